@@ -1,0 +1,56 @@
+# `make demo` and `make test` need Python ≥ 3.11 and a package index, nothing else.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Lets a second `make` in the same checkout use what the first one installed.
+RUNTIME := .venv/.runtime
+DEV := .venv/.dev
+
+.PHONY: install demo serve test lint chaos lock clean
+
+install: $(RUNTIME)
+
+demo: $(RUNTIME)
+	@$(BIN)/esker demo
+
+serve: $(RUNTIME)
+	@exec $(BIN)/esker serve
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+# The slow fault loops at full length; `make test` runs a short form of them.
+chaos: $(DEV)
+	ESKER_TEST_CHAOS=full $(BIN)/python -m pytest tests/chaos -n 2 $(ARGS)
+
+# Pin what a fresh installation gets. The CPU build of torch calls itself 2.13.0+cpu; the index knows 2.13.0.
+lock:
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet .
+	.venv-lock/bin/pip freeze --exclude esker | sed 's/+cpu$$//' > requirements/runtime.txt
+	.venv-lock/bin/pip install --quiet '.[dev]'
+	.venv-lock/bin/pip freeze --exclude esker | sed 's/+cpu$$//' > requirements/dev.txt
+	rm -rf .venv-lock build esker.egg-info
+
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "Esker needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+$(RUNTIME): .venv/bin/python requirements/runtime.txt pyproject.toml
+	$(BIN)/pip install --disable-pip-version-check -q -r requirements/runtime.txt
+	$(BIN)/pip install --disable-pip-version-check -q --no-deps -e .
+	@touch $@
+
+$(DEV): $(RUNTIME) requirements/dev.txt
+	$(BIN)/pip install --disable-pip-version-check -q -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,1 @@
+"""The embedding worker: rows without a vector get one, in a process of its own."""

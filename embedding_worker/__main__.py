@@ -1,0 +1,61 @@
+"""`python -m embedding_worker`: the worker as a process.
+
+`esker serve` starts it with `--until-stdin-closes`: a pipe closes when the process at its other end dies, however it
+dies, so no worker outlives its server.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+
+from embedding_worker.worker import run_worker
+from server.core.clock import system_clock
+from server.core.errors import EskerError, Misconfigured
+from server.core.logs import configure_logs
+from server.core.settings import Settings
+from server.db.database import Database
+from server.db.embedded import database_url
+from server.providers.embedders import make_embedder
+from server.providers.roles import Embedder
+from server.usecases.parts import Parts
+
+_CONNECTIONS = 2
+
+
+def main(arguments: list[str]) -> int:
+    """Run the worker until it is told to stop; return the exit code."""
+    try:
+        settings = Settings.from_environment(os.environ)
+        configure_logs(settings.log_level)
+        key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+        embedder = make_embedder(settings.embedder, threads=settings.embed_threads, api_key=key)
+        if embedder is None:
+            raise Misconfigured("ESKER_EMBEDDER is none, so there is nothing for the worker to do.")
+        database = Database(database_url(settings), connections=_CONNECTIONS)
+        parts = Parts(database, system_clock, settings, embedder=embedder)
+        asyncio.run(_run(parts, embedder, watch_stdin="--until-stdin-closes" in arguments))
+    except EskerError as error:
+        print(f"esker worker: {error}", *([error.hint] if error.hint else []), file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _run(parts: Parts, embedder: Embedder, *, watch_stdin: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    if watch_stdin:
+        threading.Thread(target=_when_stdin_closes, args=(loop, stop), daemon=True).start()
+    await run_worker(parts, embedder, stop)
+
+
+def _when_stdin_closes(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    sys.stdin.buffer.read()
+    loop.call_soon_threadsafe(stop.set)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,114 @@
+"""The worker's loop. Clock ticks and notifications only poke it; what there is to do is in the database."""
+
+import asyncio
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import UTC
+from typing import Any
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
+
+from server.core.errors import EmbedderDown, EskerError
+from server.core.records import Space
+from server.db.database import listening
+from server.providers.roles import Embedder
+from server.usecases.embed import PAUSE, embed_due, keep_up, make_space, pools_with_work, register, switch_when_complete
+from server.usecases.parts import Parts
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 10
+UPKEEP_SECONDS = 3_600
+
+
+async def run_worker(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> None:
+    """Embed what is due until `stop` is set; the batch in hand is finished first.
+
+    Raises Misconfigured when the embedder can never work.
+    """
+    async with parts.database:
+        space = await _ready(parts, embedder, stop)
+        if space is None:
+            return
+        wake, upkeep = asyncio.Event(), asyncio.Event()
+        upkeep.set()
+        with _ticks(wake, upkeep):
+            async with listening(parts.database.url, "esker_embed", wake):
+                await _work(parts, embedder, space, wake, upkeep, stop)
+
+
+async def _work(
+    parts: Parts, embedder: Embedder, space: Space, wake: asyncio.Event, upkeep: asyncio.Event, stop: asyncio.Event
+) -> None:
+    while not stop.is_set():
+        wake.clear()
+        try:
+            await _drain(parts, embedder, space, upkeep, stop)
+        except EmbedderDown as error:
+            log.warning("%s Pausing for %d s.", error, PAUSE.total_seconds())
+            await _either(stop, seconds=PAUSE.total_seconds())
+        except EskerError as error:
+            log.warning("embedding has to wait: %s", error)
+        await _either(wake, stop)
+
+
+async def _drain(parts: Parts, embedder: Embedder, space: Space, upkeep: asyncio.Event, stop: asyncio.Event) -> None:
+    await register(parts, space)
+    if upkeep.is_set():
+        upkeep.clear()
+        await keep_up(parts, space)
+    while pools := await pools_with_work(parts, space):
+        for pool_id in pools:
+            if stop.is_set():
+                return
+            await embed_due(parts, embedder, space, pool_id)
+            await switch_when_complete(parts, space, pool_id)
+
+
+async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> Space | None:
+    """Load the model and make its table, waiting for what is down; None when told to stop meanwhile."""
+    while not stop.is_set():
+        try:
+            space = await embedder.load()
+            await make_space(parts, space)
+        except EmbedderDown as error:
+            log.warning("%s Trying again in %d s.", error, PAUSE.total_seconds())
+            await _either(stop, seconds=PAUSE.total_seconds())
+        else:
+            log.info("embedding with %s, %d dimensions", space.model, space.dimension)
+            return space
+    return None
+
+
+@contextmanager
+def _ticks(wake: asyncio.Event, upkeep: asyncio.Event) -> Generator[None]:
+    """Poke the loop from time to time while the block runs."""
+
+    def tick() -> None:
+        wake.set()
+
+    def upkeep_tick() -> None:
+        upkeep.set()
+        wake.set()
+
+    scheduler: Any = AsyncIOScheduler(timezone=UTC)  # the library has no types
+    scheduler.add_job(tick, "interval", seconds=POLL_SECONDS)
+    scheduler.add_job(upkeep_tick, "interval", seconds=UPKEEP_SECONDS)
+    scheduler.start()
+    try:
+        yield
+    finally:
+        scheduler.shutdown(wait=False)
+
+
+async def _either(*events: asyncio.Event, seconds: float | None = None) -> None:
+    """Wait until one of the events is set, or the time is over."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task

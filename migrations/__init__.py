@@ -1,0 +1,1 @@
+"""The schema: numbered SQL files, applied in order and never changed afterwards."""

@@ -1,0 +1,1 @@
+"""Esker: a memory server that many agent CLIs share."""

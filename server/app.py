@@ -1,0 +1,164 @@
+"""The composition root: settings → database → providers → use cases → routes."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+
+from server.background import run_jobs
+from server.core.clock import Clock, system_clock
+from server.core.errors import EskerError, Misconfigured
+from server.core.recalled import Recalled
+from server.core.records import Principal
+from server.core.settings import Settings
+from server.db.database import Database
+from server.providers.embedders import make_embedder
+from server.providers.extractive.observer import ExtractiveObserver
+from server.providers.extractive.reflector import ExtractiveReflector
+from server.providers.messages_api import MessagesModel
+from server.providers.model_observer import ModelObserver
+from server.providers.model_reflector import ModelReflector
+from server.providers.roles import Embedder, Observer, Reflector
+from server.rest import health, memories, problems, sessions
+from server.rest.access import Access, hosts_for
+from server.rest.metrics import Measured, Metrics
+from server.tools.recall_tool import make_mcp
+from server.usecases.authenticate import authenticate
+from server.usecases.parts import Parts
+from server.usecases.recall import RecallRequest, recall
+
+log = logging.getLogger(__name__)
+
+VERSION = "0.1.0"
+
+
+def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:
+    """Choose who observes, reflects and embeds. Raises Misconfigured."""
+    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    return Parts(
+        database=database,
+        clock=clock,
+        settings=settings,
+        observer=_observer(settings),
+        reflector=_reflector(settings),
+        embedder=make_embedder(settings.embedder, threads=settings.embed_threads, api_key=key),
+    )
+
+
+def make_app(parts: Parts) -> FastAPI:
+    """Return the server: HTTP and MCP in one app, with the job runner and the model loading beside it."""
+    metrics = Metrics()
+    mcp = make_mcp(_recall_for_tools(parts))
+    # Hosts, origins and keys are checked once, in front of everything.
+    tools = mcp.streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(parts.database)
+            await stack.enter_async_context(mcp.session_manager.run())
+            if parts.embedder:
+                await stack.enter_async_context(_beside(_load(parts.embedder)))
+            await stack.enter_async_context(_beside(run_jobs(parts)))
+            yield
+
+    app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan, max_body_size=parts.settings.max_body_bytes)
+    app.state.parts = parts
+    app.state.metrics = metrics
+    problems.install(app)
+    for routes in (sessions.router, memories.router, health.router):
+        app.include_router(routes)
+    # The routes and not the sub-app, so that a path that is nowhere is our 404.
+    app.router.routes.extend(tools.routes)
+    app.add_middleware(
+        Access,
+        authenticate=lambda key: authenticate(parts, key),
+        hosts=hosts_for(parts.settings.host, parts.settings.allowed_hosts),
+    )
+    app.add_middleware(Measured, metrics=metrics)
+    return app
+
+
+def _recall_for_tools(parts: Parts) -> Any:
+    async def answer(request: Request, asked: RecallRequest) -> Recalled:
+        principal: Principal = request.state.principal
+        return await recall(parts, principal.pool_id, asked)
+
+    return answer
+
+
+@asynccontextmanager
+async def _beside(work: Any) -> AsyncGenerator[None]:
+    """Run something while the block runs."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _load(embedder: Embedder) -> None:
+    """Load the embedding model; until it is there recall says that it is degraded."""
+    while True:
+        try:
+            space = await embedder.load()
+            log.info("queries are embedded with %s", space.model)
+            return
+        except Misconfigured as error:
+            log.error("%s Recall works by keyword only. %s", error, error.hint)
+            return
+        except EskerError as error:
+            log.warning("%s Trying again in a minute.", error)
+            await asyncio.sleep(60)
+
+
+def _observer(settings: Settings) -> Observer | None:
+    match settings.observer:
+        case "off":
+            return None
+        case "extractive":
+            return ExtractiveObserver()
+        case "auto" if not _has_model(settings):
+            return ExtractiveObserver()
+        case _:
+            return ModelObserver(_model(settings, settings.observer_model))
+
+
+def _reflector(settings: Settings) -> Reflector | None:
+    match settings.reflector:
+        case "off":
+            return None
+        case "extractive":
+            return ExtractiveReflector()
+        case "auto" if not _has_model(settings):
+            return ExtractiveReflector()
+        case _:
+            return ModelReflector(_model(settings, settings.reflector_model))
+
+
+def _has_model(settings: Settings) -> bool:
+    return settings.llm_api_key is not None or settings.llm_base_url is not None
+
+
+def _model(settings: Settings, name: str) -> MessagesModel:
+    if not _has_model(settings):
+        raise Misconfigured(
+            "A model is to observe or reflect, but none can be reached.",
+            hint="Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",
+        )
+    return MessagesModel(
+        name,
+        base_url=settings.llm_base_url,
+        api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
+        timeout=settings.llm_timeout_seconds,
+    )

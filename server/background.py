@@ -1,0 +1,78 @@
+"""The job runner of a server: takes due jobs of all pools, a few at a time."""
+
+import asyncio
+import logging
+
+from server.core.errors import EskerError
+from server.core.records import JobKind, Lease
+from server.db.database import listening
+from server.usecases.observe import observe_leased
+from server.usecases.parts import Parts
+from server.usecases.reflect import reflect_leased
+from server.usecases.run_job import Work, claim_job, pools_with_jobs, run_job
+
+log = logging.getLogger(__name__)
+
+# A notification is a hint; a job also becomes due by itself, when a session has been idle.
+_LOOK_SECONDS = 2.0
+_WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased}
+
+
+async def run_jobs(parts: Parts) -> None:
+    """Run due jobs until cancelled; jobs that are cancelled with it are given back."""
+    kinds = _kinds(parts)
+    if not kinds:
+        return
+    wake = asyncio.Event()
+    free = asyncio.Semaphore(parts.settings.job_concurrency)
+    async with asyncio.TaskGroup() as running, listening(parts.database.url, "esker_jobs", wake):
+        while True:
+            wake.clear()
+            try:
+                while lease := await _next(parts, kinds, free):
+                    running.create_task(_run(parts, lease, free))
+            except EskerError as error:
+                log.warning("jobs have to wait: %s", error)
+            await _woken(wake)
+
+
+def _kinds(parts: Parts) -> list[JobKind]:
+    kinds: list[JobKind] = []
+    if parts.observer:
+        kinds.append("observe")
+    if parts.reflector:
+        kinds.append("reflect")
+    return kinds
+
+
+async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore) -> Lease | None:
+    """Return a lease and keep a place for it, or None when nothing is due."""
+    await free.acquire()
+    try:
+        for pool_id in await pools_with_jobs(parts):
+            if lease := await claim_job(parts, pool_id, kinds):
+                return lease
+    except BaseException:
+        free.release()
+        raise
+    free.release()
+    return None
+
+
+async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore) -> None:
+    try:
+        await run_job(parts, lease, _WORK[lease.kind])
+    except EskerError:
+        pass  # recorded with the job, and logged there
+    except Exception:
+        log.exception("%s of %s failed in an unexpected way", lease.kind, lease.session_id)
+    finally:
+        free.release()
+
+
+async def _woken(wake: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(_LOOK_SECONDS):
+            await wake.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,1 @@
+"""The `esker` command: one file a verb group, thin."""

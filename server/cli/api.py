@@ -1,0 +1,78 @@
+"""How the command line talks to the server: the standard library, because a command must start fast."""
+
+import http.client
+import json
+import os
+from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
+
+from server.core.errors import EskerError, Misconfigured, Unavailable
+from server.core.settings import Settings
+
+_SECONDS = 600.0  # `wait=true` waits for a language model
+
+
+class Refused(EskerError):
+    """The server refused the request."""
+
+
+class Api:
+    """A connection to a server, kept open between calls."""
+
+    def __init__(self, url: str, key: str | None = None, timeout: float = _SECONDS) -> None:
+        """`url` is where the server listens, `key` opens a pool. Raises Misconfigured for a url that is none."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise Misconfigured(f"ESKER_URL is {url!r}.", hint="It looks like http://127.0.0.1:8377.")
+        secure = parts.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        self.url = url.rstrip("/")
+        self._base = parts.path.rstrip("/")
+        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    @classmethod
+    def from_environment(cls) -> "Api":
+        """Return a connection to the server that ESKER_URL and ESKER_KEY name."""
+        settings = Settings.from_environment(os.environ)
+        return cls(settings.url, settings.key.get_secret_value() if settings.key else None)
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Return the answer to a GET; parameters that are None are left out. Raises Unavailable, Refused."""
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._call("GET", f"{path}?{urlencode(given, doseq=True)}" if given else path, None)
+
+    def post(self, path: str, body: object = None) -> Any:
+        """Return the answer to a POST. Raises Unavailable, Refused."""
+        return self._call("POST", path, body)
+
+    def delete(self, path: str) -> Any:
+        """Return the answer to a DELETE. Raises Unavailable, Refused."""
+        return self._call("DELETE", path, None)
+
+    def _call(self, method: str, path: str, body: object) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            self._connection.request(method, self._base + path, data, self._headers)
+            answer = self._connection.getresponse()
+            text = answer.read()
+        except (TimeoutError, OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise Unavailable(
+                f"No Esker answers at {self.url} ({error or type(error).__name__}).",
+                hint="Start it with `esker serve`, or say with ESKER_URL where it is.",
+            ) from error
+        return _read(answer.status, text)
+
+
+def _read(status: int, text: bytes) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise Unavailable(f"What answers there is not Esker (status {status}).") from error
+    if status < 400:
+        return value
+    problem: dict[str, str] = cast("dict[str, str]", value) if isinstance(value, dict) else {}
+    raise Refused(problem.get("detail", f"The server answered {status}."), hint=problem.get("hint"))

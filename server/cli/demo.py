@@ -1,0 +1,174 @@
+"""`esker demo`: what Esker does, on a sample transcript, with nothing but this package.
+
+It starts a real server on a data directory of its own and talks to it as any client does.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress, TaskID
+
+from server.cli.api import Api
+from server.cli.memories import show_recalled
+from server.cli.output import AsJson, console, print_json, progress, say
+from server.cli.transcripts import Summary, send
+from server.clients.claude_code import read_transcript
+from server.core.errors import Unavailable
+from server.core.settings import Settings
+
+app = typer.Typer()
+
+QUESTIONS = (
+    "Which package manager do we install with?",
+    "When does the product launch?",
+    "What broke the checks on idle connections?",
+)
+"""Asked by meaning: none of their words that carry meaning stands in the memory that answers."""
+
+_NEXT_SESSION = "the-next-session"
+_START_SECONDS = 120.0
+_EMBED_SECONDS = 180.0
+_POLL_SECONDS = 0.1
+
+
+@app.command()
+def demo(
+    data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its database.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show on a sample transcript what Esker does. Running it again changes nothing."""
+    directory = data_dir or Settings.from_environment(os.environ).data_dir / "demo"
+    with progress(shown=not as_json) as shown, _server(directory, shown) as (api, parts):
+        result = _run(api, shown)
+    result |= {"data_dir": str(directory), "observer": parts["observer"], "reflector": parts["reflector"]}
+    if as_json:
+        print_json(result)
+    else:
+        _show(result)
+
+
+@contextmanager
+def _server(directory: Path, shown: Progress) -> Generator[tuple[Api, dict[str, Any]]]:
+    """Run a server on a free port while the block runs; yield a connection and what it says about itself."""
+    task = shown.add_task("Starting Postgres and the server", total=1)
+    command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--data-dir", str(directory), "--json"]
+    environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST")}
+    environment["ESKER_LOG_LEVEL"] = "warning"
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            ready = _read_document(process)
+            shown.advance(task)
+            yield Api(ready["url"]), ready
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+def _read_document(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return the JSON document with which a server says that it is ready. Raises Unavailable when it ends first."""
+    assert process.stdout is not None  # it is a pipe
+    text = ""
+    for line in process.stdout:
+        text += line
+        if line.rstrip() == "}":
+            return json.loads(text)
+    problem: dict[str, str] = json.loads(text) if text.strip() else {}
+    raise Unavailable(problem.get("error", "The server did not start."), hint=problem.get("hint"))
+
+
+def _run(api: Api, shown: Progress) -> dict[str, Any]:
+    summary = Summary()
+    sessions = _ingest(api, shown, summary)
+    observed = [
+        api.post(f"/v1/sessions/{session}/observe?wait=true")
+        for session in shown.track(sessions, description="Observing")
+    ]
+    _wait_for_vectors(api, shown, "Embedding")
+    reflected = [
+        api.post(f"/v1/sessions/{session}/reflect?wait=true")
+        for session in shown.track(sessions, description="Reflecting")
+    ]
+    _wait_for_vectors(api, shown, "Embedding reflections")
+    opened = {"client": "demo", "external_id": _NEXT_SESSION, "project": "ferry-booking"}
+    pack = api.get(f"/v1/sessions/{api.post('/v1/sessions', opened)['id']}/pack")
+    answers = {question: api.post("/v1/recall", {"query": question, "limit": 3}) for question in QUESTIONS}
+    history = sum(api.get(f"/v1/sessions/{session}")["total_tokens"] for session in sessions)
+    return {
+        "messages": {"stored": summary.accepted, "known": summary.duplicates},
+        "memories_written": sum(report["memories"] for report in observed),
+        "condensed": {
+            "memories": sum(report["superseded"] for report in reflected),
+            "into": sum(report["memories"] for report in reflected),
+        },
+        "pack": pack,
+        "recalls": answers,
+        "tokens": {"history": history, "pack": pack["tokens"], "saved": history - pack["tokens"]},
+        "embedder": api.get("/readyz")["embedder"],
+    }
+
+
+def _ingest(api: Api, shown: Progress, summary: Summary) -> list[str]:
+    samples = sorted(files("server.clients").joinpath("samples").iterdir(), key=lambda entry: entry.name)
+    task = shown.add_task("Ingesting the sample transcript", total=len(samples))
+    for sample in samples:
+        with as_file(sample) as path:
+            for transcript in read_transcript(path).transcripts:
+                send(api, transcript, summary, lambda _: None)
+        shown.advance(task)
+    return summary.sessions
+
+
+def _wait_for_vectors(api: Api, shown: Progress, description: str) -> None:
+    """Wait until every memory can be found by meaning."""
+    task = shown.add_task(description, total=None)
+    done = _until(lambda: _pending(api, shown, task), _EMBED_SECONDS)
+    shown.update(task, total=shown.tasks[task].total or 1, completed=shown.tasks[task].total or 1)
+    if not done:
+        raise Unavailable("The memories were not embedded in time.", hint="`esker doctor` says why.")
+
+
+def _pending(api: Api, shown: Progress, task: TaskID) -> bool:
+    """Tell whether nothing waits; show how much does."""
+    answer = api.post("/v1/recall", {"query": QUESTIONS[0], "limit": 1})
+    waiting = answer["pending"]
+    total = max(int(shown.tasks[task].total or 0), waiting)
+    shown.update(task, total=total or None, completed=total - waiting)
+    return answer["semantic"] == "ok" and not waiting
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _show(result: dict[str, Any]) -> None:
+    messages, condensed, tokens = result["messages"], result["condensed"], result["tokens"]
+    console.rule("What happened")
+    say(f"{messages['stored']} messages stored, {messages['known']} known already.")
+    say(f"{result['memories_written']} memories written, {condensed['memories']} condensed into {condensed['into']}.")
+    console.rule("The context pack: what the next session of any agent starts with")
+    say(result["pack"]["text"])
+    for question, answer in result["recalls"].items():
+        console.rule(f"recall_memory: {question}")
+        show_recalled(answer)
+    console.rule("What was used")
+    say(f"Observer: {result['observer']}. Reflector: {result['reflector']}. Embeddings: {result['embedder']}.")
+    share = 100 * tokens["saved"] // tokens["history"]
+    say(
+        f"The two conversations cost {tokens['history']:,} tokens as raw history, the pack {tokens['pack']:,}:"
+        f" {tokens['saved']:,} saved, {share} %."
+    )
+    say(f"The database is in {result['data_dir']}; `esker serve` starts the real thing.")

@@ -1,0 +1,209 @@
+"""`esker doctor`: checks everything that can be wrong and says how to mend it."""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import typer
+
+from server.cli.api import Api
+from server.cli.database import owner_url, with_database
+from server.cli.output import AsJson, print_json, say
+from server.core.errors import EskerError, Misconfigured
+from server.core.settings import Settings
+from server.db.data_dir import holder
+from server.db.migrate import pending
+from server.providers.embedders import make_embedder
+from server.usecases import inspect
+from server.usecases.inspect import DatabaseFacts, Stuck
+from server.usecases.parts import Parts
+
+app = typer.Typer()
+
+Status = Literal["ok", "warning", "wrong"]
+
+_MARK: dict[Status, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
+_LEAST_FREE_BYTES = 1024**3
+_LEAST_POSTGRES = 16
+_LEAST_PGVECTOR = (0, 8, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found, and what to do about it."""
+
+    status: Status
+    what: str
+    hint: str | None = None
+
+
+@app.command()
+def doctor(
+    quick: Annotated[bool, typer.Option(help="Leave out loading the embedding model.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check everything that can be wrong and say how to mend it. The exit code is 1 when something is wrong."""
+    findings: list[Finding] = []
+    for finding in _all(quick):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+    if as_json:
+        print_json(findings)
+    if any(finding.status == "wrong" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _print(finding: Finding) -> None:
+    say(f"{_MARK[finding.status]} {finding.what}")
+    if finding.hint:
+        say(f"  → {finding.hint}")
+
+
+def _all(quick: bool) -> Iterator[Finding]:
+    yield Finding("ok", f"Python {'.'.join(map(str, sys.version_info[:3]))}.")
+    try:
+        settings = Settings.from_environment(os.environ)
+    except Misconfigured as error:
+        yield Finding("wrong", str(error), error.hint)
+        return
+    yield Finding("ok", "The settings are valid.")
+    if not settings.database_url:
+        yield from _data_directory(settings)
+    checks = (
+        lambda: _schema(settings),
+        lambda: _database(settings, quick),
+        lambda: _models(settings),
+        _server,
+    )
+    for check in checks:
+        yield from _explained(check)
+
+
+def _explained(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """Turn an error of ours into a finding, so that one broken part does not hide the others."""
+    try:
+        yield from check()
+    except EskerError as error:
+        yield Finding("wrong", str(error), error.hint)
+
+
+def _data_directory(settings: Settings) -> Iterator[Finding]:
+    directory = settings.data_dir
+    there = next((place for place in (directory, *directory.parents) if place.exists()), directory)
+    free = shutil.disk_usage(there).free
+    size = f"{free / 1024**3:.0f} GiB free"
+    if not os.access(there, os.W_OK):
+        yield Finding("wrong", f"{directory} cannot be written.", "Choose another with ESKER_DATA_DIR.")
+    elif free < _LEAST_FREE_BYTES:
+        yield Finding("warning", f"The disk of {directory} is nearly full ({size}).", "Make room for the database.")
+    else:
+        yield Finding("ok", f"The data directory is {directory} ({size}).")
+    if (other := holder(directory)) and other.role == "serve":
+        yield Finding("ok", f"A server runs on it (process {other.pid} at {other.url}).")
+
+
+def _schema(settings: Settings) -> Iterator[Finding]:
+    with owner_url(settings) as url:
+        missing = pending(url) if settings.database_url else []
+    if missing:
+        yield Finding("wrong", f"The database lacks {len(missing)} migration(s).", "Run `esker migrate`.")
+    else:
+        yield Finding("ok", "The database answers, and its schema is up to date.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Inspected:
+    """What the database says about itself."""
+
+    facts: DatabaseFacts
+    stuck: dict[str, Stuck]
+    spaces: set[str]
+
+
+async def _inspect(parts: Parts) -> _Inspected:
+    return _Inspected(
+        await inspect.database_facts(parts), await inspect.stuck(parts), await inspect.active_spaces(parts)
+    )
+
+
+def _database(settings: Settings, quick: bool) -> Iterator[Finding]:
+    found = with_database(_inspect)
+    yield from _guards(found.facts)
+    for pool_id, stuck in found.stuck.items():
+        for what, error in (*stuck.jobs, *stuck.embeddings):
+            yield Finding("warning", f"Pool {pool_id}: {what} has failed for good: {error}")
+        if stuck.overdue:
+            yield Finding(
+                "warning",
+                f"Pool {pool_id}: {stuck.overdue} rows wait for their vector.",
+                "Does a worker run? `esker serve` starts one, `esker worker` is one.",
+            )
+    if not quick:
+        yield from _embedder(settings, found.spaces)
+
+
+def _guards(facts: DatabaseFacts) -> Iterator[Finding]:
+    if facts.postgres < _LEAST_POSTGRES:
+        yield Finding("wrong", f"Postgres {facts.postgres} is too old.", f"Esker needs {_LEAST_POSTGRES} or newer.")
+    if _version(facts.pgvector) < _LEAST_PGVECTOR:
+        yield Finding("wrong", f"pgvector {facts.pgvector} is too old.", "Esker needs 0.8.4 or newer.")
+    if facts.role_is_safe and not facts.unguarded_tables:
+        yield Finding("ok", f"Postgres {facts.postgres} with pgvector {facts.pgvector} keeps the pools apart.")
+        return
+    tables = ", ".join(facts.unguarded_tables) or "none"
+    yield Finding(
+        "wrong",
+        f"Pools are not kept apart: role {facts.role}, tables without row-level security: {tables}.",
+        "The role esker_app must own nothing and must not bypass row-level security.",
+    )
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def _models(settings: Settings) -> Iterator[Finding]:
+    has_model = settings.llm_api_key is not None or settings.llm_base_url is not None
+    for part, choice in (("observer", settings.observer), ("reflector", settings.reflector)):
+        if choice == "model" and not has_model:
+            yield Finding(
+                "wrong",
+                f"The {part} is to be a model, but none can be reached.",
+                "Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",
+            )
+        elif choice == "off":
+            yield Finding("warning", f"The {part} is switched off.")
+        else:
+            uses_model = choice == "model" or (choice == "auto" and has_model)
+            model = settings.observer_model if part == "observer" else settings.reflector_model
+            where = settings.llm_base_url or "Anthropic's API"
+            yield Finding("ok", f"The {part} is {f'{model} at {where}' if uses_model else 'extractive'}.")
+
+
+def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:
+    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    embedder = make_embedder(settings.embedder, threads=settings.embed_threads, api_key=key)
+    if embedder is None:
+        yield Finding("warning", "No embedder is configured; recall works by keyword only.")
+        return
+    space = asyncio.run(embedder.load())
+    yield Finding("ok", f"The embedder works: {space.model}, {space.dimension} dimensions.")
+    if active - {space.name}:
+        yield Finding(
+            "warning",
+            f"Some vectors are another model's than {space.model}; recall works by keyword there.",
+            "The worker makes them anew in the background, or set ESKER_EMBEDDER back.",
+        )
+
+
+def _server() -> Iterator[Finding]:
+    api = Api.from_environment()
+    ready = api.get("/readyz")
+    yield Finding("ok", f"The server at {api.url} is ready; its embedder is {ready['embedder']}.")
+    api.get("/v1/memories", limit=1)
+    yield Finding("ok", "Requests of this command line are let in.")

@@ -1,0 +1,86 @@
+"""The entry point of `esker`.
+
+A verb's module is imported when the verb is called, and `--help` imports none: a command that an agent calls in every
+turn must not pay for the server, the database and the models.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from server.cli.output import show_error
+from server.core.errors import EskerError
+
+# Each verb: the module that has it, and its line in the help.
+VERBS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "Run the server: HTTP, MCP and an embedding worker."),
+    "worker": ("serve", "Run an embedding worker alone."),
+    "mcp": ("mcp", "Speak MCP on standard input and output, for clients that start their servers."),
+    "demo": ("demo", "Show on a sample transcript what Esker does."),
+    "ingest": ("transcripts", "Send transcripts of agents to the server."),
+    "observe": ("transcripts", "Have the unobserved messages of sessions observed."),
+    "reflect": ("transcripts", "Have the memories of a session condensed."),
+    "recall": ("memories", "Ask memory a question."),
+    "remember": ("memories", "Write a memory."),
+    "forget": ("memories", "Delete a memory and everything that says the same."),
+    "pack": ("memories", "Show the context pack of a session."),
+    "migrate": ("admin", "Bring the database's schema up to date."),
+    "pool": ("admin", "Make and list pools."),
+    "key": ("admin", "Make, list and revoke keys."),
+    "doctor": ("doctor", "Check everything that can be wrong and say how to mend it."),
+}
+
+
+class Verbs(TyperGroup):
+    """Finds a verb in the table above."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the verbs in the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a verb, or for the help page only its name and its line."""
+        if cmd_name not in VERBS:
+            return None
+        module, line = VERBS[cmd_name]
+        if ctx.command is self and not ctx.args and not ctx.meta.get("esker.call"):
+            return TyperCommand(cmd_name, help=line)
+        group: Any = typer.main.get_command(import_module(f"server.cli.{module}").app)
+        return group.get_command(ctx, cmd_name) if isinstance(group, TyperGroup) else group
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the verb that is called, for which its module is needed."""
+        ctx.meta["esker.call"] = True
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=Verbs,
+    no_args_is_help=True,
+    add_completion=False,
+    help="Esker: the memory that your agents share. Settings come from ESKER_… variables.",
+)
+
+
+@app.callback()
+def _esker() -> None:
+    pass
+
+
+def run() -> None:
+    """Run the command line and exit: 0 when all went well, 1 for an error that is explained, 2 for wrong usage."""
+    command = typer.main.get_command(app)
+    try:
+        command(prog_name="esker")
+    except EskerError as error:
+        show_error(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()

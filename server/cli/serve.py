@@ -1,0 +1,257 @@
+"""`esker serve` and `esker worker`."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvicorn
+
+from server.app import make_app, make_parts
+from server.cli.output import AsJson, print_json, say
+from server.core.errors import EskerError, Misconfigured
+from server.core.logs import configure_logs
+from server.core.settings import Settings
+from server.db.data_dir import holder
+from server.db.database import Database
+from server.db.embedded import Cluster, embedded, prepare
+from server.db.migrate import pending
+from server.rest.access import is_loopback
+from server.usecases.authenticate import keys_required
+from server.usecases.parts import Parts
+
+app = typer.Typer()
+
+_SHUTDOWN_SECONDS = 10
+_LOOK_AFTER_POSTGRES_SECONDS = 5
+_LONGEST_PAUSE = 30.0
+
+DataDir = Annotated[Path | None, typer.Option(help="Where the embedded Postgres keeps its files.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a server listens and what database it uses; `cluster` is the embedded one."""
+
+    settings: Settings
+    listener: socket.socket
+    url: str
+    database_url: str
+    cluster: Cluster | None
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes a free one.")] = None,
+    data_dir: DataDir = None,
+    worker: Annotated[bool | None, typer.Option(help="Whether to start an embedding worker.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the server: HTTP, MCP and an embedding worker. Ctrl-C stops all of it."""
+    settings = Settings.from_environment(os.environ, host=host, port=port, data_dir=data_dir, worker=worker)
+    configure_logs(settings.log_level)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both are a request to clean up and go
+    with suppress(KeyboardInterrupt), _listening(settings) as listener, _place(settings, listener) as place:
+        asyncio.run(_run(place, as_json))
+
+
+@app.command("worker")
+def worker_command(data_dir: DataDir = None) -> None:
+    """Run an embedding worker alone, for the database of ESKER_DATABASE_URL or of a running server."""
+    environment = dict(os.environ) | ({"ESKER_DATA_DIR": str(data_dir)} if data_dir else {})
+    command = [sys.executable, "-m", "embedding_worker"]
+    os.execve(sys.executable, command, environment)  # noqa: S606 - it becomes the worker, so that signals reach it
+
+
+@contextmanager
+def _listening(settings: Settings) -> Generator[socket.socket]:
+    """Yield a socket that listens. Raises Misconfigured when the address is taken or is none of ours."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, settings.port))
+        except OSError as error:
+            _raise_cannot_listen(settings, error)
+        listener.listen(1024)
+        yield listener
+
+
+def _raise_cannot_listen(settings: Settings, error: OSError) -> None:
+    other = None if settings.database_url else holder(settings.data_dir)
+    if other and other.role == "serve":
+        raise Misconfigured(
+            f"Esker runs on {settings.data_dir} already (process {other.pid} at {other.url}).",
+            hint="Use that one, stop it, or give this one its own --data-dir and --port.",
+        )
+    raise Misconfigured(
+        f"Esker cannot listen on {settings.host} port {settings.port}: {error.strerror}.",
+        hint="Choose another with --port or ESKER_PORT.",
+    )
+
+
+@contextmanager
+def _place(settings: Settings, listener: socket.socket) -> Generator[_Place]:
+    """Yield the database of a server, current in its schema; an embedded one runs while the block runs."""
+    host, port = listener.getsockname()[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    if settings.database_url:
+        database_url = settings.database_url.get_secret_value()
+        _require_schema(database_url)
+        yield _Place(settings, listener, url, database_url, None)
+        return
+    with embedded(settings.data_dir, "serve", url=url) as cluster:
+        prepare(cluster)
+        try:
+            yield _Place(settings, listener, url, cluster.url(), cluster)
+        finally:
+            # Impatience must not keep Postgres from being stopped.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+
+
+def _require_schema(database_url: str) -> None:
+    if missing := pending(database_url):
+        raise Misconfigured(
+            f"The database lacks {len(missing)} migration(s), the first of them {missing[0].version:04d}.",
+            hint="Run `esker migrate`.",
+        )
+
+
+async def _run(place: _Place, as_json: bool) -> None:
+    settings = place.settings
+    parts = make_parts(settings, Database(place.database_url, connections=settings.database_connections))
+    await _require_keys(parts, place.database_url)
+    server = _Server(
+        uvicorn.Config(
+            make_app(parts),
+            log_config=None,
+            access_log=settings.log_level == "debug",
+            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            server_header=False,
+        ),
+        lambda: _announce(parts, place.url, as_json),
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, server.stop)
+    async with AsyncExitStack() as stack:
+        if place.cluster:
+            await stack.enter_async_context(_beside(_look_after(place.cluster)))
+        if settings.worker and parts.embedder:
+            await stack.enter_async_context(_beside(_keep_worker(place.database_url)))
+        await server.serve(sockets=[place.listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to us: what it would do with them ends the process before Postgres is stopped."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture nothing."""
+        yield
+
+    def stop(self) -> None:
+        """Finish the requests in hand and stop; at the second call, stop."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()
+
+
+async def _require_keys(parts: Parts, database_url: str) -> None:
+    """Refuse to listen to other machines while anybody could come in."""
+    if is_loopback(parts.settings.host):
+        return
+    async with Database(database_url, connections=2) as database:
+        if await keys_required(Parts(database, parts.clock, parts.settings)):
+            return
+    raise Misconfigured(
+        f"{parts.settings.host} can be reached by other machines, and there is no key yet.",
+        hint="Make one first: `esker key create NAME --pool default`. Or listen on 127.0.0.1.",
+    )
+
+
+def _announce(parts: Parts, url: str, as_json: bool) -> None:
+    """Say where the server listens and who does its work."""
+    names = {
+        "observer": parts.observer.name if parts.observer else "off",
+        "reflector": parts.reflector.name if parts.reflector else "off",
+        "embedder": parts.settings.embedder,
+    }
+    if as_json:
+        print_json({"url": url, "pid": os.getpid(), **names})
+        return
+    say(f"Esker listens on {url} (MCP at {url}/mcp). Ctrl-C stops it.")
+    say(", ".join(f"{part} {name}" for part, name in names.items()))
+
+
+async def _look_after(cluster: Cluster) -> None:
+    """Start Postgres again if something else stopped it; until then requests are answered with 503."""
+    while True:
+        await asyncio.sleep(_LOOK_AFTER_POSTGRES_SECONDS)
+        with suppress(EskerError):
+            await asyncio.to_thread(cluster.ensure_running)
+
+
+async def _keep_worker(database_url: str) -> None:
+    """Run an embedding worker, and another one when it dies."""
+    environment = dict(os.environ) | {"ESKER_DATABASE_URL": database_url}
+    pause = 1.0
+    while True:
+        began = asyncio.get_running_loop().time()
+        await _run_worker(environment)
+        ran = asyncio.get_running_loop().time() - began
+        pause = 1.0 if ran > _LONGEST_PAUSE else min(2 * pause, _LONGEST_PAUSE)
+        await asyncio.sleep(pause)
+
+
+async def _run_worker(environment: dict[str, str]) -> None:
+    """Run a worker until it ends; when we are cancelled, close its standard input, which ends it."""
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "embedding_worker",
+        "--until-stdin-closes",
+        stdin=asyncio.subprocess.PIPE,
+        env=environment,
+        start_new_session=True,  # Ctrl-C in a terminal goes to the whole group
+    )
+    try:
+        await worker.wait()
+    finally:
+        if worker.returncode is None:
+            assert worker.stdin is not None  # it is a pipe
+            worker.stdin.close()
+            try:
+                async with asyncio.timeout(_SHUTDOWN_SECONDS):
+                    await worker.wait()
+            except TimeoutError:
+                worker.kill()
+                await worker.wait()
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do something while the block runs."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

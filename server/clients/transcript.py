@@ -1,0 +1,36 @@
+"""A transcript as a reader found it, whatever CLI wrote it."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from server.core.json_input import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of a transcript, in the shape that the server takes."""
+
+    external_id: str
+    role: str
+    content: Json
+    sent_at: datetime | None
+
+
+@dataclass(slots=True)
+class Transcript:
+    """The messages of one session, in the order of the file."""
+
+    client: str
+    external_id: str
+    cwd: str | None = None
+    project: str | None = None
+    entries: list[Entry] = field(default_factory=list[Entry])
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a file held: its sessions, and how many lines were left out, by reason."""
+
+    transcripts: list[Transcript]
+    skipped: Counter[str]

@@ -1,0 +1,1 @@
+"""The pure part: records, numbers, text and ranking; no I/O."""

@@ -1,0 +1,32 @@
+"""The budgets of a session, all shares of one number: its effective context."""
+
+from dataclasses import dataclass
+
+MAX_TRANSCRIPT_TOKENS = 35_000
+"""The most transcript that one observer call sees."""
+MAX_OBSERVATION_TOKENS = 8_000
+"""The most that one observer call may write."""
+PREVIOUS_OBSERVATION_TOKENS = 4_000
+"""How much of a session's own latest observations the observer is shown."""
+DEFAULT_EFFECTIVE_CONTEXT = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Tokens for each part of a session's context."""
+
+    message_tokens: int
+    """The raw tail that a client should keep at most."""
+    observation_tokens: int
+    """Live observations at which a session is reflected; also the most that a pack shows of the session itself."""
+    global_pack_tokens: int
+    """What a pack shows of the rest of the pool."""
+
+
+def budgets(effective_context: int) -> Budgets:
+    """Return the budgets for a context of `effective_context` tokens."""
+    return Budgets(
+        message_tokens=effective_context * 600 // 1000,
+        observation_tokens=effective_context * 325 // 1000,
+        global_pack_tokens=effective_context * 75 // 1000,
+    )

@@ -1,0 +1,40 @@
+"""Time is injected: everything that needs "now" is handed a Clock."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from server.core.errors import InvalidInput
+
+Clock = Callable[[], datetime]
+
+# Dates outside these years come from broken clocks, and some cannot be moved between time zones at all.
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def system_clock() -> datetime:
+    """Return the present time in UTC."""
+    return datetime.now(UTC)
+
+
+def zone(name: str) -> ZoneInfo:
+    """Return the IANA time zone `name`, or raise InvalidInput."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidInput(
+            f"{name[:80]!r} is not a time zone.", hint="Use an IANA name such as 'Europe/Berlin' or 'UTC'."
+        ) from error
+
+
+def in_zone(moment: datetime, timezone: str) -> datetime:
+    """Read `moment` in `timezone`: a naive time is taken to be local there, an aware one is moved there.
+
+    Raises InvalidInput when the year is outside 1970 to 2199.
+    """
+    local = zone(timezone)
+    year = moment.year
+    if not EARLIEST.year <= year < LATEST.year:
+        raise InvalidInput(f"The year {year} is outside 1970 to 2199.")
+    return moment.replace(tzinfo=local) if moment.tzinfo is None else moment.astimezone(local)

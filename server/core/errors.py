@@ -1,0 +1,80 @@
+"""Every error that a user can meet, in one tree.
+
+    EskerError
+    ├── InvalidInput        the request is wrong; nothing was changed
+    │   └── TooLarge        the request is over a stated limit
+    ├── NotFound            no such thing in this pool
+    ├── Unauthorized        no key, or a key that is not valid
+    ├── Forbidden           a valid key that may not do this
+    ├── Conflict            the thing is in a state that does not allow this
+    │   └── LeaseLost       another worker took over; what was done here does not count
+    ├── Unavailable         a part that we need is down; try again
+    │   └── EmbedderDown    the embedder cannot answer
+    ├── ModelFailed         the language model did not give a usable answer
+    ├── TextRefused         the embedder refuses one text; the others are fine
+    └── Misconfigured       a setting or the machine has to be changed first
+
+The message of an error is one or two sentences: what happened and why. `hint` says what to do next.
+HTTP statuses are mapped in one place, `server.rest.problems`.
+"""
+
+
+class EskerError(Exception):
+    """Something went wrong in Esker."""
+
+    hint: str | None = None
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").strip())
+        if hint is not None:
+            self.hint = hint
+
+
+class InvalidInput(EskerError):
+    """The request is not valid; nothing was changed."""
+
+
+class TooLarge(InvalidInput):
+    """The request is larger than the stated limit; nothing was changed."""
+
+
+class NotFound(EskerError):
+    """There is no such thing in this pool."""
+
+
+class Unauthorized(EskerError):
+    """A valid key is required."""
+
+    hint = "Send 'Authorization: Bearer <key>'. `esker key create NAME` makes a key."
+
+
+class Forbidden(EskerError):
+    """This is not allowed."""
+
+
+class Conflict(EskerError):
+    """The present state does not allow this."""
+
+
+class LeaseLost(Conflict):
+    """The lease on this job was lost; nothing was written."""
+
+
+class Unavailable(EskerError):
+    """A part that Esker needs cannot be reached; try again."""
+
+
+class EmbedderDown(Unavailable):
+    """The embedder cannot answer."""
+
+
+class ModelFailed(EskerError):
+    """The language model did not give a usable answer."""
+
+
+class TextRefused(EskerError):
+    """The embedder refused this text."""
+
+
+class Misconfigured(EskerError):
+    """A setting has to be changed first."""

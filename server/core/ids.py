@@ -1,0 +1,26 @@
+"""Identifiers: a prefix that names the kind, then 26 characters that sort by time.
+
+The layout is that of a ULID (48 bits of Unix milliseconds, 80 random bits, Crockford's base 32), so that new
+rows land at the end of their index.
+"""
+
+import secrets
+from datetime import datetime
+from typing import Literal
+
+Prefix = Literal["ses", "grp", "mem", "ref", "key"]
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_LENGTH = 26
+
+
+def new_id(prefix: Prefix, now: datetime) -> str:
+    """Return a new identifier such as `mem_01kb3x…`, made at `now`."""
+    value = (int(now.timestamp() * 1000) & (1 << 48) - 1) << 80 | secrets.randbits(80)
+    digits = (_ALPHABET[value >> shift & 31] for shift in range(5 * (_LENGTH - 1), -1, -5))
+    return f"{prefix}_{''.join(digits)}"
+
+
+def new_ids(prefix: Prefix, now: datetime, count: int) -> list[str]:
+    """Return `count` new identifiers made at `now`, in the order in which they sort."""
+    return sorted(new_id(prefix, now) for _ in range(count))

@@ -1,0 +1,70 @@
+"""JSON from outside: hostile text is cleaned, hostile structure is refused.
+
+Postgres cannot keep a NUL or half a surrogate pair, and JSON can carry both. They are replaced, never a reason to
+lose a message. What cannot be cleaned without guessing (broken syntax, absurd depth) is refused.
+"""
+
+import json
+import math
+import re
+from typing import NoReturn, TypeAlias
+
+from server.core.errors import InvalidInput
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+MAX_DEPTH = 64
+# Postgres keeps numbers of any size in jsonb, but no client means more digits than this.
+_MAX_DIGITS = 300
+_REPLACEMENT = "\ufffd"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def clean_text(text: str) -> str:
+    """Return `text` with NUL bytes and lone surrogates replaced by U+FFFD; whole surrogate pairs are joined."""
+    if not _UNSTORABLE.search(text):
+        return text
+    joined = _SURROGATE_PAIR.sub(_join_pair, text)
+    return _UNSTORABLE.sub(_REPLACEMENT, joined)
+
+
+def _join_pair(match: re.Match[str]) -> str:
+    return match.group().encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def parse_json(body: bytes) -> Json:
+    """Parse a request body, cleaned. Raises InvalidInput for syntax, depth, or text that is not UTF-8."""
+    try:
+        value: Json = json.loads(body.decode("utf-8", "replace"), parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InvalidInput(f"The JSON is nested more than {MAX_DEPTH} levels deep.") from None
+    except ValueError as error:
+        raise InvalidInput(f"The body is not valid JSON: {error}.") from None
+    return clean_json(value)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def clean_json(value: Json, depth: int = 0) -> Json:
+    """Return `value` with every string and key cleaned; numbers that no database keeps become strings.
+
+    Raises InvalidInput when the value is nested more than MAX_DEPTH levels deep.
+    """
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"The JSON is nested more than {MAX_DEPTH} levels deep.")
+    match value:
+        case str():
+            return clean_text(value)
+        case list():
+            return [clean_json(item, depth + 1) for item in value]
+        case dict():
+            return {clean_text(key): clean_json(item, depth + 1) for key, item in value.items()}
+        case float() if not math.isfinite(value):
+            return str(value)
+        case int() if not isinstance(value, bool) and abs(value) >= 10**_MAX_DIGITS:
+            return str(value)
+        case _:
+            return value

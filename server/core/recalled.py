@@ -1,0 +1,63 @@
+"""What a recall answers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from server.core.records import Category, Kind, Priority, Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a memory came from: messages of a session for observations, other memories for reflections."""
+
+    session_id: str | None
+    seqs: list[int]
+    memory_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreParts:
+    """Why a hit stands where it stands. A rank is None where that search did not find the row."""
+
+    keyword_rank: int | None
+    vector_rank: int | None
+    coverage: float
+    cosine: float | None
+    prior: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory that answers the query. `score` is from 0 to 1 and falls from hit to hit."""
+
+    id: str
+    content: str
+    kind: Kind
+    priority: Priority
+    category: Category
+    trust: Trust
+    score: float
+    said_at: datetime
+    age: str
+    project: str | None
+    session_id: str | None
+    tags: list[str]
+    sources: Sources
+    superseded_by: str | None
+    parts: ScoreParts | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The answer to a recall.
+
+    `semantic` says whether the search by meaning took part, `reason` why not. `abstained` says that nothing was
+    relevant enough. `pending` rows cannot be found by meaning yet.
+    """
+
+    hits: list[Hit]
+    semantic: Literal["ok", "degraded"]
+    reason: str | None
+    abstained: bool
+    pending: int

@@ -1,0 +1,103 @@
+"""Secrets are masked before anything is stored, hashed, embedded, logged or shown to a model.
+
+Known key formats are matched by their own prefix; the rest by the place where secrets stand (an assignment to a
+name such as `password`, an Authorization header, the credentials of a URL, a PEM block). A mask keeps the kind of
+the secret and nothing of its value. Masking twice changes nothing.
+"""
+
+import re
+
+from server.core.json_input import Json
+
+_FORMATS: tuple[tuple[str, str, str], ...] = (
+    # kind, a literal that every match contains, pattern
+    ("private-key", "PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,6}-----[\s\S]*?(?:---END.*---|\Z)"),
+    ("anthropic-key", "sk-ant-", r"\bsk-ant-[A-Za-z0-9_-]{8,}"),
+    ("esker-key", "esk_", r"\besk_[A-Za-z0-9_-]{24,}"),
+    ("openai-key", "sk-", r"\bsk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}"),
+    ("github-token", "gh", r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
+    ("github-token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{22,}"),
+    ("gitlab-token", "gl", r"\bgl(?:pat|dt|ptt|rt|soat|cbt|ft)-[A-Za-z0-9_-]{16,}"),
+    ("aws-key-id", "A", r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA)[A-Z0-9]{16}\b"),
+    ("google-key", "AIza", r"\bAIza[A-Za-z0-9_-]{35}"),
+    ("google-token", "ya29.", r"\bya29\.[A-Za-z0-9_-]{20,}"),
+    ("google-secret", "GOCSPX-", r"\bGOCSPX-[A-Za-z0-9_-]{20,}"),
+    ("slack-token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("slack-token", "xapp-", r"\bxapp-[0-9]-[A-Za-z0-9-]{10,}"),
+    ("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
+    ("discord-webhook", "/api/webhooks/", r"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d+/[A-Za-z0-9_-]{20,}"),
+    ("telegram-token", ":AA", r"\b\d{8,10}:AA[A-Za-z0-9_-]{32,}"),
+    ("stripe-key", "k_", r"\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("stripe-secret", "whsec_", r"\bwhsec_[A-Za-z0-9+/=]{24,}"),
+    ("sendgrid-key", "SG.", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("mailgun-key", "key-", r"\bkey-[0-9a-f]{32}\b"),
+    ("twilio-key", "SK", r"\bSK[0-9a-f]{32}\b"),
+    ("twilio-account", "AC", r"\bAC[0-9a-f]{32}\b"),
+    ("npm-token", "npm_", r"\bnpm_[A-Za-z0-9]{36}"),
+    ("pypi-token", "pypi-", r"\bpypi-[A-Za-z0-9_-]{50,}"),
+    ("hugging-face-token", "hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("groq-key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,}"),
+    ("xai-key", "xai-", r"\bxai-[A-Za-z0-9]{40,}"),
+    ("replicate-token", "r8_", r"\br8_[A-Za-z0-9]{30,}"),
+    ("digitalocean-token", "_v1_", r"\bdo[opr]_v1_[0-9a-f]{64}"),
+    ("databricks-token", "dapi", r"\bdapi[0-9a-f]{32}"),
+    ("shopify-token", "shp", r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    ("atlassian-token", "ATATT3", r"\bATATT3[A-Za-z0-9_=-]{40,}"),
+    ("linear-key", "lin_", r"\blin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
+    ("notion-token", "ntn_", r"\bntn_[A-Za-z0-9]{40,}"),
+    ("notion-token", "secret_", r"\bsecret_[A-Za-z0-9]{40,}"),
+    ("vault-token", "hv", r"\bhv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    ("age-key", "AGE-SECRET-KEY-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,}"),
+    ("jwt", "eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+)  # fmt: skip
+_KNOWN = tuple((literal, re.compile(pattern), f"[redacted:{kind}]") for kind, literal, pattern in _FORMATS)
+
+_NAMES = ("password", "passwd", "passphrase", "pwd", "secret", "token", "key", "credential")
+_NAME = r"(?:pass(?:word|wd|phrase)|secret|token|(?:api|access|private)[_-]?key|credential|pwd)s?"
+_SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
+_NOT_MASKED = r"(?!\[redacted:)"
+_AUTHORIZATION = re.compile(
+    rf"(?i)(authorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token)\s+){_NOT_MASKED}[^\s\"',;]{{8,}}"
+)
+_URL_PASSWORD = re.compile(rf"(://[^\s:/@\"']{{0,200}}:){_NOT_MASKED}[^\s/@\"']{{1,200}}(?=@)")
+_ASSIGNED = re.compile(rf"(?i)({_NAME}[\"']?\s*(?::=|=>|[:=])\s*[\"'`]){_NOT_MASKED}[^\"'`\s]{{6,}}(?=[\"'`])")
+_EXPORTED = re.compile(
+    r"(?m)(^[ \t]*(?:export\s+|set\s+)?[A-Z0-9_]{0,60}(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD)[A-Z0-9_]{0,60}=)"
+    rf"{_NOT_MASKED}[^\s\"'$(]{{6,}}"
+)
+
+
+def redact(text: str) -> str:
+    """Return `text` with every secret that is recognised replaced by `[redacted:<kind>]`."""
+    for literal, pattern, mask in _KNOWN:
+        if literal in text:
+            text = pattern.sub(mask, text)
+    if "://" in text:
+        text = _URL_PASSWORD.sub(r"\1[redacted:url-password]", text)
+    lowered = text.lower()
+    if "authorization" in lowered:
+        text = _AUTHORIZATION.sub(r"\1[redacted:authorization]", text)
+    if any(name in lowered for name in _NAMES):
+        text = _EXPORTED.sub(r"\1[redacted:secret]", _ASSIGNED.sub(r"\1[redacted:secret]", text))
+    return text
+
+
+def redact_json(value: Json) -> Json:
+    """Return `value` with every string redacted; the data of base64 sources, such as images, is left alone."""
+    match value:
+        case str():
+            return redact(value)
+        case list():
+            return [redact_json(item) for item in value]
+        case {"type": "base64", "data": str()}:
+            return value
+        case dict():
+            return {redact(key): _redact_member(key, item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _redact_member(key: str, item: Json) -> Json:
+    if isinstance(item, str) and _SECRET_NAME.search(key) and len(item) >= 6 and "[redacted:" not in item:
+        return "[redacted:secret]"
+    return redact_json(item)

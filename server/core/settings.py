@@ -1,0 +1,112 @@
+"""All settings, read once from the environment into one frozen object.
+
+Every field has a default that is right in production. The environment variable of a field is its name in
+capitals behind `ESKER_`; `docs/configuration.md` lists them, and a test compares the two.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from server.core.errors import Misconfigured
+
+PREFIX = "ESKER_"
+Choice = Literal["auto", "model", "extractive", "off"]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseModel):
+    """How this process behaves."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    database_url: SecretStr | None = None
+    """An outside Postgres. Without it an embedded one runs in the data directory."""
+    data_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("esker")))
+    """Where the embedded Postgres keeps its files."""
+    database_connections: Annotated[int, Field(ge=2, le=500)] = 10
+    """The most connections that one server process opens."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on. Anything but loopback needs a key to exist first."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8377
+    """The port to listen on; 0 takes a free one."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Host names that requests may use, separated by commas. Empty: loopback names on loopback, any elsewhere."""
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 32 * 1024 * 1024
+    """The largest request body."""
+
+    url: str = "http://127.0.0.1:8377"
+    """Where the command line finds the server."""
+    key: SecretStr | None = None
+    """The key that the command line sends."""
+
+    observer: Choice = "auto"
+    """Who observes: a language model, the extractive observer, nobody; `auto` takes a model where one is set."""
+    reflector: Choice = "auto"
+    """Who reflects, with the same choices."""
+    observer_model: str = "claude-haiku-5-5"
+    """The model that observes."""
+    reflector_model: str = "claude-sonnet-5-5"
+    """The model that reflects."""
+    llm_base_url: str | None = None
+    """A server that speaks the Messages API, without a trailing /v1. Unset: Anthropic's."""
+    llm_api_key: SecretStr | None = None
+    """The key for it; ANTHROPIC_API_KEY is read when this is not set."""
+    llm_timeout_seconds: Annotated[float, Field(gt=0)] = 120.0
+    """How long one call of a language model may take."""
+
+    observe_tokens: Positive = 8_000
+    """Unobserved tokens at which a session is observed."""
+    observe_idle_seconds: Annotated[float, Field(ge=0)] = 120.0
+    """Seconds without a message after which a session is observed."""
+    job_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
+    """How many sessions are observed or reflected at the same time by one server."""
+    job_lease_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """How long a job stays with a worker that gives no sign of life."""
+    job_attempts: Positive = 8
+    """Failures after which a job is dead until something new arrives."""
+
+    embedder: str = "sentence-transformers:bundled"
+    """`sentence-transformers:<path, name or "bundled">`, `openai:<base url>#<model>` or `none`."""
+    embedder_api_key: SecretStr | None = None
+    """The key for an `openai:` embedder."""
+    embed_threads: Positive = 1
+    """Threads that one process gives to its embedding model."""
+    worker: bool = True
+    """Whether `esker serve` starts an embedding worker beside it."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """How much the server and the worker say."""
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], **overrides: object) -> Self:
+        """Read the settings from `environ`; `overrides` that are not None (from the command line) win.
+
+        Raises Misconfigured for an unknown `ESKER_` variable or a value that is not valid.
+        """
+        values: dict[str, object] = {
+            name.removeprefix(PREFIX).lower(): value
+            for name, value in environ.items()
+            if name.startswith(PREFIX) and value != ""
+        }
+        if "llm_api_key" not in values and environ.get("ANTHROPIC_API_KEY"):
+            values["llm_api_key"] = environ["ANTHROPIC_API_KEY"]
+        if isinstance(hosts := values.get("allowed_hosts"), str):
+            values["allowed_hosts"] = tuple(host.strip() for host in hosts.split(",") if host.strip())
+        values |= {name: value for name, value in overrides.items() if value is not None}
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise Misconfigured(_explain(error), hint="docs/configuration.md lists every setting.") from None
+
+
+def _explain(error: ValidationError) -> str:
+    """Name the variables that are wrong, without repeating their values, which may be secret."""
+    parts = (
+        f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
+        for item in error.errors(include_input=False, include_url=False)
+    )
+    return "Settings are not valid: " + "; ".join(parts) + "."

@@ -1,0 +1,1 @@
+"""Connections, tenancy, statements, migrations, and the embedded Postgres."""

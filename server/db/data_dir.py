@@ -1,0 +1,113 @@
+"""Who has a data directory: a lock that the operating system drops when its holder dies, however it dies.
+
+`esker serve` holds it for its whole life. Short commands (`migrate`, `key`, `doctor` …) hold it while they run; one
+that finds a running `serve` joins it instead, and one that finds another command waits for it.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+import psutil
+
+from server.core.errors import Misconfigured
+
+Role = Literal["serve", "command"]
+
+_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that holds a data directory; `url` is where a `serve` listens."""
+
+    pid: int
+    role: Role
+    url: str
+
+
+@contextmanager
+def held(directory: Path, role: Role, url: str = "") -> Generator[bool]:
+    """Hold `directory` while the block runs. Yields False, for a command, when a running `serve` has it.
+
+    Raises Misconfigured when a `serve` wants it and another has it, or when a command does not let go in time.
+    """
+    make_private(directory)
+    with (directory / "esker.lock").open("a") as file:
+        if not _acquire(file, directory, role):
+            yield False
+            return
+        try:
+            _write_holder(directory, Holder(os.getpid(), role, url))
+            yield True
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def holder(directory: Path) -> Holder | None:
+    """Return the living process that holds `directory`, or None."""
+    try:
+        with (directory / "esker.lock").open("a") as file:
+            if _try_lock(file):
+                fcntl.flock(file, fcntl.LOCK_UN)
+                return None
+    except OSError:
+        return None
+    return _read_holder(directory)
+
+
+def make_private(directory: Path) -> None:
+    """Make `directory` if it is not there, closed to other users. Raises Misconfigured when that cannot be done."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise Misconfigured(
+            f"The data directory {directory} cannot be made: {error.strerror}.",
+            hint="Choose another with --data-dir or ESKER_DATA_DIR.",
+        ) from error
+
+
+def _acquire(file: IO[str], directory: Path, role: Role) -> bool:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not _try_lock(file):
+        other = _read_holder(directory)
+        if other and other.role == "serve" and role == "command":
+            return False
+        if (other and other.role == "serve") or time.monotonic() > deadline:
+            who = f"process {other.pid}{f' at {other.url}' if other.url else ''}" if other else "another process"
+            raise Misconfigured(
+                f"Esker runs on {directory} already ({who}).",
+                hint="Use that one, stop it, or give this one its own --data-dir and --port.",
+            )
+        time.sleep(0.05)
+    return True
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_holder(directory: Path, me: Holder) -> None:
+    """Say who holds the lock, in one step, so that nobody reads half a sentence."""
+    fresh = directory / f"esker.holder.{me.pid}"
+    fresh.write_text(json.dumps(asdict(me)), encoding="utf-8")
+    fresh.replace(directory / "esker.holder")
+
+
+def _read_holder(directory: Path) -> Holder | None:
+    """Return what the holder wrote, unless it is the note of a process that is gone."""
+    try:
+        noted = Holder(**json.loads((directory / "esker.holder").read_text(encoding="utf-8")))
+    except (ValueError, TypeError, OSError):
+        return None
+    return noted if psutil.pid_exists(noted.pid) else None

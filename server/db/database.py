@@ -1,0 +1,120 @@
+"""The way to the database: `async with database.tenant(pool_id) as connection`.
+
+There is no other way to a connection. `tenant` opens a transaction that sees and writes one pool only; Postgres
+enforces that by row-level security under a role that owns nothing. Questions about all pools together (whose key is
+this? where is work waiting?) are single statements that give back ids and counts, through `ask`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, LiteralString, Self
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg.rows import DictRow, TupleRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+
+from server.core.errors import Misconfigured, Unavailable
+from server.core.records import Pool
+from server.db.statements import Statements
+
+Connection = AsyncConnection[TupleRow]
+
+_CONNECT_SECONDS = 10.0
+# A statement or a transaction that takes longer than this is a bug or an attack.
+_OPTIONS = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
+
+_SQL = Statements(Path(__file__).parent / "sql/tenancy.sql")
+
+
+class Database:
+    """A pool of connections as the app role. Use it as an async context manager."""
+
+    def __init__(self, url: str, *, connections: int = 10) -> None:
+        """`url` is a libpq connection string; its login must be the app role or allowed to become it."""
+        self.url = url
+        self._pool = AsyncConnectionPool(
+            url,
+            min_size=1,
+            max_size=connections,
+            open=False,
+            timeout=_CONNECT_SECONDS,
+            configure=_become_app_role,
+            kwargs={"options": _OPTIONS, "autocommit": True},
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._pool.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def tenant(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Open a transaction inside one pool; it commits at the end of the block and rolls back on an error.
+
+        Raises Unavailable when the database cannot be reached.
+        """
+        async with self._connection() as connection, connection.transaction():
+            await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
+            yield connection
+
+    async def ask(self, statement: LiteralString, values: Mapping[str, Any] | None = None) -> list[DictRow]:
+        """Run one statement that belongs to no pool and return its rows. Raises Unavailable."""
+        async with self._connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(statement, values)
+            return await cursor.fetchall() if cursor.description else []
+
+    async def pool(self, name: str) -> Pool | None:
+        """Return the pool called `name`, or None."""
+        rows = await self.ask(_SQL["pool_by_name"], {"name": name})
+        return Pool(**rows[0]) if rows else None
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Connection]:
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except (PoolTimeout, PoolClosed, TooManyRequests) as error:
+            raise Unavailable("The database cannot be reached.") from error
+        except psycopg.errors.UndefinedTable as error:
+            raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
+        except psycopg.OperationalError as error:
+            raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+async def _become_app_role(connection: AsyncConnection[Any]) -> None:
+    await connection.execute(_SQL["become_app_role"])
+
+
+@asynccontextmanager
+async def listening(url: str, channel: str, wake: asyncio.Event) -> AsyncGenerator[None]:
+    """Set `wake` at every notification on `channel` while the block runs, reconnecting when the database returns.
+
+    Notifications are hints: whoever listens must also look from time to time.
+    """
+    task = asyncio.create_task(_listen(url, channel, wake))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:
+    while True:
+        try:
+            async with await AsyncConnection.connect(url, autocommit=True) as connection:
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                wake.set()  # something may have come while nobody listened
+                async for _ in connection.notifies():
+                    wake.set()
+        except psycopg.OperationalError:
+            await asyncio.sleep(1)

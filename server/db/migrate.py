@@ -1,0 +1,108 @@
+"""Bringing the schema up to date: `migrations/*.sql`, in order, forward only, each in a transaction of its own."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import LiteralString, cast
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from server.core.errors import Misconfigured, Unavailable
+from server.db.statements import Statements
+
+_FILE = re.compile(r"(\d{4})_(\w+)\.sql\Z")
+_SQL = Statements(Path(__file__).parent / "sql/history.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file of `migrations/`."""
+
+    version: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        """Return the SHA-256 of the file."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def migrations() -> list[Migration]:
+    """Return all migrations that ship with this version, in order."""
+    found = (
+        Migration(int(match[1]), match[2], entry.read_text(encoding="utf-8"))
+        for entry in files("migrations").iterdir()
+        if (match := _FILE.match(entry.name))
+    )
+    return sorted(found, key=lambda migration: migration.version)
+
+
+def migrate(url: str) -> list[Migration]:
+    """Apply what is missing and return it. The login needs the right to create tables, extensions and a role.
+
+    Raises Misconfigured when the database is newer than this version, when an applied file was changed, or when a
+    migration is refused; Unavailable when there is no database.
+    """
+    with _connect(url) as connection:
+        connection.execute(_SQL["lock"])
+        connection.execute(_SQL["create"])
+        missing = list(_missing(connection))
+        for migration in missing:
+            _apply(connection, migration)
+        connection.execute(_SQL["publish"])
+    return missing
+
+
+def pending(url: str) -> list[Migration]:
+    """Return the migrations that are not applied yet, without applying them. Raises like `migrate`."""
+    with _connect(url) as connection:
+        known = connection.execute(_SQL["exists"]).fetchone()
+        return list(_missing(connection)) if known and known[0] else migrations()
+
+
+def _connect(url: str) -> Connection[TupleRow]:
+    try:
+        return psycopg.connect(url, autocommit=True, connect_timeout=10)
+    except psycopg.OperationalError as error:
+        raise Unavailable(
+            f"The database cannot be reached: {str(error).strip()}", hint="Check ESKER_DATABASE_URL."
+        ) from error
+
+
+def _missing(connection: Connection[TupleRow]) -> Iterator[Migration]:
+    applied = {int(version): str(checksum) for version, checksum in connection.execute(_SQL["applied"])}
+    known = {migration.version: migration for migration in migrations()}
+    if unknown := sorted(applied.keys() - known.keys()):
+        raise Misconfigured(
+            f"The database has migration {unknown[-1]:04d}, which this version of Esker does not know.",
+            hint="Install the newer version again; migrations only go forward.",
+        )
+    for version, migration in known.items():
+        if version not in applied:
+            yield migration
+        elif applied[version] != migration.checksum:
+            raise Misconfigured(
+                f"Migration {version:04d} was changed after it had been applied.",
+                hint="Bring the file back and put the change into a new migration.",
+            )
+
+
+def _apply(connection: Connection[TupleRow], migration: Migration) -> None:
+    try:
+        with connection.transaction():
+            connection.execute(cast(LiteralString, migration.text))
+            connection.execute(
+                _SQL["record"],
+                {"version": migration.version, "name": migration.name, "checksum": migration.checksum},
+            )
+    except psycopg.Error as error:
+        raise Misconfigured(
+            f"Migration {migration.version:04d} failed and was rolled back: {str(error).strip()}",
+            hint="It needs Postgres 16 or newer with pgvector 0.8.4 or newer, and a login that may create roles.",
+        ) from error

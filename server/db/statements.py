@@ -1,0 +1,50 @@
+"""SQL lives in `.sql` files; this module reads them.
+
+A file holds named statements:
+
+    -- name: insert_session
+    -- Find or make the session of a client.
+    INSERT …
+
+The line behind the name says what the statement is for. Parameters are named, `%(session)s`. The statements are
+typed LiteralString, so that the type checker refuses any SQL that is put together at run time; the one exception
+is the table of a space, written `{vectors}` and filled in as a quoted identifier by `for_space`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import LiteralString, cast
+
+from psycopg import sql
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_PURPOSE = re.compile(r"\A-- \S")
+
+
+class Statements(Mapping[str, LiteralString]):
+    """The named statements of one file."""
+
+    def __init__(self, path: Path) -> None:
+        """Read `path`. Raises ValueError for a statement without a purpose, or a name that is there twice."""
+        self._statements: dict[str, LiteralString] = {}
+        parts = _NAME.split(path.read_text(encoding="utf-8"))
+        for name, body in zip(parts[1::2], parts[2::2], strict=True):
+            text = body.strip()
+            if name in self._statements or not _PURPOSE.match(text):
+                raise ValueError(f"{path.name}: {name} stands there twice or has no purpose line")
+            self._statements[name] = cast(LiteralString, text)
+
+    def __getitem__(self, name: str) -> LiteralString:
+        return self._statements[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._statements)
+
+    def __len__(self) -> int:
+        return len(self._statements)
+
+
+def for_space(statement: LiteralString, space: str) -> sql.Composed:
+    """Return `statement` with `{vectors}` replaced by the table of the embedding space `space`."""
+    return sql.SQL(statement).format(vectors=sql.Identifier(f"embeddings_{space}"))

@@ -1,0 +1,1 @@
+"""Language models, their extractive stand-ins, and embedders. They never see a connection."""

@@ -1,0 +1,194 @@
+"""The extractive observer: no model, the transcript's own words."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from server.core.blocks import spoken
+from server.core.budgets import MAX_OBSERVATION_TOKENS
+from server.core.ranking import PRIORITY_WEIGHT
+from server.core.records import Fact, Message, Observed, TranscriptSlice
+from server.core.slices import starts_turn
+from server.core.tokens import estimate_tokens
+from server.providers.extractive import cues, speech, tools
+from server.providers.extractive.sentences import clip
+
+_MOST_FILES = 12
+
+
+class ExtractiveObserver:
+    """Finds preferences, decisions, corrections, failures with their cause, changes and outcomes by rules."""
+
+    name = "extractive"
+
+    async def observe(self, shown: TranscriptSlice) -> Observed:
+        """Return the facts of a slice, each citing the messages whose words it uses."""
+        return await asyncio.to_thread(observe, shown)
+
+
+def observe(shown: TranscriptSlice) -> Observed:
+    """Return the facts of a slice; the same slice gives the same facts."""
+    known = tools.calls(shown.messages)
+    turns = list(_turns(shown.messages))
+    facts = [fact for turn in turns for fact in _turn_facts(turn, known, shown.session.cwd or "")]
+    asked = [turn.request for turn in turns if turn.request]
+    open_ends = [fact.content for fact in facts if fact.category == "next_step"]
+    return Observed(
+        facts=tuple(_within_budget(_unseen(facts, shown.previous))),
+        current_task=asked[-1] if asked else None,
+        suggested_continuation=open_ends[-1] if open_ends else None,
+        thread_title=clip(asked[0], 80) if asked and shown.session.thread_title is None else None,
+    )
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What a person said, and what was done about it until they spoke again.
+
+    `opening` is None when the turn began in an earlier slice, `before` is the assistant's message that it answers.
+    """
+
+    opening: Message | None
+    before: Message | None
+    work: list[Message] = field(default_factory=list[Message])
+
+    @property
+    def request(self) -> str | None:
+        return speech.request(self.opening, self.before) if self.opening else None
+
+
+def _turns(messages: Sequence[Message]) -> Iterator[_Turn]:
+    turn = _Turn(None, None)
+    spoken: Message | None = None
+    for message in messages:
+        if starts_turn(message) and message.trust == "user":
+            yield turn
+            turn = _Turn(message, spoken)
+        else:
+            turn.work.append(message)
+            spoken = message if message.role == "assistant" and message.text else spoken
+    yield turn
+
+
+def _turn_facts(turn: _Turn, known: dict[str, tools.Call], cwd: str) -> Iterator[Fact]:
+    if turn.opening:
+        yield from _said(turn.opening, turn)
+    failed = list(_failures(turn, known))
+    yield from failed
+    explained = {fact.content for fact in failed}
+    yield from _changes(turn, cwd)
+    for fact in _closing(turn):
+        if not any(fact.content.split(": ", 1)[1] in text for text in explained):
+            yield fact
+
+
+def _closing(turn: _Turn) -> list[Fact]:
+    """Return what the assistant's last words in a turn state; what it says on the way is narration."""
+    said = [message for message in turn.work if message.role == "assistant" and spoken(message.content)]
+    stated = (speech.assistant_facts(message) for message in said[:-3:-1])
+    return next((facts for facts in stated if facts), list[Fact]())
+
+
+def _said(opening: Message, turn: _Turn) -> list[Fact]:
+    """Return what the person asked and asserted; the first of it says when an image came with it."""
+    facts = [*_asked(opening, turn.request), *speech.user_facts(opening, turn.before)]
+    if any(block.get("type") == "image" for block in opening.content):
+        first, *rest = facts or [_request_fact(opening, f"User showed an image: {clip(spoken(opening.content))}")]
+        return [replace(first, content=first.content.replace(": ", " (with an image): ", 1)), *rest]
+    return facts
+
+
+def _asked(opening: Message, request: str | None) -> Iterator[Fact]:
+    if request:
+        asked = cues.asks(request) or cues.REQUEST.search(request)
+        yield _request_fact(opening, f"User {'asked' if asked else 'wrote'}: {request}")
+
+
+def _request_fact(opening: Message, content: str) -> Fact:
+    return Fact(content, "low", "fact", "user", (opening.seq,), opening.sent_at)
+
+
+def _failures(turn: _Turn, known: dict[str, tools.Call]) -> Iterator[Fact]:
+    """Yield each failure of a turn once, with the first explanation that the assistant gives after it."""
+    seen: set[str] = set()
+    for place, message in enumerate(turn.work):
+        for failure in tools.failures(message, known):
+            if failure.line in seen:
+                continue
+            seen.add(failure.line)
+            yield _failure_fact(message, failure, _explanation(turn.work[place + 1 :]))
+
+
+def _explanation(later: Sequence[Message]) -> tuple[Message, str] | None:
+    for message in later:
+        if message.role == "assistant" and (cause := speech.cause_in(message)):
+            return message, cause
+    return None
+
+
+def _failure_fact(message: Message, failure: tools.Failure, explained: tuple[Message, str] | None) -> Fact:
+    command = f"`{clip(failure.call.command, 120)}` failed" if failure.call and failure.call.command else "Error"
+    seqs = {
+        message.seq,
+        *([failure.call.seq] if failure.call else []),
+        *([explained[0].seq] if explained else []),
+    }
+    return Fact(
+        content=f"{command}: {failure.line}" + (f" — cause: {explained[1]}" if explained else ""),
+        priority="medium" if explained else "low",
+        category="issue",
+        trust=message.trust,
+        source_seqs=tuple(sorted(seqs)),
+        said_at=message.sent_at,
+    )
+
+
+def _changes(turn: _Turn, cwd: str) -> Iterator[Fact]:
+    files = {_below(path, cwd): message for message in turn.work for path in tools.changed_files(message)}
+    commits = {text: message for message in turn.work for text in tools.commits(message)}
+    if files:
+        more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+        purpose = f" — asked: {clip(turn.request, 120)}" if turn.request else ""
+        opening = [turn.opening.seq] if turn.opening and turn.request else []
+        yield Fact(
+            content=f"Changed {', '.join(list(files)[:_MOST_FILES])}{more}{purpose}",
+            priority="low",
+            category="state_change",
+            trust="assistant",
+            source_seqs=tuple(sorted({*opening, *(message.seq for message in files.values())})),
+            said_at=list(files.values())[-1].sent_at,
+        )
+    for text, message in commits.items():
+        yield Fact(f"Committed: {text}", "low", "outcome", "assistant", (message.seq,), message.sent_at)
+
+
+def _below(path: str, cwd: str) -> str:
+    """Return a path as it is written in its project."""
+    return path.removeprefix(cwd.rstrip("/") + "/") if cwd else path
+
+
+def _unseen(facts: Sequence[Fact], previous: Sequence[str]) -> list[Fact]:
+    """Leave out what the session keeps already, and what this slice says twice."""
+    seen = {_same(text) for text in previous}
+    kept: list[Fact] = []
+    for fact in facts:
+        if (key := _same(fact.content)) not in seen:
+            seen.add(key)
+            kept.append(fact)
+    return kept
+
+
+def _same(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _within_budget(facts: Sequence[Fact]) -> list[Fact]:
+    """Drop what matters least, newest last, until the rest fits into one call's budget."""
+    spent, kept = 0, set[int]()
+    order = sorted(range(len(facts)), key=lambda place: (-PRIORITY_WEIGHT[facts[place].priority], place))
+    for place in order:
+        spent += estimate_tokens(facts[place].content)
+        if spent > MAX_OBSERVATION_TOKENS:
+            break
+        kept.add(place)
+    return [fact for place, fact in enumerate(facts) if place in kept]

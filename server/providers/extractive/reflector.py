@@ -1,0 +1,162 @@
+"""The extractive reflector: says the same in fewer rows and fewer words, and nothing else.
+
+What a person ruled, decided or corrected stays verbatim, a row each. What happened (requests, failures, changes,
+outcomes) is gathered by episode, a stretch of the session that begins with what a person said. Repeats go; so does
+what matters least, until the result fits.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from server.core.ranking import PRIORITY_WEIGHT
+from server.core.records import Draft, Memory, Reflected, Session
+from server.core.terms import terms
+from server.core.tokens import estimate_tokens
+
+EPISODE_TOKENS = 450
+"""How long the row of one episode may become."""
+_SAME = 0.8
+"""Share of terms (Jaccard) from which two rows say the same."""
+# Rows whose messages are further apart than this belong to different episodes.
+_EPISODE_GAP = 40
+
+
+class ExtractiveReflector:
+    """Condenses by leaving out repeats and small matters."""
+
+    name = "extractive"
+
+    async def reflect(self, session: Session, rows: Sequence[Memory], target_tokens: int) -> Reflected:
+        """Return fewer, shorter rows that stand for `rows` (by time), or none when nothing can be left out."""
+        return await asyncio.to_thread(reflect, rows, target_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """A row, with the other rows that say the same."""
+
+    row: Memory
+    ids: tuple[str, ...]
+
+
+def reflect(rows: Sequence[Memory], target_tokens: int) -> Reflected:
+    """Return drafts for `rows`; the same rows give the same drafts."""
+    merged = _without_repeats(rows)
+    drafts = _fit([draft for episode in _episodes(merged) for draft in _condense(episode)], target_tokens)
+    cited = {source for draft in drafts for source in draft.source_ids}
+    before = sum(row.tokens for row in rows)
+    if not drafts or _cost(drafts) >= before:
+        return Reflected(drafts=())
+    return Reflected(tuple(drafts), dropped_ids=tuple(row.id for row in rows if row.id not in cited))
+
+
+def _without_repeats(rows: Sequence[Memory]) -> list[_Merged]:
+    """Merge rows that say the same; the latest wording stays, at the place of the first."""
+    kept: list[tuple[frozenset[str], _Merged]] = []
+    for row in rows:
+        words = frozenset(terms(row.content))
+        for place, (others, merged) in enumerate(kept):
+            if merged.row.category == row.category and _alike(words, others):
+                kept[place] = (words, _Merged(row, (*merged.ids, row.id)))
+                break
+        else:
+            kept.append((words, _Merged(row, (row.id,))))
+    return [merged for _, merged in kept]
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    small, large = sorted((len(one), len(other)))
+    return small >= _SAME * large and len(one & other) >= _SAME * max(1, len(one | other))
+
+
+def _episodes(rows: Sequence[_Merged]) -> Iterator[list[_Merged]]:
+    """Yield stretches that begin with what a person said and hold what was done about it."""
+    episode: list[_Merged] = []
+    for merged in rows:
+        spoke_again = merged.row.trust == "user" and bool(episode) and episode[-1].row.trust != "user"
+        if spoke_again or (episode and _far(episode[-1].row, merged.row)):
+            yield episode
+            episode = []
+        episode.append(merged)
+    if episode:
+        yield episode
+
+
+def _is_request(row: Memory) -> bool:
+    return row.category == "fact" and row.priority == "low"
+
+
+def _far(row: Memory, after: Memory) -> bool:
+    """Tell whether rows are no neighbours: reflections stand alone, and so does what is far away."""
+    if not row.source_seqs or not after.source_seqs:
+        return True
+    return after.source_seqs[0] - row.source_seqs[-1] > _EPISODE_GAP
+
+
+def _condense(episode: Sequence[_Merged]) -> Iterator[Draft]:
+    """Yield the rows of an episode: assertions as they are, the course of things as one row."""
+    course: list[_Merged] = []
+    for merged in episode:
+        if _stands_alone(merged.row):
+            yield _draft([merged], merged.row.content)
+        else:
+            course.append(merged)
+    # What was asked or changed and came to nothing that is worth a medium row is left out.
+    if any(merged.row.priority != "low" for merged in course) or _has_commit(course):
+        yield from _course(course)
+
+
+def _has_commit(course: Sequence[_Merged]) -> bool:
+    return any(merged.row.category == "outcome" for merged in course)
+
+
+def _stands_alone(row: Memory) -> bool:
+    """Tell whether a row is a matter of its own and not a step of what happened."""
+    if row.priority == "high" or row.kind == "reflection" or row.category in ("decision", "preference", "next_step"):
+        return True
+    return row.category == "fact" and not _is_request(row)
+
+
+def _course(course: Sequence[_Merged]) -> Iterator[Draft]:
+    """Yield one row for what happened, as many as the length of a row allows."""
+    part: list[_Merged] = []
+    for merged in course:
+        if part and sum(other.row.tokens for other in (*part, merged)) > EPISODE_TOKENS:
+            yield _draft(part, _told(part))
+            part = []
+        part.append(merged)
+    yield _draft(part, _told(part))
+
+
+def _told(part: Sequence[_Merged]) -> str:
+    """Put the rows of one course into one text; a purpose that the request states already is not repeated."""
+    requests = any(_is_request(merged.row) for merged in part)
+    texts = (merged.row.content.split(" — asked: ")[0] if requests else merged.row.content for merged in part)
+    return " → ".join(text.rstrip(".") for text in texts)
+
+
+def _draft(part: Sequence[_Merged], content: str) -> Draft:
+    best = max(part, key=lambda merged: PRIORITY_WEIGHT[merged.row.priority]).row
+    last = part[-1].row
+    return Draft(
+        content=content,
+        priority=best.priority,
+        category=best.category if len(part) == 1 else last.category,
+        source_ids=tuple(dict.fromkeys(source for merged in part for source in merged.ids)),
+        said_at=last.said_at,
+    )
+
+
+def _fit(drafts: list[Draft], target_tokens: int) -> list[Draft]:
+    """Drop low rows, oldest first, until the rest costs at most `target_tokens`; more than low is never dropped."""
+    kept = list(drafts)
+    for draft in [draft for draft in drafts if draft.priority == "low"]:
+        if _cost(kept) <= target_tokens:
+            break
+        kept.remove(draft)
+    return kept
+
+
+def _cost(drafts: Sequence[Draft]) -> int:
+    return sum(estimate_tokens(draft.content) for draft in drafts)

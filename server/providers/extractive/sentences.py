@@ -1,0 +1,54 @@
+"""From a message to the sentences that a person would call sentences."""
+
+import re
+
+MAX_SENTENCE = 400
+"""Characters of a sentence that are kept; longer ones are cut at a word."""
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
+_END = re.compile(r"(?<=[.!?…])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])")
+_EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+# An abbreviation or a number ends no sentence.
+_NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|z\.B|bzw|ca|Mr|Mrs|Dr|St)\.|\b[A-Z]\.|^\d+\.)$")
+_LETTER = re.compile(r"[^\W\d_]")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CODE = re.compile(
+    r"[{};=<>|\\$]|\(\)|::|->|^\s*(?:at |import |from \S+ import|def |class |const |let |var |function )"
+)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of `text` that are prose, in order, without code, markup and list bullets."""
+    prose = _EMPHASIS.sub(r"\2", _FENCE.sub("\n", text))
+    lines = (_BULLET.sub("", line.strip()) for line in prose.splitlines())
+    found = (sentence for line in lines if line for sentence in _split(line))
+    return [clip(sentence) for sentence in found if is_prose(sentence)]
+
+
+def _split(line: str) -> list[str]:
+    parts: list[str] = []
+    for part in _END.split(line):
+        if parts and _NO_END.search(parts[-1]):
+            parts[-1] += " " + part
+        elif part.strip():
+            parts.append(part.strip())
+    return parts
+
+
+def is_prose(sentence: str) -> bool:
+    """Tell whether a sentence was written for people: mostly letters, more than one word, little code."""
+    letters = len(_LETTER.findall(sentence))
+    if _CJK.search(sentence):
+        return letters >= 4
+    words = sentence.split()
+    return len(words) >= 2 and letters >= 0.6 * len(sentence.replace(" ", "")) and len(_CODE.findall(sentence)) < 3
+
+
+def clip(sentence: str, limit: int = MAX_SENTENCE) -> str:
+    """Return a sentence of at most `limit` characters, cut at a word."""
+    if len(sentence) <= limit:
+        return sentence
+    head = sentence[: limit - 1]
+    space = head.rfind(" ", limit // 2)
+    return (head[:space] if space > 0 else head).rstrip(" ,;:") + "…"

@@ -1,0 +1,159 @@
+"""What people and assistants say: their messages, sorted into facts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from re import Pattern
+
+from server.core.blocks import spoken
+from server.core.records import Category, Fact, Message, Priority
+from server.providers.extractive import cues
+from server.providers.extractive.sentences import clip, sentences
+
+# A message of more sentences than this is mostly pasted; a person's own words stand at its two ends.
+_MOST_SENTENCES = 12
+_MOST_ASSISTANT_FACTS = 3
+# A proposal shorter than this leans on the sentence before it ("Shall I do that?").
+_SELF_CONTAINED = 45
+_LONGEST_ANSWER = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Utterances with `cue` become facts of this sort, introduced by `label`."""
+
+    cue: Pattern[str]
+    label: str
+    category: Category
+    priority: Priority
+
+
+# The first rule that fits an utterance wins; a request is not a report, but it can be an assertion.
+_ASSERTIONS = (
+    Rule(cues.CORRECTION, "User correction", "decision", "high"),
+    Rule(cues.PREFERENCE, "User preference", "preference", "high"),
+    Rule(cues.DECISION, "User decision", "decision", "high"),
+)
+_REPORTS = (
+    Rule(cues.OUTCOME, "User confirmed", "outcome", "medium"),
+    Rule(cues.NEXT_STEP, "User plans", "next_step", "medium"),
+    Rule(cues.ISSUE, "User reported", "issue", "medium"),
+    Rule(cues.FACT, "User said", "fact", "medium"),
+)
+_ASSISTANT_RULES = (
+    Rule(cues.CAUSE, "Assistant found", "issue", "medium"),
+    Rule(cues.NEXT_STEP, "Assistant left open", "next_step", "low"),
+    Rule(cues.OUTCOME, "Outcome", "outcome", "medium"),
+)
+
+
+def utterances(message: Message) -> list[str]:
+    """Return what a message says, a thought each: sentences, joined where one leans on the one before it."""
+    said = [said for said in sentences(spoken(message.content)) if not cues.FILLER.search(said)]
+    if len(said) > _MOST_SENTENCES:
+        said = said[: _MOST_SENTENCES // 2] + said[-_MOST_SENTENCES // 2 :]
+    joined: list[str] = []
+    for sentence in said:
+        leans = joined and cues.CONTINUATION.search(sentence) and not cues.asks(joined[-1] + sentence)
+        if leans and len(joined[-1]) + len(sentence) < _LONGEST_ANSWER:
+            joined[-1] += " " + sentence
+        else:
+            joined.append(sentence)
+    return joined
+
+
+def user_facts(message: Message, before: Message | None) -> list[Fact]:
+    """Return what a user's message asserts; `before` is the assistant's message that it answers."""
+    said = utterances(message)
+    answered = _answer(message, before, said)
+    rest = said[1:] if answered else said
+    facts = [_fact(message, utterance, rule) for utterance in rest if (rule := _user_rule(utterance))]
+    return [answered, *facts] if answered else facts
+
+
+def request(message: Message, before: Message | None) -> str | None:
+    """Return what a user's message asks for, in its own words: what is no assertion and no answer."""
+    said = utterances(message)
+    rest = said[1:] if _answer(message, before, said) else said
+    asked = [utterance for utterance in rest if not _user_rule(utterance) and not cues.AGREEMENT.search(utterance)]
+    return clip(" ".join(asked), _LONGEST_ANSWER) if asked else None
+
+
+def assistant_facts(message: Message) -> list[Fact]:
+    """Return the causes, outcomes and open ends that an assistant's message states."""
+    said = (utterance for utterance in utterances(message) if not cues.asks(utterance))
+    found = ((utterance, _first(_ASSISTANT_RULES, utterance)) for utterance in said)
+    return [_fact(message, utterance, rule) for utterance, rule in found if rule][:_MOST_ASSISTANT_FACTS]
+
+
+def cause_in(message: Message) -> str | None:
+    """Return the sentence in which an assistant explains a failure."""
+    said = sentences(spoken(message.content))
+    return next((sentence for sentence in said if cues.CAUSE.search(sentence) and not cues.asks(sentence)), None)
+
+
+def _user_rule(utterance: str) -> Rule | None:
+    if cues.asks(utterance):
+        return None
+    if rule := _first(_ASSERTIONS, utterance):
+        return rule
+    return None if cues.REQUEST.search(utterance) else _first(_REPORTS, utterance)
+
+
+def _first(rules: Sequence[Rule], utterance: str) -> Rule | None:
+    """Return the first rule that fits. What is introduced as denied, planned or conditional is no outcome."""
+    for rule in rules:
+        match = rule.cue.search(utterance)
+        if match and not (rule.category == "outcome" and cues.NOT_DONE.search(utterance, 0, match.end())):
+            return rule
+    return None
+
+
+def _fact(message: Message, utterance: str, rule: Rule) -> Fact:
+    return Fact(
+        content=f"{rule.label}: {utterance}",
+        priority=rule.priority,
+        category=rule.category,
+        trust=message.trust,
+        source_seqs=(message.seq,),
+        said_at=message.sent_at,
+    )
+
+
+def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fact | None:
+    """A reply means what it replies to: a yes the assistant's last proposal, an answer the question before it."""
+    if before is None or not said:
+        return None
+    offered = sentences(spoken(before.content))
+    proposal = _last_proposal(offered)
+    if proposal and cues.AGREEMENT.search(said[0]):
+        content, category = f"User agreed (“{clip(said[0], 80)}”) to: {proposal}", "decision"
+    elif offered and cues.asks(offered[-1]) and _is_answer(said[0]):
+        content, category = f"Asked “{offered[-1]}”, user answered: {said[0]}", "fact"
+    else:
+        return None
+    return Fact(
+        content=content,
+        priority="medium",
+        category=category,
+        trust=message.trust,
+        source_seqs=(before.seq, message.seq),
+        said_at=message.sent_at,
+    )
+
+
+def _last_proposal(offered: Sequence[str]) -> str | None:
+    places = [place for place, sentence in enumerate(offered) if cues.PROPOSAL.search(sentence)]
+    if not places:
+        return None
+    last = places[-1]
+    leans = len(offered[last]) < _SELF_CONTAINED and last > 0
+    return f"{offered[last - 1]} {offered[last]}" if leans else offered[last]
+
+
+def _is_answer(utterance: str) -> bool:
+    return (
+        len(utterance) <= _LONGEST_ANSWER
+        and not cues.asks(utterance)
+        and not cues.REQUEST.search(utterance)
+        and not _first(_ASSERTIONS, utterance)
+    )

@@ -1,0 +1,123 @@
+"""What tools show: commands that failed, files that changed, commits."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from server.core.blocks import result_text
+from server.core.records import Block, Message
+from server.providers.extractive.sentences import clip
+
+_EDITORS = re.compile(r"edit|write|create_file|apply_patch|str_replace|notebook", re.IGNORECASE)
+_SHELLS = re.compile(r"bash|shell|exec|terminal|run|command|powershell", re.IGNORECASE)
+_PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_COMMIT = re.compile(r"git commit\b[^\n]*?-m\s+(?:\"(?P<double>(?:[^\"\\]|\\.)+)\"|'(?P<single>[^']+)')")
+_HEREDOC_COMMIT = re.compile(r"git commit\b[^\n]*<<-?\s*['\"]?(\w+)['\"]?\n(?P<text>.+?)\n", re.DOTALL)
+# The line that tells what went wrong, most telling first.
+_ERROR_LINES = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^(?:E\s+)?((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b: .+)$",
+        r"^\s*((?:fatal|panic|error(?:\[\w+\])?|ERROR|FATAL|Error): .+)$",
+        r"^\s*(.*\b(?:E[A-Z]{4,}|SIGSEGV|SIGKILL)\b.*)$",
+        r"^\s*(npm (?:ERR!|error) .+)$",
+        r"^\s*(FAILED .+)$",
+        r"^\s*(.*(?:command not found|No such file or directory|Permission denied|cannot find|not found).*)$",
+        r"^\s*(.*\b[Ee]rror\b.*)$",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call and where it stands."""
+
+    seq: int
+    name: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A command that failed, with the line that says how."""
+
+    seq: int
+    call: Call | None
+    line: str
+
+
+def calls(messages: Iterable[Message]) -> dict[str, Call]:
+    """Return the tool calls of messages by call id."""
+    return {
+        str(block["id"]): Call(message.seq, str(block.get("name")), _command(block))
+        for message in messages
+        for block in message.content
+        if block.get("type") == "tool_use" and "id" in block
+    }
+
+
+def _command(block: Block) -> str:
+    match block.get("input"):
+        case {"command": str(command)} | {"cmd": str(command)}:
+            return command
+        case _:
+            return ""
+
+
+def changed_files(message: Message) -> Iterator[str]:
+    """Yield the paths that a message's tool calls write to."""
+    for block in message.content:
+        if block.get("type") != "tool_use" or not _EDITORS.search(str(block.get("name"))):
+            continue
+        given = block.get("input")
+        if not isinstance(given, dict):
+            continue
+        yield from (str(given[key]) for key in _PATH_KEYS if isinstance(given.get(key), str))
+        yield from (
+            path.strip() for value in given.values() if isinstance(value, str) for path in _PATCHED.findall(value)
+        )
+
+
+def commits(message: Message) -> Iterator[str]:
+    """Yield the first lines of the commit messages that a message's commands write."""
+    for block in message.content:
+        if block.get("type") != "tool_use":
+            continue
+        command = _command(block)
+        for match in (*_COMMIT.finditer(command), *_HEREDOC_COMMIT.finditer(command)):
+            groups = match.groupdict()
+            text = groups.get("double") or groups.get("single") or groups.get("text") or ""
+            if not text.startswith("$("):
+                yield clip(text.strip().splitlines()[0], 160)
+
+
+def failures(message: Message, known: dict[str, Call]) -> Iterator[Failure]:
+    """Yield the failed commands among a message's tool results; `known` are the calls so far by id.
+
+    A failed edit or read is an agent's own stumble and tells nothing about the project.
+    """
+    for block in message.content:
+        if block.get("type") != "tool_result":
+            continue
+        call = known.get(str(block.get("tool_use_id")))
+        if call and not _SHELLS.search(call.name):
+            continue
+        text = result_text(block)
+        line = _error_line(text)
+        if line and (block.get("is_error") or _looks_failed(text)):
+            yield Failure(message.seq, call, line)
+
+
+def _error_line(text: str) -> str | None:
+    for pattern in _ERROR_LINES:
+        if match := pattern.search(text[-20_000:]):
+            return clip(match[1].strip(), 240)
+    return None
+
+
+def _looks_failed(text: str) -> bool:
+    """Tell whether output that is not marked as an error is one all the same: a traceback or an exit code."""
+    return bool(
+        re.search(r"^Traceback \(most recent call last\)|[Ee]xit code:? [1-9]|^FAILED |npm ERR!", text, re.MULTILINE)
+    )

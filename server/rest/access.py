@@ -1,0 +1,100 @@
+"""Who may come in: every request meets this before any route, so that a new route is closed by default.
+
+In order: a Host that we do not answer to (a page of another site that resolves to us), an Origin that is not ours, a
+body over the limit, and then the key. Only the health checks are open.
+"""
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from server.core.errors import EskerError, Forbidden, Unauthorized
+from server.core.records import Principal
+from server.rest.problems import problem, problem_of
+
+OPEN_PATHS = frozenset({"/livez", "/readyz"})
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+# Reading that is asked for with a body. The tools at /mcp look at the scope themselves.
+_READING_POSTS = frozenset({"/v1/recall", "/mcp"})
+
+Authenticate = Callable[[str | None], Awaitable[Principal]]
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address to listen on can be reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Access:
+    """ASGI middleware that lets a request through with `scope["state"]["principal"]` set, or answers why not."""
+
+    def __init__(self, app: ASGIApp, authenticate: Authenticate, hosts: frozenset[str] | None) -> None:
+        """`hosts` are the names that we answer to; None is any."""
+        self._app = app
+        self._authenticate = authenticate
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through or answer it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if refused := self._wrong_address(headers):
+            await problem(refused, "This server does not answer to that address.")(scope, receive, send)
+            return
+        if scope["path"] not in OPEN_PATHS:
+            try:
+                principal = await self._authenticate(_bearer(headers))
+                _check_scope(principal, scope["method"], scope["path"])
+            except EskerError as error:
+                await problem_of(error)(scope, receive, send)
+                return
+            scope.setdefault("state", {})["principal"] = principal
+        await self._app(scope, receive, send)
+
+    def _wrong_address(self, headers: Headers) -> int | None:
+        """Return 421 for a foreign Host and 403 for a foreign Origin."""
+        host = headers.get("host", "")
+        if self._hosts is not None and _name(host) not in self._hosts:
+            return 421
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return 403
+        return None
+
+
+def hosts_for(listen: str, allowed: tuple[str, ...]) -> frozenset[str] | None:
+    """Return the names that a server answers to: those that are set, else loopback names on loopback, else any."""
+    if allowed:
+        return frozenset(name.lower() for name in allowed)
+    return _LOOPBACK_NAMES | {listen.lower()} if is_loopback(listen) else None
+
+
+def _name(host: str) -> str:
+    """Return a Host header without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0].lower() + "]"
+    return host.partition(":")[0].lower()
+
+
+def _bearer(headers: Headers) -> str | None:
+    given = headers.get("authorization")
+    if given is None:
+        return None
+    kind, _, key = given.partition(" ")
+    if kind.lower() != "bearer" or not key.strip():
+        raise Unauthorized("The Authorization header is not 'Bearer <key>'.")
+    return key.strip()
+
+
+def _check_scope(principal: Principal, method: str, path: str) -> None:
+    reading = method in ("GET", "HEAD", "OPTIONS") or path in _READING_POSTS
+    needed = "read" if reading else "write"
+    if needed not in principal.scopes:
+        raise Forbidden(f"This key does not have the scope '{needed}'.")

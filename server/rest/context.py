@@ -1,0 +1,22 @@
+"""What a route is handed: the parts of the server, and who is asking."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from server.core.records import Principal
+from server.usecases.parts import Parts
+
+
+def _parts(request: Request) -> Parts:
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+def _principal(request: Request) -> Principal:
+    principal: Principal = request.state.principal
+    return principal
+
+
+WithParts = Annotated[Parts, Depends(_parts)]
+Asking = Annotated[Principal, Depends(_principal)]

@@ -1,0 +1,86 @@
+"""Routes of memories: write, read, list, forget, recall."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from server.core.recalled import Recalled
+from server.core.records import PRIORITIES, Filter, Kind, Memory, Priority
+from server.rest.context import Asking, WithParts
+from server.rest.json_route import JsonRoute
+from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, RecallIn
+from server.usecases.forget import Receipt, forget
+from server.usecases.recall import RecallRequest, recall
+from server.usecases.remember import Note, get_memory, list_memories, remember
+
+router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
+
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+
+
+def _note(body: MemoryIn) -> Note:
+    return Note(manual=body.kind == "manual", **body.model_dump(exclude={"kind"}))
+
+
+@router.post("/memories", status_code=201)
+async def write(body: MemoryIn, parts: WithParts, asking: Asking) -> Memory:
+    """Write one row. The same external_id, or the same words in the same place, are the same row."""
+    [memory_id] = await remember(parts, asking, [_note(body)])
+    return await get_memory(parts, asking.pool_id, memory_id)
+
+
+@router.post("/memories/batch", status_code=201)
+async def write_batch(body: MemoriesIn, parts: WithParts, asking: Asking) -> MemoriesOut:
+    """Write up to 1,000 rows, all or none."""
+    return MemoriesOut(ids=await remember(parts, asking, [_note(memory) for memory in body.memories]))
+
+
+@router.get("/memories")
+async def listed(
+    parts: WithParts,
+    asking: Asking,
+    session_id: str | None = None,
+    project: str | None = None,
+    kind: Annotated[list[Kind] | None, Query()] = None,
+    tag: Annotated[list[str] | None, Query()] = None,
+    min_priority: Priority = "low",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    as_of: datetime | None = None,
+    include_superseded: bool = False,
+    before: str | None = None,
+    limit: Limit = 100,
+) -> MemoryList:
+    """List rows, newest first, with the same filters as a recall."""
+    what = Filter(
+        session=session_id,
+        project=project,
+        kinds=kind,
+        tags=tag,
+        priorities=PRIORITIES[: PRIORITIES.index(min_priority) + 1],
+        since=since,
+        until=until,
+        as_of=as_of,
+        with_superseded=include_superseded,
+    )
+    found = await list_memories(parts, asking.pool_id, what, before=before, limit=limit)
+    return MemoryList(memories=found, next=found[-1].id if len(found) == limit else None)
+
+
+@router.get("/memories/{memory_id}")
+async def one(memory_id: str, parts: WithParts, asking: Asking) -> Memory:
+    """Show one row, superseded or not."""
+    return await get_memory(parts, asking.pool_id, memory_id)
+
+
+@router.delete("/memories/{memory_id}")
+async def delete(memory_id: str, parts: WithParts, asking: Asking, messages: bool = False) -> Receipt:
+    """Forget one row and everything drawn from it; with `messages`, also the words that it came from."""
+    return await forget(parts, asking, memory_id, with_messages=messages)
+
+
+@router.post("/recall")
+async def recall_memories(body: RecallIn, parts: WithParts, asking: Asking) -> Recalled:
+    """Answer a question from memory, or say that nothing there is about it."""
+    return await recall(parts, asking.pool_id, RecallRequest(**body.model_dump()))

@@ -1,0 +1,67 @@
+"""Metrics: requests by route, and how much waits."""
+
+import time
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+BACKLOG = {
+    "unobserved_tokens": "Tokens of messages that no observer has seen yet.",
+    "oldest_unobserved_seconds": "Age of the oldest message that no observer has seen yet.",
+    "jobs_waiting": "Jobs that wait or run.",
+    "jobs_dead": "Jobs that failed too often.",
+    "embeddings_waiting": "Rows that wait for their vector.",
+    "embeddings_dead": "Rows that cannot be embedded.",
+}
+
+
+class Metrics:
+    """The metrics of one app, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.requests = Histogram(
+            "esker_http_request_duration_seconds",
+            "How long requests took.",
+            ("method", "route", "status"),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._backlog = {name: Gauge(f"esker_{name}", text, registry=self._registry) for name, text in BACKLOG.items()}
+
+    def render(self, backlog: Mapping[str, float]) -> bytes:
+        """Return all metrics as text, with the backlog as it is now."""
+        for name, gauge in self._backlog.items():
+            gauge.set(backlog[name])
+        return generate_latest(self._registry)
+
+
+class Measured:
+    """ASGI middleware that counts every request under its route, never under its path, which holds ids."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and count it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 500
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            route = getattr(scope.get("route"), "path", "/mcp" if scope["path"] == "/mcp" else "other")
+            took = time.perf_counter() - began
+            self._metrics.requests.labels(scope["method"], route, str(status)).observe(took)

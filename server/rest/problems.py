@@ -1,0 +1,89 @@
+"""Errors at the edge: one table from errors to statuses, and answers as application/problem+json."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from server.core import errors
+
+STATUS: tuple[tuple[type[errors.EskerError], int], ...] = (
+    # The first that fits, so a class stands before its parents.
+    (errors.TooLarge, 413),
+    (errors.InvalidInput, 422),
+    (errors.NotFound, 404),
+    (errors.Unauthorized, 401),
+    (errors.Forbidden, 403),
+    (errors.Conflict, 409),
+    (errors.ModelFailed, 502),
+    (errors.Unavailable, 503),
+    (errors.Misconfigured, 503),
+)
+_RETRY_AFTER_SECONDS = 5
+
+
+class ProblemResponse(JSONResponse):
+    """An error as RFC 9457 describes it."""
+
+    media_type = "application/problem+json"
+
+
+def problem(status: int, detail: str, *, hint: str | None = None, invalid: Sequence[Any] = ()) -> ProblemResponse:
+    """Return a problem document: what happened, what to do next, and which fields are wrong."""
+    body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    body["detail"] = detail
+    if hint:
+        body["hint"] = hint
+    if invalid:
+        body["errors"] = list(invalid)
+    headers: dict[str, str] = {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status == 503:
+        headers["Retry-After"] = str(_RETRY_AFTER_SECONDS)
+    return ProblemResponse(body, status, headers)
+
+
+def problem_of(error: errors.EskerError) -> ProblemResponse:
+    """Return the problem document of one of our errors."""
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    return problem(status, str(error), hint=error.hint)
+
+
+def install(app: FastAPI) -> None:
+    """Have an app answer every error with a problem document."""
+    app.add_exception_handler(errors.EskerError, _on_esker_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_surprise)
+
+
+async def _on_esker_error(_: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, errors.EskerError)  # this handler is installed for nothing else
+    return problem_of(error)
+
+
+async def _on_invalid_request(_: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, RequestValidationError)  # this handler is installed for nothing else
+    found = [{"at": _place(item["loc"]), "problem": item["msg"]} for item in error.errors()]
+    first = f"{found[0]['at']}: {found[0]['problem']}" if found else "The request is not valid"
+    return problem(422, f"{first}. Nothing was changed.", invalid=found[:20])
+
+
+def _place(location: Sequence[int | str]) -> str:
+    """Return where a problem is, such as `messages[3].role`, without the part that says it is in the body."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != "body"]
+    return "".join(parts).lstrip(".")[:200] or "body"
+
+
+async def _on_http_error(_: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, HTTPException)  # this handler is installed for nothing else
+    return problem(error.status_code, str(error.detail))
+
+
+async def _on_surprise(_: Request, error: Exception) -> ProblemResponse:
+    return problem(500, "Something went wrong in Esker; the server's log has the details.")

@@ -1,0 +1,190 @@
+"""The bodies of requests and answers. Answers are the use cases' own records wherever those say it all."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+
+from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
+from server.core.records import Category, Job, Kind, Memory, Priority, Role, Scope, Session
+from server.usecases.recall import MAX_LIMIT
+from server.usecases.receive_event import EventKind
+
+
+def _no_blank(value: object) -> object:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("must not be blank")
+    return value
+
+
+def _blank_is_none(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+# What stands in an index must fit into one of its entries (2,704 bytes), in any script.
+ExternalId = Annotated[str, Field(min_length=1, max_length=512)]
+Name = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_no_blank)]
+Project = Annotated[str, Field(min_length=1, max_length=512)]
+OptionalProject = Annotated[Project | None, BeforeValidator(_blank_is_none)]
+Tag = Annotated[str, Field(min_length=1, max_length=100)]
+Query = Annotated[str, Field(min_length=1, max_length=4_000), BeforeValidator(_no_blank)]
+
+
+class Lenient(BaseModel):
+    """A body of a client that sends transcripts: what we do not know is left aside, never a reason to lose a batch."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Strict(BaseModel):
+    """A body in which a misspelt field would change the meaning: what we do not know is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SessionIn(Lenient):
+    """A session as its client knows it."""
+
+    client: Name
+    external_id: ExternalId
+    project: OptionalProject = None
+    cwd: Annotated[str | None, Field(max_length=4_096), BeforeValidator(_blank_is_none)] = None
+    timezone: str = "UTC"
+    effective_context: Annotated[int, Field(ge=1_000, le=10_000_000)] = DEFAULT_EFFECTIVE_CONTEXT
+
+
+class SessionOut(BaseModel):
+    """A session and its jobs."""
+
+    id: str
+    client: str
+    external_id: str
+    project: str | None
+    cwd: str | None
+    timezone: str
+    effective_context: int
+    messages: int
+    observed_messages: int
+    total_tokens: int
+    unobserved_tokens: int
+    last_message_at: datetime | None
+    current_task: str | None
+    suggested_continuation: str | None
+    thread_title: str | None
+    created_at: datetime
+    jobs: list[Job] = []
+
+    @classmethod
+    def of(cls, session: Session, jobs: list[Job] | None = None) -> "SessionOut":
+        """Return the answer for a session."""
+        return cls(
+            id=session.id,
+            client=session.client,
+            external_id=session.external_id,
+            project=session.project,
+            cwd=session.cwd,
+            timezone=session.timezone,
+            effective_context=session.effective_context,
+            messages=session.last_seq,
+            observed_messages=session.observed_seq,
+            total_tokens=session.total_tokens,
+            unobserved_tokens=session.unobserved_tokens,
+            last_message_at=session.last_message_at,
+            current_task=session.current_task,
+            suggested_continuation=session.suggested_continuation,
+            thread_title=session.thread_title,
+            created_at=session.created_at,
+            jobs=jobs or [],
+        )
+
+
+class MessageIn(Lenient):
+    """One transcript entry; `content` is a string or a list of blocks as in the Messages API."""
+
+    external_id: ExternalId
+    role: Role
+    content: JsonValue
+    sent_at: datetime | None = None
+
+
+class MessagesIn(Lenient):
+    """A batch of transcript entries, in order."""
+
+    messages: Annotated[list[MessageIn], Field(max_length=10_000)]
+
+
+class EventIn(Strict):
+    """Something that happened to a client's context."""
+
+    kind: EventKind
+
+
+class MemoryIn(Strict):
+    """A row that an agent or a person writes; `manual` pins it."""
+
+    content: str
+    kind: Literal["note", "manual"] = "note"
+    priority: Priority = "medium"
+    category: Category = "fact"
+    tags: Annotated[list[Tag], Field(max_length=64)] = []
+    project: Project | None = None
+    session_id: str | None = None
+    said_at: datetime | None = None
+    external_id: ExternalId | None = None
+
+
+class MemoriesIn(Strict):
+    """Rows to write together."""
+
+    memories: Annotated[list[MemoryIn], Field(min_length=1, max_length=1_000)]
+
+
+class MemoriesOut(BaseModel):
+    """The ids of rows that were written, in order."""
+
+    ids: list[str]
+
+
+class MemoryList(BaseModel):
+    """A page of rows; `next` is the `before` of the page behind it."""
+
+    memories: list[Memory]
+    next: str | None
+
+
+class SessionList(BaseModel):
+    """A page of sessions; `next` is the `before` of the page behind it."""
+
+    sessions: list[SessionOut]
+    next: str | None
+
+
+class RecallIn(Strict):
+    """A question to memory."""
+
+    query: Query
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 8
+    scope: Scope = "pool"
+    session_id: str | None = None
+    project: Project | None = None
+    kinds: Annotated[list[Kind], Field(min_length=1)] | None = None
+    tags: Annotated[list[Tag], Field(min_length=1, max_length=64)] | None = None
+    min_priority: Priority = "low"
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+    include_superseded: bool = False
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    explain: bool = False
+
+
+class PackOut(BaseModel):
+    """The frozen text that goes before a session's messages."""
+
+    text: str
+    sha256: str
+    version: int
+    tokens: int
+    reason: str
+    memory_ids: list[str]
+    created_at: datetime

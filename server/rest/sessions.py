@@ -1,0 +1,105 @@
+"""Routes of sessions: open, add messages, observe, reflect, events, pack."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from server.core.records import IngestReport
+from server.rest.context import Asking, WithParts
+from server.rest.json_route import JsonRoute
+from server.rest.schemas import EventIn, MessagesIn, PackOut, SessionIn, SessionList, SessionOut
+from server.usecases.ingest import IncomingMessage, ingest
+from server.usecases.observe import ObserveReport, observe
+from server.usecases.open_session import SessionRequest, get_session, list_sessions, open_session
+from server.usecases.pack import get_pack
+from server.usecases.receive_event import receive_event
+from server.usecases.reflect import ReflectReport, reflect
+
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=JsonRoute)
+
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+
+
+@router.post("")
+async def open_or_find(body: SessionIn, parts: WithParts, asking: Asking) -> SessionOut:
+    """Find or make a session. The same client and external_id always give the same session."""
+    asked = SessionRequest(**body.model_dump())
+    return SessionOut.of(await open_session(parts, asking.pool_id, asked))
+
+
+@router.get("")
+async def listed(
+    parts: WithParts,
+    asking: Asking,
+    external_id: str | None = None,
+    unobserved: bool = False,
+    before: str | None = None,
+    limit: Limit = 100,
+) -> SessionList:
+    """List sessions, newest first."""
+    found = await list_sessions(
+        parts, asking.pool_id, external_id=external_id, unobserved=unobserved, before=before, limit=limit
+    )
+    following = found[-1].id if len(found) == limit else None
+    return SessionList(sessions=[SessionOut.of(session) for session in found], next=following)
+
+
+@router.get("/{session_id}")
+async def one(session_id: str, parts: WithParts, asking: Asking) -> SessionOut:
+    """Show a session, its counters and its jobs."""
+    session, jobs = await get_session(parts, asking.pool_id, session_id)
+    return SessionOut.of(session, jobs)
+
+
+@router.post("/{session_id}/messages")
+async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, asking: Asking) -> IngestReport:
+    """Store new messages, whole batch or nothing. A message whose external_id is known is a duplicate."""
+    batch = [IncomingMessage(m.external_id, m.role, m.content, m.sent_at) for m in body.messages]
+    return await ingest(parts, asking.pool_id, session_id, batch)
+
+
+@router.post("/{session_id}/observe")
+async def observe_session(
+    session_id: str, response: Response, parts: WithParts, asking: Asking, wait: bool = False
+) -> ObserveReport:
+    """Have everything observed that the session holds by now; with `wait`, before answering."""
+    report = await observe(parts, asking.pool_id, session_id, wait=wait)
+    response.status_code = 202 if report.queued else 200
+    return report
+
+
+@router.post("/{session_id}/reflect")
+async def reflect_session(
+    session_id: str, response: Response, parts: WithParts, asking: Asking, wait: bool = False
+) -> ReflectReport:
+    """Have the session's memories condensed; with `wait`, before answering."""
+    report = await reflect(parts, asking.pool_id, session_id, wait=wait)
+    response.status_code = 202 if report.queued else 200
+    return report
+
+
+@router.post("/{session_id}/events", status_code=202)
+async def event(session_id: str, body: EventIn, parts: WithParts, asking: Asking) -> dict[str, str]:
+    """Tell what happened to the client's context."""
+    await receive_event(parts, asking.pool_id, session_id, body.kind)
+    return {"received": body.kind}
+
+
+@router.get("/{session_id}/pack", response_model=PackOut, responses={200: {"content": {"text/plain": {}}}})
+async def pack(
+    session_id: str,
+    request: Request,
+    parts: WithParts,
+    asking: Asking,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Return the session's pack: as JSON, or the text alone for `Accept: text/plain`. Its ETag is its hash."""
+    found = await get_pack(parts, asking.pool_id, session_id)
+    headers = {"ETag": f'"{found.sha256}"', "Vary": "Accept", "Cache-Control": "no-cache"}
+    if if_none_match and found.sha256 in if_none_match:
+        return Response(status_code=304, headers=headers)
+    if "text/plain" in request.headers.get("accept", ""):
+        return PlainTextResponse(found.text, headers=headers | {"Esker-Pack-Version": str(found.version)})
+    shown = PackOut.model_validate(found, from_attributes=True)
+    return JSONResponse(shown.model_dump(mode="json"), headers=headers)

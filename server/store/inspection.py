@@ -1,0 +1,56 @@
+"""Looking at the database itself: versions, roles, guards, and what is stuck."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from server.db.database import Connection, Database
+from server.db.statements import Statements
+
+SQL = Statements(Path(__file__).parent / "sql/inspection.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What the database is and how well it is guarded."""
+
+    postgres: int
+    pgvector: str
+    role: str
+    role_is_safe: bool
+    unguarded_tables: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """What does not get on in one pool: (what, last error) each, and how many rows wait too long for a vector."""
+
+    jobs: list[tuple[str, str]]
+    embeddings: list[tuple[str, str]]
+    overdue: int
+
+
+async def facts(database: Database) -> DatabaseFacts:
+    """Return what the database is."""
+    [versions] = await database.ask(SQL["versions"])
+    [role] = await database.ask(SQL["role"])
+    unguarded = await database.ask(SQL["unguarded"])
+    return DatabaseFacts(
+        postgres=versions["postgres"],
+        pgvector=versions["pgvector"] or "none",
+        role=role["name"],
+        role_is_safe=not (role["superuser"] or role["bypasses"] or role["owns"]),
+        unguarded_tables=[row["name"] for row in unguarded],
+    )
+
+
+async def stuck(connection: Connection, before: datetime) -> Stuck:
+    """Return what does not get on in the pool; rows that were due `before` should have a vector by now."""
+    jobs = await (await connection.execute(SQL["dead_jobs"])).fetchall()
+    embeddings = await (await connection.execute(SQL["dead_embeddings"])).fetchall()
+    overdue = await (await connection.execute(SQL["overdue_embeddings"], {"moment": before})).fetchone()
+    return Stuck(
+        jobs=[(f"{kind} {session}", error) for kind, session, error in jobs],
+        embeddings=[(memory, error or "unknown") for memory, error in embeddings],
+        overdue=int(overdue[0]) if overdue else 0,
+    )

@@ -1,0 +1,106 @@
+"""Jobs: at most one of a kind for a session, run under a lease."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from psycopg.rows import class_row
+
+from server.core.errors import LeaseLost
+from server.core.records import Job, JobKind, Lease
+from server.db.database import Connection, Database
+from server.db.statements import Statements
+
+SQL = Statements(Path(__file__).parent / "sql/jobs.sql")
+WORK = Statements(Path(__file__).parent / "sql/work.sql")
+
+
+async def request(connection: Connection, kind: JobKind, session_id: str, now: datetime, up_to_seq: int = 0) -> None:
+    """Ask for a job now; messages up to `up_to_seq` are to be covered whatever the trigger says."""
+    values = {"kind": kind, "session": session_id, "now": now, "up_to_seq": up_to_seq}
+    await connection.execute(SQL["request"], values)
+    await connection.execute(SQL["notify"])
+
+
+async def schedule(connection: Connection, kind: JobKind, session_id: str, run_after: datetime, now: datetime) -> None:
+    """Have a job run at `run_after`, unless it has a reason for its own time."""
+    values = {"kind": kind, "session": session_id, "run_after": run_after, "now": now}
+    await connection.execute(SQL["schedule"], values)
+    if run_after <= now:
+        await connection.execute(SQL["notify"])
+
+
+async def claim(
+    connection: Connection,
+    kinds: Sequence[JobKind],
+    now: datetime,
+    until: datetime,
+    session_id: str | None = None,
+) -> Lease | None:
+    """Take one job that is due and hold it until `until`; None when there is none."""
+    values = {"kinds": list(kinds), "now": now, "until": until, "session": session_id}
+    async with connection.cursor(row_factory=class_row(Lease)) as cursor:
+        await cursor.execute(SQL["claim"], values)
+        return await cursor.fetchone()
+
+
+async def hold(connection: Connection, lease: Lease, until: datetime) -> int:
+    """Prove a lease and lengthen it; return the seq up to which the job was asked for. Raises LeaseLost."""
+    row = await (await connection.execute(SQL["hold"], {**_key(lease), "until": until})).fetchone()
+    if row is None:
+        raise LeaseLost
+    return int(row[0])
+
+
+async def done(connection: Connection, lease: Lease) -> None:
+    """End a job. Raises LeaseLost."""
+    _require((await connection.execute(SQL["done"], _key(lease))).rowcount)
+
+
+async def rest(connection: Connection, lease: Lease, run_after: datetime) -> None:
+    """End a job for now; what came meanwhile is due at `run_after`. Raises LeaseLost."""
+    values = {**_key(lease), "run_after": run_after}
+    _require((await connection.execute(SQL["rest"], values)).rowcount)
+
+
+async def fail(connection: Connection, lease: Lease, error: str, run_after: datetime, *, dead: bool) -> None:
+    """Record a failure. Nothing happens when the lease was lost: the next holder has its own fortune."""
+    values = {**_key(lease), "error": error, "run_after": run_after, "dead": dead}
+    await connection.execute(SQL["fail"], values)
+
+
+async def release(connection: Connection, lease: Lease) -> None:
+    """Give a job back untried."""
+    await connection.execute(SQL["release"], _key(lease))
+
+
+async def of_session(connection: Connection, session_id: str) -> list[Job]:
+    """Return the jobs of a session."""
+    async with connection.cursor(row_factory=class_row(Job)) as cursor:
+        await cursor.execute(SQL["of_session"], {"session": session_id})
+        return await cursor.fetchall()
+
+
+async def pools_with_work(database: Database, now: datetime) -> list[str]:
+    """Return the pools that have a job that can run."""
+    return [str(row["pool_id"]) for row in await database.ask(WORK["pools_with_jobs"], {"now": now})]
+
+
+async def backlog(database: Database, now: datetime) -> dict[str, float]:
+    """Return how much waits in all pools together, by name."""
+    return {name: float(value) for name, value in (await database.ask(WORK["backlog"], {"now": now}))[0].items()}
+
+
+async def all_pools(database: Database) -> list[str]:
+    """Return the ids of all pools."""
+    return [str(row["pool_id"]) for row in await database.ask(WORK["all_pools"])]
+
+
+def _key(lease: Lease) -> dict[str, Any]:
+    return {"kind": lease.kind, "session": lease.session_id, "token": lease.token}
+
+
+def _require(rows: int) -> None:
+    if not rows:
+        raise LeaseLost

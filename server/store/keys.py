@@ -1,0 +1,76 @@
+"""Pools and their keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from psycopg.rows import class_row
+
+from server.core.records import ListedKey, ListedPool, Pool
+from server.db.database import Connection, Database
+from server.db.statements import Statements
+
+SQL = Statements(Path(__file__).parent / "sql/keys.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """The pool and the rights that a valid key gives."""
+
+    pool_id: str
+    pool_name: str
+    key_id: str
+    scopes: list[str]
+
+
+async def find(database: Database, key_hash: bytes, now: datetime) -> FoundKey | None:
+    """Return what the key with this SHA-256 opens, or None for an unknown, revoked or expired one."""
+    rows = await database.ask(SQL["find"], {"hash": key_hash, "now": now})
+    return FoundKey(**rows[0]) if rows else None
+
+
+async def any_required(database: Database) -> bool:
+    """Tell whether keys are required on this database."""
+    return bool((await database.ask(SQL["any_required"]))[0]["required"])
+
+
+async def create_pool(database: Database, name: str) -> Pool | None:
+    """Make a pool and return it, or None when there is one of that name."""
+    rows = await database.ask(SQL["create_pool"], {"name": name})
+    return Pool(**rows[0]) if rows else None
+
+
+async def pools(database: Database) -> list[ListedPool]:
+    """Return all pools."""
+    return [ListedPool(**row) for row in await database.ask(SQL["pools"])]
+
+
+async def insert(
+    connection: Connection,
+    *,
+    key_id: str,
+    name: str,
+    prefix: str,
+    key_hash: bytes,
+    scopes: Sequence[str],
+    now: datetime,
+    expires: datetime | None,
+) -> None:
+    """Keep a new key and require keys from now on."""
+    values = {"id": key_id, "name": name, "prefix": prefix, "hash": key_hash, "scopes": list(scopes)}
+    await connection.execute(SQL["insert"], {**values, "now": now, "expires": expires})
+    await connection.execute(SQL["require"])
+
+
+async def listed(connection: Connection) -> list[ListedKey]:
+    """Return the keys of the pool."""
+    async with connection.cursor(row_factory=class_row(ListedKey)) as cursor:
+        await cursor.execute(SQL["list"])
+        return await cursor.fetchall()
+
+
+async def revoke(connection: Connection, key: str, now: datetime) -> list[str]:
+    """Revoke the keys with this id or name and return their ids."""
+    cursor = await connection.execute(SQL["revoke"], {"key": key, "now": now})
+    return [str(row[0]) for row in await cursor.fetchall()]

@@ -1,0 +1,192 @@
+"""Memories: one fact a row, with the keyword index that is written beside it."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from server.core.ranking import KIND_BIAS
+from server.core.records import PRIORITIES, Filter, Memory, NewMemory
+from server.core.terms import terms
+from server.core.tokens import estimate_tokens
+from server.db.database import Connection
+from server.db.statements import Statements
+
+SQL = Statements(Path(__file__).parent / "sql/memories.sql")
+
+_CLASSES = tuple(product(KIND_BIAS, PRIORITIES))
+
+
+def filter_values(what: Filter) -> dict[str, Any]:
+    """Return the parameters of `visible_memories`."""
+    listed = {
+        name: list(value) if value else None
+        for name, value in (("kinds", what.kinds), ("priorities", what.priorities), ("tags", what.tags))
+    }
+    return listed | {
+        "session": what.session,
+        "project": what.project,
+        "since": what.since,
+        "until": what.until,
+        "as_of": what.as_of,
+        "with_superseded": what.with_superseded,
+    }
+
+
+async def insert(connection: Connection, rows: Sequence[NewMemory]) -> set[str]:
+    """Write rows and their keyword index; return the ids written.
+
+    A row whose external id names a live row already, or another row of this call, is left out.
+    """
+    counted = {row.id: Counter(terms(row.content)) for row in rows}
+    values = [_values(row, counted[row.id].total()) for row in rows]
+    cursor = await connection.execute(SQL["insert"], {"rows": Jsonb(values)})
+    written = {str(row[0]) for row in await cursor.fetchall()}
+    entries = [(t, i, n) for i, counts in counted.items() if i in written for t, n in sorted(counts.items())]
+    if entries:
+        found, memory_ids, frequencies = zip(*entries, strict=True)
+        await connection.execute(
+            SQL["insert_postings"],
+            {"terms": list(found), "memory_ids": list(memory_ids), "frequencies": list(frequencies)},
+        )
+    return written
+
+
+def _values(row: NewMemory, length: int) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "kind": row.kind,
+        "priority": row.priority,
+        "category": row.category,
+        "trust": row.trust,
+        "content": row.content,
+        "author": row.author,
+        "session_id": row.session_id,
+        "group_id": row.group_id,
+        "project": row.project,
+        "tags": row.tags,
+        "source_seqs": row.source_seqs,
+        "source_ids": row.source_ids,
+        "tokens": estimate_tokens(row.content),
+        "terms": length,
+        "said_at": row.said_at.isoformat(),
+        "refers_from": _iso(row.refers_from),
+        "refers_to": _iso(row.refers_to),
+        "valid_until": _iso(row.valid_until),
+        # A clock that runs ahead must not put a row on top for good.
+        "last_used_at": min(row.last_used_at or row.said_at, row.created_at).isoformat(),
+        "reflection_id": row.reflection_id,
+        "external_id": row.external_id,
+        "created_at": row.created_at.isoformat(),
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMemory:
+    """A live row under the name that its caller gave it."""
+
+    external_id: str
+    id: str
+    content: str
+
+
+async def by_external_id(connection: Connection, external_ids: Collection[str]) -> dict[str, NamedMemory]:
+    """Return the live rows that callers know under these names."""
+    async with connection.cursor(row_factory=class_row(NamedMemory)) as cursor:
+        await cursor.execute(SQL["by_external_id"], {"external_ids": list(external_ids)})
+        return {named.external_id: named for named in await cursor.fetchall()}
+
+
+async def get(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:
+    """Return rows by id; unknown ids are left out."""
+    return {memory.id: memory for memory in await _fetch(connection, "get", {"ids": list(ids)})}
+
+
+async def listed(connection: Connection, what: Filter, before: str | None, limit: int) -> list[Memory]:
+    """Return rows, newest first, that come after the row `before` in that order."""
+    return await _fetch(connection, "list", {**filter_values(what), "before": before, "limit": limit})
+
+
+async def latest_of_session(connection: Connection, session_id: str, tokens: int) -> list[str]:
+    """Return the session's own latest rows, oldest first, up to `tokens` tokens."""
+    cursor = await connection.execute(SQL["latest_of_session"], {"session": session_id, "limit": tokens // 4})
+    kept: list[str] = []
+    spent = 0
+    for content, cost in await cursor.fetchall():
+        spent += int(cost)
+        if spent > tokens:
+            break
+        kept.append(str(content))
+    return kept[::-1]
+
+
+async def live_of_session(connection: Connection, session_id: str) -> list[Memory]:
+    """Return the session's own live observations and reflections in the order of what they tell."""
+    return await _fetch(connection, "live_of_session", {"session": session_id})
+
+
+async def observation_tokens(connection: Connection, session_id: str) -> int:
+    """Return what the session's live observations cost."""
+    row = await (await connection.execute(SQL["observation_tokens"], {"session": session_id})).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def supersede(connection: Connection, by: dict[str, str], now: datetime) -> set[str]:
+    """Let each row (a key of `by`) be replaced by another; return the ids that were live until now."""
+    values = {"ids": list(by), "by_ids": list(by.values()), "now": now}
+    cursor = await connection.execute(SQL["supersede"], values)
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def restore(connection: Connection, by_ids: Collection[str]) -> set[str]:
+    """Bring back the rows that these had replaced; return their ids."""
+    cursor = await connection.execute(SQL["restore"], {"by_ids": list(by_ids)})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def stood_for(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Return those of `ids` that exist, and all rows that they stand for, over any number of steps."""
+    cursor = await connection.execute(SQL["stood_for"], {"ids": list(ids)})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def drawn_from(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Return those of `ids` that exist, and all reflections drawn from them, over any number of steps."""
+    cursor = await connection.execute(SQL["drawn_from"], {"ids": list(ids)})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def delete(connection: Connection, ids: Collection[str]) -> int:
+    """Delete rows and every mention of them in reflections; return how many."""
+    await connection.execute(SQL["forget_in_reflections"], {"ids": list(ids)})
+    return (await connection.execute(SQL["delete"], {"ids": list(ids)})).rowcount
+
+
+async def pinned(connection: Connection, project: str | None, now: datetime) -> list[Memory]:
+    """Return what a person pinned for all projects and for this one; without a project, everything pinned."""
+    return await _fetch(connection, "pinned", {"project": project, "now": now})
+
+
+async def best_of_classes(
+    connection: Connection, session_id: str, project: str | None, now: datetime, limit: int
+) -> list[Memory]:
+    """Return the `limit` latest used rows of each class: notes, and what other sessions observed and reflected."""
+    kinds, priorities = zip(*_CLASSES, strict=True)
+    values = {"kinds": list(kinds), "priorities": list(priorities), "session": session_id, "project": project}
+    return await _fetch(connection, "best_of_classes", {**values, "now": now, "limit": limit})
+
+
+async def _fetch(connection: Connection, statement: str, values: dict[str, Any]) -> list[Memory]:
+    async with connection.cursor(row_factory=class_row(Memory)) as cursor:
+        await cursor.execute(SQL[statement], values)
+        return await cursor.fetchall()

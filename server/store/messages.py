@@ -1,0 +1,82 @@
+"""Messages, verbatim and in order."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from server.core.records import Message, NewMessage, Trust
+from server.db.database import Connection
+from server.db.statements import Statements
+
+SQL = Statements(Path(__file__).parent / "sql/messages.sql")
+
+# A result follows its call closely; looking further back costs more than a missing tool name.
+_CALL_DISTANCE = 200
+_MOST_MESSAGES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message with everything that is computed from it before it is stored."""
+
+    message: NewMessage
+    content_hash: bytes
+    trust: Trust
+    text: str
+    tokens: int
+    text_tokens: int
+
+
+async def known(connection: Connection, session_id: str, external_ids: Collection[str]) -> dict[str, bytes]:
+    """Return the content hashes of those messages that are stored already, by external id."""
+    values = {"session": session_id, "external_ids": list(external_ids)}
+    cursor = await connection.execute(SQL["known"], values)
+    return {str(row[0]): bytes(row[1]) for row in await cursor.fetchall()}
+
+
+async def tool_names(
+    connection: Connection, session_id: str, calls: Collection[str], last_seq: int
+) -> Mapping[str, str]:
+    """Return the names of the tools behind these call ids, as far as they stand near the end of the session."""
+    values = {"session": session_id, "calls": list(calls), "after": last_seq - _CALL_DISTANCE}
+    cursor = await connection.execute(SQL["tool_names"], values)
+    return {str(row[0]): str(row[1]) for row in await cursor.fetchall()}
+
+
+async def append(
+    connection: Connection, session_id: str, after: int, batch: Sequence[StoredMessage], now: datetime
+) -> None:
+    """Store a batch behind seq `after`, in one statement."""
+    values = {
+        "session": session_id,
+        "after": after,
+        "now": now,
+        "external_ids": [stored.message.external_id for stored in batch],
+        "roles": [stored.message.role for stored in batch],
+        "trusts": [stored.trust for stored in batch],
+        "sent": [stored.message.sent_at for stored in batch],
+        "contents": [Jsonb(stored.message.content) for stored in batch],
+        "hashes": [stored.content_hash for stored in batch],
+        "texts": [stored.text for stored in batch],
+        "tokens": [stored.tokens for stored in batch],
+        "text_tokens": [stored.text_tokens for stored in batch],
+    }
+    await connection.execute(SQL["insert"], values)
+
+
+async def unobserved(connection: Connection, session_id: str, after: int, tokens: int) -> list[Message]:
+    """Return messages behind seq `after`, oldest first: all that fit into `tokens`, and one more where there is."""
+    values = {"session": session_id, "after": after, "tokens": tokens, "limit": _MOST_MESSAGES}
+    async with connection.cursor(row_factory=class_row(Message)) as cursor:
+        await cursor.execute(SQL["unobserved"], values)
+        return await cursor.fetchall()
+
+
+async def blank(connection: Connection, session_id: str, seqs: Sequence[int]) -> int:
+    """Forget the content of these messages; return how many."""
+    cursor = await connection.execute(SQL["blank"], {"session": session_id, "seqs": list(seqs)})
+    return cursor.rowcount

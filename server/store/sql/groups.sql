@@ -1,0 +1,25 @@
+-- name: insert
+-- Record what one observer call covered.
+INSERT INTO observation_groups (pool_id, id, session_id, first_seq, last_seq, first_external_id, last_external_id,
+                                cwd, observer, current_task, suggested_continuation, thread_title, input_tokens,
+                                output_tokens, created_at)
+VALUES (current_pool(), %(id)s, %(session)s, %(first_seq)s, %(last_seq)s, %(first_external_id)s,
+        %(last_external_id)s, %(cwd)s, %(observer)s, %(current_task)s, %(suggested_continuation)s, %(thread_title)s,
+        %(input_tokens)s, %(output_tokens)s, %(now)s)
+
+-- name: of_session
+-- The groups of a session, in order.
+SELECT id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd, observer, created_at
+FROM observation_groups WHERE session_id = %(session)s ORDER BY first_seq
+
+-- name: since
+-- The groups that cover messages behind a seq, with the memories that came of them.
+SELECT g.id, ARRAY(SELECT m.id FROM memories m WHERE m.group_id = g.id ORDER BY m.id)
+FROM observation_groups g WHERE g.session_id = %(session)s AND g.first_seq > %(after)s ORDER BY g.first_seq
+
+-- name: forget_around
+-- Take out what groups say about the messages at these places.
+UPDATE observation_groups
+SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL
+WHERE session_id = %(session)s
+  AND EXISTS (SELECT FROM unnest(%(seqs)s::bigint[]) AS seq WHERE seq BETWEEN first_seq AND last_seq)

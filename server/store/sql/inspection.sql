@@ -1,0 +1,31 @@
+-- name: versions
+-- What runs here.
+SELECT current_setting('server_version_num')::int / 10000 AS postgres,
+       (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
+
+-- name: role
+-- What the role that serves requests may do; all of it should be no.
+SELECT current_user AS name, rolsuper AS superuser, rolbypassrls AS bypasses,
+       EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
+FROM pg_roles r WHERE rolname = current_user
+
+-- name: unguarded
+-- Tables with a pool_id on which row-level security is not forced.
+SELECT c.relname AS name
+FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'pool_id' AND NOT a.attisdropped
+WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+  AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+ORDER BY 1
+
+-- name: dead_jobs
+-- Jobs of the pool that failed too often.
+SELECT kind, session_id, last_error FROM jobs WHERE state = 'dead' ORDER BY session_id LIMIT 20
+
+-- name: dead_embeddings
+-- Rows of the pool that cannot be embedded.
+SELECT memory_id, last_error FROM embedding_attempts WHERE dead ORDER BY memory_id LIMIT 20
+
+-- name: overdue_embeddings
+-- Rows of the pool that should have been embedded a while ago.
+SELECT count(*) FROM embedding_attempts WHERE NOT dead AND not_before < %(moment)s

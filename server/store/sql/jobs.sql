@@ -1,0 +1,78 @@
+-- name: request
+-- Ask for a job now, up to a message; a dead job gets a new life.
+INSERT INTO jobs (pool_id, kind, session_id, run_after, up_to_seq, created_at)
+VALUES (current_pool(), %(kind)s, %(session)s, %(now)s, %(up_to_seq)s, %(now)s)
+ON CONFLICT (pool_id, kind, session_id) DO UPDATE
+    SET state = CASE jobs.state WHEN 'dead' THEN 'ready' ELSE jobs.state END,
+        attempts = CASE jobs.state WHEN 'running' THEN jobs.attempts ELSE 0 END,
+        run_after = least(jobs.run_after, excluded.run_after),
+        up_to_seq = greatest(jobs.up_to_seq, excluded.up_to_seq)
+
+-- name: schedule
+-- Have a job run at a time. One that was asked for, that runs, or that backs off after a failure keeps its own time;
+-- a dead one gets a new life.
+INSERT INTO jobs (pool_id, kind, session_id, run_after, created_at)
+VALUES (current_pool(), %(kind)s, %(session)s, %(run_after)s, %(now)s)
+ON CONFLICT (pool_id, kind, session_id) DO UPDATE
+    SET state = CASE jobs.state WHEN 'dead' THEN 'ready' ELSE jobs.state END,
+        attempts = CASE jobs.state WHEN 'dead' THEN 0 ELSE jobs.attempts END,
+        run_after = CASE
+            WHEN jobs.state = 'dead' THEN excluded.run_after
+            WHEN jobs.state = 'running' OR jobs.attempts > 0 OR jobs.up_to_seq > 0 THEN jobs.run_after
+            ELSE excluded.run_after
+        END
+
+-- name: claim
+-- Take one job that is due, or whose holder went silent. What the session holds by now is what the job is for.
+WITH due AS (
+    SELECT kind, session_id FROM jobs
+    WHERE state <> 'dead' AND run_after <= %(now)s AND (lease_until IS NULL OR lease_until <= %(now)s)
+      AND kind = ANY (%(kinds)s) AND (%(session)s::text IS NULL OR session_id = %(session)s)
+    ORDER BY run_after
+    LIMIT 1
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE jobs j
+SET state = 'running', lease_token = gen_random_uuid(), lease_until = %(until)s, attempts = attempts + 1,
+    up_to_seq = greatest(j.up_to_seq, (SELECT last_seq FROM sessions s WHERE s.id = j.session_id))
+FROM due
+WHERE j.kind = due.kind AND j.session_id = due.session_id
+RETURNING j.pool_id::text, j.kind, j.session_id, j.lease_token::text AS token, j.attempts, j.lease_until AS until
+
+-- name: hold
+-- Prove the lease and lengthen it; nothing comes back when it was lost.
+UPDATE jobs SET lease_until = greatest(lease_until, %(until)s)
+WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+RETURNING up_to_seq
+
+-- name: done
+-- The job is over.
+DELETE FROM jobs WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+
+-- name: rest
+-- The job is over for now; more came meanwhile, and waits until its own time.
+UPDATE jobs
+SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = 0, up_to_seq = 0, last_error = NULL,
+    run_after = %(run_after)s
+WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+
+-- name: fail
+-- The job failed: again later, or dead, with its error.
+UPDATE jobs
+SET state = CASE WHEN %(dead)s THEN 'dead' ELSE 'ready' END, lease_token = NULL, lease_until = NULL,
+    last_error = %(error)s, run_after = %(run_after)s
+WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+
+-- name: release
+-- Give a job back untried, because its worker stops.
+UPDATE jobs
+SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1
+WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+
+-- name: of_session
+-- The jobs of a session.
+SELECT kind, state, run_after, attempts, last_error FROM jobs WHERE session_id = %(session)s ORDER BY kind
+
+-- name: notify
+-- Wake the job runners.
+SELECT pg_notify('esker_jobs', '')

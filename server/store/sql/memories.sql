@@ -1,0 +1,137 @@
+-- name: insert
+-- Write rows. A row whose external id names a live row already is left out.
+INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
+                      group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from, refers_to,
+                      valid_until, last_used_at, reflection_id, external_id, created_at)
+SELECT current_pool(), id, kind, priority, category, trust, content, sha256(convert_to(content, 'UTF8')), author,
+       session_id, group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from, refers_to,
+       valid_until, last_used_at, reflection_id, external_id, created_at
+FROM jsonb_to_recordset(%(rows)s) AS new (
+    id text, kind text, priority text, category text, trust text, content text, author text, session_id text,
+    group_id text, project text, tags text[], source_seqs bigint[], source_ids text[], tokens int, terms int,
+    said_at timestamptz, refers_from timestamptz, refers_to timestamptz, valid_until timestamptz,
+    last_used_at timestamptz, reflection_id text, external_id text, created_at timestamptz)
+ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING
+RETURNING id
+
+-- name: insert_postings
+-- Index the terms of new rows.
+INSERT INTO postings (pool_id, term, memory_id, frequency)
+SELECT current_pool(), term, memory_id, frequency
+FROM unnest(%(terms)s::text[], %(memory_ids)s::text[], %(frequencies)s::int[]) AS new (term, memory_id, frequency)
+
+-- name: by_external_id
+-- The live rows that callers know under these names.
+SELECT external_id, id, content FROM memories
+WHERE external_id = ANY (%(external_ids)s) AND superseded_at IS NULL
+
+-- name: get
+-- Rows by id.
+SELECT id, kind, priority, category, trust, content, session_id, group_id, project, tags, source_seqs, source_ids,
+       tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at,
+       reflection_id, external_id, created_at
+FROM memories WHERE id = ANY (%(ids)s)
+
+-- name: list
+-- What a list may see, newest first, after a place in that order.
+SELECT id, kind, priority, category, trust, content, session_id, group_id, project, tags, source_seqs, source_ids,
+       tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at,
+       reflection_id, external_id, created_at
+FROM visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s, %(as_of)s,
+                      %(with_superseded)s)
+WHERE %(before)s::text IS NULL
+   OR (created_at, id) < (SELECT created_at, id FROM memories WHERE id = %(before)s)
+ORDER BY created_at DESC, id DESC
+LIMIT %(limit)s
+
+-- name: latest_of_session
+-- The session's own latest observations, to show the observer what it has.
+SELECT content, tokens FROM memories
+WHERE session_id = %(session)s AND kind IN ('observation', 'reflection') AND superseded_at IS NULL
+ORDER BY said_at DESC, id DESC
+LIMIT %(limit)s
+
+-- name: live_of_session
+-- The session's own live rows in the order of what they tell.
+SELECT id, kind, priority, category, trust, content, session_id, group_id, project, tags, source_seqs, source_ids,
+       tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at,
+       reflection_id, external_id, created_at
+FROM memories
+WHERE session_id = %(session)s AND kind IN ('observation', 'reflection') AND superseded_at IS NULL
+ORDER BY said_at, id
+
+-- name: observation_tokens
+-- What the session's live observations cost: at the trigger they are reflected.
+SELECT coalesce(sum(tokens), 0)::bigint FROM memories
+WHERE session_id = %(session)s AND kind = 'observation' AND superseded_at IS NULL
+
+-- name: supersede
+-- Let rows be replaced, but only those that are still live.
+UPDATE memories SET superseded_by = new.by_id, superseded_at = %(now)s
+FROM unnest(%(ids)s::text[], %(by_ids)s::text[]) AS new (id, by_id)
+WHERE memories.id = new.id AND superseded_at IS NULL
+RETURNING memories.id
+
+-- name: restore
+-- Bring back what a row had replaced.
+UPDATE memories SET superseded_by = NULL, superseded_at = NULL
+WHERE superseded_by = ANY (%(by_ids)s)
+RETURNING id
+
+-- name: stood_for
+-- These rows, and all rows that they stand for, and those stand for.
+WITH RECURSIVE meant AS (
+    SELECT id, source_ids FROM memories WHERE id = ANY (%(ids)s)
+    UNION
+    SELECT m.id, m.source_ids FROM memories m JOIN meant ON m.id = ANY (meant.source_ids)
+)
+SELECT id FROM meant
+
+-- name: drawn_from
+-- These rows, and all reflections that were drawn from them, and from those.
+WITH RECURSIVE drawn AS (
+    SELECT id FROM memories WHERE id = ANY (%(ids)s)
+    UNION
+    SELECT m.id FROM memories m JOIN drawn ON m.source_ids @> ARRAY [drawn.id] WHERE m.kind = 'reflection'
+)
+SELECT id FROM drawn
+
+-- name: delete
+-- Delete rows; their postings and places in the queue go with them.
+DELETE FROM memories WHERE id = ANY (%(ids)s)
+
+-- name: forget_in_reflections
+-- Take ids out of what reflections say about themselves.
+UPDATE reflections
+SET input_ids = ARRAY(SELECT unnest(input_ids) EXCEPT SELECT unnest(%(ids)s::text[])),
+    output_ids = ARRAY(SELECT unnest(output_ids) EXCEPT SELECT unnest(%(ids)s::text[]))
+WHERE input_ids && %(ids)s OR output_ids && %(ids)s
+
+-- name: pinned
+-- What a person pinned, oldest first.
+SELECT id, kind, priority, category, trust, content, session_id, group_id, project, tags, source_seqs, source_ids,
+       tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at,
+       reflection_id, external_id, created_at
+FROM memories
+WHERE kind = 'manual' AND superseded_at IS NULL
+  AND (project IS NULL OR %(project)s::text IS NULL OR project = %(project)s)
+  AND (valid_until IS NULL OR valid_until > %(now)s)
+ORDER BY created_at, id
+
+-- name: best_of_classes
+-- The first rows of each (kind, priority) class by last use, those of the session itself left out: one index walk
+-- per class. Within a class the pack's score falls with last_used_at alone, so a merge of these walks is the order of
+-- the whole pool.
+SELECT m.id, m.kind, m.priority, m.category, m.trust, m.content, m.session_id, m.group_id, m.project, m.tags,
+       m.source_seqs, m.source_ids, m.tokens, m.said_at, m.refers_from, m.refers_to, m.valid_until, m.last_used_at,
+       m.superseded_by, m.superseded_at, m.reflection_id, m.external_id, m.created_at
+FROM unnest(%(kinds)s::text[], %(priorities)s::text[]) AS class (kind, priority)
+CROSS JOIN LATERAL (
+    SELECT * FROM memories
+    WHERE kind = class.kind AND priority = class.priority AND superseded_at IS NULL
+      AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
+      AND (project IS NULL OR %(project)s::text IS NULL OR project = %(project)s)
+      AND (valid_until IS NULL OR valid_until > %(now)s)
+    ORDER BY last_used_at DESC, id
+    LIMIT %(limit)s
+) AS m

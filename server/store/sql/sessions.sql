@@ -1,0 +1,60 @@
+-- name: upsert
+-- Find or make the session of a client; what it did not know about its place before is filled in.
+INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, created_at)
+VALUES (current_pool(), %(id)s, %(client)s, %(external_id)s, %(project)s, %(cwd)s, %(timezone)s,
+        %(effective_context)s, %(now)s)
+ON CONFLICT (pool_id, client, external_id) DO UPDATE
+    SET project = coalesce(sessions.project, excluded.project), cwd = coalesce(sessions.cwd, excluded.cwd)
+RETURNING id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
+          unobserved_tokens, last_message_at, current_task, suggested_continuation, thread_title, created_at
+
+-- name: get
+-- One session.
+SELECT id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
+       unobserved_tokens, last_message_at, current_task, suggested_continuation, thread_title, created_at
+FROM sessions WHERE id = %(id)s
+
+-- name: lock
+-- One session, locked: whoever adds or covers messages goes one after the other.
+SELECT id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
+       unobserved_tokens, last_message_at, current_task, suggested_continuation, thread_title, created_at
+FROM sessions WHERE id = %(id)s FOR UPDATE
+
+-- name: list
+-- Sessions, newest first, after a place in that order.
+SELECT id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
+       unobserved_tokens, last_message_at, current_task, suggested_continuation, thread_title, created_at
+FROM sessions
+WHERE (%(external_id)s::text IS NULL OR external_id = %(external_id)s)
+  AND (NOT %(unobserved)s OR unobserved_tokens > 0)
+  AND (%(before)s::text IS NULL
+       OR (created_at, id) < (SELECT created_at, id FROM sessions WHERE id = %(before)s))
+ORDER BY created_at DESC, id DESC
+LIMIT %(limit)s
+
+-- name: extend
+-- Count messages that were added.
+UPDATE sessions
+SET last_seq = last_seq + %(messages)s,
+    total_tokens = total_tokens + %(tokens)s,
+    unobserved_tokens = unobserved_tokens + %(tokens)s,
+    last_message_at = greatest(last_message_at, %(now)s)
+WHERE id = %(id)s
+RETURNING unobserved_tokens
+
+-- name: cover
+-- Move the observer's cursor over a span, but only from where it started.
+UPDATE sessions
+SET observed_seq = %(last_seq)s,
+    unobserved_tokens = unobserved_tokens - (
+        SELECT sum(tokens) FROM messages
+        WHERE session_id = %(id)s AND seq BETWEEN %(first_seq)s AND %(last_seq)s),
+    current_task = coalesce(%(current_task)s, current_task),
+    suggested_continuation = coalesce(%(suggested_continuation)s, suggested_continuation),
+    thread_title = coalesce(%(thread_title)s, thread_title)
+WHERE id = %(id)s AND observed_seq = %(first_seq)s - 1 AND last_seq >= %(last_seq)s
+RETURNING observed_seq
+
+-- name: forget_task
+-- Take out what a session says about what was forgotten in it.
+UPDATE sessions SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL WHERE id = %(id)s

@@ -1,0 +1,179 @@
+"""Embedding spaces, their vectors, and the queue of rows that have none yet."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+from psycopg.rows import class_row
+
+from server.core.records import Space
+from server.db.database import Connection, Database
+from server.db.statements import Statements, for_space
+
+SQL = Statements(Path(__file__).parent / "sql/vectors.sql")
+WORK = Statements(Path(__file__).parent / "sql/work.sql")
+
+State = Literal["building", "active", "retired"]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSpace:
+    """A space as a pool knows it."""
+
+    name: str
+    model: str
+    revision: str
+    dimension: int
+    prefix: str
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRow:
+    """A row to embed: its text, and the hash that must still be its own when the vector is stored."""
+
+    memory_id: str
+    content: str
+    content_hash: bytes
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows that were claimed together, and the token that proves it."""
+
+    space: str
+    token: uuid.UUID
+    rows: list[ClaimedRow]
+
+
+def as_literal(vector: Sequence[float]) -> str:
+    """Return a vector the way pgvector reads it."""
+    return f"[{','.join(f'{value:.6g}' for value in vector)}]"
+
+
+async def create_space(database: Database, space: Space) -> None:
+    """Make the table of a space, if it is not there."""
+    await database.ask(SQL["create_space"], {"space": space.name, "dimension": space.dimension})
+
+
+async def register_space(connection: Connection, space: Space, now: datetime) -> State:
+    """Tell the pool about a space and return its state there."""
+    values = {**asdict(space), "now": now}
+    row = await (await connection.execute(SQL["register_space"], values)).fetchone()
+    assert row is not None  # an upsert always returns its row
+    state: State = row[0]
+    return state
+
+
+async def spaces(connection: Connection) -> list[PoolSpace]:
+    """Return the spaces of the pool, oldest first."""
+    async with connection.cursor(row_factory=class_row(PoolSpace)) as cursor:
+        await cursor.execute(SQL["spaces"])
+        return await cursor.fetchall()
+
+
+async def activate(connection: Connection, space: str) -> None:
+    """Switch recall to `space`."""
+    await connection.execute(SQL["activate"], {"space": space})
+
+
+async def enqueue(connection: Connection, ids: Collection[str], now: datetime) -> None:
+    """Queue rows for embedding, in the transaction that wrote them, and wake the worker when it commits."""
+    if ids:
+        await connection.execute(SQL["enqueue"], {"ids": list(ids), "now": now})
+        await connection.execute(SQL["notify"])
+
+
+async def enqueue_missing(connection: Connection, space: str, now: datetime) -> int:
+    """Queue every row that has neither a current vector in `space` nor a place in its queue; return how many."""
+    values = {"space": space, "now": now}
+    return (await connection.execute(for_space(SQL["enqueue_missing"], space), values)).rowcount
+
+
+async def delete_orphans(connection: Connection, space: str) -> int:
+    """Delete vectors whose rows are gone; return how many."""
+    return (await connection.execute(for_space(SQL["delete_orphans"], space))).rowcount
+
+
+async def pools_with_work(database: Database, space: str, now: datetime) -> list[str]:
+    """Return the pools that have rows to embed in `space` at this moment."""
+    rows = await database.ask(WORK["pools_with_embedding_work"], {"space": space, "now": now})
+    return [str(row["pool_id"]) for row in rows]
+
+
+async def pools_without(database: Database, space: str) -> list[str]:
+    """Return the pools that do not know this space yet."""
+    rows = await database.ask(WORK["pools_without_space"], {"space": space})
+    return [str(row["pool_id"]) for row in rows]
+
+
+async def claim(connection: Connection, space: str, limit: int, now: datetime, lease: timedelta) -> Batch:
+    """Claim up to `limit` rows: urgent ones first, and of those the newest."""
+    token = uuid.uuid4()
+    values = {"space": space, "limit": limit, "now": now, "until": now + lease, "token": token}
+    async with connection.cursor(row_factory=class_row(ClaimedRow)) as cursor:
+        await cursor.execute(SQL["claim"], values)
+        return Batch(space, token, await cursor.fetchall())
+
+
+async def store(
+    connection: Connection,
+    batch: Batch,
+    rows: Sequence[ClaimedRow],
+    vectors: Sequence[Sequence[float]],
+    now: datetime,
+) -> int:
+    """Keep vectors of claimed rows; return how many. A row that was edited or taken over meanwhile is left out."""
+    values = {
+        "space": batch.space,
+        "token": batch.token,
+        "now": now,
+        "ids": [row.memory_id for row in rows],
+        "hashes": [row.content_hash for row in rows],
+        "vectors": [as_literal(vector) for vector in vectors],
+    }
+    return (await connection.execute(for_space(SQL["store"], batch.space), values)).rowcount
+
+
+async def fail(
+    connection: Connection, batch: Batch, memory_id: str, error: str, not_before: datetime, *, dead: bool
+) -> None:
+    """Let one claimed row cool down until `not_before`, or lie dead."""
+    values = {"space": batch.space, "token": batch.token, "id": memory_id, "error": error}
+    await connection.execute(SQL["fail"], {**values, "not_before": not_before, "dead": dead})
+
+
+async def release(connection: Connection, batch: Batch, error: str | None, not_before: datetime) -> None:
+    """Give a batch back as if it had not been tried."""
+    values = {"space": batch.space, "token": batch.token, "error": error, "not_before": not_before}
+    await connection.execute(SQL["release"], values)
+
+
+async def revive(connection: Connection, now: datetime) -> int:
+    """Try dead rows again; return how many."""
+    return (await connection.execute(SQL["revive"], {"now": now})).rowcount
+
+
+async def waiting(connection: Connection, space: str) -> int:
+    """Return how many rows have no current vector in `space`."""
+    row = await (await connection.execute(SQL["waiting"], {"space": space})).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def live_rows(connection: Connection) -> int:
+    """Return how many rows recall may find."""
+    row = await (await connection.execute(SQL["live_rows"])).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def delete(connection: Connection, ids: Collection[str]) -> int:
+    """Delete the vectors of rows in every space of the pool; return how many."""
+    deleted = 0
+    for space in await spaces(connection):
+        cursor = await connection.execute(for_space(SQL["delete"], space.name), {"ids": list(ids)})
+        deleted += cursor.rowcount
+    return deleted

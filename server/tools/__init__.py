@@ -1,0 +1,1 @@
+"""The MCP interface: thin, no SQL."""

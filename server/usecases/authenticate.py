@@ -1,0 +1,119 @@
+"""Keys: who may do what in which pool."""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+
+from server.core.errors import Conflict, InvalidInput, NotFound, Unauthorized
+from server.core.ids import new_id
+from server.core.records import ListedKey, ListedPool, Pool, Principal
+from server.store import audit, keys
+from server.usecases.parts import Parts
+
+DEFAULT_POOL = "default"
+SCOPES = ("read", "write")
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was just made: the only moment at which its secret can be seen."""
+
+    id: str
+    name: str
+    pool: str
+    scopes: list[str]
+    key: str
+
+
+async def authenticate(parts: Parts, key: str | None) -> Principal:
+    """Return who asks. Without a key that is the default pool, as long as no key was ever made.
+
+    Raises Unauthorized.
+    """
+    if key is not None:
+        found = await keys.find(parts.database, _hash(key), parts.clock())
+        if found is None:
+            raise Unauthorized("This key is unknown, revoked or expired.")
+        return Principal(found.pool_id, found.pool_name, found.key_id, frozenset(found.scopes))
+    if await keys.any_required(parts.database):
+        raise Unauthorized
+    pool = await require_pool(parts, DEFAULT_POOL)
+    return Principal(pool.id, pool.name, "local", frozenset(SCOPES))
+
+
+async def keys_required(parts: Parts) -> bool:
+    """Tell whether a key has ever been made here."""
+    return await keys.any_required(parts.database)
+
+
+async def require_pool(parts: Parts, name: str) -> Pool:
+    """Return the pool called `name`. Raises NotFound."""
+    pool = await parts.database.pool(name)
+    if pool is None:
+        raise NotFound(f"There is no pool {name!r}.", hint="`esker pool create NAME` makes one.")
+    return pool
+
+
+async def create_pool(parts: Parts, name: str) -> Pool:
+    """Make a pool. Raises InvalidInput for a name that is not one, Conflict for one that is taken."""
+    if not (name.isascii() and name.islower() and name.replace("-", "").replace("_", "").isalnum()):
+        raise InvalidInput("A pool's name is made of a-z, 0-9, '-' and '_', and begins with a letter or digit.")
+    pool = await keys.create_pool(parts.database, name)
+    if pool is None:
+        raise Conflict(f"There is a pool {name!r} already.")
+    return pool
+
+
+async def list_pools(parts: Parts) -> list[ListedPool]:
+    """Return all pools by name."""
+    return await keys.pools(parts.database)
+
+
+async def create_key(
+    parts: Parts, *, name: str, pool: str, scopes: list[str], expires: datetime | None = None
+) -> NewKey:
+    """Make a key for a pool; from the first one on, every request needs a key. Raises InvalidInput, NotFound."""
+    if not scopes or not set(scopes) <= set(SCOPES):
+        raise InvalidInput(f"Scopes are {' and '.join(SCOPES)}.")
+    found = await require_pool(parts, pool)
+    secret = secrets.token_urlsafe(32)  # 256 random bits
+    now = parts.clock()
+    made = NewKey(new_id("key", now), name, pool, scopes, f"esk_{secret}")
+    async with parts.database.tenant(found.id) as connection:
+        await keys.insert(
+            connection,
+            key_id=made.id,
+            name=name,
+            prefix=made.key[:8],
+            key_hash=_hash(made.key),
+            scopes=scopes,
+            now=now,
+            expires=expires,
+        )
+        await audit.insert(connection, "operator", "key.create", made.id, {}, now)
+    return made
+
+
+async def list_keys(parts: Parts, pool: str) -> list[ListedKey]:
+    """Return the keys of a pool, without their secrets. Raises NotFound."""
+    found = await require_pool(parts, pool)
+    async with parts.database.tenant(found.id) as connection:
+        return await keys.listed(connection)
+
+
+async def revoke_key(parts: Parts, *, key: str, pool: str) -> list[str]:
+    """Revoke the keys of a pool with this id or name; return their ids. Raises NotFound when there is none."""
+    found = await require_pool(parts, pool)
+    now = parts.clock()
+    async with parts.database.tenant(found.id) as connection:
+        revoked = await keys.revoke(connection, key, now)
+        for key_id in revoked:
+            await audit.insert(connection, "operator", "key.revoke", key_id, {}, now)
+    if not revoked:
+        raise NotFound(f"Pool {pool!r} has no key {key!r} that is not revoked.")
+    return revoked
+
+
+def _hash(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "replace")).digest()

@@ -1,0 +1,129 @@
+"""Ingest: messages in, exactly once, in order of arrival, without waiting for anything."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from server.core.blocks import as_blocks, content_tokens, observer_text, result_ids, tool_names
+from server.core.clock import in_zone
+from server.core.errors import InvalidInput
+from server.core.json_input import Json
+from server.core.records import Block, IngestReport, NewMessage, Role, Session
+from server.core.redaction import redact_json
+from server.core.settings import Settings
+from server.core.tokens import estimate_tokens
+from server.core.trust import message_trust
+from server.db.database import Connection
+from server.store import jobs, messages, sessions
+from server.store.messages import StoredMessage
+from server.usecases.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMessage:
+    """A message as a client sends it. A `sent_at` without an offset is local to the session; None is now."""
+
+    external_id: str
+    role: Role
+    content: Json
+    sent_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A message whose content is valid and redacted, with the hash that tells it from another of the same name."""
+
+    incoming: IncomingMessage
+    blocks: list[Block]
+    digest: bytes
+
+
+async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[IncomingMessage]) -> IngestReport:
+    """Store those messages of a batch that are new, and have them observed in time.
+
+    The batch is stored whole or not at all. A message whose external id is known is a duplicate and changes nothing.
+    Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid.
+    """
+    now = parts.clock()
+    prepared = await asyncio.to_thread(_prepare, batch)
+    async with parts.database.tenant(pool_id) as connection:
+        session = await sessions.get(connection, session_id, lock=True)
+        known = await messages.known(connection, session_id, {message.external_id for message in batch})
+        fresh, conflicts = _sort_out(prepared, known)
+        unobserved = session.unobserved_tokens
+        if fresh:
+            unobserved = await _append(connection, session, fresh, now)
+            due = observe_due(parts.settings, unobserved, now, now)
+            await jobs.schedule(connection, "observe", session_id, due, now)
+    return IngestReport(len(fresh), len(batch) - len(fresh), unobserved, conflicts)
+
+
+def observe_due(settings: Settings, unobserved_tokens: int, last_message_at: datetime, now: datetime) -> datetime:
+    """Return when a session is to be observed: at once from enough tokens on, else when it has been idle."""
+    if unobserved_tokens >= settings.observe_tokens:
+        return now
+    return last_message_at + timedelta(seconds=settings.observe_idle_seconds)
+
+
+def _prepare(batch: Sequence[IncomingMessage]) -> list[_Prepared]:
+    return [_prepare_one(place, incoming) for place, incoming in enumerate(batch)]
+
+
+def _prepare_one(place: int, incoming: IncomingMessage) -> _Prepared:
+    try:
+        blocks = as_blocks(redact_json(incoming.content))
+    except InvalidInput as error:
+        raise InvalidInput(f"messages[{place}]: {error}") from error
+    canonical = json.dumps([incoming.role, blocks], sort_keys=True)
+    return _Prepared(incoming, blocks, hashlib.sha256(canonical.encode()).digest())
+
+
+def _sort_out(prepared: Sequence[_Prepared], known: Mapping[str, bytes]) -> tuple[list[_Prepared], list[str]]:
+    """Return the new messages, and the names that came again with other content than what is kept."""
+    seen = dict(known)
+    fresh: list[_Prepared] = []
+    conflicts: dict[str, None] = {}
+    for message in prepared:
+        name = message.incoming.external_id
+        if name not in seen:
+            fresh.append(message)
+        elif seen[name] != message.digest:
+            conflicts[name] = None
+        seen.setdefault(name, message.digest)
+    return fresh, list(conflicts)
+
+
+async def _append(connection: Connection, session: Session, fresh: Sequence[_Prepared], now: datetime) -> int:
+    names = await _tool_names(connection, session, fresh)
+    stored = await asyncio.to_thread(_stored, fresh, names, session.timezone, now)
+    await messages.append(connection, session.id, session.last_seq, stored, now)
+    return await sessions.extend(connection, session.id, len(stored), sum(message.tokens for message in stored), now)
+
+
+async def _tool_names(connection: Connection, session: Session, fresh: Sequence[_Prepared]) -> Mapping[str, str]:
+    """Return the names of the tools whose results the batch holds, also of those called in an earlier batch."""
+    names = {call: name for message in fresh for call, name in tool_names(message.blocks).items()}
+    missing = {call for message in fresh for call in result_ids(message.blocks)} - names.keys()
+    if not missing:
+        return names
+    return {**names, **await messages.tool_names(connection, session.id, missing, session.last_seq)}
+
+
+def _stored(fresh: Sequence[_Prepared], names: Mapping[str, str], timezone: str, now: datetime) -> list[StoredMessage]:
+    return [_stored_message(message, names, timezone, now) for message in fresh]
+
+
+def _stored_message(message: _Prepared, names: Mapping[str, str], timezone: str, now: datetime) -> StoredMessage:
+    incoming, blocks = message.incoming, message.blocks
+    text = observer_text(incoming.role, blocks, names)
+    return StoredMessage(
+        message=NewMessage(incoming.external_id, incoming.role, blocks, in_zone(incoming.sent_at or now, timezone)),
+        content_hash=message.digest,
+        trust=message_trust(incoming.role, blocks, names),
+        text=text,
+        tokens=content_tokens(blocks),
+        text_tokens=estimate_tokens(text),
+    )

@@ -1,0 +1,35 @@
+"""Inspect: the questions of `esker doctor` that only the database can answer."""
+
+from datetime import timedelta
+
+from server.store import inspection, jobs, vectors
+from server.store.inspection import DatabaseFacts, Stuck
+from server.usecases.parts import Parts
+
+# The worker polls every ten seconds.
+_PATIENCE = timedelta(minutes=1)
+
+
+async def database_facts(parts: Parts) -> DatabaseFacts:
+    """Return what the database is and how well it is guarded."""
+    return await inspection.facts(parts.database)
+
+
+async def stuck(parts: Parts) -> dict[str, Stuck]:
+    """Return what does not get on, by pool id; pools in which all is well are left out."""
+    found: dict[str, Stuck] = {}
+    for pool_id in await jobs.all_pools(parts.database):
+        async with parts.database.tenant(pool_id) as connection:
+            there = await inspection.stuck(connection, parts.clock() - _PATIENCE)
+        if there.jobs or there.embeddings or there.overdue:
+            found[pool_id] = there
+    return found
+
+
+async def active_spaces(parts: Parts) -> set[str]:
+    """Return the spaces that recall uses in any pool."""
+    active: set[str] = set()
+    for pool_id in await jobs.all_pools(parts.database):
+        async with parts.database.tenant(pool_id) as connection:
+            active |= {space.name for space in await vectors.spaces(connection) if space.state == "active"}
+    return active

@@ -1,0 +1,154 @@
+"""Observe: the unobserved messages of a session become memories, slice by slice, oldest first.
+
+A slice is read in one transaction, shown to the observer without any connection held, and written in another that
+is refused unless the job's lease and the session's cursor are what they were. So a crash, a second worker or a late
+answer neither loses a message nor covers it twice.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from server.core.budgets import MAX_TRANSCRIPT_TOKENS, PREVIOUS_OBSERVATION_TOKENS, budgets
+from server.core.errors import Conflict, ModelFailed
+from server.core.ids import new_id, new_ids
+from server.core.records import Lease, NewMemory, Observed, TranscriptSlice
+from server.core.redaction import redact
+from server.core.slices import first_slice
+from server.db.database import Connection
+from server.providers.roles import Observer
+from server.store import groups, jobs, memories, messages, sessions, vectors
+from server.usecases.ingest import observe_due
+from server.usecases.parts import Parts
+from server.usecases.run_job import claim_job, run_job
+
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveReport:
+    """What observing a session wrote; `queued` says that it will happen in the background."""
+
+    groups: int
+    memories: int
+    observer: str
+    queued: bool
+    group_ids: list[str]
+    memory_ids: list[str]
+
+
+async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) -> ObserveReport:
+    """Have everything that a session holds by now observed, in the background or, with `wait`, before returning.
+
+    Raises NotFound, Conflict when observing is switched off, ModelFailed (with `wait`) when the observer failed.
+    """
+    observer = _observer(parts)
+    async with parts.database.tenant(pool_id) as connection:
+        before = await sessions.get(connection, session_id)
+        if before.unobserved_tokens:
+            await jobs.request(connection, "observe", session_id, parts.clock(), before.last_seq)
+    if before.unobserved_tokens and wait:
+        await _until_observed(parts, pool_id, session_id, before.last_seq)
+    async with parts.database.tenant(pool_id) as connection:
+        group_ids, memory_ids = await groups.since(connection, session_id, before.observed_seq)
+    queued = bool(before.unobserved_tokens) and not wait
+    return ObserveReport(len(group_ids), len(memory_ids), observer.name, queued, group_ids, memory_ids)
+
+
+async def observe_leased(parts: Parts, lease: Lease) -> None:
+    """Observe a session slice by slice until nothing is due, and end the job."""
+    observer = _observer(parts)
+    while shown := await _next_slice(parts, lease):
+        seen = any(message.text for message in shown.messages)
+        observed = await observer.observe(shown) if seen else Observed(facts=())
+        await _commit(parts, lease, shown, observer.name, observed)
+
+
+def _observer(parts: Parts) -> Observer:
+    if parts.observer is None:
+        raise Conflict("Observing is switched off on this server.", hint="Set ESKER_OBSERVER to switch it on.")
+    return parts.observer
+
+
+async def _until_observed(parts: Parts, pool_id: str, session_id: str, seq: int) -> None:
+    """Run the session's job here, or wait for whoever runs it, until the cursor has passed `seq`."""
+    while True:
+        if lease := await claim_job(parts, pool_id, ["observe"], session_id):
+            await run_job(parts, lease, observe_leased)
+        async with parts.database.tenant(pool_id) as connection:
+            session = await sessions.get(connection, session_id)
+            job = next((j for j in await jobs.of_session(connection, session_id) if j.kind == "observe"), None)
+        if session.observed_seq >= seq:
+            return
+        if job and job.last_error and (job.state == "dead" or job.run_after > parts.clock()):
+            raise ModelFailed(job.last_error)
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
+    """Read what to observe next; when nothing is due, end the job in the same transaction and return None."""
+    now = parts.clock()
+    async with parts.database.tenant(lease.pool_id) as connection:
+        session = await sessions.get(connection, lease.session_id, lock=True)
+        up_to_seq = await jobs.hold(connection, lease, lease.until)
+        if not session.unobserved_tokens:
+            await jobs.done(connection, lease)
+            return None
+        due = observe_due(parts.settings, session.unobserved_tokens, session.last_message_at or now, now)
+        if session.observed_seq >= up_to_seq and due > now:
+            await jobs.rest(connection, lease, due)
+            return None
+        backlog = await messages.unobserved(connection, session.id, session.observed_seq, MAX_TRANSCRIPT_TOKENS)
+        previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
+    return TranscriptSlice(session, first_slice(backlog, MAX_TRANSCRIPT_TOKENS), tuple(previous))
+
+
+async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: str, observed: Observed) -> None:
+    """Write a group, its memories and the cursor together, or nothing. Raises LeaseLost."""
+    now = parts.clock()
+    session, first, last = shown.session, shown.messages[0], shown.messages[-1]
+    group_id = new_id("grp", now)
+    rows = [
+        NewMemory(
+            id=memory_id,
+            kind="observation",
+            priority=fact.priority,
+            category=fact.category,
+            trust=fact.trust,
+            content=redact(fact.content),
+            author=observer,
+            said_at=fact.said_at,
+            created_at=now,
+            session_id=session.id,
+            group_id=group_id,
+            project=session.project,
+            tags=fact.tags,
+            source_seqs=fact.source_seqs,
+            refers_from=fact.refers_from,
+            refers_to=fact.refers_to,
+            valid_until=fact.valid_until,
+        )
+        for memory_id, fact in zip(new_ids("mem", now, len(observed.facts)), observed.facts, strict=True)
+    ]
+    async with parts.database.tenant(lease.pool_id) as connection:
+        await sessions.cover(connection, session.id, first.seq, last.seq, observed)
+        await jobs.hold(connection, lease, lease.until)
+        await groups.insert(
+            connection,
+            group_id=group_id,
+            session=session,
+            first=first,
+            last=last,
+            observer=observer,
+            observed=observed,
+            now=now,
+        )
+        await memories.insert(connection, rows)
+        await vectors.enqueue(connection, [row.id for row in rows], now)
+        await _reflect_when_full(parts, connection, session.id, session.effective_context)
+
+
+async def _reflect_when_full(parts: Parts, connection: Connection, session_id: str, effective_context: int) -> None:
+    trigger = budgets(effective_context).observation_tokens
+    if parts.reflector and await memories.observation_tokens(connection, session_id) >= trigger:
+        now = parts.clock()
+        await jobs.schedule(connection, "reflect", session_id, now, now)

@@ -1,0 +1,57 @@
+"""Opening a session: the same client and external id always give the same session."""
+
+from dataclasses import dataclass
+
+from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
+from server.core.clock import zone
+from server.core.ids import new_id
+from server.core.records import Job, Session
+from server.core.redaction import redact
+from server.store import jobs, sessions
+from server.usecases.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """What a client says about its session."""
+
+    client: str
+    external_id: str
+    project: str | None = None
+    cwd: str | None = None
+    timezone: str = "UTC"
+    effective_context: int = DEFAULT_EFFECTIVE_CONTEXT
+
+
+async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Session:
+    """Find or make a session. Raises InvalidInput for a time zone that is none."""
+    zone(asked.timezone)
+    now = parts.clock()
+    async with parts.database.tenant(pool_id) as connection:
+        return await sessions.upsert(
+            connection,
+            session_id=new_id("ses", now),
+            client=asked.client,
+            external_id=asked.external_id,
+            project=redact(asked.project) if asked.project else None,
+            cwd=redact(asked.cwd) if asked.cwd else None,
+            timezone=asked.timezone,
+            effective_context=asked.effective_context,
+            now=now,
+        )
+
+
+async def get_session(parts: Parts, pool_id: str, session_id: str) -> tuple[Session, list[Job]]:
+    """Return a session and its jobs. Raises NotFound."""
+    async with parts.database.tenant(pool_id) as connection:
+        return await sessions.get(connection, session_id), await jobs.of_session(connection, session_id)
+
+
+async def list_sessions(
+    parts: Parts, pool_id: str, *, external_id: str | None, unobserved: bool, before: str | None, limit: int
+) -> list[Session]:
+    """Return sessions, newest first, that come after the session `before` in that order."""
+    async with parts.database.tenant(pool_id) as connection:
+        return await sessions.listed(
+            connection, external_id=external_id, unobserved=unobserved, before=before, limit=limit
+        )

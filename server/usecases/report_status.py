@@ -1,0 +1,45 @@
+"""Status: whether everything that the server needs is there, and how much waits."""
+
+from dataclasses import dataclass
+
+from server.core.errors import EskerError
+from server.store import jobs
+from server.usecases.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether requests can be served; `database` says why not."""
+
+    ready: bool
+    database: str
+    observer: str
+    reflector: str
+    embedder: str
+
+
+async def readiness(parts: Parts) -> Readiness:
+    """Return whether the server can serve. A model that is still loading does not keep it from serving."""
+    try:
+        await jobs.backlog(parts.database, parts.clock())
+        database = "ok"
+    except EskerError as error:
+        database = str(error)
+    return Readiness(
+        ready=database == "ok",
+        database=database,
+        observer=parts.observer.name if parts.observer else "off",
+        reflector=parts.reflector.name if parts.reflector else "off",
+        embedder=_embedder(parts),
+    )
+
+
+def _embedder(parts: Parts) -> str:
+    if parts.embedder is None:
+        return "none"
+    return parts.embedder.space.model if parts.embedder.space else "loading"
+
+
+async def backlog(parts: Parts) -> dict[str, float]:
+    """Return how much waits in all pools together, by name. Raises Unavailable."""
+    return await jobs.backlog(parts.database, parts.clock())
