@@ -49,7 +49,10 @@ async def _run(parts: Parts, embedder: Embedder, *, watch_stdin: bool) -> None:
         loop.add_signal_handler(number, stop.set)
     if watch_stdin:
         threading.Thread(target=_when_stdin_closes, args=(loop, stop), daemon=True).start()
-    await run_worker(parts, embedder, stop)
+    try:
+        await run_worker(parts, embedder, stop)
+    finally:
+        await embedder.close()
 
 
 def _when_stdin_closes(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

@@ -66,12 +66,14 @@ def make_app(parts: Parts) -> FastAPI:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(parts.database)
             await stack.enter_async_context(mcp.session_manager.run())
+            for provider in filter(None, (parts.observer, parts.reflector, parts.embedder)):
+                stack.push_async_callback(provider.close)
             if parts.embedder:
                 await stack.enter_async_context(_beside(_load(parts.embedder)))
             await stack.enter_async_context(_beside(run_jobs(parts)))
             yield
 
-    app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan, max_body_size=parts.settings.max_body_bytes)
+    app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan)
     app.state.parts = parts
     app.state.metrics = metrics
     problems.install(app)
@@ -83,6 +85,7 @@ def make_app(parts: Parts) -> FastAPI:
         Access,
         authenticate=lambda key: authenticate(parts, key),
         hosts=hosts_for(parts.settings.host, parts.settings.allowed_hosts),
+        max_body_bytes=parts.settings.max_body_bytes,
     )
     app.add_middleware(Measured, metrics=metrics)
     return app

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from server.core.records import Kind, Priority
+from server.core.records import Kind, Memory, Priority
 
 HALF_LIFE = timedelta(days=7)
 PRIORITY_WEIGHT: Mapping[Priority, float] = {"high": 3.0, "medium": 2.0, "low": 1.0}
@@ -67,9 +67,11 @@ def prior(kind: Kind, priority: Priority) -> float:
     return PRIORITY_WEIGHT[priority] / 3 * 0.9 + KIND_BIAS.get(kind, 1.5) / 1.5 * 0.1
 
 
-def distinct(items: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the ids of (id, text) pairs, leaving out those whose text was there already but for case and space."""
-    seen: dict[str, str] = {}
-    for item, text in items:
-        seen.setdefault(" ".join(text.casefold().split()), item)
-    return list(seen.values())
+def distinct(rows: Iterable[Memory]) -> list[str]:
+    """Return the ids of rows in order, one for each wording (case and space aside); a live row stands for others."""
+    seen: dict[str, Memory] = {}
+    for row in rows:
+        wording = " ".join(row.content.casefold().split())
+        if wording not in seen or (seen[wording].superseded_at and not row.superseded_at):
+            seen[wording] = row
+    return [row.id for row in seen.values()]

@@ -48,14 +48,13 @@ def _chunk_terms(chunk: re.Match[str]) -> Iterator[str]:
 
 
 def _identifier_terms(identifier: str) -> Iterator[str]:
-    """Yield the whole, the whole without a line number or call path behind colons, the file name, and the parts."""
+    """Yield the whole, the file name in it, both without what stands behind a colon, and the parts."""
     whole = identifier.casefold()
-    yield whole
-    path = whole.split(":", 1)[0]
-    name = re.split(r"[/\\]", path)[-1]
-    yield from {path, name} - {whole}
+    file = re.split(r"[/\\]", whole)[-1]
+    wholes = dict.fromkeys([whole, file, whole.partition(":")[0], file.partition(":")[0]])
+    yield from wholes
     for part in _SEPARATORS.split(identifier):
-        if part.casefold() not in {path, name}:
+        if part.casefold() not in wholes:
             yield from _word_terms(part)
 
 

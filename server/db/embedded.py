@@ -13,6 +13,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +43,9 @@ _BINARIES = Path(_PACKAGE.origin).parent / "pginstall/bin" if _PACKAGE and _PACK
 _SYSTEM_USER = "esker"
 _SOCKET_PATH_LIMIT = 100  # bytes; the shortest limit of the systems that we run on is 104
 _START_SECONDS = 120  # recovery after a crash can take a while
+# When a server was killed, its helpers end a moment after it; until then a new one refuses to start.
+_STILL_ENDING = "still in use"
+_PATIENCE_SECONDS = 15.0
 _SETTINGS = {"shared_buffers": "256MB", "max_connections": "100"}
 
 
@@ -63,8 +67,24 @@ class Cluster:
             return False
         options = {**self.settings, "listen_addresses": "", "unix_socket_directories": str(self.sockets)}
         flags = " ".join(f"-c {name}='{value}'" for name, value in options.items())
-        log = self.directory / "log"
-        _run("pg_ctl", "-D", self.directory, "-w", "-t", _START_SECONDS, "-l", log, "-o", flags, "start")
+        arguments = (
+            "-D",
+            self.directory,
+            "-w",
+            "-t",
+            _START_SECONDS,
+            "-l",
+            self.directory / "log",
+            "-o",
+            flags,
+            "start",
+        )
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while _execute("pg_ctl", *arguments).returncode != 0:
+            reason = _last_failure(self.directory / "log")
+            if _STILL_ENDING not in reason or time.monotonic() > deadline:
+                raise Unavailable(f"Postgres does not start: {reason}", hint=f"Its log is {self.directory / 'log'}.")
+            time.sleep(0.1)
         return True
 
     def stop(self) -> None:
@@ -137,19 +157,25 @@ def _open(directory: Path, settings: Mapping[str, str]) -> Cluster:
 
 
 def _status(directory: Path) -> bool:
-    """Tell whether a server runs on this cluster.
+    """Tell whether a server runs on this cluster; `pg_ctl` tells a stale pid file from a living server."""
+    _bury_zombie(directory)
+    return _execute("pg_ctl", "-D", directory, "status").returncode == 0
 
-    `pg_ctl` knows a stale pid file from a living server, but takes a dead process that nobody has waited for (there is
-    no init in many containers) for a living one, and so does Postgres; its pid file is removed.
+
+def _bury_zombie(directory: Path) -> None:
+    """Remove the lock files of a server that is dead, but whose process nobody has waited for.
+
+    `pg_ctl` and Postgres take such a process for a living one. Where there is no init, as in many containers, it stays
+    for ever.
     """
     pid_file = directory / "postmaster.pid"
     try:
         zombie = psutil.Process(int(pid_file.read_text().split()[0])).status() == psutil.STATUS_ZOMBIE
     except (OSError, ValueError, IndexError, psutil.Error):
-        zombie = False
+        return
     if zombie:
+        (_socket_directory(directory) / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
         pid_file.unlink(missing_ok=True)
-    return _execute("pg_ctl", "-D", directory, "status").returncode == 0
 
 
 def _initialise(directory: Path) -> None:
@@ -192,9 +218,15 @@ def _socket_directory(directory: Path) -> Path:
 # Root ------------------------------------------------------------------------------------------------------------
 
 
+def _system_user() -> pwd.struct_passwd | None:
+    """Return whom Postgres runs as where we are root, and None where it runs as ourselves."""
+    return pwd.getpwnam(_SYSTEM_USER) if os.geteuid() == 0 else None
+
+
 def _postgres_uid() -> int:
-    """Return whose processes the server's are: ours, or for root those of a system user."""
-    return pwd.getpwnam(_SYSTEM_USER).pw_uid if os.geteuid() == 0 else os.geteuid()
+    """Return whose processes the server's are."""
+    user = _system_user()
+    return user.pw_uid if user else os.geteuid()
 
 
 def _let_system_user_in(directory: Path) -> None:
@@ -232,19 +264,30 @@ def _execute(program: str, *arguments: object) -> subprocess.CompletedProcess[st
 
     Output goes through a file: a server started by `pg_ctl` inherits it, and a pipe would never end.
     """
-    root = os.geteuid() == 0
+    user = _system_user()
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
         done = subprocess.run(
             [str(_BINARIES / program), *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            user=_SYSTEM_USER if root else None,
+            user=user.pw_uid if user else None,
+            group=user.pw_gid if user else None,
+            extra_groups=[] if user else None,
             cwd="/",
             check=False,
         )
         output.seek(0)
         return subprocess.CompletedProcess(done.args, done.returncode, output.read())
+
+
+def _last_failure(log: Path) -> str:
+    """Return what the server's log says last about why it does not start."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace")[-20_000:].splitlines()
+    except OSError:
+        return "there is no log"
+    return next((line.partition("FATAL:")[2].strip() for line in reversed(lines) if "FATAL:" in line), "unknown")
 
 
 def _run(program: str, *arguments: object) -> None:

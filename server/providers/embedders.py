@@ -74,6 +74,9 @@ class LocalEmbedder:
             raise EmbedderDown("The embedding model is still loading.")
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._encode, list(texts))
 
+    async def close(self) -> None:
+        """Do nothing: the model lives as long as the process."""
+
     def _load(self) -> Space:
         try:
             folder, label = _locate(self._name)
@@ -159,6 +162,10 @@ class RemoteEmbedder:
         if answer.status_code != 200:
             raise EmbedderDown(f"The embedder answered {answer.status_code}.")
         return _vectors(answer, len(texts), self._space)
+
+    async def close(self) -> None:
+        """Close the connections to the endpoint."""
+        await self._client.aclose()
 
 
 def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> list[list[float]]:

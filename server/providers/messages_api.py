@@ -70,6 +70,10 @@ class MessagesModel:
         except ValueError as error:
             raise ModelFailed(f"{self.model} gave an answer that cannot be used, twice: {error}") from error
 
+    async def close(self) -> None:
+        """Close the connections to the model."""
+        await self._client.close()
+
     async def _create(
         self, system: str, messages: "list[MessageParam]", shape: type[BaseModel], max_tokens: int
     ) -> "Message":

@@ -67,6 +67,10 @@ class ModelObserver:
         answered = await self._model.ask(self._prompt, _content(shown), ObserverAnswer, accept, _ANSWER_TOKENS)
         return replace(answered.value, used=answered.used)
 
+    async def close(self) -> None:
+        """Close the connections to the model."""
+        await self._model.close()
+
 
 def _fact(fact: FactAnswer, messages: dict[int, Message], timezone: str) -> Fact:
     """Make a fact of an answer. Raises ValueError when it cites unknown messages or has an impossible date."""

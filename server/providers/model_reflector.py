@@ -60,6 +60,10 @@ class ModelReflector:
         dropped = tuple(row.id for row in left_out if row.priority != "high")
         return Reflected((*answered.value, *carried), dropped, answered.used)
 
+    async def close(self) -> None:
+        """Close the connections to the model."""
+        await self._model.close()
+
 
 def _lines(session: Session, rows: Sequence[Memory]) -> Iterator[str]:
     local = zone(session.timezone)

@@ -18,6 +18,10 @@ class Observer(Protocol):
         """Return what is worth keeping; no facts is an answer. Raises ModelFailed."""
         ...
 
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
 
 class Reflector(Protocol):
     """Condenses the rows of a session."""
@@ -32,6 +36,10 @@ class Reflector(Protocol):
 
         Raises ModelFailed.
         """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
         ...
 
 
@@ -49,4 +57,8 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of length 1 for each text. Raises EmbedderDown; TextRefused for one text alone."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
         ...

@@ -1,16 +1,16 @@
 """Who may come in: every request meets this before any route, so that a new route is closed by default.
 
-In order: a Host that we do not answer to (a page of another site that resolves to us), an Origin that is not ours, a
-body over the limit, and then the key. Only the health checks are open.
+In order: a Host that we do not answer to (a page of another site that resolves to us), an Origin that is not ours, an
+address that no database can look up, a body over the limit, and then the key. Only the health checks are open.
 """
 
 import ipaddress
 from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.core.errors import EskerError, Forbidden, Unauthorized
+from server.core.errors import EskerError, Forbidden, TooLarge, Unauthorized
 from server.core.records import Principal
 from server.rest.problems import problem, problem_of
 
@@ -33,11 +33,14 @@ def is_loopback(host: str) -> bool:
 class Access:
     """ASGI middleware that lets a request through with `scope["state"]["principal"]` set, or answers why not."""
 
-    def __init__(self, app: ASGIApp, authenticate: Authenticate, hosts: frozenset[str] | None) -> None:
+    def __init__(
+        self, app: ASGIApp, authenticate: Authenticate, hosts: frozenset[str] | None, max_body_bytes: int
+    ) -> None:
         """`hosts` are the names that we answer to; None is any."""
         self._app = app
         self._authenticate = authenticate
         self._hosts = hosts
+        self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through or answer it."""
@@ -48,6 +51,12 @@ class Access:
         if refused := self._wrong_address(headers):
             await problem(refused, "This server does not answer to that address.")(scope, receive, send)
             return
+        if int(headers.get("content-length") or 0) > self._max_body_bytes:
+            await problem_of(self._too_large())(scope, receive, send)
+            return
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            await problem(404, "Nothing here has a NUL in its name.")(scope, receive, send)
+            return
         if scope["path"] not in OPEN_PATHS:
             try:
                 principal = await self._authenticate(_bearer(headers))
@@ -56,7 +65,24 @@ class Access:
                 await problem_of(error)(scope, receive, send)
                 return
             scope.setdefault("state", {})["principal"] = principal
-        await self._app(scope, receive, send)
+        await self._app(scope, self._limited(receive), send)
+
+    def _limited(self, receive: Receive) -> Receive:
+        """Count what comes, for a body that does not say how long it is. Raises TooLarge into whoever reads it."""
+        read = 0
+
+        async def count() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._max_body_bytes:
+                raise self._too_large()
+            return message
+
+        return count
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"The body is larger than {self._max_body_bytes:,} bytes; nothing was changed.")
 
     def _wrong_address(self, headers: Headers) -> int | None:
         """Return 421 for a foreign Host and 403 for a foreign Origin."""

@@ -16,10 +16,17 @@ _SMALL = 64 * 1024
 class CleanRequest(Request):
     """A request whose body is parsed by `server.core.json_input`."""
 
-    async def json(self) -> Json:
-        """Return the body, cleaned. Raises InvalidInput."""
+    parsed: Json = None
+
+    async def parse(self) -> None:
+        """Read the body, if there is one. Raises InvalidInput; the framework would hide it behind a bare 400."""
         body = await self.body()
-        return parse_json(body) if len(body) < _SMALL else await asyncio.to_thread(parse_json, body)
+        if body:
+            self.parsed = parse_json(body) if len(body) < _SMALL else await asyncio.to_thread(parse_json, body)
+
+    async def json(self) -> Json:
+        """Return the body, cleaned."""
+        return self.parsed
 
 
 class JsonRoute(APIRoute):
@@ -30,6 +37,8 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_clean(request: Request) -> Response:
-            return await handle(CleanRequest(request.scope, request.receive))
+            clean = CleanRequest(request.scope, request.receive)
+            await clean.parse()
+            return await handle(clean)
 
         return handle_clean

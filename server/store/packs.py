@@ -1,12 +1,12 @@
 """Packs: frozen, versioned, one line of versions a session."""
 
 from collections.abc import Collection
-from datetime import datetime
+from dataclasses import asdict
 from pathlib import Path
 
 from psycopg.rows import class_row
 
-from server.core.records import Pack, PackReason
+from server.core.records import Pack
 from server.db.database import Connection
 from server.db.statements import Statements
 
@@ -20,24 +20,9 @@ async def latest(connection: Connection, session_id: str) -> Pack | None:
         return await cursor.fetchone()
 
 
-async def insert(
-    connection: Connection,
-    session_id: str,
-    *,
-    version: int,
-    text: str,
-    sha256: str,
-    tokens: int,
-    memory_ids: list[str],
-    reason: PackReason,
-    now: datetime,
-) -> Pack | None:
-    """Freeze a version and return it, or None when another process froze the same version first."""
-    values = {"session": session_id, "version": version, "text": text, "sha256": sha256, "tokens": tokens}
-    values |= {"memory_ids": memory_ids, "reason": reason, "now": now}
-    async with connection.cursor(row_factory=class_row(Pack)) as cursor:
-        await cursor.execute(SQL["insert"], values)
-        return await cursor.fetchone()
+async def insert(connection: Connection, session_id: str, pack: Pack) -> None:
+    """Freeze a version."""
+    await connection.execute(SQL["insert"], {**asdict(pack), "session": session_id})
 
 
 async def delete_showing(connection: Connection, memory_ids: Collection[str]) -> tuple[int, list[str]]:

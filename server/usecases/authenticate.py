@@ -1,6 +1,7 @@
 """Keys: who may do what in which pool."""
 
 import hashlib
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from server.usecases.parts import Parts
 
 DEFAULT_POOL = "default"
 SCOPES = ("read", "write")
+_POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ async def require_pool(parts: Parts, name: str) -> Pool:
 
 async def create_pool(parts: Parts, name: str) -> Pool:
     """Make a pool. Raises InvalidInput for a name that is not one, Conflict for one that is taken."""
-    if not (name.isascii() and name.islower() and name.replace("-", "").replace("_", "").isalnum()):
-        raise InvalidInput("A pool's name is made of a-z, 0-9, '-' and '_', and begins with a letter or digit.")
+    if not _POOL_NAME.fullmatch(name):
+        raise InvalidInput("A pool's name is 1 to 63 of a-z, 0-9, '-' and '_', and begins with a letter or a digit.")
     pool = await keys.create_pool(parts.database, name)
     if pool is None:
         raise Conflict(f"There is a pool {name!r} already.")

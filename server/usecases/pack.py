@@ -22,40 +22,38 @@ async def get_pack(parts: Parts, pool_id: str, session_id: str) -> Pack:
     async with parts.database.tenant(pool_id) as connection:
         if pack := await packs.latest(connection, session_id):
             return pack
-        session = await sessions.get(connection, session_id)
-        return await rebuild(connection, session, "initial", parts.clock())
+        session = await sessions.get(connection, session_id, lock=True)
+        # Whoever held the lock before us may have frozen it.
+        return await packs.latest(connection, session_id) or await rebuild(
+            connection, session, "initial", parts.clock()
+        )
 
 
 async def rebuild(connection: Connection, session: Session, reason: PackReason, now: datetime) -> Pack:
-    """Freeze the next version of a session's pack and return it.
-
-    When another process freezes the same version at the same time, the first one counts for both.
-    """
+    """Freeze the next version of a session's pack and return it. The caller holds the session's lock."""
     before = await packs.latest(connection, session.id)
     rows = await _rows(connection, session, now)
     text = render_pack(rows, session)
-    frozen = await packs.insert(
-        connection,
-        session.id,
+    pack = Pack(
         version=before.version + 1 if before else 1,
         text=text,
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         tokens=estimate_tokens(text),
         memory_ids=[memory.id for memory in (*rows.pool, *rows.own)],
         reason=reason,
-        now=now,
+        created_at=now,
     )
-    latest = frozen or await packs.latest(connection, session.id)
-    assert latest is not None  # one of the two was just written
-    return latest
+    await packs.insert(connection, session.id, pack)
+    return pack
 
 
 async def rebuild_existing(
     connection: Connection, session_ids: Iterable[str], reason: PackReason, now: datetime
 ) -> None:
     """Freeze a new version for each of these sessions."""
-    for session_id in session_ids:
-        await rebuild(connection, await sessions.get(connection, session_id), reason, now)
+    for session_id in sorted(session_ids):
+        session = await sessions.get(connection, session_id, lock=True)
+        await rebuild(connection, session, reason, now)
 
 
 async def _rows(connection: Connection, session: Session, now: datetime) -> PackRows:

@@ -20,8 +20,8 @@ MAX_LIMIT = 50
 _CANDIDATES = 50
 _EMBED_SECONDS = 2.0
 # Evidence that a row is about the query, as shares of what is enough by itself: the cosine, which between unrelated
-# texts stays below 0.2 with the bundled MiniLM, and the share of the query's information that stands in the row.
-_ENOUGH_COSINE = 0.22
+# texts stays below 0.25 with the bundled MiniLM, and the share of the query's information that stands in the row.
+_ENOUGH_COSINE = 0.25
 _ENOUGH_COVERAGE = 0.3
 # A row that has no vector, or a query that has none, is judged by keywords alone.
 _ENOUGH_COVERAGE_ALONE = 0.15
@@ -160,7 +160,7 @@ def _hits(found: _Found, asked: RecallRequest, now: datetime) -> list[Hit]:
     keyword = [hit.id for hit in found.keyword if hit.id in relevant]
     vector = [hit.id for hit in found.vector if hit.id in relevant]
     fused = {candidate.id: candidate for candidate in fuse(keyword, vector, priors)}
-    order = distinct((row_id, found.rows[row_id].content) for row_id in fused)
+    order = distinct(found.rows[row_id] for row_id in fused)
     hits: list[Hit] = []
     spent = 0
     for row_id in order[: asked.limit]:

@@ -19,7 +19,7 @@ async def receive_event(parts: Parts, pool_id: str, session_id: str, kind: Event
     """
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
-        session = await sessions.get(connection, session_id)
+        session = await sessions.get(connection, session_id, lock=True)
         if kind == "evicted":
             await rebuild(connection, session, "evicted", now)
         elif kind != "turn_end" and session.unobserved_tokens:

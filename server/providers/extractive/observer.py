@@ -25,6 +25,9 @@ class ExtractiveObserver:
         """Return the facts of a slice, each citing the messages whose words it uses."""
         return await asyncio.to_thread(observe, shown)
 
+    async def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
 
 def observe(shown: TranscriptSlice) -> Observed:
     """Return the facts of a slice; the same slice gives the same facts."""

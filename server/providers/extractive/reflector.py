@@ -7,7 +7,7 @@ what matters least, until the result fits.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from server.core.ranking import PRIORITY_WEIGHT
 from server.core.records import Draft, Memory, Reflected, Session
@@ -31,6 +31,9 @@ class ExtractiveReflector:
         """Return fewer, shorter rows that stand for `rows` (by time), or none when nothing can be left out."""
         return await asyncio.to_thread(reflect, rows, target_tokens)
 
+    async def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
@@ -52,13 +55,14 @@ def reflect(rows: Sequence[Memory], target_tokens: int) -> Reflected:
 
 
 def _without_repeats(rows: Sequence[Memory]) -> list[_Merged]:
-    """Merge rows that say the same; the latest wording stays, at the place of the first."""
+    """Merge rows that say the same; the latest wording and the highest priority stay, at the place of the first."""
     kept: list[tuple[frozenset[str], _Merged]] = []
     for row in rows:
         words = frozenset(terms(row.content))
         for place, (others, merged) in enumerate(kept):
             if merged.row.category == row.category and _alike(words, others):
-                kept[place] = (words, _Merged(row, (*merged.ids, row.id)))
+                priority = max(merged.row.priority, row.priority, key=PRIORITY_WEIGHT.__getitem__)
+                kept[place] = (words, _Merged(replace(row, priority=priority), (*merged.ids, row.id)))
                 break
         else:
             kept.append((words, _Merged(row, (row.id,))))

@@ -6,17 +6,15 @@ ORDER BY version DESC
 LIMIT 1
 
 -- name: insert
--- Freeze a new version; nothing comes back when another process froze the same version first.
+-- Freeze a new version.
 INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, reason, created_at)
 VALUES (current_pool(), %(session)s, %(version)s, %(text)s, %(sha256)s, %(tokens)s, %(memory_ids)s, %(reason)s,
-        %(now)s)
-ON CONFLICT (pool_id, session_id, version) DO NOTHING
-RETURNING version, text, sha256, tokens, memory_ids, reason, created_at
+        %(created_at)s)
 
 -- name: showing
 -- Sessions of which some version of the pack shows one of these rows.
 SELECT DISTINCT session_id FROM packs WHERE memory_ids && %(ids)s
 
 -- name: delete_showing
--- Delete every version that shows one of these rows, or any version that stands in for such a one.
+-- Delete every version that shows one of these rows.
 DELETE FROM packs WHERE memory_ids && %(ids)s

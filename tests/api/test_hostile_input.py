@@ -1,0 +1,240 @@
+"""Hostile text is cleaned and stored; hostile structure gets a clear 4xx and changes nothing."""
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from tests.support.api import opened, said
+from tests.support.serving import serving
+
+JSON = {"Content-Type": "application/json"}
+
+
+async def test_nul_bytes_and_lone_surrogates_are_cleaned_and_stored(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    text = b'[{"type": "text", "text": "a\\u0000b\\ud800c"}]'
+    body = b'{"messages": [{"external_id": "m\\u00001", "role": "user", "content": ' + text + b"}]}"
+    answer = await client.post(f"/v1/sessions/{session}/messages", content=body, headers=JSON)
+    assert answer.json()["accepted"] == 1
+    with psycopg.connect(owner_url) as connection:
+        row = connection.execute("SELECT external_id, content, text FROM messages").fetchone()
+    assert row == ("m\ufffd1", [{"type": "text", "text": "a\ufffdb\ufffdc"}], "a\ufffdb\ufffdc")
+
+
+async def test_megabyte_lines_and_images_are_stored_whole(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    line = "x" * 3_000_000
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 2_000_000}}
+    report = await said(
+        client,
+        session,
+        {"external_id": "m1", "role": "user", "content": line},
+        {"external_id": "m2", "role": "user", "content": [image, {"type": "text", "text": "The button is cut off."}]},
+    )
+    assert report["accepted"] == 2
+    with psycopg.connect(owner_url) as connection:
+        rows = connection.execute("SELECT length(content::text) > 2000000 FROM messages").fetchall()
+    assert rows == [(True,), (True,)]
+    observed = await client.post(f"/v1/sessions/{session}/observe?wait=true")
+    assert observed.status_code == 200
+    assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] == 0
+
+
+GOOD = {"external_id": "good", "role": "user", "content": "A good message."}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"role": "wizard"}, "role"),
+        ({"role": None}, "role"),
+        ({"sent_at": "yesterday-ish"}, "sent_at"),
+        ({"sent_at": "2026-13-45T00:00:00Z"}, "sent_at"),
+        ({"sent_at": "0001-01-01T00:00:00Z"}, "year"),
+        ({"sent_at": "9999-12-31T23:59:59-23:00"}, "year"),
+        ({"external_id": ""}, "external_id"),
+        ({"external_id": "x" * 513}, "external_id"),
+        ({"external_id": 5}, "external_id"),
+        ({"content": None}, "content"),
+        ({"content": 5}, "content"),
+        ({"content": [{"text": "no type"}]}, "content[0]"),
+        ({"content": ["loose"]}, "content[0]"),
+        ({"content": [{"type": "text", "text": 5}]}, "content[0]"),
+    ],
+)
+async def test_a_message_that_is_none_is_refused_by_name_and_nothing_of_its_batch_is_stored(
+    client: httpx2.AsyncClient, change: dict[str, Any], words: str
+) -> None:
+    session = await opened(client)
+    body = {"messages": [GOOD, {**GOOD, "external_id": "bad", **change}]}
+    answer = await client.post(f"/v1/sessions/{session}/messages", json=body)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert words in answer.json()["detail"]
+    assert (await client.get(f"/v1/sessions/{session}")).json()["messages"] == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"messages": 5}',
+        b'{"messages": {}}',
+        b'{"messages": [5]}',
+        b"[" * 100_000,
+        b'{"messages": [' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"]}",
+        b'{"messages": [{"external_id": "m", "role": "user", "content": NaN}]}',
+    ],
+)
+async def test_a_body_that_is_none_is_refused(client: httpx2.AsyncClient, body: bytes) -> None:
+    session = await opened(client)
+    answer = await client.post(f"/v1/sessions/{session}/messages", content=body, headers=JSON)
+    assert answer.status_code in (400, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["detail"]
+    assert (await client.get(f"/v1/sessions/{session}")).json()["messages"] == 0
+
+
+async def test_content_nested_too_deep_is_refused_and_content_nested_a_little_is_not(
+    client: httpx2.AsyncClient,
+) -> None:
+    def nested(depth: int) -> dict[str, Any]:
+        value: Any = 1
+        for _ in range(depth):
+            value = {"a": value}
+        return {
+            "external_id": f"m{depth}",
+            "role": "assistant",
+            "content": [{"type": "tool_use", "name": "X", "input": value}],
+        }
+
+    session = await opened(client)
+    assert (await said(client, session, nested(40)))["accepted"] == 1
+    answer = await client.post(f"/v1/sessions/{session}/messages", json={"messages": [nested(80)]})
+    assert answer.status_code == 422
+    assert "levels deep" in answer.json()["detail"]
+
+
+async def test_a_body_over_the_limit_is_refused_whole(database_url: str) -> None:
+    limits = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_MAX_BODY_BYTES": "20000"})
+    parts = make_parts(limits, Database(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url) as client:
+        session = await opened(client)
+        huge = {"messages": [{**GOOD, "content": "x" * 30_000}]}
+        answer = await client.post(f"/v1/sessions/{session}/messages", json=huge)
+        assert answer.status_code == 413
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert (await client.get(f"/v1/sessions/{session}")).json()["messages"] == 0
+
+        async def chunks() -> AsyncGenerator[bytes]:
+            for _ in range(30):
+                yield b" " * 1_000
+
+        streamed = await client.post(f"/v1/sessions/{session}/messages", content=chunks(), headers=JSON)
+        assert streamed.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/sessions/ses_nope", None),
+        ("POST", "/v1/sessions/ses_nope/messages", {"messages": [GOOD]}),
+        ("POST", "/v1/sessions/ses_nope/observe?wait=true", None),
+        ("POST", "/v1/sessions/ses_nope/observe", None),
+        ("POST", "/v1/sessions/ses_nope/reflect?wait=true", None),
+        ("POST", "/v1/sessions/ses_nope/events", {"kind": "session_end"}),
+        ("GET", "/v1/sessions/ses_nope/pack", None),
+        ("GET", "/v1/memories/mem_nope", None),
+        ("DELETE", "/v1/memories/mem_nope", None),
+        ("POST", "/v1/memories", {"content": "x", "session_id": "ses_nope"}),
+        ("POST", "/v1/recall", {"query": "x", "scope": "session", "session_id": "ses_nope"}),
+        ("GET", "/nowhere", None),
+        ("GET", "/v1/sessions/%00/pack", None),
+        ("GET", "/v1/memories/%F0%9F%99%82", None),
+    ],
+)
+async def test_an_id_that_names_nothing_is_a_404(client: httpx2.AsyncClient, method: str, path: str, body: Any) -> None:
+    answer = await client.request(method, path, json=body)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"client": "", "external_id": "s"},
+        {"client": "   ", "external_id": "s"},
+        {"client": "x" * 65, "external_id": "s"},
+        {"client": "api"},
+        {"client": "api", "external_id": "s", "timezone": "Mars/Olympus"},
+        {"client": "api", "external_id": "s", "timezone": "../../../etc/passwd"},
+        {"client": "api", "external_id": "s", "effective_context": 5},
+        {"client": "api", "external_id": "s", "effective_context": "big"},
+        {"client": "api", "external_id": "s", "cwd": "x" * 5_000},
+    ],
+)
+async def test_a_session_that_is_none_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
+    answer = await client.post("/v1/sessions", json=body)
+    assert answer.status_code == 422
+    assert (await client.get("/v1/sessions")).json()["sessions"] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"query": ""},
+        {"query": "   "},
+        {"query": "x" * 4_001},
+        {"query": "x", "limit": 0},
+        {"query": "x", "limit": 51},
+        {"query": "x", "scope": "galaxy"},
+        {"query": "x", "scope": "session"},
+        {"query": "x", "scope": "project"},
+        {"query": "x", "kinds": []},
+        {"query": "x", "kinds": ["magic"]},
+        {"query": "x", "since": "soon"},
+        {"query": "x", "max_tokens": 0},
+        {"query": "x", "scop": "pool"},
+    ],
+)
+async def test_a_question_that_is_none_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
+    assert (await client.post("/v1/recall", json=body)).status_code == 422
+
+
+any_json: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet=st.characters(exclude_categories=())),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "text", "source", "x"]), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+async def test_no_json_whatsoever_is_a_500(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    bodies: list[bytes] = []
+
+    @settings(max_examples=120, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.dictionaries(st.sampled_from(["external_id", "role", "content", "sent_at"]), any_json), any_json)
+    def collect(message: dict[str, Any], loose: Any) -> None:
+        bodies.extend([json.dumps({"messages": [{**GOOD, **message}]}).encode(), json.dumps(loose).encode()])
+
+    collect()
+    for body in bodies:
+        for path in (f"/v1/sessions/{session}/messages", "/v1/recall", "/v1/memories", "/v1/sessions"):
+            answer = await client.post(path, content=body, headers=JSON)
+            assert answer.status_code < 500, (path, body, answer.text)

@@ -1,0 +1,210 @@
+"""Memories: written once, read back, forgotten without a trace."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+from server.db.embedded import _BINARIES
+from tests.support.api import contents, observed, opened, recalled, said
+
+
+async def noted(client: httpx2.AsyncClient, content: str, **more: Any) -> dict[str, Any]:
+    """Write a memory and return it."""
+    answer = await client.post("/v1/memories", json={"content": content, **more})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def test_a_note_is_read_back_as_it_was_written(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, project="p")
+    written = await noted(
+        client,
+        "  The staging host is stage-3.  ",
+        priority="high",
+        category="fact",
+        tags=["infra", "infra"],
+        session_id=session,
+        said_at="2026-03-01T08:00:00+02:00",
+        external_id="n1",
+    )
+    assert (await client.get(f"/v1/memories/{written['id']}")).json() == written
+    assert (written["content"], written["kind"], written["priority"]) == (
+        "The staging host is stage-3.",
+        "note",
+        "high",
+    )
+    assert (written["tags"], written["project"], written["session_id"]) == (["infra"], "p", session)
+    assert written["said_at"] == "2026-03-01T06:00:00Z"
+
+
+async def test_twenty_identical_writes_at_once_are_one_row(client: httpx2.AsyncClient) -> None:
+    written = await asyncio.gather(*(noted(client, "Deploys are frozen.") for _ in range(20)))
+    assert len({row["id"] for row in written}) == 1
+    assert len((await client.get("/v1/memories")).json()["memories"]) == 1
+
+
+async def test_the_same_words_elsewhere_are_another_row(client: httpx2.AsyncClient) -> None:
+    ids = {(await noted(client, "Port 8377.", **more))["id"] for more in ({}, {"project": "p"}, {"external_id": "x"})}
+    assert len(ids) == 3
+
+
+async def test_an_external_id_names_one_thing(client: httpx2.AsyncClient) -> None:
+    first = await noted(client, "One.", external_id="n1")
+    assert (await noted(client, "One.", external_id="n1"))["id"] == first["id"]
+    answer = await client.post("/v1/memories", json={"content": "Two.", "external_id": "n1"})
+    assert answer.status_code == 409
+    assert (await client.get("/v1/memories")).json()["memories"] == [first]
+
+
+async def test_a_batch_is_written_whole_or_not_at_all(client: httpx2.AsyncClient) -> None:
+    rows = [{"content": f"Fact {n}."} for n in range(1_000)]
+    answer = await client.post("/v1/memories/batch", json={"memories": rows})
+    assert (answer.status_code, len(set(answer.json()["ids"]))) == (201, 1_000)
+    again = await client.post("/v1/memories/batch", json={"memories": rows[:3]})
+    assert again.json()["ids"] == answer.json()["ids"][:3]
+    bad = await client.post("/v1/memories/batch", json={"memories": [{"content": "New."}, {"content": "  "}]})
+    assert bad.status_code == 422
+    assert (await recalled(client, "New"))["abstained"]
+    too_many = await client.post("/v1/memories/batch", json={"memories": [*rows, {"content": "x"}]})
+    assert too_many.status_code == 422
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"content": ""},
+        {"content": "x" * 16_001},
+        {"content": None},
+        {"kind": "observation"},
+        {"priority": "urgent"},
+        {"tags": ["x" * 101]},
+        {"said_at": "0001-01-01T00:00:00Z"},
+        {"prioritty": "high"},
+    ],
+)
+async def test_a_note_that_is_none_is_refused(client: httpx2.AsyncClient, change: dict[str, Any]) -> None:
+    answer = await client.post("/v1/memories", json={"content": "x", **change})
+    assert answer.status_code == 422
+    assert (await client.get("/v1/memories")).json()["memories"] == []
+
+
+async def test_lists_are_filtered_and_paged(client: httpx2.AsyncClient) -> None:
+    for n in range(5):
+        await noted(client, f"Fact {n}.", tags=["odd" if n % 2 else "even"], project="p" if n < 2 else None)
+    first = (await client.get("/v1/memories?limit=3")).json()
+    second = (await client.get(f"/v1/memories?limit=3&before={first['next']}")).json()
+    assert [m["content"] for m in first["memories"] + second["memories"]] == [f"Fact {n}." for n in (4, 3, 2, 1, 0)]
+    assert second["next"] is None
+    assert len((await client.get("/v1/memories?tag=odd")).json()["memories"]) == 2
+    assert len((await client.get("/v1/memories?project=p")).json()["memories"]) == 2
+
+
+async def test_a_list_and_a_recall_with_the_same_scope_agree(client: httpx2.AsyncClient) -> None:
+    for n in range(6):
+        await noted(client, f"River number {n}.", project="p" if n % 2 else "q", tags=["t"] if n < 3 else [])
+    for filters in ({"project": "p"}, {"tags": ["t"]}, {"project": "q", "tags": ["t"]}):
+        query = {"tag" if name == "tags" else name: value for name, value in filters.items()}
+        listed = (await client.get("/v1/memories", params=query)).json()["memories"]
+        found = await recalled(client, "river number", limit=50, **filters)
+        assert sorted(m["content"] for m in listed) == sorted(contents(found))
+
+
+# Forgetting ------------------------------------------------------------------------------------------------------
+
+
+def dump(owner_url: str) -> str:
+    """Return a dump of the whole database."""
+    done = subprocess.run([_BINARIES / "pg_dump", "--dbname", owner_url], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+async def test_forgetting_leaves_no_trace_in_a_dump(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    words = ("Our vault is called Xanadu and its door is green.", "Never use floats for money.")
+    await said(client, session, *({"external_id": f"m{n}", "role": "user", "content": w} for n, w in enumerate(words)))
+    await observed(client, session)
+    await client.get(f"/v1/sessions/{session}/pack")
+    await client.get(f"/v1/sessions/{await opened(client, 's2')}/pack")
+    await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    [hit] = (await recalled(client, "Xanadu"))["hits"]
+    receipt = (await client.delete(f"/v1/memories/{hit['id']}?messages=true")).json()
+    assert receipt["memories"] >= 1
+    assert receipt["packs"] >= 2
+    assert receipt["messages"] == 1
+    assert "xanadu" not in dump(owner_url).lower()
+    assert "floats" in dump(owner_url)
+
+
+async def test_forgetting_says_what_went_and_an_unknown_id_is_a_404(client: httpx2.AsyncClient) -> None:
+    written = await noted(client, "The door is green.")
+    kept = await noted(client, "The door is heavy.")
+    receipt = (await client.delete(f"/v1/memories/{written['id']}")).json()
+    assert receipt == {
+        "id": written["id"], "memories": 1, "reflections": 0, "restored": 0, "vectors": 0, "packs": 0, "messages": 0,
+    }  # fmt: skip
+    assert (await client.delete(f"/v1/memories/{written['id']}")).status_code == 404
+    assert (await client.get("/v1/memories")).json()["memories"] == [kept]
+    assert contents(await recalled(client, "door green")) == ["The door is heavy."]
+
+
+async def test_what_was_condensed_with_a_forgotten_row_comes_back(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(
+        client,
+        session,
+        "Please fix the login.",
+        {"external_id": "a1", "role": "assistant", "content": "Fixed the login by renaming the id."},
+    )
+    await observed(client, session)
+    await said(client, session, "Please fix the login page too.")
+    await observed(client, session)
+    report = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
+    assert report["memories"] == 1
+    everything = (await client.get("/v1/memories?include_superseded=true")).json()["memories"]
+    [source] = [m for m in everything if m["kind"] == "observation" and "renaming" in m["content"]]
+    receipt = (await client.delete(f"/v1/memories/{source['id']}")).json()
+    assert (receipt["memories"], receipt["reflections"]) == (2, 1)
+    assert receipt["restored"] >= 1
+    live = (await client.get("/v1/memories")).json()["memories"]
+    assert [m["kind"] for m in live] == ["observation"] * receipt["restored"]
+    assert not [m for m in live if "renaming" in m["content"]]
+
+
+async def test_a_reflection_goes_with_what_it_stands_for(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    await said(client, session, "Our vault is called Xanadu.", "Please look around.")
+    await observed(client, session)
+    await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    [hit] = (await recalled(client, "Xanadu"))["hits"]
+    assert hit["kind"] == "reflection"
+    await client.delete(f"/v1/memories/{hit['id']}")
+    assert (await recalled(client, "Xanadu", include_superseded=True))["hits"] == []
+    with psycopg.connect(owner_url) as connection:
+        assert connection.execute("SELECT count(*) FROM memories WHERE content LIKE '%Xanadu%'").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM postings WHERE term = 'xanadu'").fetchone() == (0,)
+
+
+async def test_a_forgotten_note_can_be_written_again(client: httpx2.AsyncClient) -> None:
+    first = await noted(client, "The door is green.")
+    await client.delete(f"/v1/memories/{first['id']}")
+    assert (await noted(client, "The door is green."))["id"] != first["id"]
+
+
+async def test_forgetting_rebuilds_the_packs_that_showed_it_and_no_others(client: httpx2.AsyncClient) -> None:
+    written = await noted(client, "The door is green.", project="p")
+    shown, other = await opened(client, "s1", project="p"), await opened(client, "s2", project="q")
+    before = {s: (await client.get(f"/v1/sessions/{s}/pack")).json() for s in (shown, other)}
+    await client.delete(f"/v1/memories/{written['id']}")
+    after = {s: (await client.get(f"/v1/sessions/{s}/pack")).json() for s in (shown, other)}
+    assert after[other] == before[other]
+    assert after[shown]["reason"] == "forgotten"
+    assert "green" not in after[shown]["text"]
+
+
+def test_binaries_are_there() -> None:
+    assert (Path(_BINARIES) / "pg_dump").exists()

@@ -1,0 +1,358 @@
+"""A language model observes and reflects, behind the Messages API over a real socket; its answers are scripted."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from tests.support.api import observed, opened, said, until
+from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.serving import serving
+
+FACT: dict[str, Any] = {
+    "text": "User decided to use Redis.",
+    "priority": "high",
+    "category": "decision",
+    "sources": [1],
+}
+ANSWER: dict[str, Any] = {"facts": [FACT], "current_task": "Move sessions.", "thread_title": "Sessions"}
+
+
+@pytest.fixture
+async def model() -> AsyncGenerator[ModelServer]:
+    """A scripted model."""
+    async with model_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(database_url: str, model: ModelServer) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of a server that asks the scripted model."""
+    environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
+    parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as connected:
+        yield connected
+
+
+async def observe(client: httpx2.AsyncClient, session: str) -> httpx2.Response:
+    """Ask for a session to be observed, and wait."""
+    return await client.post(f"/v1/sessions/{session}/observe?wait=true")
+
+
+async def rows(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
+    """Return all live memories."""
+    return (await client.get("/v1/memories")).json()["memories"]
+
+
+async def test_a_model_that_is_set_observes(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    model.say(ANSWER)
+    session = await opened(client, project="shop", timezone="Asia/Tokyo")
+    await said(
+        client,
+        session,
+        {"external_id": "m1", "role": "user", "content": "Let's use Redis.", "sent_at": "2026-03-02T01:00:00Z"},
+    )
+    report = await observed(client, session)
+    assert (report["memories"], report["observer"]) == (1, "claude-haiku-5-5")
+    [row] = await rows(client)
+    assert (row["content"], row["source_seqs"], row["trust"]) == ("User decided to use Redis.", [1], "user")
+    assert row["said_at"] == "2026-03-02T01:00:00Z"
+    shown = (await client.get(f"/v1/sessions/{session}")).json()
+    assert (shown["current_task"], shown["thread_title"]) == ("Move sessions.", "Sessions")
+    assert "[1] user, Monday 2026-03-02 10:00\nLet's use Redis." in model.prompt()
+    assert "Project: shop" in model.prompt()
+    assert model.asked[0]["output_config"]["format"]["type"] == "json_schema"
+    assert model.headers[0]["authorization"] == "Bearer sk-scripted"
+
+
+async def test_the_model_sees_images_and_what_the_session_keeps_already(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    model.say(ANSWER)
+    session = await opened(client)
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    await said(
+        client, session, {"external_id": "m1", "role": "user", "content": [image, {"type": "text", "text": "See?"}]}
+    )
+    await observed(client, session)
+    assert "[image]" in model.prompt().split("Transcript:")[1]
+    assert [b for m in model.asked[0]["messages"] for b in m["content"] if b["type"] == "image"] == [image]
+    model.say({"facts": []})
+    await said(client, session, "And now?")
+    await observed(client, session)
+    assert "- User decided to use Redis." in model.prompt()
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    ["```json\n{}\n```", "Here you are:\n{}\nI hope this helps.", "  {}  ", "[{}]"],
+    ids=["fence", "prose", "space", "list"],
+)
+async def test_json_is_read_however_it_is_wrapped(client: httpx2.AsyncClient, model: ModelServer, wrapped: str) -> None:
+    model.say(wrapped.replace("{}", json.dumps(ANSWER)))
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    assert (await observed(client, session))["memories"] == 1
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        ("I cannot answer in JSON.", "not a JSON object"),
+        ({"facts": [{"text": "x"}]}, "facts.0.priority"),
+        ({"facts": [{**FACT, "sources": []}]}, "sources"),
+        ({"facts": [{**FACT, "sources": [1, 99]}]}, "message 99 was not shown"),
+        ({"facts": [{**FACT, "refers_from": "0001-01-01T00:00:00Z"}]}, "year"),
+        ([ANSWER, ANSWER], "not a JSON object"),
+        ("", "not a JSON object"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_is_sent_back_once(
+    client: httpx2.AsyncClient, model: ModelServer, bad: Any, complaint: str
+) -> None:
+    model.say(bad if isinstance(bad, str) else json.dumps(bad), ANSWER)
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    assert (await observed(client, session))["memories"] == 1
+    assert len(model.asked) == 2
+    assert complaint in model.prompt()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Said("no JSON"),
+        Said('{"facts": [', stop_reason="max_tokens"),
+        Said("I will not.", stop_reason="refusal"),
+        Said("overloaded", status=400),
+        Said("no such key", status=401),
+    ],
+    ids=["nonsense", "cut off", "refused", "bad request", "unauthorised"],
+)
+async def test_a_model_that_fails_loses_nothing_and_is_seen_to_fail(
+    client: httpx2.AsyncClient, model: ModelServer, bad: Said
+) -> None:
+    model.say(bad)
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    answer = await observe(client, session)
+    assert answer.status_code == 502
+    assert "claude-haiku-5-5" in answer.json()["detail"]
+    shown = (await client.get(f"/v1/sessions/{session}")).json()
+    assert (shown["observed_messages"], shown["unobserved_tokens"] > 0) == (0, True)
+    [job] = shown["jobs"]
+    assert (job["kind"], job["state"], job["attempts"]) == ("observe", "ready", 1)
+    assert job["last_error"] in answer.json()["detail"]
+    assert await rows(client) == []
+    model.say(ANSWER)
+    assert (await observed(client, session))["memories"] == 1
+
+
+async def test_a_provider_that_is_busy_is_asked_again(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    model.say(Said("slow down", status=429, headers={"retry-after": "0"}), Said("busy", status=529), ANSWER)
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    assert (await observed(client, session))["memories"] == 1
+
+
+async def test_nothing_worth_keeping_covers_the_span(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    model.say({"facts": []})
+    session = await opened(client)
+    await said(client, session, "Hm.")
+    report = await observed(client, session)
+    assert (report["groups"], report["memories"]) == (1, 0)
+    assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] == 0
+    await observed(client, session)
+    assert len(model.asked) == 1
+
+
+async def test_what_says_nothing_is_covered_without_asking(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    model.say(ANSWER)
+    session = await opened(client)
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+    await said(client, session, {"external_id": "m1", "role": "assistant", "content": [thinking]})
+    report = await observed(client, session)
+    assert (report["groups"], report["memories"], model.asked) == (1, 0, [])
+
+
+async def test_a_backlog_is_shown_in_slices_in_order_and_each_once(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    model.say({"facts": []})
+    session = await opened(client)
+    for n in range(30):
+        await said(
+            client, session, {"external_id": f"m{n}", "role": "user", "content": f"Turn {n}. " + "word " * 4_000}
+        )
+    await observed(client, session)
+    assert len(model.asked) >= 4
+    numbers = [number for asked in range(len(model.asked)) for number in _numbers(model.prompt(asked))]
+    assert numbers == list(range(1, 31))
+
+
+def _numbers(prompt: str) -> list[int]:
+    return [int(line[1 : line.index("]")]) for line in prompt.splitlines() if line.startswith("[") and "] user" in line]
+
+
+async def test_a_500_kb_tool_result_costs_no_more_than_its_share(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    model.say({"facts": []})
+    session = await opened(client)
+    block = {"type": "tool_result", "tool_use_id": "t", "content": "output " * 75_000}
+    await said(client, session, {"external_id": "m1", "role": "user", "content": [block]})
+    await observed(client, session)
+    assert len(model.prompt()) < 3_000
+
+
+async def test_a_hanging_model_blocks_nobody(client: httpx2.AsyncClient, model: ModelServer, owner_url: str) -> None:
+    release = asyncio.Event()
+    model.say(Said('{"facts": []}', wait_for=release))
+    sessions = [await opened(client, f"s{n}") for n in range(12)]
+    for session in sessions:
+        await said(client, session, "Let's use Redis.")
+    waiting = [asyncio.create_task(observe(client, session)) for session in sessions]
+    await model.arrived.wait()
+    while len(model.asked) < len(sessions):
+        assert (await client.get("/livez")).status_code == 200
+    assert (await client.post("/v1/recall", json={"query": "Redis"})).status_code == 200
+    assert (await client.post("/v1/memories", json={"content": "Still here."})).status_code == 201
+    with psycopg.connect(owner_url) as connection:
+        idle = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in trans%'"
+        ).fetchone()
+    assert idle == (0,)
+    release.set()
+    assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}
+
+
+async def test_messages_that_come_while_the_model_thinks_are_not_marked_observed(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    release = asyncio.Event()
+    model.say(Said('{"facts": []}', wait_for=release))
+    session = await opened(client)
+    await said(client, session, "First.")
+    waiting = asyncio.create_task(observe(client, session))
+    await model.arrived.wait()
+    late = await said(client, session, "Second.")
+    release.set()
+    assert (await waiting).json()["groups"] == 1
+    shown = (await client.get(f"/v1/sessions/{session}")).json()
+    assert shown["observed_messages"] == 1
+    assert 0 < shown["unobserved_tokens"] < late["unobserved_tokens"]
+
+
+# Reflecting --------------------------------------------------------------------------------------------------------
+
+
+async def with_rows(client: httpx2.AsyncClient, model: ModelServer, *facts: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return a session with these facts, and their ids in order."""
+    model.say({"facts": list(facts)})
+    session = await opened(client)
+    await said(client, session, "Let's talk.")
+    report = await observed(client, session)
+    model.asked.clear()
+    return session, report["memory_ids"]
+
+
+LONG = {**FACT, "text": "User asked about the weather, and the agent explained at great length how it comes about."}
+LOW = {**LONG, "priority": "low", "category": "fact"}
+
+
+def reflected_row(text: str, *sources: str) -> dict[str, Any]:
+    """Return a row as a reflecting model writes it."""
+    return {"text": text, "priority": "medium", "category": "decision", "source_ids": list(sources)}
+
+
+async def test_a_model_reflects_and_what_matters_is_carried_over(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session, (redis, weather, more) = await with_rows(
+        client, model, FACT, LOW, {**LOW, "text": LOW["text"] + " Twice."}
+    )
+    model.say({"rows": [reflected_row("Weather was discussed.", weather)]})
+    answer = await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    assert answer.json()["reflector"] == "claude-sonnet-5-5"
+    live = {row["content"]: row for row in await rows(client)}
+    assert set(live) == {"Weather was discussed.", FACT["text"]}
+    assert live[FACT["text"]]["source_ids"] == [redis]  # the model forgot it; the code did not
+    old = (await client.get(f"/v1/memories/{more}")).json()
+    assert old["superseded_by"].startswith("ref_")
+    assert f"{redis} " in model.prompt()
+    assert f"{weather} " in model.prompt()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"rows": []},
+        {"rows": [reflected_row("", "mem_x")]},
+        {"rows": [reflected_row("Made up.", "mem_unknown")]},
+        {"rows": [reflected_row("The weather was discussed. " * 60, "SOURCE")]},
+        "I would rather not.",
+        "",
+    ],
+    ids=["no rows", "empty row", "unknown source", "larger than its input", "prose", "blank"],
+)
+async def test_a_bad_reflection_changes_nothing(client: httpx2.AsyncClient, model: ModelServer, bad: Any) -> None:
+    session, ids = await with_rows(client, model, LOW, {**LOW, "text": LOW["text"] + " Twice."})
+    before, pack = await rows(client), (await client.get(f"/v1/sessions/{session}/pack")).json()
+    text = bad if isinstance(bad, str) else json.dumps(bad).replace("SOURCE", ids[0])
+    model.say(text)
+    answer = await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    assert answer.status_code == 502
+    assert len(model.asked) <= 2
+    assert await rows(client) == before
+    assert (await client.get(f"/v1/sessions/{session}/pack")).json() == pack
+
+
+async def test_a_row_that_is_forgotten_while_it_is_reflected_does_not_come_back(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session, ids = await with_rows(client, model, LOW, {**LOW, "text": LOW["text"] + " Twice."})
+    release = asyncio.Event()
+    model.arrived.clear()
+    said_by_model = {"rows": [reflected_row("Weather was discussed.", *ids)]}
+    model.say(Said(json.dumps(said_by_model), wait_for=release))
+    waiting = asyncio.create_task(client.post(f"/v1/sessions/{session}/reflect?wait=true"))
+    await model.arrived.wait()
+    await client.delete(f"/v1/memories/{ids[0]}")
+    release.set()
+    assert (await waiting).status_code == 409
+    assert [row["id"] for row in await rows(client)] == [ids[1]]
+
+
+async def test_rows_that_come_while_it_reflects_are_untouched(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    session, ids = await with_rows(client, model, LOW, {**LOW, "text": LOW["text"] + " Twice."})
+    release = asyncio.Event()
+    model.arrived.clear()
+    model.say(Said(json.dumps({"rows": [reflected_row("Weather.", *ids)]}), wait_for=release))
+    waiting = asyncio.create_task(client.post(f"/v1/sessions/{session}/reflect?wait=true"))
+    await model.arrived.wait()
+    await client.post("/v1/memories", json={"content": "A note meanwhile.", "session_id": session})
+    release.set()
+    assert (await waiting).status_code == 200
+    live = {row["content"]: row["superseded_at"] for row in await rows(client)}
+    assert live == {"Weather.": None, "A note meanwhile.": None}
+
+
+async def test_a_background_failure_is_visible_and_heals(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    model.say(Said("nope", status=401))
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    await client.post(f"/v1/sessions/{session}/observe")
+    shown = await until(client, f"/v1/sessions/{session}", lambda s: s["jobs"] and s["jobs"][0]["last_error"])
+    assert "401" in shown["jobs"][0]["last_error"]
+    model.say(ANSWER)
+    assert (await observed(client, session))["memories"] == 1
+    assert (await client.get(f"/v1/sessions/{session}")).json()["jobs"] == []

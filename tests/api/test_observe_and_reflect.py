@@ -1,0 +1,182 @@
+"""Observe and reflect through the public surface."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from tests.support.api import contents, observed, opened, recalled, said, until
+from tests.support.serving import serving
+
+RULE = "Never use floats for money."
+
+
+def does(external_id: str, name: str, call_id: str, **arguments: str) -> dict[str, Any]:
+    """Return an assistant's tool call."""
+    block = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+    return {"external_id": external_id, "role": "assistant", "content": [block]}
+
+
+def sees(external_id: str, call_id: str, text: str, *, error: bool = False) -> dict[str, Any]:
+    """Return a tool's result."""
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": error}
+    return {"external_id": external_id, "role": "user", "content": [block]}
+
+
+SAID: list[dict[str, Any]] = [
+    {"external_id": "m1", "role": "user", "content": f"Please fix the login. {RULE}"},
+    does("m2", "Bash", "t1", command="make test"),
+    sees("m3", "t1", "KeyError: 'id'", error=True),
+    {"external_id": "m4", "role": "assistant", "content": "The cause is that the id was renamed."},
+    does("m5", "Edit", "t2", file_path="login.py"),
+    {"external_id": "m6", "role": "assistant", "content": "Fixed the login, and all 12 tests pass now."},
+]
+
+
+async def serving_with(database_url: str, **settings: str) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of a server with other settings."""
+    environment = {"ESKER_EMBEDDER": "none"} | {f"ESKER_{name.upper()}": value for name, value in settings.items()}
+    parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        yield client
+
+
+async def test_observing_writes_facts_with_their_sources_and_covers_everything(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, project="shop")
+    await said(client, session, *SAID)
+    report = await observed(client, session)
+    assert (report["groups"], report["observer"], report["queued"]) == (1, "extractive", False)
+    assert report["memories"] == len(report["memory_ids"]) > 3
+    rows = (await client.get(f"/v1/memories?session_id={session}")).json()["memories"]
+    [rule] = [row for row in rows if RULE in row["content"]]
+    assert (rule["priority"], rule["trust"], rule["source_seqs"], rule["project"]) == ("high", "user", [1], "shop")
+    [failure] = [row for row in rows if row["category"] == "issue"]
+    assert failure["source_seqs"] == [2, 3, 4]
+    shown = (await client.get(f"/v1/sessions/{session}")).json()
+    assert (shown["unobserved_tokens"], shown["observed_messages"], shown["jobs"]) == (0, 6, [])
+
+
+async def test_observing_again_writes_nothing(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, *SAID)
+    await observed(client, session)
+    again = await observed(client, session)
+    assert (again["groups"], again["memories"]) == (0, 0)
+    await said(client, session, *SAID)
+    assert (await observed(client, session))["groups"] == 0
+
+
+async def test_a_session_is_observed_in_the_background_when_enough_is_unobserved(database_url: str) -> None:
+    async for client in serving_with(database_url, observe_tokens="50", observe_idle_seconds="3600"):
+        session = await opened(client)
+        await said(client, session, "Hello.")
+        assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] > 0
+        await said(client, session, f"{RULE} " + "And there is more to say about that. " * 12)
+        await covered(client, session)
+        assert contents(await recalled(client, "floats for money"))
+
+
+async def test_an_idle_session_is_observed_after_its_time(database_url: str) -> None:
+    async for client in serving_with(database_url, observe_idle_seconds="0.2"):
+        session = await opened(client)
+        await said(client, session, RULE)
+        await covered(client, session)
+
+
+@pytest.mark.parametrize("kind", ["compaction_pending", "session_end"])
+async def test_an_event_has_everything_observed(database_url: str, kind: str) -> None:
+    async for client in serving_with(database_url, observe_idle_seconds="3600"):
+        session = await opened(client)
+        await said(client, session, RULE)
+        answer = await client.post(f"/v1/sessions/{session}/events", json={"kind": kind})
+        assert answer.status_code == 202
+        await covered(client, session)
+
+
+async def test_observing_without_waiting_is_queued(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, RULE)
+    answer = await client.post(f"/v1/sessions/{session}/observe")
+    assert (answer.status_code, answer.json()["queued"]) == (202, True)
+    await covered(client, session)
+
+
+async def covered(client: httpx2.AsyncClient, session: str) -> None:
+    """Wait until the server's own runner has observed everything."""
+    await until(client, f"/v1/sessions/{session}", lambda shown: not shown["unobserved_tokens"])
+
+
+async def test_many_observers_of_one_session_cover_it_once(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    await said(client, session, *SAID)
+    reports = await asyncio.gather(*(observed(client, session) for _ in range(6)))
+    assert {report["memories"] for report in reports} <= {reports[0]["memories"], 0}
+    with psycopg.connect(owner_url) as connection:
+        assert connection.execute("SELECT first_seq, last_seq FROM observation_groups").fetchall() == [(1, 6)]
+
+
+async def test_switched_off_is_said(database_url: str) -> None:
+    async for client in serving_with(database_url, observer="off", reflector="off"):
+        session = await opened(client)
+        await said(client, session, RULE)
+        for verb in ("observe", "reflect"):
+            answer = await client.post(f"/v1/sessions/{session}/{verb}?wait=true")
+            assert answer.status_code == 409
+            assert "switched off" in answer.json()["detail"]
+        assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] > 0
+
+
+async def test_reflecting_condenses_supersedes_and_says_what_changed(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, *SAID)
+    before = (await observed(client, session))["memory_ids"]
+    answer = await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    report = answer.json()
+    assert answer.status_code == 200
+    assert (report["reflector"], report["queued"]) == ("extractive", False)
+    rows = (await client.get(f"/v1/memories?session_id={session}")).json()["memories"]
+    assert report["memories"] == len(rows) > 0
+    assert {row["kind"] for row in rows} == {"reflection"}
+    everything = (await client.get(f"/v1/memories?session_id={session}&include_superseded=true")).json()["memories"]
+    superseded = [row for row in everything if row["superseded_at"]]
+    assert report["superseded"] == len(superseded) == len(before)
+    assert report["tokens_after"] == sum(row["tokens"] for row in rows) < report["tokens_before"]
+    live = {row["id"]: row for row in rows}
+    for row in superseded:
+        by = live.get(row["superseded_by"])
+        assert by is None or row["id"] in by["source_ids"]
+    [rule] = [row for row in rows if RULE in row["content"]]
+    assert rule["priority"] == "high"
+
+
+async def test_reflecting_again_changes_nothing(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, *SAID)
+    await observed(client, session)
+    await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    rows = (await client.get("/v1/memories?include_superseded=true")).json()
+    pack = (await client.get(f"/v1/sessions/{session}/pack")).json()
+    again = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
+    assert (again["memories"], again["superseded"]) == (0, 0)
+    assert (await client.get("/v1/memories?include_superseded=true")).json() == rows
+    assert (await client.get(f"/v1/sessions/{session}/pack")).json() == pack
+
+
+async def test_a_session_that_is_full_is_reflected_by_itself(database_url: str) -> None:
+    async for client in serving_with(database_url):
+        session = await opened(client, effective_context=1_000)
+        for turn in range(18):
+            await said(
+                client, session, *({**message, "external_id": f"{turn}-{message['external_id']}"} for message in SAID)
+            )
+            await said(client, session, f"We decided to name module {turn} after river number {turn}.")
+            await observed(client, session)
+        rows = (await until(client, "/v1/memories?kind=reflection", lambda page: page["memories"]))["memories"]
+        assert any("river" in row["content"] for row in rows)

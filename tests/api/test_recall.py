@@ -1,0 +1,234 @@
+"""Recall: by keyword at once, by meaning with the real model, and the answer that nothing is known."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import pytest
+
+from embedding_worker.worker import run_worker
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from server.providers.embedders import LocalEmbedder
+from server.usecases.parts import Parts
+from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.serving import serving
+
+
+@pytest.fixture
+async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of a server and a worker that share the real model."""
+    await minilm.load()
+    settings = Settings.from_environment({})
+    made = make_parts(settings, Database(database_url), system_clock)
+    parts = Parts(made.database, made.clock, settings, made.observer, made.reflector, minilm)
+    stop = asyncio.Event()
+    worker_parts = Parts(Database(database_url, connections=2), system_clock, settings, embedder=minilm)
+    worker = asyncio.create_task(run_worker(worker_parts, minilm, stop))
+    try:
+        async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+            yield client
+    finally:
+        stop.set()
+        await worker
+
+
+async def noted(client: httpx2.AsyncClient, *notes: str | dict[str, Any]) -> list[str]:
+    """Write memories and return their ids."""
+    rows = [{"content": note} if isinstance(note, str) else note for note in notes]
+    answer = await client.post("/v1/memories/batch", json={"memories": rows})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["ids"]
+
+
+async def settled(client: httpx2.AsyncClient) -> None:
+    """Wait until every row has its vector; the suite's timeout is the limit."""
+    while (answer := await recalled(client, "anything"))["pending"] or answer["semantic"] != "ok":
+        pass
+
+
+FACTS = (
+    "User preference: I always want pnpm in this repository, never npm.",
+    "The Redis server drops sockets that are silent for 30 seconds.",
+    "We go live on 14 May, and nothing is merged on Fridays.",
+    "A refund must never exceed what the passenger paid.",
+    "The pier staff see the Pay button cut off on their tablets.",
+    "My sister lives in Rotterdam and breeds whippets.",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [
+        ("Which package manager do we install with?", 0),
+        ("What closes idle connections?", 1),
+        ("When does the product launch?", 2),
+        ("How much money can customers get back?", 3),
+        ("What is wrong on the screens at the harbour?", 4),
+        ("Does anybody in the family keep dogs?", 5),
+    ],
+)
+async def test_a_question_finds_what_it_means_not_what_it_says(
+    meaning: httpx2.AsyncClient, question: str, fact: int
+) -> None:
+    await noted(meaning, *FACTS)
+    await settled(meaning)
+    answer = await recalled(meaning, question, explain=True)
+    assert answer["semantic"] == "ok"
+    assert contents(answer)[0] == FACTS[fact]
+    assert answer["hits"][0]["parts"]["vector_rank"] == 1
+
+
+async def test_a_row_is_findable_by_meaning_within_about_a_second(meaning: httpx2.AsyncClient) -> None:
+    await noted(meaning, "Warm up.")
+    await settled(meaning)
+    await noted(meaning, FACTS[5])
+    answer: dict[str, Any] = {"hits": []}
+    async with asyncio.timeout(3):  # generous for a loaded machine; the worker is woken by the write itself
+        while not answer["hits"]:
+            answer = await recalled(meaning, "Does anybody in the family keep dogs?")
+    assert contents(answer) == [FACTS[5]]
+
+
+@pytest.mark.parametrize("nonsense", ["purple elephants in quantum lasagna", "kubernetes ingress yaml", "qwxz vbnm"])
+async def test_about_nothing_the_answer_is_nothing(meaning: httpx2.AsyncClient, nonsense: str) -> None:
+    await noted(meaning, *FACTS)
+    await settled(meaning)
+    answer = await recalled(meaning, nonsense)
+    assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "ok")
+
+
+async def test_the_very_words_are_the_first_hit_with_the_best_score(meaning: httpx2.AsyncClient) -> None:
+    await noted(meaning, *FACTS)
+    await settled(meaning)
+    for fact in FACTS:
+        answer = await recalled(meaning, fact)
+        assert contents(answer)[0] == fact
+        assert answer["hits"][0]["score"] > 0.99
+        scores = [hit["score"] for hit in answer["hits"]]
+        assert scores == sorted(scores, reverse=True)
+
+
+# By keyword ------------------------------------------------------------------------------------------------------
+
+
+async def test_without_an_embedder_words_find_and_the_answer_says_degraded(client: httpx2.AsyncClient) -> None:
+    await noted(client, *FACTS)
+    answer = await recalled(client, "What about whippets?")
+    assert contents(answer) == [FACTS[5]]
+    assert (answer["semantic"], answer["reason"]) == ("degraded", "no embedder is configured")
+    assert answer["pending"] == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "query"),
+    [
+        ("用 docker 部署容器的时候失败了", "docker 部署"),
+        ("東京タワーの近くに住んでいる", "タワー"),
+        ("서울에서 배포했다", "서울에서"),
+        ("The check is in src/auth.ts:45", "auth.ts:45"),
+        ("read ECONNRESET in the suite", "ECONNRESET"),
+        ("重跑gen-itgc后才发现", "gen-itgc"),
+        ("released v0.8.6 on Monday", "v0.8.6"),
+        ("Die Lieferung nach Köln ist verspätet", "koln"),
+    ],
+)
+async def test_any_script_and_any_identifier_is_found_by_keyword(
+    client: httpx2.AsyncClient, row: str, query: str
+) -> None:
+    await noted(client, row, *FACTS)
+    assert contents(await recalled(client, query))[:1] == [row]
+
+
+async def test_rare_words_count_more_than_common_ones(client: httpx2.AsyncClient) -> None:
+    await noted(client, *(f"The service number {n} is up." for n in range(20)), "The service ECONNRESET is down.")
+    assert contents(await recalled(client, "service ECONNRESET"))[0] == "The service ECONNRESET is down."
+
+
+async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: str) -> None:
+    settings = Settings.from_environment({"ESKER_EMBEDDER": "openai:http://127.0.0.1:1/v1#none"})
+    parts = make_parts(settings, Database(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url) as client:
+        await noted(client, FACTS[5])
+        answer = await recalled(client, "whippets")
+        assert contents(answer) == [FACTS[5]]
+        assert (answer["semantic"], answer["reason"]) == ("degraded", "the embedding model is still loading")
+        assert answer["pending"] == 1
+        assert (await client.get("/readyz")).json()["embedder"] == "loading"
+
+
+# Scope and limits ------------------------------------------------------------------------------------------------
+
+
+async def test_scope_keeps_sessions_and_projects_apart(client: httpx2.AsyncClient) -> None:
+    one, two = await opened(client, "s1", project="p"), await opened(client, "s2", project="q")
+    await said(client, one, "Our river is the Rhine.")
+    await said(client, two, "Our river is the Elbe.")
+    await observed(client, one)
+    await observed(client, two)
+    assert len((await recalled(client, "our river"))["hits"]) == 2
+    for narrow in (
+        {"scope": "session", "session_id": one},
+        {"scope": "project", "project": "p"},
+        {"scope": "project", "session_id": one},
+    ):
+        [hit] = (await recalled(client, "our river", **narrow))["hits"]
+        assert "Rhine" in hit["content"]
+        assert hit["sources"] == {"session_id": one, "seqs": [1], "memory_ids": []}
+        assert hit["project"] == "p"
+
+
+async def test_filters_keep_what_they_say(client: httpx2.AsyncClient) -> None:
+    await noted(
+        client,
+        {"content": "River Rhine.", "priority": "high", "tags": ["de"], "said_at": "2026-01-01T00:00:00Z"},
+        {"content": "River Elbe.", "priority": "low", "kind": "manual", "said_at": "2026-02-01T00:00:00Z"},
+        {"content": "River Po.", "priority": "medium", "said_at": "2026-03-01T00:00:00Z"},
+    )
+
+    async def found(**more: Any) -> set[str]:
+        return {content.split()[1] for content in contents(await recalled(client, "river", **more))}
+
+    assert await found() == {"Rhine.", "Elbe.", "Po."}
+    assert await found(tags=["de"]) == {"Rhine."}
+    assert await found(kinds=["manual"]) == {"Elbe."}
+    assert await found(min_priority="medium") == {"Rhine.", "Po."}
+    assert await found(since="2026-01-15T00:00:00Z") == {"Elbe.", "Po."}
+    assert await found(until="2026-01-15T00:00:00Z") == {"Rhine."}
+    assert await found(as_of="2026-02-15T00:00:00Z") == {"Rhine.", "Elbe."}
+    assert len((await recalled(client, "river", limit=1))["hits"]) == 1
+
+
+async def test_superseded_rows_stay_out_unless_asked(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, "Our river is the Rhine.", "Please look around.")
+    await observed(client, session)
+    await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    [live] = (await recalled(client, "our river"))["hits"]
+    assert live["kind"] == "reflection"
+    everything = (await recalled(client, "our river", include_superseded=True))["hits"]
+    assert [hit["id"] for hit in everything] == [live["id"]]  # the same words are one hit
+    kinds = (await recalled(client, "our river", include_superseded=True, kinds=["observation"]))["hits"]
+    assert [hit["superseded_by"] for hit in kinds] == [live["id"]]
+
+
+async def test_an_answer_keeps_its_token_limit(client: httpx2.AsyncClient) -> None:
+    await noted(client, *(f"River number {n} runs through the land and into the sea." for n in range(40)))
+    answer = await recalled(client, "river", limit=40, max_tokens=60)
+    assert 1 <= len(answer["hits"]) <= 5
+
+
+async def test_every_id_of_an_answer_works_everywhere(client: httpx2.AsyncClient) -> None:
+    await noted(client, *FACTS)
+    for hit in (await recalled(client, "passenger refund tablets Redis"))["hits"]:
+        shown = (await client.get(f"/v1/memories/{hit['id']}")).json()
+        assert shown["content"] == hit["content"]
+        assert (await client.delete(f"/v1/memories/{hit['id']}")).status_code == 200
+
+
+async def test_the_same_words_are_one_hit(client: httpx2.AsyncClient) -> None:
+    await noted(client, *({"content": "Our river is the Rhine.", "external_id": f"n{n}"} for n in range(3)))
+    assert contents(await recalled(client, "river")) == ["Our river is the Rhine."]

@@ -1,0 +1,180 @@
+"""Sessions and ingest: exactly once, in order of arrival, whatever is sent again."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.support.api import opened, said
+
+
+def user(external_id: str, content: Any, **more: Any) -> dict[str, Any]:
+    """Return a message of the user."""
+    return {"external_id": external_id, "role": "user", "content": content, **more}
+
+
+async def test_the_same_client_and_external_id_are_the_same_session(client: httpx2.AsyncClient) -> None:
+    first = await opened(client, "s1", cwd="/src", timezone="Europe/Berlin")
+    assert await opened(client, "s1", project="p") == first
+    assert await opened(client, "s2") != first
+    shown = (await client.get(f"/v1/sessions/{first}")).json()
+    assert (shown["cwd"], shown["project"], shown["timezone"]) == ("/src", "p", "Europe/Berlin")
+
+
+async def test_twenty_requests_at_once_open_one_session(client: httpx2.AsyncClient) -> None:
+    ids = await asyncio.gather(*(opened(client, "s1") for _ in range(20)))
+    assert len(set(ids)) == 1
+
+
+async def test_messages_are_counted_once_however_often_they_come(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    batch = [user(f"m{n}", f"Message number {n}.") for n in range(5)]
+    first = await said(client, session, *batch)
+    assert (first["accepted"], first["duplicates"]) == (5, 0)
+    again = await said(client, session, *batch, user("m5", "One more."))
+    assert (again["accepted"], again["duplicates"]) == (1, 5)
+    shown = (await client.get(f"/v1/sessions/{session}")).json()
+    assert shown["messages"] == 6
+    assert shown["unobserved_tokens"] == shown["total_tokens"] == again["unobserved_tokens"]
+
+
+async def test_the_unobserved_count_is_the_sum_of_the_tokens(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    report = await said(
+        client, session, user("m1", "Hello there."), user("m2", [{"type": "text", "text": "And 部署."}])
+    )
+    with psycopg.connect(owner_url) as connection:
+        row = connection.execute("SELECT sum(tokens) FROM messages").fetchone()
+    assert row == (report["unobserved_tokens"],)
+
+
+async def test_messages_keep_the_order_in_which_they_came(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    await said(
+        client,
+        session,
+        user("b", "later", sent_at="2026-03-02T10:00:00Z"),
+        user("a", "earlier", sent_at="2026-03-01T10:00:00Z"),
+    )
+    await said(client, session, user("c", "last"))
+    with psycopg.connect(owner_url) as connection:
+        rows = connection.execute("SELECT external_id FROM messages ORDER BY seq").fetchall()
+    assert [row[0] for row in rows] == ["b", "a", "c"]
+
+
+async def test_resends_from_many_clients_at_once_store_each_message_once(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    batch = [user(f"m{n}", f"Message {n}.") for n in range(50)]
+    reports = await asyncio.gather(*(said(client, session, *batch[start:]) for start in range(0, 50, 5)))
+    assert sum(report["accepted"] for report in reports) == 50
+    assert (await client.get(f"/v1/sessions/{session}")).json()["messages"] == 50
+
+
+async def test_a_name_that_comes_twice_in_a_batch_is_one_message(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    report = await said(client, session, user("m1", "Hello."), user("m1", "Hello."))
+    assert (report["accepted"], report["duplicates"], report["conflicts"]) == (1, 1, [])
+
+
+async def test_a_name_that_comes_again_with_other_words_is_reported(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, user("m1", "Hello."))
+    report = await said(client, session, user("m1", "Something else."), user("m2", "New."))
+    assert (report["accepted"], report["duplicates"], report["conflicts"]) == (1, 1, ["m1"])
+
+
+@pytest.mark.parametrize("name", ['a:b"<c>&d', "消息/1", "x" * 512, "🙂", "a\nb", "%3A"])
+async def test_names_in_any_script_are_names(client: httpx2.AsyncClient, name: str) -> None:
+    session = await opened(client, name)
+    assert (await said(client, session, user(name, "Never use floats for money.")))["accepted"] == 1
+    assert (await said(client, session, user(name, "Never use floats for money.")))["duplicates"] == 1
+    assert await opened(client, name) == session
+    await client.post(f"/v1/sessions/{session}/observe?wait=true")
+    assert (await client.get(f"/v1/sessions/{session}/pack")).status_code == 200
+
+
+async def test_every_block_of_the_messages_api_is_stored_as_it_came(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    blocks = [
+        {"type": "text", "text": "Look:"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+        {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls", "nested": {"a": [1, 2.5, None]}}},
+        {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "a.txt"}], "is_error": False},
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        {"type": "something_new", "data": {"x": True}},
+    ]
+    await said(client, session, user("m1", blocks))
+    with psycopg.connect(owner_url) as connection:
+        row = connection.execute("SELECT content, tokens FROM messages").fetchone()
+    assert row is not None
+    assert row[0] == blocks
+    assert row[1] > 1_600
+
+
+async def test_a_batch_of_500_is_a_few_statements(
+    client: httpx2.AsyncClient, owner_url: str, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[Any] = []
+    execute = psycopg.AsyncCursor.execute
+
+    async def counting(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+        counted.append(query)
+        return await execute(self, query, *args, **kwargs)
+
+    session = await opened(client)
+    batch = [user(f"m{n}", [{"type": "tool_result", "tool_use_id": f"t{n}", "content": "x"}]) for n in range(500)]
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", counting)
+    await said(client, session, *batch)
+    monkeypatch.undo()
+    assert 5 <= len(counted) <= 14
+
+
+async def test_a_tool_that_was_called_in_an_earlier_batch_keeps_its_name(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    session = await opened(client)
+    call = {"type": "tool_use", "id": "t1", "name": "WebFetch", "input": {}}
+    await said(client, session, {"external_id": "m1", "role": "assistant", "content": [call]})
+    await said(client, session, user("m2", [{"type": "tool_result", "tool_use_id": "t1", "content": "a page"}]))
+    with psycopg.connect(owner_url) as connection:
+        row = connection.execute("SELECT text, trust FROM messages WHERE seq = 2").fetchone()
+    assert row == ("[toolResult WebFetch: a page]", "external")
+
+
+async def test_secrets_are_masked_before_they_are_stored(client: httpx2.AsyncClient, owner_url: str) -> None:
+    secret = "ghp_" + "a1b2c3d4e5" * 4
+    session = await opened(client, "s1", cwd=f"/home/{secret}", project=f"https://me:{secret}@example.org/x")
+    await said(
+        client,
+        session,
+        user("m1", f"My token is {secret}, always use it."),
+        user("m2", [{"type": "tool_result", "tool_use_id": "t", "content": secret}]),
+    )
+    await client.post(f"/v1/sessions/{session}/observe?wait=true")
+    await client.post("/v1/memories", json={"content": f"The token is {secret}.", "tags": [secret]})
+    await client.get(f"/v1/sessions/{session}/pack")
+    with psycopg.connect(owner_url) as connection:
+        tables = [
+            row[0]
+            for row in connection.execute(
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+            )
+        ]
+        for table in tables:
+            rows = connection.execute(sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(table)))
+            assert not [row for row in rows if secret in row[0]], table
+
+
+async def test_sessions_are_listed_newest_first_and_by_page(client: httpx2.AsyncClient) -> None:
+    ids = [await opened(client, f"s{n}") for n in range(5)]
+    first = (await client.get("/v1/sessions?limit=3")).json()
+    second = (await client.get(f"/v1/sessions?limit=3&before={first['next']}")).json()
+    assert [s["id"] for s in first["sessions"] + second["sessions"]] == ids[::-1]
+    assert second["next"] is None
+    await said(client, ids[2], "Hello.")
+    waiting = (await client.get("/v1/sessions?unobserved=true")).json()["sessions"]
+    assert [s["id"] for s in waiting] == [ids[2]]
+    assert [s["id"] for s in (await client.get("/v1/sessions?external_id=s1")).json()["sessions"]] == [ids[1]]

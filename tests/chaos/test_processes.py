@@ -1,0 +1,233 @@
+"""Esker as processes: it starts, explains itself, survives being killed, and leaves nothing running."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from server.db.data_dir import holder
+from tests.support.processes import esker, serve, using
+
+
+@pytest.fixture
+def data_dir() -> Generator[Path]:
+    """A data directory with a path that is short enough for a Unix socket."""
+    with tempfile.TemporaryDirectory(prefix="esker-proc-", dir="/tmp") as directory:
+        yield Path(directory) / "data"
+
+
+def get(url: str) -> Any:
+    """Return the JSON at a URL."""
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return json.load(answer)
+
+
+def post(url: str, body: Any) -> Any:
+    """Post JSON and return the JSON that comes back."""
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def test_a_server_starts_on_nothing_and_ctrl_c_stops_all_of_it(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (process, said):
+        assert get(f"{said['url']}/readyz")["ready"] is True
+        assert said["observer"] == "extractive"
+        assert using(data_dir)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+        assert process.returncode == 0
+    assert using(data_dir) == []
+    assert holder(data_dir) is None
+
+
+def test_sigterm_is_a_clean_stop_too(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (process, _):
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+    assert using(data_dir) == []
+
+
+def test_what_was_stored_is_there_after_a_restart(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (_, said):
+        memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
+        session = post(f"{said['url']}/v1/sessions", {"client": "api", "external_id": "s"})["id"]
+        pack = get(f"{said['url']}/v1/sessions/{session}/pack")
+    with serve("--data-dir", str(data_dir)) as (_, said):
+        assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
+        assert get(f"{said['url']}/v1/sessions/{session}/pack") == pack
+
+
+def test_a_second_server_on_the_same_directory_explains_itself(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (process, said):
+        second = esker("serve", "--port", "0", "--data-dir", str(data_dir))
+        assert second.returncode == 1
+        assert str(process.pid) in second.stderr
+        assert said["url"] in second.stderr
+        assert "--data-dir" in second.stderr
+        assert "Traceback" not in second.stderr
+        same_port = said["url"].rsplit(":", 1)[1]
+        third = esker("serve", "--port", same_port, "--data-dir", str(data_dir))
+        assert "already" in third.stderr
+        fourth = esker("serve", "--port", same_port, "--data-dir", str(data_dir.with_name("other")))
+        assert "cannot listen" in fourth.stderr
+        assert get(f"{said['url']}/readyz")["ready"] is True
+
+
+def test_a_killed_server_is_succeeded_by_the_next_one(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (process, said):
+        memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
+        process.kill()
+        process.wait()
+    assert using(data_dir), "Postgres goes on, since nobody stopped it"
+    with serve("--data-dir", str(data_dir)) as (_, said):
+        assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
+    assert using(data_dir) == []
+
+
+def test_everything_killed_at_once_loses_nothing_that_was_acknowledged(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (process, said):
+        session = post(f"{said['url']}/v1/sessions", {"client": "api", "external_id": "s"})["id"]
+        batch = [{"external_id": f"m{n}", "role": "user", "content": f"Message {n}."} for n in range(200)]
+        post(f"{said['url']}/v1/sessions/{session}/messages", {"messages": batch})
+        for victim in (process.pid, *(p.pid for p in using(data_dir))):
+            os.kill(victim, signal.SIGKILL)
+        process.wait()
+    with serve("--data-dir", str(data_dir)) as (_, said):
+        assert get(f"{said['url']}/v1/sessions/{session}")["messages"] == 200
+
+
+def test_a_killed_postgres_is_brought_back_and_requests_wait_with_a_503(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (_, said):
+        memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
+        for victim in using(data_dir):
+            if victim.name() == "postgres":
+                victim.kill()
+        assert {_status(f"{said['url']}/v1/memories/{memory['id']}") for _ in range(5)} <= {200, 503}
+        while _status(f"{said['url']}/v1/memories/{memory['id']}") != 200:
+            pass
+
+
+def _status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_no_worker_outlives_its_server(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
+        family = psutil.Process(process.pid)
+        while not (workers := [c for c in family.children() if "embedding_worker" in c.cmdline()]):
+            pass
+        process.kill()
+        process.wait()
+        gone, alive = psutil.wait_procs(workers, timeout=20)
+        assert (len(gone), alive) == (1, [])
+    with serve("--data-dir", str(data_dir)):
+        pass
+
+
+def test_a_worker_that_dies_is_replaced(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
+        family = psutil.Process(process.pid)
+
+        def workers() -> list[psutil.Process]:
+            return [c for c in family.children() if c.is_running() and "embedding_worker" in c.cmdline()]
+
+        while not (first := workers()):
+            pass
+        first[0].kill()
+        while not (second := [w for w in workers() if w.pid != first[0].pid]):
+            pass
+        assert second
+
+
+def test_commands_join_the_database_of_a_running_server(data_dir: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(data_dir)}
+    with serve("--data-dir", str(data_dir)) as (_, said):
+        made = json.loads(esker("pool", "create", "team", "--json", **there).stdout)
+        assert made["name"] == "team"
+        key = json.loads(esker("key", "create", "laptop", "--pool", "team", "--json", **there).stdout)
+        refused = esker("recall", "anything", ESKER_URL=said["url"])
+        assert refused.returncode == 1
+        assert "key" in refused.stderr
+        found = esker("recall", "anything", "--json", ESKER_URL=said["url"], ESKER_KEY=key["key"])
+        assert json.loads(found.stdout)["abstained"] is True
+
+
+def test_commands_work_without_a_server_and_leave_nothing_running(data_dir: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(data_dir)}
+    assert "0001 spine" in esker("migrate", **there).stdout
+    assert "up to date" in esker("migrate", **there).stdout
+    assert "default" in esker("pool", "list", **there).stdout
+    assert using(data_dir) == []
+
+
+def test_commands_at_the_same_time_take_turns(data_dir: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(data_dir)}
+    esker("migrate", **there)
+    done: list[subprocess.CompletedProcess[str]] = []
+    threads = [
+        threading.Thread(target=lambda n=n: done.append(esker("pool", "create", f"team-{n}", **there)))
+        for n in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [run.returncode for run in done] == [0] * 4, [run.stderr for run in done]
+    assert sum(f"team-{n}" in esker("pool", "list", **there).stdout for n in range(4)) == 4
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104
+def test_other_machines_are_not_listened_to_before_there_is_a_key(data_dir: Path, host: str) -> None:
+    there = {"ESKER_DATA_DIR": str(data_dir)}
+    refused = esker("serve", "--host", host, "--port", "0", **there)
+    assert refused.returncode == 1
+    assert "esker key create" in refused.stderr
+    assert using(data_dir) == []
+
+
+def test_with_a_key_other_machines_are_listened_to(data_dir: Path) -> None:
+    esker("key", "create", "laptop", ESKER_DATA_DIR=str(data_dir))
+    with serve("--data-dir", str(data_dir), "--host", "0.0.0.0") as (_, said):  # noqa: S104
+        port = said["url"].rsplit(":", 1)[1]
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get(f"http://127.0.0.1:{port}/v1/memories")
+
+
+def test_the_data_directory_is_closed_to_others(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)):
+        assert data_dir.stat().st_mode & 0o077 == 0
+        assert (data_dir / "postgres").stat().st_mode & 0o077 == 0
+        for process in using(data_dir):
+            assert not [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN] or (
+                process.name() != "postgres"
+            )
+
+
+def test_a_deep_data_directory_works_too(data_dir: Path) -> None:
+    deep = data_dir / ("x" * 60) / ("y" * 60)
+    with serve("--data-dir", str(deep)) as (_, said):
+        assert get(f"{said['url']}/readyz")["ready"] is True
+    assert using(deep) == []
+
+
+def test_an_unusable_data_directory_is_explained(data_dir: Path) -> None:
+    data_dir.parent.joinpath("file").write_text("x")
+    refused = esker("serve", "--port", "0", "--data-dir", str(data_dir.parent / "file" / "data"))
+    assert refused.returncode == 1
+    assert "cannot be made" in refused.stderr
+    assert "Traceback" not in refused.stderr

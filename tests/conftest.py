@@ -1,0 +1,116 @@
+"""Fixtures: a real Postgres, a fresh database for each test, an app on a real socket, the real embedding model."""
+
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.records import Principal
+from server.core.settings import Settings
+from server.db.database import Database
+from server.db.embedded import Cluster, embedded, prepare
+from server.providers.embedders import LocalEmbedder
+from server.usecases.authenticate import SCOPES, require_pool
+from server.usecases.parts import Parts
+from tests.support.clock import FakeClock
+from tests.support.databases import cloned
+from tests.support.serving import serving
+
+# What a crash would cost is nothing to a test, and syncing is most of what a small transaction costs.
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Generator[Cluster]:
+    """A Postgres for this test process, with a migrated database to clone."""
+    with (
+        tempfile.TemporaryDirectory(prefix="esker-test-", dir=_short_tmp()) as directory,
+        embedded(Path(directory), "serve", settings=FAST) as running,
+    ):
+        prepare(running)
+        yield running
+
+
+def _short_tmp() -> str:
+    # A Unix socket's path is limited to about a hundred bytes.
+    default = tempfile.gettempdir()
+    return default if len(default) < 40 else "/tmp"
+
+
+@pytest.fixture
+def database_url(cluster: Cluster) -> Generator[str]:
+    """A database of this test alone, as the app role sees it."""
+    with cloned(cluster) as name:
+        yield cluster.url(database=name)
+
+
+@pytest.fixture
+def owner_url(cluster: Cluster, database_url: str) -> str:
+    """The same database as its owner sees it."""
+    return database_url.replace("esker_app@", "esker@")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that moves when told to."""
+    return FakeClock()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """The defaults, with nobody embedding."""
+    return Settings.from_environment({"ESKER_EMBEDDER": "none"})
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncGenerator[Database]:
+    """The test's database, open."""
+    async with Database(database_url, connections=10) as opened:
+        yield opened
+
+
+@pytest.fixture
+def parts(database: Database, clock: FakeClock, settings: Settings) -> Parts:
+    """The parts of a server whose database is open: extractive observer and reflector, no embedder."""
+    return make_parts(settings, database, clock)
+
+
+@pytest.fixture
+async def who(parts: Parts) -> Principal:
+    """Somebody who may do anything in the default pool."""
+    pool = await require_pool(parts, "default")
+    return Principal(pool.id, pool.name, "test", frozenset(SCOPES))
+
+
+@pytest.fixture
+async def pool_id(who: Principal) -> str:
+    """The id of the default pool."""
+    return who.pool_id
+
+
+@pytest.fixture
+async def client(database_url: str, settings: Settings) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of a server on a real socket, with the system's clock and its own job runner."""
+    parts = make_parts(settings, Database(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def minilm() -> LocalEmbedder:
+    """The bundled embedding model; loaded by whoever asks first, kept for the session."""
+    return LocalEmbedder("bundled", threads=1)
+
+
+@pytest.fixture(scope="session")
+def transcripts() -> Path:
+    """Other people's transcripts; tests of them are skipped where they are not there."""
+    folder = Path(os.environ.get("ESKER_TEST_DATA", Path(__file__).parents[2] / "shared/data")) / "transcripts"
+    if not folder.is_dir():
+        pytest.skip("the shared transcripts are not here")
+    return folder

@@ -1,0 +1,47 @@
+"""SQL: every statement that ships is valid, named, explained, and used."""
+
+import re
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from server.db.statements import Statements, for_space
+
+SERVER = Path(__file__).parents[2] / "server"
+FILES = sorted(SERVER.rglob("*.sql"))
+EVERY = [(path, name) for path in FILES for name in Statements(path)]
+# Utility statements, which Postgres does not prepare; the tests of what uses them run them.
+_UTILITIES = {"create_database", "database_exists", "create", "publish", "become_app_role", "let_app_role_in"}
+
+
+PREPARED = [(path, name) for path, name in EVERY if name not in _UTILITIES]
+
+
+@pytest.mark.parametrize(("path", "name"), PREPARED, ids=[f"{path.stem}.{name}" for path, name in PREPARED])
+def test_postgres_accepts_the_statement(path: Path, name: str, owner_url: str) -> None:
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("SELECT create_embedding_space('test_3', 3)")
+        statement = Statements(path)[name]
+        composed = for_space(statement, "test_3").as_string(connection) if "{vectors}" in statement else statement
+        numbers: dict[str, int] = {}
+        body = re.sub(r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", composed)
+        connection.execute(f"PREPARE tried AS {body}".encode())
+
+
+@pytest.mark.parametrize(("path", "name"), EVERY, ids=[f"{path.stem}.{name}" for path, name in EVERY])
+def test_a_statement_is_used(path: Path, name: str) -> None:
+    code = "\n".join(file.read_text() for file in SERVER.rglob("*.py"))
+    assert f'"{name}"' in code
+
+
+def test_no_sql_stands_in_the_code() -> None:
+    keyword = re.compile(r"\"[^\"\n]*\b(?:SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
+    for file in (*SERVER.rglob("*.py"), *(SERVER.parent / "embedding_worker").rglob("*.py")):
+        assert not keyword.search(file.read_text()), file
+
+
+def test_a_statement_without_a_purpose_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.sql").write_text("-- name: one\nSELECT 1\n")
+    with pytest.raises(ValueError, match="one"):
+        Statements(tmp_path / "bad.sql")

@@ -1,0 +1,125 @@
+"""Migrations: forward only, in order, once, whoever runs them."""
+
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from server.core.errors import Misconfigured, Unavailable
+from server.db import migrate as module
+from server.db.embedded import OWNER, Cluster
+from server.db.migrate import Migration, migrate, migrations, pending
+from tests.support.databases import cloned
+
+FOLDER = Path(__file__).parents[2] / "migrations"
+
+
+@pytest.fixture
+def empty_url(cluster: Cluster) -> Generator[str]:
+    """An empty database, as its owner."""
+    with cloned(cluster, template="template1") as name:
+        yield cluster.url(OWNER, name)
+
+
+def test_an_empty_database_becomes_current_and_stays_so(empty_url: str) -> None:
+    assert pending(empty_url) == migrations()
+    assert migrate(empty_url) == migrations()
+    assert pending(empty_url) == []
+    assert migrate(empty_url) == []
+
+
+def test_psql_can_apply_every_file(cluster: Cluster, empty_url: str) -> None:
+    for file in sorted(FOLDER.glob("*.sql")):
+        with psycopg.connect(empty_url, autocommit=True) as connection:
+            connection.execute(file.read_bytes())
+    with psycopg.connect(empty_url) as connection:
+        assert connection.execute("SELECT name FROM pools").fetchall() == [("default",)]
+
+
+def test_two_migrators_at_once_apply_everything_once(empty_url: str) -> None:
+    applied: list[Migration] = []
+    threads = [threading.Thread(target=lambda: applied.extend(migrate(empty_url))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert applied == migrations()
+
+
+def test_a_file_that_was_changed_after_it_was_applied_is_refused(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(empty_url)
+    changed = [Migration(m.version, m.name, m.text + "\n-- changed") for m in migrations()]
+    monkeypatch.setattr(module, "migrations", lambda: changed)
+    with pytest.raises(Misconfigured, match="was changed"):
+        migrate(empty_url)
+
+
+def test_a_database_of_a_newer_version_is_refused(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        connection.execute("INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'later', 'x')")
+    with pytest.raises(Misconfigured, match="9999"):
+        migrate(empty_url)
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = Migration(2, "bad", "CREATE TABLE half_made (a int); SELECT 1/0;")
+    monkeypatch.setattr(module, "migrations", lambda: [*_shipped, bad])
+    with pytest.raises(Misconfigured, match="0002 failed and was rolled back"):
+        migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        assert connection.execute("SELECT to_regclass('half_made'), to_regclass('memories')").fetchone() == (
+            None,
+            "memories",
+        )
+
+
+_shipped = migrations()
+
+
+def test_no_database_is_explained() -> None:
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        migrate("postgresql://nobody@127.0.0.1:1/nothing")
+
+
+def test_versions_have_no_gaps_and_no_twins() -> None:
+    assert [m.version for m in migrations()] == list(range(1, len(migrations()) + 1))
+    assert len(list(FOLDER.glob("*.sql"))) == len(migrations())
+
+
+def test_a_login_that_is_no_superuser_can_migrate_and_serve(cluster: Cluster, empty_url: str) -> None:
+    """A managed Postgres gives no superuser; extensions are made by its operator."""
+    name = empty_url.split("/")[-1].split("?")[0]
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        connection.execute("CREATE EXTENSION btree_gist")
+        connection.execute(
+            "DO $$ BEGIN CREATE ROLE plain LOGIN CREATEROLE; EXCEPTION WHEN duplicate_object THEN END $$"
+        )
+        connection.execute("GRANT esker_app TO plain WITH ADMIN TRUE, SET TRUE")
+        connection.execute(f"GRANT CREATE ON DATABASE {name} TO plain")  # type: ignore[arg-type]
+        connection.execute("GRANT ALL ON SCHEMA public TO plain WITH GRANT OPTION")
+    migrate(cluster.url("plain", name))
+    with psycopg.connect(cluster.url("plain", name), autocommit=True) as connection:
+        connection.execute("SET ROLE esker_app")
+        connection.execute("SELECT create_embedding_space('plain_3', 3)")
+        assert connection.execute("SELECT count(*) FROM pools_with_jobs(now())").fetchone() == (0,)
+        pool = connection.execute("SELECT id FROM pools").fetchone()
+        assert pool is not None
+        with connection.transaction():
+            connection.execute("SELECT set_config('esker.pool_id', %s, true)", (str(pool[0]),))
+            connection.execute(
+                "INSERT INTO api_keys (pool_id, id, name, prefix, key_hash, scopes, created_at)"
+                " VALUES (%s, 'k', 'k', 'k', sha256('k'), '{read}', now())",
+                (pool[0],),
+            )
+        # The functions that look into all pools see rows although the owner is subject to row-level security.
+        found = connection.execute("SELECT key_id FROM find_api_key(sha256('k'), now())").fetchone()
+        assert found == ("k",)
+        # Outside a pool there is nothing to see, and after a transaction in one not even an answer.
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+            connection.execute("SELECT count(*) FROM api_keys")

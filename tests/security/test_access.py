@@ -1,0 +1,177 @@
+"""Who may come in: nobody without a key once there is one, no foreign page, and nothing but health is open."""
+
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+
+import httpx2
+import psycopg
+import pytest
+
+from server.app import make_app, make_parts
+from server.core.clock import system_clock
+from server.core.errors import InvalidInput, NotFound
+from server.core.settings import Settings
+from server.db.database import Database
+from server.rest.access import OPEN_PATHS, hosts_for, is_loopback
+from server.usecases.authenticate import create_key, create_pool, list_keys, revoke_key
+from server.usecases.parts import Parts
+from tests.support.serving import serving
+
+
+@pytest.fixture
+async def served(database_url: str, settings: Settings) -> AsyncGenerator[str]:
+    """The URL of a server on the test's database."""
+    async with serving(make_parts(settings, Database(database_url), system_clock)) as url:
+        yield url
+
+
+def bearer(key: str) -> dict[str, str]:
+    """Return the header that carries a key."""
+    return {"Authorization": f"Bearer {key}"}
+
+
+def every_route(settings: Settings) -> list[tuple[str, str]]:
+    """Return every (method, path) that the app answers to."""
+    app = make_app(make_parts(settings, Database("postgresql://nowhere")))
+    found = [(method, path) for path, item in app.openapi()["paths"].items() for method in item]
+    return [*found, ("get", "/openapi.json"), ("get", "/docs"), ("post", "/mcp"), ("get", "/nowhere")]
+
+
+async def test_without_any_key_loopback_is_open(served: str) -> None:
+    async with httpx2.AsyncClient(base_url=served) as client:
+        assert (await client.get("/v1/memories")).status_code == 200
+
+
+async def test_from_the_first_key_on_nothing_but_health_answers_without_one(
+    served: str, parts: Parts, settings: Settings
+) -> None:
+    await create_key(parts, name="laptop", pool="default", scopes=["read", "write"])
+    async with httpx2.AsyncClient(base_url=served) as client:
+        for method, path in every_route(settings):
+            answer = await client.request(method.upper(), path)
+            expected = 200 if path in OPEN_PATHS else 401
+            assert answer.status_code == expected, (method, path)
+            if expected == 401:
+                assert answer.headers["www-authenticate"] == "Bearer"
+                assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_key_opens_its_own_pool_and_no_other(served: str, parts: Parts) -> None:
+    await create_pool(parts, "other")
+    mine = await create_key(parts, name="a", pool="default", scopes=["read", "write"])
+    theirs = await create_key(parts, name="b", pool="other", scopes=["read", "write"])
+    async with httpx2.AsyncClient(base_url=served) as client:
+        written = await client.post("/v1/memories", json={"content": "Ours."}, headers=bearer(mine.key))
+        memory = written.json()["id"]
+        assert (await client.get(f"/v1/memories/{memory}", headers=bearer(mine.key))).status_code == 200
+        assert (await client.get(f"/v1/memories/{memory}", headers=bearer(theirs.key))).status_code == 404
+        assert (await client.delete(f"/v1/memories/{memory}", headers=bearer(theirs.key))).status_code == 404
+        listed = await client.get("/v1/memories", headers=bearer(theirs.key))
+        assert listed.json()["memories"] == []
+        assert (await client.get(f"/v1/memories/{memory}", headers=bearer(mine.key))).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", "Basic abc", "Bearer esk_wrong", "bearer \x00", "Bearer " + "x" * 5_000]
+)
+async def test_what_is_no_key_opens_nothing(served: str, parts: Parts, header: str) -> None:
+    await create_key(parts, name="a", pool="default", scopes=["read"])
+    async with httpx2.AsyncClient(base_url=served) as client:
+        try:
+            answer = await client.get("/v1/memories", headers={"Authorization": header})
+        except (httpx2.LocalProtocolError, ValueError):
+            return  # the client itself refuses to send it
+        assert answer.status_code in (400, 401)
+
+
+async def test_a_revoked_key_is_shut_out_at_once_and_the_door_stays_shut(served: str, parts: Parts) -> None:
+    key = await create_key(parts, name="a", pool="default", scopes=["read"])
+    async with httpx2.AsyncClient(base_url=served) as client:
+        assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 200
+        assert await revoke_key(parts, key="a", pool="default") == [key.id]
+        assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 401
+        assert (await client.get("/v1/memories")).status_code == 401
+
+
+async def test_an_expired_key_is_no_key(served: str, parts: Parts) -> None:
+    past = system_clock() - timedelta(seconds=1)
+    key = await create_key(parts, name="a", pool="default", scopes=["read"], expires=past)
+    async with httpx2.AsyncClient(base_url=served) as client:
+        assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 401
+
+
+async def test_a_reading_key_cannot_write(served: str, parts: Parts) -> None:
+    key = await create_key(parts, name="a", pool="default", scopes=["read"])
+    async with httpx2.AsyncClient(base_url=served, headers=bearer(key.key)) as client:
+        assert (await client.get("/v1/memories")).status_code == 200
+        assert (await client.post("/v1/recall", json={"query": "x"})).status_code == 200
+        for method, path, body in (
+            ("POST", "/v1/memories", {"content": "x"}),
+            ("POST", "/v1/sessions", {"client": "api", "external_id": "x"}),
+            ("DELETE", "/v1/memories/mem_x", None),
+        ):
+            answer = await client.request(method, path, json=body)
+            assert answer.status_code == 403
+            assert "write" in answer.json()["detail"]
+
+
+async def test_the_database_keeps_no_key(parts: Parts, owner_url: str) -> None:
+    key = await create_key(parts, name="a", pool="default", scopes=["read"])
+    with psycopg.connect(owner_url) as connection:
+        rows = connection.execute("SELECT k::text FROM api_keys k UNION ALL SELECT a::text FROM audit a").fetchall()
+    assert not [row for row in rows if key.key[8:] in row[0]]
+    [listed] = await list_keys(parts, "default")
+    assert key.key not in repr(listed)
+
+
+@pytest.mark.parametrize("scopes", [[], ["admin"], ["read", "everything"]])
+async def test_scopes_that_are_none_are_refused(parts: Parts, scopes: list[str]) -> None:
+    with pytest.raises(InvalidInput):
+        await create_key(parts, name="a", pool="default", scopes=scopes)
+
+
+async def test_names_that_are_none_are_refused(parts: Parts) -> None:
+    for name in ("", "Upper", "with space", "ü", "-", "a" * 64, "a;b"):
+        with pytest.raises(InvalidInput):
+            await create_pool(parts, name)
+    with pytest.raises(NotFound):
+        await create_key(parts, name="a", pool="nowhere", scopes=["read"])
+    with pytest.raises(NotFound):
+        await revoke_key(parts, key="nothing", pool="default")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:8377"])
+async def test_a_foreign_host_is_refused_everywhere(served: str, host: str) -> None:
+    async with httpx2.AsyncClient(base_url=served, headers={"Host": host}) as client:
+        for path in ("/v1/memories", "/livez", "/mcp"):
+            assert (await client.get(path)).status_code == 421
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "file://"])
+async def test_a_foreign_origin_is_refused(served: str, origin: str) -> None:
+    async with httpx2.AsyncClient(base_url=served, headers={"Origin": origin}) as client:
+        assert (await client.get("/v1/memories")).status_code == 403
+        assert (await client.post("/v1/memories", json={"content": "x"})).status_code == 403
+
+
+async def test_our_own_origin_is_let_in(served: str) -> None:
+    async with httpx2.AsyncClient(base_url=served, headers={"Origin": served}) as client:
+        assert (await client.get("/v1/memories")).status_code == 200
+
+
+def test_names_that_a_server_answers_to() -> None:
+    loopback = hosts_for("127.0.0.1", ())
+    assert loopback is not None
+    assert {"localhost", "127.0.0.1", "[::1]"} <= loopback
+    assert hosts_for("0.0.0.0", ()) is None  # noqa: S104
+    assert hosts_for("0.0.0.0", ("Memory.LAN",)) == {"memory.lan"}  # noqa: S104
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_is_known(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "memory.lan"])  # noqa: S104
+def test_other_addresses_are_not_loopback(host: str) -> None:
+    assert not is_loopback(host)

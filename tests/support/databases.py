@@ -1,0 +1,25 @@
+"""A database for each test, cloned from a migrated one."""
+
+import itertools
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import sql
+
+from server.db.embedded import DATABASE, OWNER, Cluster
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def cloned(cluster: Cluster, template: str = DATABASE) -> Generator[str]:
+    """Yield the name of a copy of `template`, which goes at the end."""
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(cluster.url(OWNER, "postgres"), autocommit=True) as connection:
+        copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(copy.format(sql.Identifier(name), sql.Identifier(template)))
+        try:
+            yield name
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

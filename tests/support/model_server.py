@@ -1,0 +1,91 @@
+"""A server that speaks the Messages API over a real socket; its answers are scripted."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tests.support.serving import serving_app
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One scripted answer."""
+
+    text: str = ""
+    stop_reason: str = "end_turn"
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    wait_for: asyncio.Event | None = None
+
+
+Script = Callable[[dict[str, Any]], Said]
+
+
+@dataclass(slots=True)
+class ModelServer:
+    """The scripted model: what it was asked, and what it says next. The last answer is given again and again."""
+
+    url: str = ""
+    asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    answers: list[Said | Script] = field(default_factory=list[Said | Script])
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def say(self, *answers: Said | Script | dict[str, Any] | str) -> None:
+        """Set the answers; a dict is said as JSON."""
+        self.answers = [
+            Said(json.dumps(a)) if isinstance(a, dict) else Said(a) if isinstance(a, str) else a for a in answers
+        ]
+
+    def prompt(self, number: int = -1) -> str:
+        """Return the text of the messages of a request."""
+        parts: list[str] = []
+        for message in self.asked[number]["messages"]:
+            content = message["content"]
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            parts += [block.get("text", f"[{block['type']}]") for block in blocks]
+        return "\n".join(parts)
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one request."""
+        body = json.loads(await request.body())
+        self.asked.append(body)
+        self.headers.append(dict(request.headers))
+        self.arrived.set()
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        said = answer if isinstance(answer, Said) else answer(body)
+        if said.wait_for:
+            await said.wait_for.wait()
+        if said.status != 200:
+            error = {"type": "error", "error": {"type": "scripted_error", "message": said.text or "scripted"}}
+            return JSONResponse(error, said.status, said.headers)
+        return JSONResponse(
+            {
+                "id": "msg_scripted",
+                "type": "message",
+                "role": "assistant",
+                "model": body["model"],
+                "content": [{"type": "text", "text": said.text}],
+                "stop_reason": said.stop_reason,
+                "stop_sequence": None,
+                "usage": {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 7},
+            }
+        )
+
+
+@asynccontextmanager
+async def model_server() -> AsyncGenerator[ModelServer]:
+    """Run a scripted model while the block runs."""
+    server = ModelServer()
+    app = Starlette(routes=[Route("/v1/messages", server.answer, methods=["POST"])])
+    async with serving_app(app) as url:
+        server.url = url
+        yield server

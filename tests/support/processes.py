@@ -1,0 +1,71 @@
+"""Esker as processes: a server, a worker, a command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return an environment with nothing of Esker in it but `more`, and without an embedder to load."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ESKER_", "ANTHROPIC_"))}
+    return kept | {"ESKER_EMBEDDER": "none", "ESKER_LOG_LEVEL": "warning"} | more
+
+
+def esker(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    command = [sys.executable, "-m", "server.cli.main", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(**more), capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+@contextmanager
+def serve(*arguments: str, **more: str) -> Generator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Run `esker serve` while the block runs; yield the process and what it says when it is ready."""
+    command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--json", *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process, ready(process)
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+
+
+def ready(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return what a server says when it is ready."""
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        if line.rstrip() == "}":
+            said = json.loads(text)
+            if "url" in said:
+                return said
+            break
+    raise RuntimeError(f"the server did not start: {text} {process.communicate()}")
+
+
+def using(directory: Path) -> list[psutil.Process]:
+    """Return the living processes that have something to do with a data directory."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            words = " ".join(process.cmdline())
+            if str(directory) in words and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

@@ -1,0 +1,127 @@
+"""Records for tests of pure code."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from server.core.blocks import as_blocks, content_tokens, observer_text, tool_names
+from server.core.json_input import Json
+from server.core.records import Group, Memory, Message, Role, Session, TranscriptSlice
+from server.core.tokens import estimate_tokens
+from server.core.trust import message_trust
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+_numbers = count(1)
+
+
+def memory(content: str = "A fact.", **changes: Any) -> Memory:
+    """Return a live note, changed as told."""
+    values: dict[str, Any] = {
+        "id": f"mem_{next(_numbers):06d}",
+        "kind": "note",
+        "priority": "medium",
+        "category": "fact",
+        "trust": "user",
+        "content": content,
+        "session_id": None,
+        "group_id": None,
+        "project": None,
+        "tags": [],
+        "source_seqs": [],
+        "source_ids": [],
+        "tokens": estimate_tokens(content),
+        "said_at": NOON,
+        "refers_from": None,
+        "refers_to": None,
+        "valid_until": None,
+        "last_used_at": NOON,
+        "superseded_by": None,
+        "superseded_at": None,
+        "reflection_id": None,
+        "external_id": None,
+        "created_at": NOON,
+    }
+    return Memory(**(values | changes))
+
+
+def observation(content: str, seq: int = 1, **changes: Any) -> Memory:
+    """Return an observation of message `seq`, said `seq` minutes after noon."""
+    values: dict[str, Any] = {"kind": "observation", "group_id": "grp_1", "session_id": "ses_1", "source_seqs": [seq]}
+    return memory(content, **(values | {"said_at": NOON + timedelta(minutes=seq)} | changes))
+
+
+def session(**changes: Any) -> Session:
+    """Return a session, changed as told."""
+    values: dict[str, Any] = {
+        "id": "ses_1",
+        "client": "api",
+        "external_id": "s1",
+        "project": None,
+        "cwd": None,
+        "timezone": "UTC",
+        "effective_context": 200_000,
+        "last_seq": 0,
+        "observed_seq": 0,
+        "total_tokens": 0,
+        "unobserved_tokens": 0,
+        "last_message_at": None,
+        "current_task": None,
+        "suggested_continuation": None,
+        "thread_title": None,
+        "created_at": NOON,
+    }
+    return Session(**(values | changes))
+
+
+def group(group_id: str = "grp_1", **changes: Any) -> Group:
+    """Return a group, changed as told."""
+    values: dict[str, Any] = {
+        "id": group_id,
+        "first_seq": 1,
+        "last_seq": 9,
+        "first_external_id": "m1",
+        "last_external_id": "m9",
+        "kind": "observations",
+        "cwd": None,
+        "observer": "extractive",
+        "created_at": NOON,
+    }
+    return Group(**(values | changes))
+
+
+def message(seq: int, role: Role, content: Json, names: dict[str, str] | None = None) -> Message:
+    """Return a message as it is stored, sent `seq` minutes after noon."""
+    blocks = as_blocks(content)
+    known = {**(names or {}), **tool_names(blocks)}
+    text = observer_text(role, blocks, known)
+    return Message(
+        seq=seq,
+        external_id=f"m{seq}",
+        role=role,
+        trust=message_trust(role, blocks, known),
+        sent_at=NOON + timedelta(minutes=seq),
+        content=blocks,
+        text=text,
+        tokens=content_tokens(blocks),
+        text_tokens=estimate_tokens(text),
+    )
+
+
+def conversation(*turns: tuple[Role, Any], previous: tuple[str, ...] = ()) -> TranscriptSlice:
+    """Return a slice of messages in this order."""
+    names: dict[str, str] = {}
+    messages: list[Message] = []
+    for seq, (role, content) in enumerate(turns, start=1):
+        names |= tool_names(as_blocks(content))
+        messages.append(message(seq, role, content, names))
+    return TranscriptSlice(session(), tuple(messages), previous)
+
+
+def call(name: str, call_id: str = "t1", **arguments: Json) -> Json:
+    """Return a tool_use block."""
+    return [{"type": "tool_use", "id": call_id, "name": name, "input": dict(arguments)}]
+
+
+def result(text: str, call_id: str = "t1", *, error: bool = False) -> Json:
+    """Return a tool_result block."""
+    return [{"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": error}]

@@ -1,0 +1,42 @@
+"""Apps on real sockets, in the test's own event loop."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from server.app import make_app
+from server.cli.serve import ServerWithoutSignals
+from server.usecases.parts import Parts
+
+
+@asynccontextmanager
+async def serving(parts: Parts) -> AsyncGenerator[str]:
+    """Run the server while the block runs; yield its URL."""
+    async with serving_app(make_app(parts)) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serving_app(app: ASGIApp) -> AsyncGenerator[str]:
+    """Run any app on a free port while the block runs; yield its URL."""
+    started = asyncio.Event()
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="auto")
+        server = ServerWithoutSignals(config, started.set)
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        waiting = asyncio.create_task(started.wait())
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        try:
+            if task.done():
+                await task
+                raise RuntimeError("the app did not start")
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await task

@@ -1,0 +1,110 @@
+"""Content blocks, and what an observer sees of them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.blocks import TOOL_CHARACTERS, as_blocks, cut, observer_text, spoken
+from server.core.errors import InvalidInput
+from server.core.injected import strip_injected
+from server.core.json_input import Json
+from server.core.trust import lowest_trust, message_trust
+
+
+def test_a_string_is_one_text_block() -> None:
+    assert as_blocks("hello") == [{"type": "text", "text": "hello"}]
+
+
+def test_a_block_of_an_unknown_type_is_kept_and_named() -> None:
+    blocks = as_blocks([{"type": "server_tool_use", "id": "x"}])
+    assert blocks == [{"type": "server_tool_use", "id": "x"}]
+    assert observer_text("assistant", blocks, {}) == "[server_tool_use]"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        5,
+        {"type": "text"},
+        ["text"],
+        [{"text": "no type"}],
+        [{"type": 3}],
+        [{"type": "text"}],
+        [{"type": "text", "text": None}],
+        [{"type": "image", "source": "x"}],
+        [{"type": "tool_use", "input": {}}],
+        [{"type": "thinking", "text": "x"}],
+    ],
+)
+def test_what_is_no_content_is_refused(content: Json) -> None:
+    with pytest.raises(InvalidInput, match="content"):
+        as_blocks(content)
+
+
+def test_the_observer_sees_tools_as_lines_and_no_thinking() -> None:
+    blocks = as_blocks(
+        [
+            {"type": "thinking", "thinking": "hmm"},
+            {"type": "text", "text": "Looking."},
+            {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}},
+        ]
+    )
+    assert observer_text("assistant", blocks, {}) == 'Looking.\n[toolCall Bash({"command": "ls"})]'
+    answer = as_blocks([{"type": "tool_result", "tool_use_id": "t1", "content": "boom", "is_error": True}])
+    assert observer_text("user", answer, {"t1": "Bash"}) == "[toolResult Bash error: boom]"
+
+
+def test_tool_output_is_cut_at_a_space_and_says_so() -> None:
+    text = "word " * 1_000
+    block = as_blocks([{"type": "tool_result", "tool_use_id": "t1", "content": text}])
+    shown = observer_text("user", block, {})
+    assert len(shown) < TOOL_CHARACTERS + 60
+    assert shown.endswith("more characters]]")
+    assert "wor …" not in shown
+
+
+@given(st.text(), st.integers(min_value=100, max_value=200))
+def test_a_cut_is_a_beginning(text: str, limit: int) -> None:
+    head = cut(text, limit).partition(" … [")[0]
+    assert text.startswith(head)
+    assert len(head) <= limit or len(text) <= limit
+
+
+def test_memory_does_not_feed_on_itself() -> None:
+    pack = "<global_observations>\n* 🔴 a fact\n</global_observations>\n<local_observations>\n</local_observations>"
+    assert strip_injected(f"Before. {pack} After.") == "Before. \n After."
+    assert strip_injected(f"Half a pack: {pack[:40]}") == "Half a pack:"
+    recalled = as_blocks([{"type": "tool_result", "tool_use_id": "t", "content": "* 🔴 a fact"}])
+    assert "a fact" not in observer_text("user", recalled, {"t": "mcp__esker__recall_memory"})
+
+
+@pytest.mark.parametrize("tag", ["system-reminder", "command-name", "local-command-stdout", "environment_context"])
+def test_what_a_program_put_in_is_left_out(tag: str) -> None:
+    assert strip_injected(f"Please <{tag}>do this</{tag}> help") == "Please  help"
+    assert strip_injected(f"What does <{tag}> mean?") == f"What does <{tag}> mean?"
+
+
+def test_stripping_is_linear() -> None:
+    for hostile in (
+        "<system-reminder>" * 60_000,
+        "</system-reminder>" + "<system-reminder>" * 60_000,
+        "<system-reminder " * 60_000,
+    ):
+        strip_injected(hostile)  # the suite's timeout is the judge
+
+
+def test_words_are_what_was_spoken() -> None:
+    blocks = as_blocks([{"type": "text", "text": "Look:"}, {"type": "image", "source": {"type": "url", "url": "u"}}])
+    assert spoken(blocks) == "Look:"
+    assert observer_text("user", blocks, {}) == "Look:\n[image]"
+
+
+def test_trust_follows_whose_words_they_are() -> None:
+    result = as_blocks([{"type": "tool_result", "tool_use_id": "t", "content": "x"}])
+    assert message_trust("user", as_blocks("hi"), {}) == "user"
+    assert message_trust("assistant", as_blocks("hi"), {}) == "assistant"
+    assert message_trust("user", result, {"t": "Bash"}) == "tool"
+    assert message_trust("user", result, {"t": "WebFetch"}) == "external"
+    assert message_trust("system", as_blocks("hi"), {}) == "external"
+    assert lowest_trust(["user", "tool", "assistant"]) == "tool"

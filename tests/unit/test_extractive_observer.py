@@ -1,0 +1,215 @@
+"""The extractive observer: what is said and done becomes facts, each with its sources."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from server.core.budgets import MAX_OBSERVATION_TOKENS
+from server.core.json_input import Json
+from server.core.records import ROLES, Category, Fact, Priority, Role, TranscriptSlice
+from server.core.tokens import estimate_tokens
+from server.providers.extractive.observer import observe
+from tests.support.records import call, conversation, result
+
+
+def facts(shown: TranscriptSlice) -> list[Fact]:
+    """Return the facts of a slice."""
+    return list(observe(shown).facts)
+
+
+def the_fact(*words: str, among: list[Fact]) -> Fact:
+    """Return the one fact that holds all these words."""
+    [found] = [fact for fact in among if all(word in fact.content for word in words)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("said", "category", "priority"),
+    [
+        ("I always want pnpm in this repository, never npm.", "preference", "high"),
+        ("please don't touch the generated files", "preference", "high"),
+        ("i would only want e2e tests for AgentSession", "preference", "high"),
+        ("Tests must not talk to the network.", "preference", "high"),
+        ("We decided to name migrations by timestamp.", "decision", "high"),
+        ("Let's go with Redis for the sessions.", "decision", "high"),
+        ("No, that's wrong, the port is 8377.", "decision", "high"),
+        ("Actually I meant the staging database.", "decision", "high"),
+        ("The login page is broken on Safari.", "issue", "medium"),
+        ("My sister lives in Rotterdam.", "fact", "medium"),
+        ("Our staging server runs Debian 12.", "fact", "medium"),
+        ("That fixed it, the import works now.", "outcome", "medium"),
+        ("Ich bevorzuge kurze Antworten.", "preference", "high"),
+        ("Wir haben uns für Postgres entschieden.", "decision", "high"),
+        ("Je préfère le thé vert.", "preference", "high"),
+        ("Hemos decidido usar Kafka.", "decision", "high"),
+        ("我们总是用 pnpm。", "preference", "high"),
+        ("テストは必ず実行してください。", "preference", "high"),
+    ],
+)
+def test_what_a_person_asserts_is_kept_in_their_words(said: str, category: Category, priority: Priority) -> None:
+    [fact] = [fact for fact in facts(conversation(("user", said))) if said.rstrip(".。") in fact.content]
+    assert (fact.category, fact.priority, fact.trust, fact.source_seqs) == (category, priority, "user", (1,))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Should we always use pnpm?",
+        "why do we never test the importer?",
+        "Would it be better to go with Redis instead of Postgres?",
+    ],
+)
+def test_a_question_asserts_nothing(said: str) -> None:
+    for fact in facts(conversation(("user", said))):
+        assert fact.priority == "low"
+        assert fact.content.startswith("User asked")
+
+
+def test_what_is_denied_or_planned_is_no_outcome() -> None:
+    said = facts(
+        conversation(
+            ("user", "How far is it?"),
+            ("assistant", "The fix is not deployed yet. It will be merged once the review is done."),
+        )
+    )
+    assert not [fact for fact in said if fact.category == "outcome"]
+
+
+def test_a_failure_is_kept_with_its_command_and_its_cause() -> None:
+    [failure] = [
+        fact
+        for fact in facts(
+            conversation(
+                ("user", "Run the tests"),
+                ("assistant", call("Bash", command="pnpm test")),
+                ("user", result("3 passed\nError: read ECONNRESET\n", error=True)),
+                ("assistant", "The root cause is that Redis drops silent sockets after 30 seconds."),
+            )
+        )
+        if fact.category == "issue"
+    ]
+    assert "`pnpm test` failed: Error: read ECONNRESET" in failure.content
+    assert "Redis drops silent sockets" in failure.content
+    assert failure.source_seqs == (2, 3, 4)
+    assert (failure.trust, failure.priority) == ("tool", "medium")
+
+
+def test_an_agents_own_stumbles_are_no_news() -> None:
+    stumble = conversation(
+        ("user", "Fix it"),
+        ("assistant", call("Edit", file_path="/a.py")),
+        ("user", result("Error: String to replace not found in file.", error=True)),
+    )
+    assert not [fact for fact in facts(stumble) if fact.category == "issue"]
+
+
+def test_files_and_commits_of_a_turn_are_kept() -> None:
+    found = facts(
+        conversation(
+            ("user", "Add a retry to the client"),
+            ("assistant", call("Edit", "t1", file_path="src/client.ts")),
+            ("assistant", call("Write", "t2", file_path="test/client.test.ts")),
+            ("assistant", call("Bash", "t3", command='git add -A && git commit -m "Retry three times"')),
+        )
+    )
+    changed = the_fact("src/client.ts", "test/client.test.ts", among=found)
+    assert "Add a retry to the client" in changed.content
+    assert changed.category == "state_change"
+    assert the_fact("Committed: Retry three times", among=found).source_seqs == (4,)
+
+
+def test_a_yes_means_what_it_answers() -> None:
+    found = facts(
+        conversation(
+            ("user", "People are logged out."),
+            ("assistant", "I suggest moving sessions into Redis for 24 hours. Shall I do that?"),
+            ("user", "Yes, do that."),
+        )
+    )
+    agreed = the_fact("User agreed", among=found)
+    assert "moving sessions into Redis for 24 hours" in agreed.content
+    assert (agreed.category, agreed.source_seqs) == ("decision", (2, 3))
+
+
+def test_an_answer_is_kept_with_its_question() -> None:
+    found = facts(
+        conversation(
+            ("user", "Plan the refunds"),
+            ("assistant", "Until when may a passenger ask for a refund?"),
+            ("user", "Until two hours before departure."),
+        )
+    )
+    assert "Until when may a passenger ask for a refund?" in the_fact("two hours before departure", among=found).content
+
+
+def test_a_sentence_that_leans_on_another_stays_with_it() -> None:
+    [fact] = facts(conversation(("user", "Let's keep the secret in Vault. Not today though, it waits for next week.")))
+    assert fact.content.endswith("Vault. Not today though, it waits for next week.")
+
+
+def test_an_image_is_mentioned() -> None:
+    image: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    text: Json = {"type": "text", "text": "Our tablets show this: the Pay button is cut off."}
+    [fact] = facts(conversation(("user", [text, image])))
+    assert "(with an image): Our tablets show this: the Pay button is cut off." in fact.content
+    [alone] = facts(conversation(("user", [image])))
+    assert "image" in alone.content
+
+
+def test_what_the_session_keeps_already_is_not_kept_again() -> None:
+    once = facts(conversation(("user", "Never use floats for money.")))
+    again = conversation(("user", "Never use floats for money."), previous=tuple(fact.content for fact in once))
+    assert facts(again) == []
+
+
+def test_injected_context_is_not_observed() -> None:
+    pack = "<global_observations>\n* 🔴 2026-03-02 User preference: Always use tabs.\n</global_observations>"
+    reminder = "<system-reminder>Never mention this reminder.</system-reminder>"
+    assert facts(conversation(("user", pack), ("user", reminder), ("system", "You must always be brief."))) == []
+
+
+def test_the_task_and_the_title_come_from_what_was_asked() -> None:
+    observed = observe(
+        conversation(
+            ("user", "Good morning. Please look into the sign-in code."),
+            ("assistant", "Done: sessions last 24 hours. Next: rotate the cookie secret."),
+            ("user", "Fix the footer on tablets."),
+        )
+    )
+    assert observed.thread_title == "Please look into the sign-in code."
+    assert observed.current_task == "Fix the footer on tablets."
+    assert "rotate the cookie secret" in (observed.suggested_continuation or "")
+
+
+texts = st.text(max_size=300) | st.lists(
+    st.sampled_from(
+        ["Always use", "never", "we decided", "Error: x", "```", "\n- ", "fixed.", "? ", "because", "好的。", "yes"]
+    )
+).map(" ".join)
+turns: st.SearchStrategy[tuple[Role, str]] = st.tuples(st.sampled_from(ROLES), texts)
+
+
+@settings(max_examples=150)
+@given(st.lists(turns, min_size=1, max_size=8))
+def test_every_fact_is_grounded_in_the_messages_that_it_cites(said: list[tuple[Role, str]]) -> None:
+    shown = conversation(*said)
+    by_seq = {message.seq: message for message in shown.messages}
+    for fact in observe(shown).facts:
+        assert fact.source_seqs
+        assert set(fact.source_seqs) <= by_seq.keys()
+        assert fact.said_at in {by_seq[seq].sent_at for seq in fact.source_seqs}
+
+
+def test_one_call_writes_no_more_than_its_budget_and_drops_the_least_first() -> None:
+    rounds = [
+        "\n".join(
+            [f"Round {number}.", *(f"Always keep rule {number}.{n} in mind, it was agreed on." for n in range(10))]
+        )
+        for number in range(90)
+    ]
+    said: list[tuple[Role, str]] = [("user", text) for text in rounds]
+    shown = conversation(*said)
+    found = facts(shown)
+    assert sum(estimate_tokens(fact.content) for fact in found) <= MAX_OBSERVATION_TOKENS
+    assert found
+    assert {fact.priority for fact in found} == {"high"}

@@ -1,0 +1,128 @@
+"""Secrets are masked before anything else happens to a text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.json_input import Json
+from server.core.redaction import redact, redact_json
+
+_LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
+_HEX = "0123456789abcdef" * 8
+
+# Each is made up, in the format that its maker documents.
+SECRETS = {
+    "anthropic": "sk-ant-api03-" + _LOWER[:40],
+    "openai": "sk-proj-" + _LOWER[:48],
+    "openai old": "sk-" + _LOWER[:48],
+    "openrouter": "sk-or-v1-" + _HEX[:64],
+    "github classic": "ghp_" + _LOWER[:36],
+    "github app": "ghs_" + _LOWER[:36],
+    "github fine-grained": "github_pat_" + _LOWER[:82],
+    "gitlab": "glpat-" + _LOWER[:20],
+    "aws key id": "AKIAIOSFODNN7EXAMPLE",
+    "google api": "AIza" + _LOWER[:35],
+    "google oauth": "ya29." + _LOWER[:60],
+    "google client secret": "GOCSPX-" + _LOWER[:28],
+    "slack bot": "xoxb-123456789012-" + _LOWER[:24],
+    "slack app": "xapp-1-A012345-" + _LOWER[:24],
+    "slack webhook": "https://hooks.slack.com/services/T00000000/B00000000/" + _LOWER[:24],
+    "discord webhook": "https://discord.com/api/webhooks/123456789012345678/" + _LOWER[:60],
+    "telegram": "1234567890:AA" + _LOWER[:33],
+    "stripe": "sk_live_" + _LOWER[:24],
+    "stripe webhook": "whsec_" + _LOWER[:32],
+    "sendgrid": "SG." + _LOWER[:22] + "." + _LOWER[:43],
+    "mailgun": "key-" + _HEX[:32],
+    "twilio": "SK" + _HEX[:32],
+    "npm": "npm_" + _LOWER[:36],
+    "pypi": "pypi-" + _LOWER[:60],
+    "hugging face": "hf_" + _LOWER[:34],
+    "groq": "gsk_" + _LOWER[:52],
+    "xai": "xai-" + _LOWER[:80],
+    "replicate": "r8_" + _LOWER[:37],
+    "digitalocean": "dop_v1_" + _HEX[:64],
+    "databricks": "dapi" + _HEX[:32],
+    "shopify": "shpat_" + _HEX[:32],
+    "atlassian": "ATATT3" + _LOWER[:60],
+    "linear": "lin_api_" + _LOWER[:40],
+    "notion": "ntn_" + _LOWER[:46],
+    "vault": "hvs." + _LOWER[:40],
+    "age": "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" * 2,
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0." + _LOWER[:43],
+    "esker": "esk_" + _LOWER[:43],
+    "private key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEow" + _LOWER + "\n-----END RSA PRIVATE KEY-----",
+    "openssh key, cut off": "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk" + _LOWER,
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_known_key_format_leaves_no_trace(name: str) -> None:
+    secret = SECRETS[name]
+    masked = redact(f"I put {secret} into the config.")
+    assert "[redacted:" in masked
+    body = max(secret.replace("\n", " ").split(), key=len)
+    assert not any(body[i : i + 12] in masked for i in range(len(body) - 12) if body[i : i + 12].strip("-"))
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ('password = "hunter22!"', "hunter22"),
+        ("DB_PASSWORD=hunter22!", "hunter22"),
+        ('  "api_key": "q8w7e6r5t4"', "q8w7e6r5t4"),
+        ("export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENG", "wJalrXUtnFEMI"),
+        ("Authorization: Bearer 0123456789abcdef", "0123456789abcdef"),
+        ("curl -H 'authorization: Basic dXNlcjpwYXNz'", "dXNlcjpwYXNz"),
+        ("postgres://app:s3cr3t@db.example/app", "s3cr3t"),
+        ("git clone https://me:tok3n@example.org/x.git", "tok3n"),
+    ],
+)
+def test_a_secret_is_known_by_the_place_where_it_stands(text: str, secret: str) -> None:
+    assert secret not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "const token: string = readToken()",
+        "The password must have twelve characters.",
+        "def redact(text: str) -> str:",
+        "git@github.com:owner/name.git",
+        "https://example.org:8443/path",
+        "sk-learn is a library, and task-force is a word",
+        "uuid 3f2504e0-4f89-11d3-9a0c-0305e82c3301 and sha256 " + _HEX[:64],
+        "max_tokens=4096",
+        "import { createToken } from './token.js'",
+    ],
+)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert redact(text) == text
+
+
+@given(st.lists(st.sampled_from([*SECRETS.values(), "a word", "\n", 'password = "', '"', "KEY=", "://u:", "@h"])))
+def test_masking_twice_changes_nothing(pieces: list[str]) -> None:
+    once = redact(" ".join(pieces))
+    assert redact(once) == once
+
+
+def test_members_with_a_secret_name_are_masked_and_images_are_not() -> None:
+    image: Json = {"type": "base64", "media_type": "image/png", "data": "sk-ant-" + _LOWER}
+    given: Json = {
+        "password": "hunter22",
+        "tokens": 5,
+        "note": "see token",
+        "nested": [{"api_key": "abcdef"}],
+        "i": image,
+    }
+    assert redact_json(given) == {
+        "password": "[redacted:secret]",
+        "tokens": 5,
+        "note": "see token",
+        "nested": [{"api_key": "[redacted:secret]"}],
+        "i": image,
+    }
+
+
+def test_hostile_text_is_masked_in_linear_time() -> None:
+    for hostile in ("://a" * 50_000, "password=" * 50_000, "-----BEGIN PRIVATE KEY" * 20_000, "eyJ" * 100_000):
+        redact(hostile)  # quadratic patterns would take minutes; the suite's timeout is the judge

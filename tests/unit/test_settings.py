@@ -1,0 +1,51 @@
+"""Settings: one frozen object, read once, explained when it is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from server.core.errors import Misconfigured
+from server.core.settings import Settings
+
+
+def test_an_empty_environment_gives_the_stated_defaults() -> None:
+    settings = Settings.from_environment({})
+    assert (settings.host, settings.port, settings.database_url) == ("127.0.0.1", 8377, None)
+    assert (settings.observe_tokens, settings.observe_idle_seconds) == (8_000, 120)
+    assert (settings.observer, settings.reflector) == ("auto", "auto")
+
+
+def test_the_command_line_wins_over_the_environment() -> None:
+    environment = {"ESKER_PORT": "9000", "ESKER_HOST": "::1", "ESKER_ALLOWED_HOSTS": "a.example, b.example"}
+    settings = Settings.from_environment(environment, port=9001, data_dir=Path("/x"), host=None)
+    assert (settings.port, settings.host, settings.data_dir) == (9001, "::1", Path("/x"))
+    assert settings.allowed_hosts == ("a.example", "b.example")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ESKER_PORT", "many"), ("ESKER_OBSERVER", "magic"), ("ESKER_OBSERVR", "auto"), ("ESKER_OBSERVE_TOKENS", "0")],
+)
+def test_a_wrong_variable_is_named(name: str, value: str) -> None:
+    with pytest.raises(Misconfigured, match=name):
+        Settings.from_environment({name: value})
+
+
+def test_a_wrong_value_is_not_repeated_because_it_may_be_secret() -> None:
+    with pytest.raises(Misconfigured) as raised:
+        Settings.from_environment({"ESKER_PORT": "hunter22"})
+    assert "hunter22" not in str(raised.value)
+
+
+def test_secrets_do_not_show() -> None:
+    settings = Settings.from_environment(
+        {"ESKER_DATABASE_URL": "postgres://u:hunter22@h/d", "ANTHROPIC_API_KEY": "sk-1"}
+    )
+    assert "hunter22" not in repr(settings)
+    assert settings.llm_api_key is not None
+    assert settings.llm_api_key.get_secret_value() == "sk-1"
+    assert "sk-1" not in repr(settings)
+
+
+def test_an_empty_variable_is_no_variable() -> None:
+    assert Settings.from_environment({"ESKER_DATABASE_URL": "", "ESKER_PORT": ""}).port == 8377

@@ -1,0 +1,70 @@
+"""A backlog is cut into slices that lose nothing and end where a turn ends."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.blocks import is_result_only
+from server.core.records import Message
+from server.core.slices import first_slice, starts_turn
+from server.core.tokens import estimate_tokens
+from tests.support.records import call, message, result
+
+LIMIT = 60
+
+
+def _message(seq: int, kind: str, words: int) -> Message:
+    text = "word " * words
+    match kind:
+        case "user":
+            return message(seq, "user", text)
+        case "assistant":
+            return message(seq, "assistant", text)
+        case "call":
+            return message(seq, "assistant", call("Bash", command=text))
+        case _:
+            return message(seq, "user", result(text))
+
+
+kinds = st.tuples(st.sampled_from(["user", "assistant", "call", "result"]), st.integers(min_value=1, max_value=90))
+backlogs = st.lists(kinds, min_size=1, max_size=25).map(
+    lambda items: [_message(seq, kind, words) for seq, (kind, words) in enumerate(items, start=1)]
+)
+
+
+@given(backlogs)
+def test_slices_cover_everything_once_and_in_order(backlog: list[Message]) -> None:
+    rest, covered = backlog, list[int]()
+    while rest:
+        taken = first_slice(rest, LIMIT)
+        assert taken
+        covered += [shown.seq for shown in taken]
+        rest = rest[len(taken) :]
+    assert covered == [shown.seq for shown in backlog]
+
+
+@given(backlogs)
+def test_a_slice_is_within_its_limit(backlog: list[Message]) -> None:
+    taken = first_slice(backlog, LIMIT)
+    assert sum(estimate_tokens(shown.text) for shown in taken) <= LIMIT
+
+
+@given(backlogs)
+def test_a_slice_ends_where_a_turn_ends_if_one_ends_in_it(backlog: list[Message]) -> None:
+    taken = len(first_slice(backlog, LIMIT))
+    if taken == len(backlog):
+        return
+    fitting = next(n for n in range(len(backlog), -1, -1) if sum(m.text_tokens for m in backlog[:n]) <= LIMIT)
+    turn_ends = [n for n in range(1, fitting + 1) if starts_turn(backlog[n])]
+    if turn_ends:
+        assert taken == turn_ends[-1]
+    elif any(not is_result_only(backlog[n].content) for n in range(1, fitting + 1)):
+        assert not is_result_only(backlog[taken].content)
+
+
+def test_a_message_larger_than_a_slice_shows_its_head_and_tail() -> None:
+    huge = message(1, "user", "Begin. " + "middle " * 500 + "The end.")
+    [shown] = first_slice([huge, message(2, "user", "next")], LIMIT)
+    assert shown.text.startswith("Begin.")
+    assert shown.text.endswith("The end.")
+    assert "left out" in shown.text
+    assert estimate_tokens(shown.text) <= LIMIT

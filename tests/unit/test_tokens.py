@@ -1,0 +1,54 @@
+"""Token estimates, and trimming with the same estimator."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.blocks import content_tokens
+from server.core.tokens import IMAGE_TOKENS, estimate_tokens, trim_tail_to_tokens, trim_to_tokens
+
+budgets = st.integers(min_value=0, max_value=60)
+
+
+@given(st.text(), budgets)
+def test_trimmed_text_is_within_its_budget(text: str, budget: int) -> None:
+    assert estimate_tokens(trim_to_tokens(text, budget)) <= budget
+    assert estimate_tokens(trim_tail_to_tokens(text, budget)) <= budget
+
+
+@given(st.text(), budgets)
+def test_trimming_only_cuts(text: str, budget: int) -> None:
+    assert text.startswith(trim_to_tokens(text, budget))
+    assert text.endswith(trim_tail_to_tokens(text, budget))
+
+
+@given(st.text())
+def test_text_that_fits_is_not_cut(text: str) -> None:
+    budget = estimate_tokens(text) + 1
+    assert trim_to_tokens(text, budget) == text
+    assert trim_tail_to_tokens(text, budget) == text
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_more_text_never_costs_less(one: str, other: str) -> None:
+    assert estimate_tokens(one + "\n" + other) >= max(estimate_tokens(one), estimate_tokens(other))
+
+
+def test_each_script_has_its_own_ratio() -> None:
+    prose = "The quick brown fox jumps over the lazy dog and considers what to do about it. " * 10
+    code = "for (const item of items) { total += item.price * item.count; }\n" * 10
+    assert 3.5 <= len(prose) / estimate_tokens(prose) <= 4.5
+    assert 2.0 <= len(code) / estimate_tokens(code) <= 3.5
+    assert estimate_tokens("部署容器失败了") == 7
+    assert estimate_tokens("🙂🙂🙂") == 6
+    assert estimate_tokens("1234567890") == 4
+
+
+def test_an_image_costs_a_flat_rate_wherever_it_stands() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 100_000}}
+    assert content_tokens([image]) == IMAGE_TOKENS
+    assert content_tokens([{"type": "tool_result", "tool_use_id": "t", "content": [image, image]}]) == 2 * IMAGE_TOKENS
+
+
+def test_every_message_costs_something() -> None:
+    assert content_tokens([]) == 1
+    assert content_tokens([{"type": "text", "text": "   "}]) == 1

@@ -1,0 +1,395 @@
+"""The embedding worker: every row gets its vector, or a reason why not."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from embedding_worker.worker import run_worker
+from server.core.errors import EmbedderDown, Misconfigured
+from server.core.records import NewMemory, Principal, Space
+from server.core.settings import Settings
+from server.db.database import Database
+from server.providers.embedders import RemoteEmbedder, make_embedder
+from server.store import memories, vectors
+from server.usecases.authenticate import SCOPES, create_pool
+from server.usecases.embed import (
+    MAX_ATTEMPTS,
+    PAUSE,
+    cooldown,
+    embed_due,
+    keep_up,
+    make_space,
+    pools_with_work,
+    register,
+    switch_when_complete,
+)
+from server.usecases.forget import forget
+from server.usecases.inspect import stuck
+from server.usecases.parts import Parts
+from server.usecases.recall import RecallRequest, recall
+from server.usecases.remember import Note, remember
+from tests.support.clock import FakeClock
+from tests.support.embedding_server import EmbeddingServer, embedding_server
+
+
+@pytest.fixture
+async def endpoint() -> AsyncGenerator[EmbeddingServer]:
+    """A scripted embeddings endpoint."""
+    async with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def embedder(endpoint: EmbeddingServer) -> AsyncGenerator[RemoteEmbedder]:
+    """An embedder that asks it."""
+    async with asked_at(endpoint) as made:
+        yield made
+
+
+@asynccontextmanager
+async def asked_at(endpoint: EmbeddingServer, model: str = "scripted") -> AsyncGenerator[RemoteEmbedder]:
+    """An embedder that asks an endpoint for a model."""
+    made = RemoteEmbedder(endpoint.url, model, None)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+@pytest.fixture
+async def space(parts: Parts, embedder: RemoteEmbedder) -> Space:
+    """Its space, known to every pool."""
+    found = await embedder.load()
+    await make_space(parts, found)
+    await register(parts, found)
+    return found
+
+
+@pytest.fixture
+def asking(parts: Parts, embedder: RemoteEmbedder) -> Parts:
+    """Parts whose recall embeds its questions."""
+    return replace(parts, embedder=embedder)
+
+
+async def drain(parts: Parts, embedder: RemoteEmbedder, space: Space) -> None:
+    """Embed everything that is due."""
+    while pools := await pools_with_work(parts, space):
+        for pool_id in pools:
+            await embed_due(parts, embedder, space, pool_id)
+
+
+def attempts(owner_url: str) -> dict[str, tuple[Any, ...]]:
+    """Return what the queue says, by the content of the row."""
+    with psycopg.connect(owner_url) as connection:
+        rows = connection.execute(
+            "SELECT m.content, a.attempts, a.dead, a.last_error, a.lease_token IS NOT NULL"
+            " FROM embedding_attempts a JOIN memories m ON m.id = a.memory_id"
+        ).fetchall()
+    return {row[0]: row[1:] for row in rows}
+
+
+def unexplained(owner_url: str, space: Space) -> int:
+    """Return how many rows have neither a current vector nor a place in the queue."""
+    with psycopg.connect(owner_url) as connection:
+        row = connection.execute(
+            f"SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT FROM embeddings_{space.name} v"  # type: ignore[arg-type]  # noqa: S608
+            " WHERE v.memory_id = m.id AND v.content_hash = m.content_hash)"
+            " AND NOT EXISTS (SELECT FROM embedding_attempts a WHERE a.memory_id = m.id)"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def test_a_batch_with_one_bad_text_loses_no_other(
+    asking: Parts, who: Principal, endpoint: EmbeddingServer, embedder: RemoteEmbedder, space: Space, owner_url: str
+) -> None:
+    endpoint.refuses = {"BAD"}
+    ids = await remember(asking, who, [Note("First river."), Note("BAD river."), Note("Third river.")])
+    await drain(asking, embedder, space)
+    assert attempts(owner_url) == {"BAD river.": (1, False, "The embedder answered 400.", False)}
+    found = await recall(asking, who.pool_id, RecallRequest("river"))
+    assert {hit.id for hit in found.hits} == set(ids)
+    assert (found.semantic, found.pending) == ("ok", 1)
+
+
+async def test_a_row_that_fails_rests_longer_each_time_and_then_lies_dead_with_its_error(
+    asking: Parts,
+    who: Principal,
+    clock: FakeClock,
+    endpoint: EmbeddingServer,
+    embedder: RemoteEmbedder,
+    space: Space,
+    owner_url: str,
+) -> None:
+    endpoint.refuses = {"BAD"}
+    await remember(asking, who, [Note("BAD river.")])
+    for number in range(1, MAX_ATTEMPTS + 1):
+        await drain(asking, embedder, space)
+        tries, dead, error, _ = attempts(owner_url)["BAD river."]
+        assert (tries, dead, error) == (number, number == MAX_ATTEMPTS, "The embedder answered 400.")
+        clock.now += cooldown(number)
+        clock.advance(seconds=-1)
+        assert await pools_with_work(asking, space) == []
+        clock.advance(seconds=1)
+    clock.advance(days=30)
+    assert await pools_with_work(asking, space) == []
+    assert list((await stuck(asking))[who.pool_id].embeddings)
+
+
+def test_cooldowns_double_from_five_minutes_to_an_hour() -> None:
+    assert [cooldown(n).total_seconds() / 60 for n in range(1, 8)] == [5, 10, 20, 40, 60, 60, 60]
+
+
+async def test_an_embedder_that_is_down_costs_no_attempt_and_then_all_is_found(
+    asking: Parts,
+    who: Principal,
+    clock: FakeClock,
+    endpoint: EmbeddingServer,
+    embedder: RemoteEmbedder,
+    space: Space,
+    owner_url: str,
+) -> None:
+    endpoint.status = 503
+    await remember(asking, who, [Note(f"River number {n}.") for n in range(10)])
+    for _ in range(2 * MAX_ATTEMPTS):
+        with pytest.raises(EmbedderDown):
+            await drain(asking, embedder, space)
+        clock.now += PAUSE
+    assert {state[:3] for state in attempts(owner_url).values()} == {(0, False, "The embedder answered 503.")}
+    found = await recall(asking, who.pool_id, RecallRequest("river"))
+    assert (len(found.hits), found.semantic, found.pending) == (8, "degraded", 10)
+    endpoint.status = 200
+    await drain(asking, embedder, space)
+    found = await recall(asking, who.pool_id, RecallRequest("river"))
+    assert (found.semantic, found.pending) == ("ok", 0)
+    assert attempts(owner_url) == {}
+
+
+async def test_an_edit_while_its_text_is_embedded_wins(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock, owner_url: str
+) -> None:
+    [memory_id] = await remember(asking, who, [Note("The old words.")])
+    async with asking.database.tenant(who.pool_id) as connection:
+        late = await vectors.claim(connection, space.name, 10, clock(), PAUSE)
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET content = 'New.', content_hash = sha256('New.')")
+    async with asking.database.tenant(who.pool_id) as connection:
+        await vectors.enqueue(connection, [memory_id], clock())
+    old = await embedder.embed(["The old words."])
+    async with asking.database.tenant(who.pool_id) as connection:
+        assert await vectors.store(connection, late, late.rows, old, clock()) == 0
+    await drain(asking, embedder, space)
+    assert unexplained(owner_url, space) == 0
+    assert attempts(owner_url) == {}
+
+
+async def test_a_worker_that_lost_its_lease_cannot_finish(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock
+) -> None:
+    await remember(asking, who, [Note("A river.")])
+    async with asking.database.tenant(who.pool_id) as connection:
+        late = await vectors.claim(connection, space.name, 10, clock(), PAUSE)
+    assert await pools_with_work(asking, space) == []
+    clock.now += PAUSE
+    async with asking.database.tenant(who.pool_id) as connection:
+        second = await vectors.claim(connection, space.name, 10, clock(), PAUSE)
+    assert [row.memory_id for row in second.rows] == [row.memory_id for row in late.rows]
+    made = await embedder.embed(["A river."])
+    async with asking.database.tenant(who.pool_id) as connection:
+        assert await vectors.store(connection, late, late.rows, made, clock()) == 0
+        assert await vectors.store(connection, second, second.rows, made, clock()) == 1
+
+
+async def test_two_workers_share_the_work_and_do_none_twice(
+    asking: Parts, who: Principal, endpoint: EmbeddingServer, embedder: RemoteEmbedder, space: Space, owner_url: str
+) -> None:
+    await remember(asking, who, [Note(f"River number {n}.") for n in range(300)])
+    endpoint.asked.clear()
+    await asyncio.gather(*(drain(asking, embedder, space) for _ in range(4)))
+    texts = [text for batch in endpoint.asked for text in batch]
+    assert len(texts) == len(set(texts)) == 300
+    assert max(len(batch) for batch in endpoint.asked) <= 64
+    assert unexplained(owner_url, space) == 0
+
+
+async def test_what_matters_is_embedded_first_and_of_that_the_newest(
+    asking: Parts, who: Principal, endpoint: EmbeddingServer, embedder: RemoteEmbedder, space: Space, clock: FakeClock
+) -> None:
+    for priority in ("low", "high", "medium", "high"):
+        await remember(asking, who, [Note(f"{priority} {clock.advance(seconds=1):%S}", priority=priority)])
+    async with asking.database.tenant(who.pool_id) as connection:
+        order = [(await vectors.claim(connection, space.name, 1, clock(), PAUSE)).rows[0].content for _ in range(4)]
+    assert order == ["high 04", "high 02", "medium 03", "low 01"]
+
+
+@pytest.mark.parametrize("kind", ["observation", "reflection", "note", "manual"])
+async def test_rows_of_every_kind_that_slipped_through_are_found_again(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock, owner_url: str, kind: Any
+) -> None:
+    with psycopg.connect(owner_url) as connection:
+        connection.execute(
+            "INSERT INTO sessions (pool_id, id, client, external_id, timezone, effective_context, created_at)"
+            " VALUES (%(pool)s, 's', 'api', 's', 'UTC', 200000, now());",
+            {"pool": who.pool_id},
+        )
+        connection.execute(
+            "INSERT INTO observation_groups (pool_id, id, session_id, first_seq, last_seq, first_external_id,"
+            " last_external_id, observer, input_tokens, output_tokens, created_at)"
+            " VALUES (%(pool)s, 'g', 's', 1, 1, 'a', 'a', 'x', 0, 0, now())",
+            {"pool": who.pool_id},
+        )
+    row = NewMemory(
+        id="mem_slipped",
+        kind=kind,
+        priority="medium",
+        category="fact",
+        trust="user",
+        content="A river that slipped through.",
+        author="test",
+        said_at=clock(),
+        created_at=clock(),
+        session_id="s",
+        group_id="g" if kind == "observation" else None,
+        source_seqs=(1,) if kind == "observation" else (),
+        source_ids=("mem_x",) if kind == "reflection" else (),
+        reflection_id="ref_x" if kind == "reflection" else None,
+    )
+    async with asking.database.tenant(who.pool_id) as connection:
+        await memories.insert(connection, [row])
+    assert unexplained(owner_url, space) == 1
+    await keep_up(asking, space)
+    assert unexplained(owner_url, space) == 0
+    await drain(asking, embedder, space)
+    found = await recall(asking, who.pool_id, RecallRequest("river"))
+    assert (found.pending, [hit.id for hit in found.hits]) == (0, ["mem_slipped"])
+
+
+async def test_healing_changes_no_id_and_no_date(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, owner_url: str
+) -> None:
+    await remember(asking, who, [Note(f"River {n}.") for n in range(5)])
+    query = "SELECT m::text FROM memories m ORDER BY id"
+    with psycopg.connect(owner_url) as connection:
+        before = connection.execute(query).fetchall()
+        connection.execute("DELETE FROM embedding_attempts")
+        connection.commit()
+        await keep_up(asking, space)
+        await drain(asking, embedder, space)
+        assert connection.execute(query).fetchall() == before
+
+
+async def test_vectors_of_forgotten_rows_go(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, owner_url: str
+) -> None:
+    [memory_id] = await remember(asking, who, [Note("A river.")])
+    await drain(asking, embedder, space)
+    receipt = await forget(asking, who, memory_id, with_messages=False)
+    assert receipt.vectors == 1
+    with psycopg.connect(owner_url) as connection:
+        connection.execute(
+            f"INSERT INTO embeddings_{space.name} SELECT %s, 'orphan', '\\x', array_fill(1, ARRAY[8])::halfvec, now()",  # type: ignore[arg-type]
+            (who.pool_id,),
+        )
+        connection.commit()
+        await keep_up(asking, space)
+        count = connection.execute(f"SELECT count(*) FROM embeddings_{space.name}").fetchone()  # type: ignore[arg-type]  # noqa: S608
+    assert count == (0,)
+
+
+async def test_another_model_is_another_space_built_beside_the_old_one(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, endpoint: EmbeddingServer
+) -> None:
+    await remember(asking, who, [Note(f"River number {n}.") for n in range(3)])
+    await drain(asking, embedder, space)
+    async with asked_at(endpoint, "other-model-of-the-same-dimension") as other:
+        other_space = await other.load()
+        assert other_space.name != space.name
+        assert other_space.dimension == space.dimension
+        await make_space(asking, other_space)
+        await register(asking, other_space)
+        still = await recall(asking, who.pool_id, RecallRequest("river"))
+        assert (still.semantic, len(still.hits)) == ("ok", 3)
+        early = await recall(replace(asking, embedder=other), who.pool_id, RecallRequest("river"))
+        assert (early.semantic, len(early.hits)) == ("degraded", 3)
+        await switch_when_complete(asking, other_space, who.pool_id)
+        assert (await recall(asking, who.pool_id, RecallRequest("river"))).semantic == "ok"
+        await drain(asking, other, other_space)
+        await switch_when_complete(asking, other_space, who.pool_id)
+        after = await recall(replace(asking, embedder=other), who.pool_id, RecallRequest("river"))
+        assert (after.semantic, len(after.hits), after.pending) == ("ok", 3, 0)
+        assert (await recall(asking, who.pool_id, RecallRequest("river"))).semantic == "degraded"
+
+
+@pytest.mark.parametrize("dimension", [384, 768, 1024, 1536, 3072])
+async def test_dimensions_of_common_models_work(parts: Parts, who: Principal, dimension: int) -> None:
+    async with embedding_server(dimension) as endpoint, asked_at(endpoint) as embedder:
+        asking = replace(parts, embedder=embedder)
+        space = await embedder.load()
+        await make_space(parts, space)
+        await register(parts, space)
+        await remember(asking, who, [Note("A river runs.")])
+        await drain(asking, embedder, space)
+        found = await recall(asking, who.pool_id, RecallRequest("a river runs"))
+        assert (found.semantic, len(found.hits)) == ("ok", 1)
+
+
+@pytest.mark.parametrize("nonsense", [[], [[]], [[0.0] * 8], [[float("nan")] * 8], "vector", None])
+async def test_an_embedder_that_answers_nonsense_is_down_and_nothing_else_is(
+    parts: Parts, who: Principal, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, nonsense: Any
+) -> None:
+    await embedder.load()
+    monkeypatch.setattr(EmbeddingServer, "_item", lambda _, place, __: {"index": place, "embedding": nonsense})
+    await remember(parts, who, [Note("A river.")])
+    found = await recall(replace(parts, embedder=embedder), who.pool_id, RecallRequest("river"))
+    assert (found.semantic, [hit.content for hit in found.hits]) == ("degraded", ["A river."])
+
+
+# The loop --------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def working(database_url: str, embedder: RemoteEmbedder) -> AsyncGenerator[None]:
+    """Run the worker's loop while the block runs."""
+    stop = asyncio.Event()
+    database = Database(database_url, connections=2)
+    clock = FakeClock()
+    parts = Parts(database, lambda: clock.now, Settings(), embedder=embedder)
+    task = asyncio.create_task(run_worker(parts, embedder, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await task
+
+
+async def test_a_write_wakes_the_worker(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, database_url: str
+) -> None:
+    async with working(database_url, embedder), asyncio.timeout(8):  # a poll would take ten seconds
+        for n in range(3):
+            await remember(asking, who, [Note(f"River {n}.")])
+            while (found := await recall(asking, who.pool_id, RecallRequest("river"))).pending or found.reason:
+                pass
+
+
+async def test_a_pool_that_is_made_later_is_served_too(
+    asking: Parts, embedder: RemoteEmbedder, database_url: str
+) -> None:
+    async with working(database_url, embedder), asyncio.timeout(8):
+        pool = await create_pool(asking, "later")
+        stranger = Principal(pool.id, pool.name, "x", frozenset(SCOPES))
+        await remember(asking, stranger, [Note("A river.")])
+        while (found := await recall(asking, pool.id, RecallRequest("river"))).semantic != "ok" or found.pending:
+            pass
+        assert len(found.hits) == 1
+
+
+@pytest.mark.parametrize("setting", ["magic", "openai:", "openai:http://x", "sentence-transformers:", ""])
+def test_a_setting_that_names_no_embedder_is_explained(setting: str) -> None:
+    with pytest.raises(Misconfigured, match="ESKER_EMBEDDER"):
+        make_embedder(setting, threads=1, api_key=None)
