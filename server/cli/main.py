@@ -4,6 +4,7 @@ A verb's module is imported when the verb is called, and `--help` imports none: 
 turn must not pay for the server, the database and the models.
 """
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -34,20 +35,21 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 
-class Verbs(TyperGroup):
-    """Finds a verb in the table above."""
+_REPORT = "This is a fault in Esker. With ESKER_LOG_LEVEL=debug it is shown in full."
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the verbs in the order of the table."""
-        return list(VERBS)
+
+class Verbs(TyperGroup):
+    """Knows its verbs by name and line; the module of a verb is imported when it is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {verb: TyperCommand(verb, help=line) for verb, (_, line) in VERBS.items()}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a verb, or for the help page only its name and its line."""
-        if cmd_name not in VERBS:
-            return None
-        module, line = VERBS[cmd_name]
-        if ctx.command is self and not ctx.args and not ctx.meta.get("esker.call"):
-            return TyperCommand(cmd_name, help=line)
+        if cmd_name not in VERBS or not ctx.meta.get("esker.call"):
+            return self.commands.get(cmd_name)
+        module, _ = VERBS[cmd_name]
         group: Any = typer.main.get_command(import_module(f"server.cli.{module}").app)
         return group.get_command(ctx, cmd_name) if isinstance(group, TyperGroup) else group
 
@@ -80,6 +82,11 @@ def run() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        if os.environ.get("ESKER_LOG_LEVEL") == "debug":
+            raise
+        show_error(EskerError(f"An unexpected {type(error).__name__}: {error}", hint=_REPORT))
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import typer
 
 from server.cli.api import Api
 from server.cli.output import AsJson, print_json, say
+from server.core.errors import NotFound
 
 app = typer.Typer()
 
@@ -109,8 +110,10 @@ def pack(
 
 
 def resolve_session(api: Api, name: str) -> str:
-    """Return our id of a session that is given by our id or by the client's own. Raises Refused."""
+    """Return our id of a session that is given by our id or by the client's own. Raises NotFound, Refused."""
     if name.startswith("ses_"):
         return name
     found = api.get("/v1/sessions", external_id=name)["sessions"]
-    return found[0]["id"] if found else quote(name, safe="")
+    if not found:
+        raise NotFound(f"There is no session {name!r} in this pool.")
+    return found[0]["id"]

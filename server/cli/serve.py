@@ -65,7 +65,10 @@ def serve(
 
 @app.command("worker")
 def worker_command(data_dir: DataDir = None) -> None:
-    """Run an embedding worker alone, for the database of ESKER_DATABASE_URL or of a running server."""
+    """Run an embedding worker alone.
+
+    It works on the database of ESKER_DATABASE_URL or, without one, of the server that runs on the data directory.
+    """
     environment = dict(os.environ) | ({"ESKER_DATA_DIR": str(data_dir)} if data_dir else {})
     command = [sys.executable, "-m", "embedding_worker"]
     os.execve(sys.executable, command, environment)  # noqa: S606 - it becomes the worker, so that signals reach it

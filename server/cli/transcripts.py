@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
+from tzlocal import get_localzone_name
 
 from server.cli.api import Api
 from server.cli.memories import resolve_session
@@ -41,7 +42,7 @@ class Summary:
     accepted: int = 0
     duplicates: int = 0
     conflicts: int = 0
-    skipped: Counter[str] = field(default_factory=Counter[str])
+    skipped: dict[str, int] = field(default_factory=dict[str, int])
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
     memories: int | None = None
 
@@ -88,7 +89,7 @@ def _ingest_file(api: Api, read: Callable[[Path], Reading], path: Path, summary:
         summary.unreadable[str(path)] = error.strerror or type(error).__name__
         return
     summary.files += 1
-    summary.skipped += reading.skipped
+    summary.skipped = dict(Counter(summary.skipped) + reading.skipped)
     total = sum(len(transcript.entries) for transcript in reading.transcripts)
     task = shown.add_task(f"  {path.name[:40]}", total=total)
     for transcript in reading.transcripts:
@@ -99,7 +100,7 @@ def _ingest_file(api: Api, read: Callable[[Path], Reading], path: Path, summary:
 def send(api: Api, transcript: Transcript, summary: Summary, advance: Callable[[int], None]) -> None:
     """Send one session, in batches; add to `summary` what became of it and tell `advance` of each batch."""
     opened = {"client": transcript.client, "external_id": transcript.external_id}
-    opened |= {"cwd": transcript.cwd, "project": transcript.project}
+    opened |= {"cwd": transcript.cwd, "project": transcript.project, "timezone": get_localzone_name()}
     session = api.post("/v1/sessions", opened)["id"]
     summary.sessions.append(session)
     for batch in _batches(transcript.entries):
@@ -213,7 +214,7 @@ def _show(summary: Summary) -> None:
     )
     if summary.conflicts:
         say(f"{summary.conflicts} of these came with other words than before; what was stored first is kept.")
-    for reason, count in summary.skipped.most_common():
+    for reason, count in Counter(summary.skipped).most_common():
         say(f"  left out: {count:,} × {reason}")
     for path, reason in summary.unreadable.items():
         say(f"  not read: {path} ({reason})")

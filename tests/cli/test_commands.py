@@ -1,0 +1,188 @@
+"""The command line, as a process, against a real server."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from server.cli.main import VERBS
+from tests.support.processes import ROOT, environment, esker, serve
+
+SAMPLES = ROOT / "server/clients/samples"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]]:
+    """The environment of a command that talks to a running server."""
+    with serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d")) as (_, said):
+        yield {"ESKER_URL": said["url"]}
+
+
+def loaded_by(*arguments: str, **more: str) -> set[str]:
+    """Return the top-level modules that a command imports."""
+    code = (
+        "import sys, atexit\n"
+        "atexit.register(lambda: print('\\n#', *sorted({name.split('.')[0] for name in sys.modules})))\n"
+        f"sys.argv = ['esker', *{arguments!r}]\n"
+        "from server.cli.main import run\nrun()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment(**more), capture_output=True, text=True, check=False
+    )
+    return set(done.stdout.rpartition("\n#")[2].split())
+
+
+HEAVY = {"torch", "sentence_transformers", "fastapi", "mcp", "anthropic", "psycopg", "numpy", "uvicorn", "httpx2"}
+
+
+def test_help_and_recall_import_nothing_heavy(server: dict[str, str]) -> None:
+    assert not loaded_by("--help") & HEAVY
+    assert not loaded_by("recall", "river", **server) & HEAVY
+    assert "fastapi" in loaded_by("serve", "--help"), "the check can see what is imported"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb: str) -> None:
+    done = esker(verb, "--help")
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+def test_the_help_page_has_every_verb_with_its_own_line() -> None:
+    page = " ".join(esker("--help").stdout.replace("│", " ").split())
+    for verb, (_, line) in VERBS.items():
+        assert f"{verb} {line}" in page
+        own = " ".join(esker(verb, "--help").stdout.replace("│", " ").split())
+        assert line in own, verb
+
+
+def test_a_wrong_verb_is_wrong_usage() -> None:
+    done = esker("recal", "x")
+    assert done.returncode == 2
+    assert "recall" in done.stderr
+
+
+def test_ingest_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
+    first = json.loads(esker("ingest", str(SAMPLES), "--observe", "--json", **server).stdout)
+    assert (first["files"], first["accepted"], first["duplicates"]) == (2, 61, 0)
+    assert first["skipped"] == {"summary line": 1}
+    assert first["memories"] > 20
+    again = json.loads(esker("ingest", str(SAMPLES), "--observe", "--json", **server).stdout)
+    assert (again["accepted"], again["duplicates"], again["memories"]) == (0, 61, 0)
+
+    found = json.loads(esker("recall", "pnpm npm", "--json", **server).stdout)
+    assert "pnpm" in found["hits"][0]["content"]
+    shown = esker("recall", "pnpm npm", **server).stdout
+    assert found["hits"][0]["content"] in shown
+    assert "messages 8 of ses_" in shown
+    assert "months ago" in shown
+
+    reflected = json.loads(esker("reflect", first["sessions"][0], "--wait", "--json", **server).stdout)
+    assert reflected["memories"] > 0
+    assert "<global_observations>" in esker("pack", first["sessions"][0], **server).stdout
+    pack = json.loads(esker("pack", first["sessions"][0], "--json", **server).stdout)
+    gone = json.loads(esker("forget", pack["memory_ids"][0], "--json", **server).stdout)
+    assert gone["memories"] >= 1
+    missing = esker("forget", pack["memory_ids"][0], **server)
+    assert (missing.returncode, "no memory" in missing.stderr) == (1, True)
+
+
+def test_remember_and_observe_without_a_session(server: dict[str, str]) -> None:
+    written = json.loads(
+        esker(
+            "remember", "Our hill is the Brocken.", "--priority", "high", "--tag", "geo", "--pin", "--json", **server
+        ).stdout
+    )
+    assert (written["kind"], written["priority"], written["tags"]) == ("manual", "high", ["geo"])
+    assert "Brocken" in esker("recall", "hill", **server).stdout
+    assert "0 sessions observed" in esker("observe", "--wait", **server).stdout
+
+
+def test_what_is_not_there_is_explained(server: dict[str, str], tmp_path: Path) -> None:
+    nothing = esker("ingest", str(tmp_path / "nothing.jsonl"), **server)
+    assert (nothing.returncode, "There is no file" in nothing.stderr) == (1, True)
+    unknown = esker("ingest", str(SAMPLES), "--client", "emacs", **server)
+    assert (unknown.returncode, "claude-code" in unknown.stderr) == (1, True)
+    session = esker("pack", "no/such session", **server)
+    assert (session.returncode, "no session" in session.stderr) == (1, True)
+    empty = esker("ingest", str(tmp_path), **server)
+    assert (empty.returncode, "0 files" in empty.stdout) == (0, True)
+
+
+def test_an_error_is_json_where_json_was_asked_for(server: dict[str, str]) -> None:
+    done = esker("forget", "mem_nope", "--json", **server)
+    assert done.returncode == 1
+    assert "mem_nope" in json.loads(done.stdout)["error"]
+
+
+def test_no_server_is_explained() -> None:
+    done = esker("recall", "x", ESKER_URL="http://127.0.0.1:1")
+    assert done.returncode == 1
+    assert "esker serve" in done.stderr
+    assert "Traceback" not in done.stderr
+    wrong = esker("recall", "x", ESKER_URL="gopher://x")
+    assert "ESKER_URL" in wrong.stderr
+    bad = esker("recall", "x", ESKER_PORT="many")
+    assert "ESKER_PORT" in bad.stderr
+
+
+def test_a_message_that_is_too_large_is_sent_without_what_makes_it_so(server: dict[str, str], tmp_path: Path) -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 20_000_000}}
+    lines = [
+        {
+            "type": "user",
+            "uuid": "u1",
+            "sessionId": "big",
+            "message": {"role": "user", "content": [image, {"type": "text", "text": "See the Zugspitze."}]},
+        },
+        {"type": "user", "uuid": "u2", "sessionId": "big", "message": {"role": "user", "content": "x" * 20_000_000}},
+    ]
+    path = tmp_path / "big.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines))
+    report = json.loads(esker("ingest", str(path), "--observe", "--json", **server).stdout)
+    assert report["accepted"] == 2
+    assert "Zugspitze" in esker("recall", "Zugspitze", **server).stdout
+
+
+def test_doctor_finds_nothing_wrong_where_all_is_well_and_says_what_is(server: dict[str, str], tmp_path: Path) -> None:
+    well = esker("doctor", "--json", **server, ESKER_DATA_DIR=str(tmp_path / "d"))
+    findings = json.loads(well.stdout)
+    assert well.returncode == 0, findings
+    assert {finding["status"] for finding in findings} == {"ok", "warning"}  # no embedder is a warning
+    sick = esker(
+        "doctor", "--json", ESKER_DATA_DIR=str(tmp_path / "d"), ESKER_URL="http://127.0.0.1:1", ESKER_OBSERVER="model"
+    )
+    wrong = {finding["what"]: finding["hint"] for finding in json.loads(sick.stdout) if finding["status"] == "wrong"}
+    assert sick.returncode == 1
+    assert len(wrong) == 2
+    assert any("observer is to be a model" in what for what in wrong)
+    assert all(wrong.values())
+    unset = esker("doctor", ESKER_PORT="many")
+    assert (unset.returncode, "ESKER_PORT" in unset.stdout) == (1, True)
+
+
+def test_migrate_reports_for_machines(tmp_path: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
+    assert json.loads(esker("migrate", "--json", **there).stdout) == {"applied": ["0001 spine"]}
+    assert json.loads(esker("migrate", "--json", **there).stdout) == {"applied": []}
+    broken = esker("migrate", ESKER_DATABASE_URL="postgresql://nobody@127.0.0.1:1/x")
+    assert (broken.returncode, "ESKER_DATABASE_URL" in broken.stderr) == (1, True)
+
+
+def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
+    made = esker("key", "create", "laptop", "--scopes", "read", **there)
+    key = made.stdout.splitlines()[0]
+    assert key.startswith("esk_")
+    listed = esker("key", "list", **there).stdout
+    assert key not in listed
+    assert "laptop" in listed
+    assert "revoked" not in listed
+    assert "Revoked key_" in esker("key", "revoke", "laptop", **there).stdout
+    assert "revoked" in esker("key", "list", **there).stdout
+    assert "no key" in esker("key", "revoke", "laptop", **there).stderr
+    assert "no pool" in esker("key", "create", "x", "--pool", "nowhere", **there).stderr
+    assert esker("pool", "create", "Bad Name", **there).returncode == 1

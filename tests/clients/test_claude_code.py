@@ -1,0 +1,176 @@
+"""The reader of Claude Code's transcripts: messages out, everything else counted, never a file lost to a line."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from server.clients.claude_code import read_transcript
+from server.clients.project import project_of
+from server.core.blocks import as_blocks
+from server.core.records import ROLES
+
+
+def line(kind: str = "user", content: Any = "Hello.", **more: Any) -> dict[str, Any]:
+    """Return a line as Claude Code writes it."""
+    return {
+        "type": kind,
+        "uuid": f"u-{content}",
+        "sessionId": "s1",
+        "cwd": "/home/me/shop",
+        "timestamp": "2026-03-02T09:00:00.000Z",
+        "isSidechain": False,
+        "message": {"role": kind, "content": content},
+        **more,
+    }
+
+
+def written(folder: Path, *lines: Any, name: str = "s1.jsonl") -> Path:
+    """Write lines into a file; bytes are written as they are."""
+    raw = [item if isinstance(item, bytes) else json.dumps(item).encode() for item in lines]
+    path = folder / name
+    path.write_bytes(b"\n".join(raw) + b"\n")
+    return path
+
+
+def test_messages_become_entries_in_order(tmp_path: Path) -> None:
+    reading = read_transcript(
+        written(tmp_path, line(content="One."), line("assistant", [{"type": "text", "text": "Two."}]))
+    )
+    [transcript] = reading.transcripts
+    assert (transcript.client, transcript.external_id, transcript.cwd) == ("claude-code", "s1", "/home/me/shop")
+    assert transcript.project == "shop"
+    first, second = transcript.entries
+    assert (first.external_id, first.role, first.content) == ("u-One.", "user", "One.")
+    assert first.sent_at == datetime(2026, 3, 2, 9, tzinfo=UTC)
+    assert second.content == [{"type": "text", "text": "Two."}]
+    assert not reading.skipped
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"type": "summary", "summary": "x"}, "summary line"),
+        ({"type": "file-history-snapshot"}, "file-history-snapshot line"),
+        ({"silly": "this"}, "untyped line"),
+        (line(isMeta=True), "meta line"),
+        (line(isCompactSummary=True), "compaction summary"),
+        (line(isApiErrorMessage=True), "API error"),
+        (line("assistant", message={"role": "assistant", "model": "<synthetic>", "content": "x"}), "synthetic message"),
+        (line(message="error"), "message without a role"),
+        (line(message={"role": "wizard", "content": "x"}), "message without a role"),
+        (line(content="   "), "message without content"),
+        (line(content=[]), "message without content"),
+        (line(content=5), "message without content"),
+        (b"{broken", "broken line"),
+        (b"[" * 100_000, "broken line"),
+        (b"42", "not an object"),
+        (b'"massive error"', "not an object"),
+        (b"\xff\xfe\x00", "broken line"),
+    ],
+)
+def test_what_is_no_message_is_counted_and_stops_nothing(tmp_path: Path, other: Any, reason: str) -> None:
+    reading = read_transcript(written(tmp_path, line(content="Before."), other, line(content="After.")))
+    [transcript] = reading.transcripts
+    assert [entry.content for entry in transcript.entries] == ["Before.", "After."]
+    assert reading.skipped == {reason: 1}
+
+
+def test_a_sub_agent_is_a_session_of_its_own(tmp_path: Path) -> None:
+    lines = (
+        line(content="Main."),
+        line(content="Side.", isSidechain=True),
+        line(content="Agent.", isSidechain=True, agentId="a1"),
+    )
+    reading = read_transcript(written(tmp_path, *lines))
+    found = {transcript.external_id: [e.content for e in transcript.entries] for transcript in reading.transcripts}
+    assert found == {"s1": ["Main."], "s1/sidechain": ["Side."], "s1/agent-a1": ["Agent."]}
+
+
+def test_stray_parts_of_content_are_kept_as_text_or_left_out(tmp_path: Path) -> None:
+    content = ["wow error", {"type": "text", "text": "x"}, {"no": "type"}, 5]
+    [transcript] = read_transcript(written(tmp_path, line(content=content))).transcripts
+    assert transcript.entries[0].content == [{"type": "text", "text": "wow error"}, {"type": "text", "text": "x"}]
+
+
+def test_a_broken_time_does_not_lose_a_message(tmp_path: Path) -> None:
+    lines = (line(content="A."), line(content="B.", timestamp="[trimmed]"), line(content="C.", timestamp="9999-99-99"))
+    reading = read_transcript(written(tmp_path, *lines))
+    [transcript] = reading.transcripts
+    assert {entry.sent_at for entry in transcript.entries} == {datetime(2026, 3, 2, 9, tzinfo=UTC)}
+    assert reading.skipped == {"unreadable time (the message is kept)": 2}
+
+
+def test_a_line_without_a_name_has_the_same_name_when_it_is_read_again(tmp_path: Path) -> None:
+    path = written(tmp_path, line(uuid=None, content="A."), line(uuid=None, content="A."))
+    first = [entry.external_id for entry in read_transcript(path).transcripts[0].entries]
+    assert first == [entry.external_id for entry in read_transcript(path).transcripts[0].entries]
+    assert len(set(first)) == 2
+
+
+any_value: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet=st.characters(exclude_categories=())),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "role", "content"]), inner)
+    ),
+)
+any_line = st.dictionaries(st.sampled_from(sorted(line())), any_value) | st.binary().map(
+    lambda raw: raw.replace(b"\n", b"")
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@given(st.lists(any_line, max_size=6))
+def test_no_file_whatsoever_is_a_crash_and_what_is_read_can_be_sent(tmp_path: Path, lines: list[Any]) -> None:
+    for transcript in read_transcript(written(tmp_path, *lines)).transcripts:
+        assert transcript.external_id
+        for entry in transcript.entries:
+            assert entry.role in ROLES
+            assert 0 < len(entry.external_id) <= 512
+            json.dumps(entry.content, ensure_ascii=False).encode()
+            if isinstance(entry.content, str):
+                as_blocks(entry.content)
+
+
+def test_other_peoples_transcripts_are_read(transcripts: Path) -> None:
+    read = {path.name: read_transcript(path) for path in sorted((transcripts / "claude").rglob("*.jsonl"))}
+    assert read
+    for name, reading in read.items():
+        assert sum(len(t.entries) for t in reading.transcripts) > 0, name
+    edge = read["claudecodelog_edge_cases.jsonl"]
+    assert edge.skipped["not an object"] == 3
+    assert sum(len(t.entries) for t in edge.transcripts) == 12
+
+
+# Projects --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("git@github.com:owner/shop.git", "owner/shop"),
+        ("https://user:token@example.org/owner/shop.git", "owner/shop"),
+        ("ssh://git@example.org:22/owner/shop", "owner/shop"),
+    ],
+)
+def test_a_project_is_named_after_its_remote(tmp_path: Path, url: str, name: str) -> None:
+    root = tmp_path / "checkout"
+    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "config").write_text(f'[core]\n\tbare = false\n[remote "origin"]\n\turl = {url}\n')
+    (root / "src" / "deep").mkdir(parents=True)
+    assert project_of(str(root)) == name
+    assert project_of(str(root / "src" / "deep")) == name
+
+
+def test_without_a_remote_it_is_the_root_and_without_a_root_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "checkout" / ".git").mkdir(parents=True)
+    (tmp_path / "checkout" / ".git" / "config").write_text("garbage [[")
+    assert project_of(str(tmp_path / "checkout" / "x")) == "checkout"
+    assert project_of("/nowhere/on/this/machine") == "machine"
+    assert project_of(r"C:\Users\me\shop") == "shop"
+    assert project_of("/") is None
+    assert project_of("") is None
