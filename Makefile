@@ -27,7 +27,7 @@ lint: $(DEV)
 
 # The slow fault loops at full length; `make test` runs a short form of them.
 chaos: $(DEV)
-	ESKER_TEST_CHAOS=full $(BIN)/python -m pytest tests/chaos -n 2 $(ARGS)
+	$(BIN)/python -m pytest tests/chaos tests/properties --full -n 2 $(ARGS)
 
 # Pin what a fresh installation gets. The CPU build of torch calls itself 2.13.0+cpu; the index knows 2.13.0.
 lock:

@@ -1,6 +1,5 @@
 """Fixtures: a real Postgres, a fresh database for each test, an app on a real socket, the real embedding model."""
 
-import os
 import tempfile
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
@@ -20,6 +19,19 @@ from server.usecases.parts import Parts
 from tests.support.clock import FakeClock
 from tests.support.databases import cloned
 from tests.support.serving import serving
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of these tests."""
+    parser.addoption("--data", default="../shared/data", help="Where other people's data sets are.")
+    parser.addoption("--full", action="store_true", help="Run the fault loops at full length.")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give tests of interleavings their seeds."""
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 30))
+
 
 # What a crash would cost is nothing to a test, and syncing is most of what a small transaction costs.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
@@ -108,9 +120,9 @@ def minilm() -> LocalEmbedder:
 
 
 @pytest.fixture(scope="session")
-def transcripts() -> Path:
+def transcripts(request: pytest.FixtureRequest) -> Path:
     """Other people's transcripts; tests of them are skipped where they are not there."""
-    folder = Path(os.environ.get("ESKER_TEST_DATA", Path(__file__).parents[2] / "shared/data")) / "transcripts"
+    folder = Path(str(request.config.getoption("--data"))) / "transcripts"
     if not folder.is_dir():
-        pytest.skip("the shared transcripts are not here")
+        pytest.skip(f"there are no transcripts in {folder}")
     return folder

@@ -1,11 +1,10 @@
 """Whatever happens in whatever order, no message is lost, covered twice, or marked observed without being seen.
 
 Each seed is a random interleaving of batches, resends, observers at once, models that fail, events, reflections and
-crashes before and after every commit. `ESKER_TEST_CHAOS=full` runs more of them.
+crashes before and after every commit. `--full` runs more of them.
 """
 
 import asyncio
-import os
 import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -13,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import psycopg
-import pytest
 
 from server.core.errors import EskerError, ModelFailed, Unavailable
 from server.core.records import Observed, Principal, TranscriptSlice
@@ -28,7 +26,6 @@ from server.usecases.reflect import reflect
 from server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
 
-SEEDS = 400 if os.environ.get("ESKER_TEST_CHAOS") == "full" else 30
 STEPS = 18
 WORDS = (
     "Never use floats for money. We decided to use Redis. Please fix the login. The tests are broken. ok 部署".split(
@@ -179,7 +176,6 @@ def check(owner_url: str, world: World, *, drained: bool) -> None:
         assert observed == last
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
 async def test_nothing_is_lost_or_covered_twice(
     seed: int, parts: Parts, who: Principal, clock: FakeClock, database_url: str, owner_url: str
 ) -> None:

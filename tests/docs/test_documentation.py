@@ -1,0 +1,169 @@
+"""The documentation is a tested product: nothing is missing from it, and what it shows works."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import yaml
+
+from server.app import make_app, make_parts
+from server.cli.main import VERBS
+from server.core.records import KINDS
+from server.core.settings import Settings
+from server.db.database import Database
+from server.rest.metrics import BACKLOG
+from tests.support.processes import ROOT, environment, serve
+
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+def page(name: str) -> str:
+    """Return the text of a page."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_documented_with_its_default(name: str) -> None:
+    [row] = [
+        line for line in page("docs/configuration.md").splitlines() if line.startswith(f"| `ESKER_{name.upper()}` |")
+    ]
+    default = Settings.model_fields[name].default
+    if isinstance(default, bool):
+        assert f"`{str(default).lower()}`" in row
+    elif isinstance(default, int | float):
+        assert re.search(rf"\| {int(default)} \|", row)
+    elif isinstance(default, str):
+        assert f"| `{default}` |" in row
+
+
+def test_no_setting_is_documented_that_is_none() -> None:
+    for text in PAGES:
+        for name in re.findall(r"`ESKER_([A-Z_]+)`", text.read_text(encoding="utf-8")):
+            assert name.lower() in Settings.model_fields, (text.name, name)
+
+
+def test_every_route_is_documented_and_none_that_is_not_there() -> None:
+    app = make_app(make_parts(Settings(embedder="none"), Database("postgresql://nowhere")))
+    there = {f"{method.upper()} {path}" for path, item in app.openapi()["paths"].items() for method in item}
+    documented = set(re.findall(r"\| `((?:GET|POST|DELETE|PUT|PATCH) [^`]+)` \|", page("docs/api.md")))
+    assert documented == there
+
+
+def test_every_verb_and_every_option_of_serve_is_documented() -> None:
+    text = page("docs/cli.md")
+    for verb in VERBS:
+        assert f"`esker {verb}" in text, verb
+    assert set(re.findall(r"`esker (\w+)", text)) <= set(VERBS)
+
+
+def test_every_metric_is_documented() -> None:
+    for name in BACKLOG:
+        assert f"`esker_{name}`" in page("docs/api.md")
+
+
+def test_every_kind_of_memory_is_a_word_of_the_architecture() -> None:
+    words = page("docs/architecture.md")
+    for kind in KINDS:
+        assert f"`{kind}`" in words
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+def test_every_decision_is_in_the_list() -> None:
+    folder = ROOT / "docs/decisions"
+    listed = set(re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text(encoding="utf-8")))
+    assert listed == {file.name for file in folder.glob("*.md")} - {"README.md"}
+
+
+def test_the_commands_of_the_readme_are_targets() -> None:
+    targets = set(re.findall(r"^([a-z]+):", page("Makefile"), re.MULTILINE))
+    for name in ("README.md", "CONTRIBUTING.md"):
+        for command in re.findall(r"^make (\w+)", page(name), re.MULTILINE):
+            assert command in targets
+
+
+def test_the_map_of_the_readme_is_the_tree() -> None:
+    block = page("README.md").split("## Where things are")[1].split("```")[1]
+    for name in re.findall(r"^ *((?:[a-z_]+/ *)+)", block, re.MULTILINE):
+        for folder in name.split():
+            assert (ROOT / folder).is_dir() or (ROOT / "server" / folder).is_dir(), folder
+    folders = {path.name for path in (ROOT / "server").iterdir() if path.is_dir() and not path.name.startswith("__")}
+    assert {name for name in folders if f"{name}/" not in block} == set()
+
+
+@pytest.mark.skipif(not shutil.which("curl") or not shutil.which("bash"), reason="the snippets are for curl and bash")
+def test_the_curl_of_the_readme_works(tmp_path: Path) -> None:
+    [snippet] = re.findall(r"```sh\n# curl\n(.*?)```", page("README.md"), re.DOTALL)
+    with serve("--data-dir", str(tmp_path / "d")) as (_, said):
+        script = "set -euo pipefail\n" + snippet.replace("http://127.0.0.1:8377", said["url"]).replace(
+            "python3", sys.executable
+        )
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    assert '"accepted":1' in done.stdout
+    assert "<global_observations>" in done.stdout
+    assert "User decision: We decided to keep sessions in Redis for 24 hours." in done.stdout
+
+
+# Packaging ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_file_that_is_no_code_is_in_the_package() -> None:
+    declared: dict[str, list[str]] = tomllib.loads(page("pyproject.toml"))["tool"]["setuptools"]["package-data"]
+    patterns = [f"{package.replace('.', '/')}/{glob}" for package, globs in declared.items() for glob in globs]
+    for folder in ("server", "embedding_worker", "migrations"):
+        for file in (ROOT / folder).rglob("*"):
+            name = file.relative_to(ROOT).as_posix()
+            if file.is_file() and file.suffix not in (".py", ".pyc"):
+                assert any(fnmatch(name, pattern) for pattern in patterns), name
+
+
+def test_the_lock_pins_everything_and_names_no_place() -> None:
+    for name in ("runtime", "dev"):
+        lines = page(f"requirements/{name}.txt").split()
+        assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.]+", line) for line in lines)
+        assert "torch==2.13.0" in lines
+    assert set(page("requirements/runtime.txt").split()) <= set(page("requirements/dev.txt").split())
+
+
+def test_the_lock_has_every_dependency_that_is_declared() -> None:
+    project = tomllib.loads(page("pyproject.toml"))["project"]
+    names = {line.split("==")[0].lower().replace("_", "-") for line in page("requirements/dev.txt").split()}
+    for requirement in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
+        name = re.split(r"[\[<>=; ]", requirement)[0].lower().replace("_", "-")
+        assert name in names, name
+
+
+def test_the_compose_file_has_what_it_needs() -> None:
+    services = yaml.safe_load(page("docker-compose.yml"))["services"]
+    assert set(services) == {"postgres", "migrate", "server", "worker"}
+    for name in ("postgres", "server", "worker"):
+        assert services[name]["healthcheck"]["test"]
+    assert services["postgres"]["shm_size"]
+    assert services["postgres"]["volumes"]
+    assert services["server"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    for service in services.values():
+        for name in service.get("environment", {}):
+            if name.startswith("ESKER_"):
+                assert name.removeprefix("ESKER_").lower() in Settings.model_fields
+    assert "USER esker" in page("Dockerfile")
+
+
+def test_docker_agrees_with_the_compose_file() -> None:
+    if (
+        not shutil.which("docker")
+        or subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("docker compose is not here")
+    secrets = {"ESKER_OWNER_PASSWORD": "x", "ESKER_APP_PASSWORD": "y"}
+    command = ["docker", "compose", "-f", str(ROOT / "docker-compose.yml"), "config", "--quiet"]
+    assert subprocess.run(command, env=environment(**secrets), check=False).returncode == 0
