@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 
-from server.background import run_jobs
+from server.background import beside, run_jobs
 from server.core.clock import Clock, system_clock
 from server.core.errors import EskerError, Misconfigured
 from server.core.recalled import Recalled
@@ -69,8 +69,8 @@ def make_app(parts: Parts) -> FastAPI:
             for provider in filter(None, (parts.observer, parts.reflector, parts.embedder)):
                 stack.push_async_callback(provider.close)
             if parts.embedder:
-                await stack.enter_async_context(_beside(_load(parts.embedder)))
-            await stack.enter_async_context(_beside(run_jobs(parts)))
+                await stack.enter_async_context(beside(_load(parts.embedder)))
+            await stack.enter_async_context(beside(run_jobs(parts)))
             yield
 
     app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan)
@@ -97,17 +97,6 @@ def _recall_for_tools(parts: Parts) -> Any:
         return await recall(parts, principal.pool_id, asked)
 
     return answer
-
-
-@asynccontextmanager
-async def _beside(work: Any) -> AsyncGenerator[None]:
-    """Run something while the block runs."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _load(embedder: Embedder) -> None:

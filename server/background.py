@@ -1,7 +1,10 @@
-"""The job runner of a server: takes due jobs of all pools, a few at a time."""
+"""What a server does beside answering: above all its job runner, which takes due jobs of all pools, a few at a time."""
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
 
 from server.core.errors import EskerError
 from server.core.records import JobKind, Lease
@@ -16,6 +19,17 @@ log = logging.getLogger(__name__)
 # A notification is a hint; a job also becomes due by itself, when a session has been idle.
 _LOOK_SECONDS = 2.0
 _WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased}
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do something while the block runs; it is cancelled at the end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def run_jobs(parts: Parts) -> None:
@@ -48,15 +62,15 @@ def _kinds(parts: Parts) -> list[JobKind]:
 async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore) -> Lease | None:
     """Return a lease and keep a place for it, or None when nothing is due."""
     await free.acquire()
+    lease: Lease | None = None
     try:
         for pool_id in await pools_with_jobs(parts):
             if lease := await claim_job(parts, pool_id, kinds):
-                return lease
-    except BaseException:
-        free.release()
-        raise
-    free.release()
-    return None
+                break
+    finally:
+        if lease is None:
+            free.release()
+    return lease
 
 
 async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore) -> None:

@@ -5,16 +5,17 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import uvicorn
 
 from server.app import make_app, make_parts
+from server.background import beside
 from server.cli.output import AsJson, print_json, say
 from server.core.errors import EskerError, Misconfigured
 from server.core.logs import configure_logs
@@ -148,9 +149,9 @@ async def _run(place: _Place, as_json: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     async with AsyncExitStack() as stack:
         if place.cluster:
-            await stack.enter_async_context(_beside(_look_after(place.cluster)))
+            await stack.enter_async_context(beside(_look_after(place.cluster)))
         if settings.worker and parts.embedder:
-            await stack.enter_async_context(_beside(_keep_worker(place.database_url)))
+            await stack.enter_async_context(beside(_keep_worker(place.database_url)))
         await server.serve(sockets=[place.listener])
 
 
@@ -248,14 +249,3 @@ async def _run_worker(environment: dict[str, str]) -> None:
             except TimeoutError:
                 worker.kill()
                 await worker.wait()
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do something while the block runs."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

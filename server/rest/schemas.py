@@ -1,5 +1,6 @@
 """The bodies of requests and answers. Answers are the use cases' own records wherever those say it all."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -56,6 +57,8 @@ class SessionIn(Lenient):
 class SessionOut(BaseModel):
     """A session and its jobs."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     id: str
     client: str
     external_id: str
@@ -63,8 +66,8 @@ class SessionOut(BaseModel):
     cwd: str | None
     timezone: str
     effective_context: int
-    messages: int
-    observed_messages: int
+    messages: Annotated[int, Field(validation_alias="last_seq")]
+    observed_messages: Annotated[int, Field(validation_alias="observed_seq")]
     total_tokens: int
     unobserved_tokens: int
     last_message_at: datetime | None
@@ -75,27 +78,9 @@ class SessionOut(BaseModel):
     jobs: list[Job] = []
 
     @classmethod
-    def of(cls, session: Session, jobs: list[Job] | None = None) -> "SessionOut":
+    def of(cls, session: Session, jobs: Sequence[Job] = ()) -> "SessionOut":
         """Return the answer for a session."""
-        return cls(
-            id=session.id,
-            client=session.client,
-            external_id=session.external_id,
-            project=session.project,
-            cwd=session.cwd,
-            timezone=session.timezone,
-            effective_context=session.effective_context,
-            messages=session.last_seq,
-            observed_messages=session.observed_seq,
-            total_tokens=session.total_tokens,
-            unobserved_tokens=session.unobserved_tokens,
-            last_message_at=session.last_message_at,
-            current_task=session.current_task,
-            suggested_continuation=session.suggested_continuation,
-            thread_title=session.thread_title,
-            created_at=session.created_at,
-            jobs=jobs or [],
-        )
+        return cls.model_validate(session).model_copy(update={"jobs": list(jobs)})
 
 
 class MessageIn(Lenient):

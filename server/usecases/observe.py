@@ -5,11 +5,10 @@ is refused unless the job's lease and the session's cursor are what they were. S
 answer neither loses a message nor covers it twice.
 """
 
-import asyncio
 from dataclasses import dataclass
 
 from server.core.budgets import MAX_TRANSCRIPT_TOKENS, PREVIOUS_OBSERVATION_TOKENS, budgets
-from server.core.errors import Conflict, ModelFailed
+from server.core.errors import Conflict
 from server.core.ids import new_id, new_ids
 from server.core.records import Lease, NewMemory, Observed, TranscriptSlice
 from server.core.redaction import redact
@@ -19,9 +18,7 @@ from server.providers.roles import Observer
 from server.store import groups, jobs, memories, messages, sessions, vectors
 from server.usecases.ingest import observe_due
 from server.usecases.parts import Parts
-from server.usecases.run_job import claim_job, run_job
-
-_POLL_SECONDS = 0.1
+from server.usecases.run_job import finish_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,12 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
         before = await sessions.get(connection, session_id)
         if before.unobserved_tokens:
             await jobs.request(connection, "observe", session_id, parts.clock(), before.last_seq)
-    if before.unobserved_tokens and wait:
-        await _until_observed(parts, pool_id, session_id, before.last_seq)
+
+    async def done(connection: Connection) -> bool:
+        return (await sessions.get(connection, session_id)).observed_seq >= before.last_seq
+
+    if wait:
+        await finish_job(parts, pool_id, session_id, "observe", observe_leased, done)
     async with parts.database.tenant(pool_id) as connection:
         group_ids, memory_ids = await groups.since(connection, session_id, before.observed_seq)
     queued = bool(before.unobserved_tokens) and not wait
@@ -67,21 +68,6 @@ def _observer(parts: Parts) -> Observer:
     if parts.observer is None:
         raise Conflict("Observing is switched off on this server.", hint="Set ESKER_OBSERVER to switch it on.")
     return parts.observer
-
-
-async def _until_observed(parts: Parts, pool_id: str, session_id: str, seq: int) -> None:
-    """Run the session's job here, or wait for whoever runs it, until the cursor has passed `seq`."""
-    while True:
-        if lease := await claim_job(parts, pool_id, ["observe"], session_id):
-            await run_job(parts, lease, observe_leased)
-        async with parts.database.tenant(pool_id) as connection:
-            session = await sessions.get(connection, session_id)
-            job = next((j for j in await jobs.of_session(connection, session_id) if j.kind == "observe"), None)
-        if session.observed_seq >= seq:
-            return
-        if job and job.last_error and (job.state == "dead" or job.run_after > parts.clock()):
-            raise ModelFailed(job.last_error)
-        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:

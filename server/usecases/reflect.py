@@ -1,6 +1,5 @@
 """Reflect: the live rows of a session become fewer rows, and a bad reflection changes nothing."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,9 +16,7 @@ from server.providers.roles import Reflector
 from server.store import jobs, memories, reflections, sessions, vectors
 from server.usecases.pack import rebuild
 from server.usecases.parts import Parts
-from server.usecases.run_job import claim_job, run_job
-
-_POLL_SECONDS = 0.1
+from server.usecases.run_job import finish_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,12 @@ async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
         await sessions.get(connection, session_id)
         before = await memories.live_of_session(connection, session_id)
         await jobs.request(connection, "reflect", session_id, parts.clock())
+
+    async def done(connection: Connection) -> bool:
+        return not any(job.kind == "reflect" for job in await jobs.of_session(connection, session_id))
+
     if wait:
-        await _until_reflected(parts, pool_id, session_id)
+        await finish_job(parts, pool_id, session_id, "reflect", reflect_leased, done)
     async with parts.database.tenant(pool_id) as connection:
         after = await memories.live_of_session(connection, session_id)
     there = {memory.id for memory in before}
@@ -81,19 +82,6 @@ def _reflector(parts: Parts) -> Reflector:
     if parts.reflector is None:
         raise Conflict("Reflecting is switched off on this server.", hint="Set ESKER_REFLECTOR to switch it on.")
     return parts.reflector
-
-
-async def _until_reflected(parts: Parts, pool_id: str, session_id: str) -> None:
-    while True:
-        if lease := await claim_job(parts, pool_id, ["reflect"], session_id):
-            await run_job(parts, lease, reflect_leased)
-        async with parts.database.tenant(pool_id) as connection:
-            job = next((j for j in await jobs.of_session(connection, session_id) if j.kind == "reflect"), None)
-        if job is None:
-            return
-        if job.last_error and (job.state == "dead" or job.run_after > parts.clock()):
-            raise ModelFailed(job.last_error)
-        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _commit(

@@ -7,8 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from server.core.errors import EskerError, LeaseLost
+from server.core.errors import EskerError, LeaseLost, ModelFailed
 from server.core.records import JobKind, Lease
+from server.db.database import Connection
 from server.store import jobs
 from server.usecases.parts import Parts
 
@@ -16,6 +17,7 @@ log = logging.getLogger(__name__)
 
 Work = Callable[[Parts, Lease], Awaitable[None]]
 
+_POLL_SECONDS = 0.1
 _FIRST_BACKOFF = timedelta(seconds=15)
 _LONGEST_BACKOFF = timedelta(hours=1)
 
@@ -55,6 +57,31 @@ async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
     except Exception as error:
         await _record_failure(parts, lease, f"unexpected {type(error).__name__}")
         raise
+
+
+async def finish_job(
+    parts: Parts,
+    pool_id: str,
+    session_id: str,
+    kind: JobKind,
+    work: Work,
+    done: Callable[[Connection], Awaitable[bool]],
+) -> None:
+    """Run a session's job here, or wait for whoever runs it, until `done` says so.
+
+    Raises ModelFailed with the job's error when it has failed, NotFound.
+    """
+    while True:
+        if lease := await claim_job(parts, pool_id, [kind], session_id):
+            await run_job(parts, lease, work)
+        async with parts.database.tenant(pool_id) as connection:
+            if await done(connection):
+                return
+            found = await jobs.of_session(connection, session_id)
+        job = next((job for job in found if job.kind == kind), None)
+        if job and job.last_error and (job.state == "dead" or job.run_after > parts.clock()):
+            raise ModelFailed(job.last_error)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def _lease_end(parts: Parts, now: datetime) -> datetime:
