@@ -180,7 +180,9 @@ CREATE INDEX memories_by_rank ON memories (pool_id, kind, priority, last_used_at
 CREATE INDEX memories_by_session ON memories (pool_id, session_id, said_at, id) WHERE session_id IS NOT NULL;
 CREATE INDEX memories_by_group ON memories (pool_id, group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX memories_by_age ON memories (pool_id, created_at DESC, id);
-CREATE INDEX memories_by_source ON memories USING gin (source_ids) WHERE kind = 'reflection';
+-- From a row to what replaced it and back. A GIN index on source_ids would be of no use, see postings.
+CREATE INDEX memories_by_reflection ON memories (pool_id, reflection_id) WHERE reflection_id IS NOT NULL;
+CREATE INDEX memories_by_superseder ON memories (pool_id, superseded_by) WHERE superseded_by IS NOT NULL;
 
 -- BM25's inverted index. A GIN index on a tsvector is out of reach here: `@@` is not leakproof, so the planner may
 -- not use it below a row-level security policy, while equality on a term is and may.
@@ -188,9 +190,10 @@ CREATE TABLE postings (
     pool_id   uuid NOT NULL,
     term      text NOT NULL,
     memory_id text NOT NULL,
-    -- How often the term stands in the memory.
+    -- How often the term stands in the memory, and how many terms the memory has.
     frequency integer NOT NULL CHECK (frequency > 0),
-    PRIMARY KEY (pool_id, term, memory_id) INCLUDE (frequency),
+    length    integer NOT NULL CHECK (length >= frequency),
+    PRIMARY KEY (pool_id, term, memory_id) INCLUDE (frequency, length),
     FOREIGN KEY (pool_id, memory_id) REFERENCES memories ON DELETE CASCADE
 );
 CREATE INDEX postings_by_memory ON postings (pool_id, memory_id);
@@ -229,7 +232,6 @@ CREATE TABLE packs (
     PRIMARY KEY (pool_id, session_id, version),
     FOREIGN KEY (pool_id, session_id) REFERENCES sessions ON DELETE CASCADE
 );
-CREATE INDEX packs_by_memory ON packs USING gin (memory_ids);
 
 CREATE TABLE reflections (
     pool_id       uuid NOT NULL REFERENCES pools ON DELETE CASCADE,

@@ -48,13 +48,16 @@ async def insert(connection: Connection, rows: Sequence[NewMemory]) -> set[str]:
     values = [_values(row, counted[row.id].total()) for row in rows]
     cursor = await connection.execute(SQL["insert"], {"rows": Jsonb(values)})
     written = {str(row[0]) for row in await cursor.fetchall()}
-    entries = [(t, i, n) for i, counts in counted.items() if i in written for t, n in sorted(counts.items())]
+    entries = [
+        (term, row_id, frequency, counts.total())
+        for row_id, counts in counted.items()
+        if row_id in written
+        for term, frequency in sorted(counts.items())
+    ]
     if entries:
-        found, memory_ids, frequencies = zip(*entries, strict=True)
-        await connection.execute(
-            SQL["insert_postings"],
-            {"terms": list(found), "memory_ids": list(memory_ids), "frequencies": list(frequencies)},
-        )
+        found, memory_ids, frequencies, lengths = (list(column) for column in zip(*entries, strict=True))
+        postings = {"terms": found, "memory_ids": memory_ids, "frequencies": frequencies, "lengths": lengths}
+        await connection.execute(SQL["insert_postings"], postings)
     return written
 
 

@@ -18,6 +18,7 @@ from server.usecases.parts import Parts
 
 MAX_LIMIT = 50
 _CANDIDATES = 50
+_MOST_TERMS = 100
 _EMBED_SECONDS = 2.0
 # Evidence that a row is about the query, as shares of what is enough by itself: the cosine, which between unrelated
 # texts stays below 0.25 with the bundled MiniLM, and the share of the query's information that stands in the row.
@@ -135,7 +136,7 @@ async def _usable_space(connection: Connection, parts: Parts, query: _Query) -> 
 
 
 async def _search(connection: Connection, query: str, embedded: _Query, what: Filter) -> _Found:
-    keyword = await search.by_keyword(connection, set(terms(query)), what, _CANDIDATES)
+    keyword = await search.by_keyword(connection, _asked_terms(query), what, _CANDIDATES)
     vector: list[search.VectorHit] = []
     cosines: dict[str, float] = {}
     if embedded.space:
@@ -145,6 +146,11 @@ async def _search(connection: Connection, query: str, embedded: _Query, what: Fi
         cosines |= await search.cosines(connection, embedded.space, embedded.vector, missing)
     rows = await memories.get(connection, {hit.id for hit in (*keyword, *vector)})
     return _Found(keyword, vector, cosines, rows)
+
+
+def _asked_terms(query: str) -> list[str]:
+    """Return the terms to search by, each once; of a very long query the first ones."""
+    return list(dict.fromkeys(terms(query)))[:_MOST_TERMS]
 
 
 def _relevant(coverage: float, cosine: float | None) -> bool:

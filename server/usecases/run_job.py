@@ -16,6 +16,7 @@ from server.usecases.parts import Parts
 log = logging.getLogger(__name__)
 
 Work = Callable[[Parts, Lease], Awaitable[None]]
+Done = Callable[[Connection], Awaitable[bool]]
 
 _POLL_SECONDS = 0.1
 _FIRST_BACKOFF = timedelta(seconds=15)
@@ -65,7 +66,7 @@ async def finish_job(
     session_id: str,
     kind: JobKind,
     work: Work,
-    done: Callable[[Connection], Awaitable[bool]],
+    done: Done,
 ) -> None:
     """Run a session's job here, or wait for whoever runs it, until `done` says so.
 

@@ -213,3 +213,16 @@ def test_one_call_writes_no_more_than_its_budget_and_drops_the_least_first() -> 
     assert sum(estimate_tokens(fact.content) for fact in found) <= MAX_OBSERVATION_TOKENS
     assert found
     assert {fact.priority for fact in found} == {"high"}
+
+
+def test_hostile_text_is_read_in_linear_time() -> None:
+    for hostile in (
+        "__a " * 80_000,
+        "**a " * 80_000,
+        "`" * 200_000,
+        "git commit " * 30_000,
+        "a. " * 60_000,
+        "we " * 60_000,
+    ):
+        commands = call("Bash", command=hostile)
+        observe(conversation(("user", hostile), ("assistant", commands), ("user", result(hostile, error=True))))

@@ -8,7 +8,8 @@ MAX_SENTENCE = 400
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
 _END = re.compile(r"(?<=[.!?…])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])")
-_EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+# Bounded, since an opening mark without its end would search the rest of the line, for each mark.
+_EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.{1,200}?)(?<=\S)\1")
 # An abbreviation or a number ends no sentence.
 _NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|z\.B|bzw|ca|Mr|Mrs|Dr|St)\.|\b[A-Z]\.|^\d+\.)$")
 _LETTER = re.compile(r"[^\W\d_]")

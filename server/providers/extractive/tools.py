@@ -8,6 +8,8 @@ from server.core.blocks import result_text
 from server.core.records import Block, Message
 from server.providers.extractive.sentences import clip
 
+# What a command or an output has to tell stands near its beginning or its end.
+_MOST_CHARACTERS = 20_000
 _EDITORS = re.compile(r"edit|write|create_file|apply_patch|str_replace|notebook", re.IGNORECASE)
 _SHELLS = re.compile(r"bash|shell|exec|terminal|run|command|powershell", re.IGNORECASE)
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
@@ -60,7 +62,7 @@ def calls(messages: Iterable[Message]) -> dict[str, Call]:
 def _command(block: Block) -> str:
     match block.get("input"):
         case {"command": str(command)} | {"cmd": str(command)}:
-            return command
+            return command[:_MOST_CHARACTERS]
         case _:
             return ""
 
@@ -103,7 +105,7 @@ def failures(message: Message, known: dict[str, Call]) -> Iterator[Failure]:
         call = known.get(str(block.get("tool_use_id")))
         if call and not _SHELLS.search(call.name):
             continue
-        text = result_text(block)
+        text = result_text(block)[-_MOST_CHARACTERS:]
         line = _error_line(text)
         if line and (block.get("is_error") or _looks_failed(text)):
             yield Failure(message.seq, call, line)
@@ -111,7 +113,7 @@ def failures(message: Message, known: dict[str, Call]) -> Iterator[Failure]:
 
 def _error_line(text: str) -> str | None:
     for pattern in _ERROR_LINES:
-        if match := pattern.search(text[-20_000:]):
+        if match := pattern.search(text):
             return clip(match[1].strip(), 240)
     return None
 

@@ -16,9 +16,10 @@ RETURNING id
 
 -- name: insert_postings
 -- Index the terms of new rows.
-INSERT INTO postings (pool_id, term, memory_id, frequency)
-SELECT current_pool(), term, memory_id, frequency
-FROM unnest(%(terms)s::text[], %(memory_ids)s::text[], %(frequencies)s::int[]) AS new (term, memory_id, frequency)
+INSERT INTO postings (pool_id, term, memory_id, frequency, length)
+SELECT current_pool(), term, memory_id, frequency, length
+FROM unnest(%(terms)s::text[], %(memory_ids)s::text[], %(frequencies)s::int[], %(lengths)s::int[])
+     AS new (term, memory_id, frequency, length)
 
 -- name: by_external_id
 -- The live rows that callers know under these names.
@@ -88,11 +89,15 @@ WITH RECURSIVE meant AS (
 SELECT id FROM meant
 
 -- name: drawn_from
--- These rows, and all reflections that were drawn from them, and from those.
+-- These rows, and all reflections that were drawn from them, and from those: the rows of the reflection that replaced a
+-- row, as far as they cite it.
 WITH RECURSIVE drawn AS (
-    SELECT id FROM memories WHERE id = ANY (%(ids)s)
+    SELECT id, superseded_by FROM memories WHERE id = ANY (%(ids)s)
     UNION
-    SELECT m.id FROM memories m JOIN drawn ON m.source_ids @> ARRAY [drawn.id] WHERE m.kind = 'reflection'
+    SELECT m.id, m.superseded_by
+    FROM drawn
+    JOIN memories s ON s.id = drawn.superseded_by
+    JOIN memories m ON m.reflection_id = s.reflection_id AND m.source_ids @> ARRAY [drawn.id]
 )
 SELECT id FROM drawn
 

@@ -36,13 +36,15 @@ ON CONFLICT (pool_id, space, memory_id) DO UPDATE
 INSERT INTO embedding_attempts (pool_id, space, memory_id, urgency, not_before)
 SELECT current_pool(), %(space)s, m.id, CASE m.priority WHEN 'high' THEN 3 WHEN 'medium' THEN 2 ELSE 1 END, %(now)s
 FROM memories m
-LEFT JOIN {vectors} v ON v.memory_id = m.id AND v.content_hash = m.content_hash
-WHERE v.memory_id IS NULL
+WHERE NOT EXISTS (
+    SELECT FROM {vectors} v WHERE v.memory_id = m.id AND v.content_hash = m.content_hash
+    OFFSET 0 -- a look-up for each row, whatever the planner believes of a pool that was just filled
+)
 ON CONFLICT (pool_id, space, memory_id) DO NOTHING
 
 -- name: delete_orphans
 -- Delete vectors whose rows are gone.
-DELETE FROM {vectors} v WHERE NOT EXISTS (SELECT FROM memories m WHERE m.id = v.memory_id)
+DELETE FROM {vectors} v WHERE NOT EXISTS (SELECT FROM memories m WHERE m.id = v.memory_id OFFSET 0)
 
 -- name: claim
 -- Take the most urgent and newest rows that are due.

@@ -1,0 +1,82 @@
+"""Hot statements on a pool that was just filled, before Postgres has ever counted it."""
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import psycopg
+import pytest
+
+from server.core.records import Filter, Principal, Space
+from server.db.database import Database
+from server.db.statements import for_space
+from server.store import search, vectors
+from server.store.memories import filter_values
+from server.usecases.embed import register
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, remember
+
+ROWS = 2_000
+SPACE = Space("plans_3", "m", "r", 3, "")
+
+
+@pytest.fixture
+async def filled(parts: Parts, who: Principal, database: Database) -> Database:
+    """A pool with many rows that share a word, and vectors for them."""
+    await vectors.create_space(database, SPACE)
+    await register(parts, SPACE)
+    for start in range(0, ROWS, 1_000):
+        await remember(parts, who, [Note(f"River number {n} runs into the sea.") for n in range(start, start + 1_000)])
+    async with database.tenant(who.pool_id) as connection:
+        batch = await vectors.claim(connection, SPACE.name, ROWS, parts.clock(), parts.clock() - parts.clock())
+        made = [[1.0, float(n), 2.0] for n in range(len(batch.rows))]
+        assert await vectors.store(connection, batch, batch.rows, made, parts.clock()) == ROWS
+    return database
+
+
+def nodes(plan: dict[str, Any]) -> Generator[dict[str, Any]]:
+    """Yield every node of a plan."""
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+async def explained(database: Database, pool_id: str, statement: Any, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run a statement and return the nodes of the plan that it ran with."""
+    async with database.tenant(pool_id) as connection:
+        text = statement if isinstance(statement, str) else statement.as_string(connection)
+        cursor = await connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}".encode(), values)
+        row = await cursor.fetchone()
+    assert row is not None
+    found = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    return list(nodes(found[0]["Plan"]))
+
+
+STATEMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "keyword": (search.SQL["keyword"], {"terms": ["river", "number"], "limit": 50}),
+    "vector": (for_space(search.SQL["vector"], SPACE.name), {"vector": "[1,2,3]", "limit": 50}),
+    "enqueue_missing": (for_space(vectors.SQL["enqueue_missing"], SPACE.name), {"space": SPACE.name}),
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+async def test_no_row_is_compared_with_every_other(
+    filled: Database, who: Principal, parts: Parts, owner_url: str, name: str
+) -> None:
+    analysed = "SELECT count(*) FROM pg_stat_user_tables WHERE last_analyze IS NOT NULL"
+    with psycopg.connect(owner_url) as connection:
+        assert connection.execute(analysed).fetchone() == (0,)
+    statement, values = STATEMENTS[name]
+    plan = await explained(filled, who.pool_id, statement, {**filter_values(Filter()), "now": parts.clock(), **values})
+    for node in plan:
+        assert node.get("Rows Removed by Join Filter", 0) == 0, node["Node Type"]
+        # A row is looked up by its key, whatever the planner believes.
+        if node.get("Actual Loops", 1) > 10:
+            assert node.get("Actual Rows", 0) <= 1, node
+
+
+async def test_recall_looks_only_at_what_it_returns(filled: Database, who: Principal, parts: Parts) -> None:
+    statement, values = STATEMENTS["keyword"]
+    plan = await explained(filled, who.pool_id, statement, {**filter_values(Filter()), **values})
+    lookups = [n for n in plan if n.get("Relation Name") == "memories" and "Index Cond" in n and n["Actual Loops"] > 1]
+    assert [node["Actual Loops"] for node in lookups] == [50]
