@@ -1,0 +1,137 @@
+"""Leases: a job has one holder at a time, and what a late one brings does not count."""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from server.core.errors import LeaseLost
+from server.core.records import Lease, Observed, Principal, TranscriptSlice
+from server.core.settings import Settings
+from server.providers.extractive.observer import ExtractiveObserver
+from server.usecases.ingest import IncomingMessage, ingest
+from server.usecases.observe import observe_leased
+from server.usecases.open_session import SessionRequest, get_session, open_session
+from server.usecases.parts import Parts
+from server.usecases.run_job import claim_job, run_job
+from tests.support.clock import FakeClock
+
+
+class SlowObserver(ExtractiveObserver):
+    """Waits until it is told to go on; says when it has begun."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.calls = 0
+
+    async def observe(self, shown: TranscriptSlice) -> Observed:
+        """Return the facts of a slice, when it is told to go on."""
+        self.calls += 1
+        self.begun.set()
+        await self.go_on.wait()
+        return await super().observe(shown)
+
+
+@pytest.fixture
+def observer() -> SlowObserver:
+    """An observer that takes its time."""
+    return SlowObserver()
+
+
+@pytest.fixture
+def slow(parts: Parts, observer: SlowObserver) -> Parts:
+    """Parts with it, and with leases that are renewed all the time."""
+    changes = {"job_lease_seconds": 0.03, "observe_tokens": 1}
+    return replace(parts, observer=observer, settings=parts.settings.model_copy(update=changes))
+
+
+async def session_with_a_message(parts: Parts, who: Principal) -> str:
+    """Return a session that is due to be observed."""
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+    await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", "Never use floats for money.")])
+    return session.id
+
+
+async def claimed(parts: Parts, who: Principal) -> Lease:
+    """Return the lease of the one job that is due."""
+    lease = await claim_job(parts, who.pool_id, ["observe"])
+    assert lease is not None
+    return lease
+
+
+async def test_a_holder_that_works_keeps_its_lease_however_long_it_takes(
+    slow: Parts, who: Principal, observer: SlowObserver, clock: FakeClock
+) -> None:
+    session_id = await session_with_a_message(slow, who)
+    lease = await claimed(slow, who)
+    working = asyncio.create_task(run_job(slow, lease, observe_leased))
+    await observer.begun.wait()
+    for _ in range(3):
+        now = clock.advance(seconds=0.02)
+        while await _until(slow, who) <= now:  # until the next heartbeat
+            pass
+        assert await claim_job(slow, who.pool_id, ["observe"]) is None
+    observer.go_on.set()
+    await working
+    session, left = await get_session(slow, who.pool_id, session_id)
+    assert (session.observed_seq, left, observer.calls) == (1, [], 1)
+
+
+async def _until(parts: Parts, who: Principal) -> datetime:
+    async with parts.database.tenant(who.pool_id) as connection:
+        row = await (await connection.execute("SELECT lease_until FROM jobs")).fetchone()
+    assert row is not None
+    return row[0]
+
+
+async def test_a_late_holder_cannot_commit_even_before_the_next_one_has(
+    parts: Parts, who: Principal, observer: SlowObserver, clock: FakeClock
+) -> None:
+    late = replace(parts, observer=observer, settings=Settings(observe_tokens=1))
+    session_id = await session_with_a_message(late, who)
+    first = await claimed(late, who)
+    working = asyncio.create_task(observe_leased(late, first))
+    await observer.begun.wait()
+    clock.advance(seconds=61)
+    second = await claimed(late, who)
+    observer.go_on.set()
+    with pytest.raises(LeaseLost):
+        await working
+    session, _ = await get_session(late, who.pool_id, session_id)
+    assert session.observed_seq == 0
+    await observe_leased(late, second)
+    session, left = await get_session(late, who.pool_id, session_id)
+    assert (session.observed_seq, left) == (1, [])
+
+
+async def test_what_another_has_covered_is_refused_as_lost_and_not_as_a_fault(
+    parts: Parts, who: Principal, observer: SlowObserver, clock: FakeClock
+) -> None:
+    late = replace(parts, observer=observer, settings=Settings(observe_tokens=1))
+    await session_with_a_message(late, who)
+    first = await claimed(late, who)
+    working = asyncio.create_task(observe_leased(late, first))
+    await observer.begun.wait()
+    clock.advance(seconds=61)
+    quick = replace(late, observer=ExtractiveObserver())
+    await observe_leased(quick, await claimed(quick, who))
+    observer.go_on.set()
+    with pytest.raises(LeaseLost):
+        await working
+
+
+async def test_a_job_whose_worker_stops_is_given_back_at_once_and_untried(
+    parts: Parts, who: Principal, observer: SlowObserver
+) -> None:
+    stopping = replace(parts, observer=observer, settings=Settings(observe_tokens=1))
+    session_id = await session_with_a_message(stopping, who)
+    working = asyncio.create_task(run_job(stopping, await claimed(stopping, who), observe_leased))
+    await observer.begun.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    _, [job] = await get_session(stopping, who.pool_id, session_id)
+    assert (job.state, job.attempts, job.last_error) == ("ready", 0, None)
+    assert await claim_job(stopping, who.pool_id, ["observe"]) is not None
