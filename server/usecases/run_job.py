@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
 from server.core.errors import EskerError, LeaseLost, ModelFailed
@@ -74,7 +74,8 @@ async def finish_job(
     """
     while True:
         if lease := await claim_job(parts, pool_id, [kind], session_id):
-            await run_job(parts, lease, work)
+            with suppress(EskerError):  # it is recorded with the job, and told from there whoever ran it
+                await run_job(parts, lease, work)
         async with parts.database.tenant(pool_id) as connection:
             if await done(connection):
                 return
