@@ -17,7 +17,7 @@ from server.core.logs import configure_logs
 from server.core.settings import Settings
 from server.db.database import Database
 from server.db.embedded import database_url
-from server.providers.embedders import make_embedder
+from server.providers.embedders import embedder_of
 from server.providers.roles import Embedder
 from server.usecases.parts import Parts
 
@@ -29,12 +29,11 @@ def main(arguments: list[str]) -> int:
     try:
         settings = Settings.from_environment(os.environ)
         configure_logs(settings.log_level)
-        key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
-        embedder = make_embedder(settings.embedder, threads=settings.embed_threads, api_key=key)
+        embedder = embedder_of(settings)
         if embedder is None:
             raise Misconfigured("ESKER_EMBEDDER is none, so there is nothing for the worker to do.")
         database = Database(database_url(settings), connections=_CONNECTIONS)
-        parts = Parts(database, system_clock, settings, embedder=embedder)
+        parts = Parts(database, system_clock, settings)
         asyncio.run(_run(parts, embedder, watch_stdin="--until-stdin-closes" in arguments))
     except EskerError as error:
         print(f"esker worker: {error}", *([error.hint] if error.hint else []), file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import Any
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 
-from server.core.errors import EmbedderDown, EskerError
+from server.core.errors import EmbedderDown, EskerError, Unavailable
 from server.core.records import Space
 from server.db.database import listening
 from server.providers.roles import Embedder
@@ -50,11 +50,14 @@ async def _work(
             await _either(stop, seconds=PAUSE.total_seconds())
         except EskerError as error:
             log.warning("embedding has to wait: %s", error)
+        except Exception:
+            # What was claimed comes back when its lease ends, and counts as tried.
+            log.exception("embedding has to wait")
         await _either(wake, stop)
 
 
 async def _drain(parts: Parts, embedder: Embedder, space: Space, upkeep: asyncio.Event, stop: asyncio.Event) -> None:
-    await register(parts, space)
+    await register(parts, space, or_retired=False)
     if upkeep.is_set():
         upkeep.clear()
         await keep_up(parts, space)
@@ -72,7 +75,9 @@ async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> Space
         try:
             space = await embedder.load()
             await make_space(parts, space)
-        except EmbedderDown as error:
+            # Whoever starts a worker with a model that was in use before wants it back.
+            await register(parts, space, or_retired=True)
+        except Unavailable as error:
             log.warning("%s Trying again in %d s.", error, PAUSE.total_seconds())
             await _either(stop, seconds=PAUSE.total_seconds())
         else:

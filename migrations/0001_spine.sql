@@ -52,6 +52,8 @@ CREATE TABLE api_keys (
     UNIQUE (pool_id, key_hash)
 );
 CREATE INDEX api_keys_by_hash ON api_keys (key_hash);
+-- A name means one key, so that revoking by name revokes what was meant.
+CREATE UNIQUE INDEX api_keys_by_name ON api_keys (pool_id, name) WHERE revoked_at IS NULL;
 
 
 -- Transcripts -------------------------------------------------------------------------------------------------------
@@ -70,7 +72,9 @@ CREATE TABLE sessions (
     observed_seq           bigint NOT NULL DEFAULT 0,
     total_tokens           bigint NOT NULL DEFAULT 0,
     unobserved_tokens      bigint NOT NULL DEFAULT 0,
-    last_message_at        timestamptz,
+    last_received_at       timestamptz,
+    -- How many packs were frozen; it only grows, so that no version ever names two texts.
+    pack_version           integer NOT NULL DEFAULT 0,
     current_task           text,
     suggested_continuation text,
     thread_title           text,
@@ -83,6 +87,8 @@ CREATE TABLE sessions (
     CHECK ((unobserved_tokens = 0) = (observed_seq = last_seq))
 );
 CREATE INDEX sessions_by_age ON sessions (pool_id, created_at DESC, id);
+CREATE INDEX sessions_unobserved ON sessions (pool_id, id) INCLUDE (unobserved_tokens, observed_seq)
+    WHERE unobserved_tokens > 0;
 
 CREATE TABLE messages (
     pool_id      uuid NOT NULL,
@@ -95,9 +101,12 @@ CREATE TABLE messages (
     received_at  timestamptz NOT NULL,
     content      jsonb NOT NULL CHECK (jsonb_typeof(content) = 'array'),
     content_hash bytea NOT NULL,
+    -- The names of the tools that the message calls, by the id of the call.
+    calls        jsonb NOT NULL DEFAULT '{}',
     text         text NOT NULL,
     tokens       integer NOT NULL CHECK (tokens > 0),
-    text_tokens  integer NOT NULL CHECK (text_tokens >= 0),
+    -- What it costs to show the text and the images to an observer.
+    shown_tokens integer NOT NULL CHECK (shown_tokens >= 0),
     PRIMARY KEY (pool_id, session_id, seq),
     UNIQUE (pool_id, session_id, external_id),
     FOREIGN KEY (pool_id, session_id) REFERENCES sessions ON DELETE CASCADE
@@ -155,9 +164,11 @@ CREATE TABLE memories (
     refers_to     timestamptz,
     valid_until   timestamptz,
     last_used_at  timestamptz NOT NULL,
-    -- The memory that replaced this one, or the reflection (ref_…) that left it out.
+    -- The memory that replaced this one, or the reflection (ref_…) that left it out: when that happened, and from when
+    -- on it holds, which is when the newest of what replaced it was said.
     superseded_by text,
     superseded_at timestamptz,
+    outdated_at   timestamptz,
     reflection_id text,
     external_id   text,
     created_at    timestamptz NOT NULL,
@@ -165,11 +176,12 @@ CREATE TABLE memories (
     FOREIGN KEY (pool_id, session_id) REFERENCES sessions ON DELETE CASCADE,
     FOREIGN KEY (pool_id, group_id) REFERENCES observation_groups ON DELETE CASCADE,
     CHECK ((superseded_by IS NULL) = (superseded_at IS NULL)),
+    CHECK ((superseded_by IS NULL) = (outdated_at IS NULL)),
     CHECK ((kind = 'observation') = (group_id IS NOT NULL)),
     CHECK ((kind = 'reflection') = (reflection_id IS NOT NULL)),
     CHECK (kind <> 'observation' OR cardinality(source_seqs) > 0),
     CHECK (kind <> 'reflection' OR cardinality(source_ids) > 0),
-    CHECK (refers_to IS NULL OR refers_from <= refers_to)
+    CHECK (refers_to IS NULL OR (refers_from IS NOT NULL AND refers_from <= refers_to))
 );
 -- The caller's name for a live row: writing it again is the same row.
 CREATE UNIQUE INDEX memories_by_external_id ON memories (pool_id, external_id)
@@ -200,23 +212,29 @@ CREATE INDEX postings_by_memory ON postings (pool_id, memory_id);
 
 -- What a list or a recall may see: one definition for all of them. A NULL argument leaves its filter out. Plain SQL,
 -- so that the planner puts it in line and the caller's row-level security holds inside it.
---   since, until  the time when it was said, or the time that it speaks of
---   as_of         what was believed at that moment
+--   in_project       a project sees its own rows and those of no project
+--   since, until     said in that time, or about some of it
+--   as_of            what was known then: what had been said and was not yet outdated
+--   moment           the present, after which a row may have expired
+--   with_superseded  also what was replaced or has expired
 CREATE FUNCTION visible_memories(
         in_session text, in_project text, of_kinds text[], of_priorities text[], with_tags text[],
-        since timestamptz, until timestamptz, as_of timestamptz, with_superseded boolean)
+        since timestamptz, until timestamptz, as_of timestamptz, moment timestamptz, with_superseded boolean)
     RETURNS SETOF memories LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
         SELECT * FROM memories m
         WHERE (in_session IS NULL OR m.session_id = in_session)
-          AND (in_project IS NULL OR m.project = in_project)
+          AND (in_project IS NULL OR m.project = in_project OR m.project IS NULL)
           AND (of_kinds IS NULL OR m.kind = ANY (of_kinds))
           AND (of_priorities IS NULL OR m.priority = ANY (of_priorities))
           AND (with_tags IS NULL OR m.tags @> with_tags)
-          AND (since IS NULL OR m.said_at >= since OR coalesce(m.refers_to, m.refers_from) >= since)
-          AND (until IS NULL OR m.said_at <= until OR coalesce(m.refers_from, m.refers_to) <= until)
+          AND ((since IS NULL AND until IS NULL)
+               OR m.said_at BETWEEN coalesce(since, '-infinity') AND coalesce(until, 'infinity')
+               OR (m.refers_from <= coalesce(until, 'infinity')
+                   AND coalesce(m.refers_to, m.refers_from) >= coalesce(since, '-infinity')))
           AND (as_of IS NULL OR m.said_at <= as_of)
-          AND (with_superseded OR m.superseded_at IS NULL OR m.superseded_at > as_of)
+          AND (with_superseded OR m.superseded_at IS NULL OR m.outdated_at > as_of)
+          AND (with_superseded OR m.valid_until IS NULL OR m.valid_until > coalesce(as_of, moment))
     $$;
 
 CREATE TABLE packs (
@@ -227,6 +245,8 @@ CREATE TABLE packs (
     sha256     text NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
     tokens     integer NOT NULL,
     memory_ids text[] NOT NULL,
+    -- Pinned rows that did not fit.
+    pins_left  integer NOT NULL CHECK (pins_left >= 0),
     reason     text NOT NULL CHECK (reason IN ('initial', 'reflection', 'evicted', 'forgotten')),
     created_at timestamptz NOT NULL,
     PRIMARY KEY (pool_id, session_id, version),
@@ -263,6 +283,8 @@ CREATE TABLE embedding_spaces (
     revision   text NOT NULL,
     dimension  integer NOT NULL CHECK (dimension BETWEEN 1 AND 4000),
     prefix     text NOT NULL,
+    -- The setting that makes its embedder: queries need it as long as this is the active space.
+    source     text NOT NULL,
     state      text NOT NULL CHECK (state IN ('building', 'active', 'retired')),
     created_at timestamptz NOT NULL,
     PRIMARY KEY (pool_id, name),
@@ -308,8 +330,12 @@ CREATE TABLE jobs (
     run_after   timestamptz NOT NULL,
     -- Messages up to here were asked for by name, whatever the token trigger says.
     up_to_seq   bigint NOT NULL DEFAULT 0,
+    -- Somebody asked for the job while it ran, so it runs once more.
+    asked_again boolean NOT NULL DEFAULT false,
     attempts    integer NOT NULL DEFAULT 0,
+    -- What went wrong last, and the name of its class of errors.
     last_error  text,
+    error_kind  text,
     lease_token uuid,
     lease_until timestamptz,
     created_at  timestamptz NOT NULL,
@@ -317,7 +343,8 @@ CREATE TABLE jobs (
     FOREIGN KEY (pool_id, session_id) REFERENCES sessions ON DELETE CASCADE,
     CHECK ((state = 'running') = (lease_token IS NOT NULL)),
     CHECK ((lease_token IS NULL) = (lease_until IS NULL)),
-    CHECK (state <> 'dead' OR last_error IS NOT NULL)
+    CHECK (state <> 'dead' OR last_error IS NOT NULL),
+    CHECK ((last_error IS NULL) = (error_kind IS NULL))
 );
 CREATE INDEX jobs_due ON jobs (pool_id, run_after) WHERE state <> 'dead';
 
@@ -378,15 +405,14 @@ CREATE FUNCTION find_api_key(hash bytea, moment timestamptz)
         WHERE k.key_hash = hash AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > moment)
     $$;
 
--- Which pools have a job that can run?
-CREATE FUNCTION pools_with_jobs(moment timestamptz) RETURNS TABLE (pool_id uuid)
+-- Which pools have a job of these kinds that can run? Who has waited longest comes first.
+CREATE FUNCTION pools_with_jobs(kinds text[], moment timestamptz) RETURNS TABLE (pool_id uuid)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
     AS $$
-        SELECT p.id FROM pools p
-        WHERE EXISTS (
-            SELECT FROM jobs j
-            WHERE j.pool_id = p.id AND j.state <> 'dead' AND j.run_after <= moment
-              AND (j.lease_until IS NULL OR j.lease_until <= moment))
+        SELECT j.pool_id FROM jobs j
+        WHERE j.state <> 'dead' AND j.run_after <= moment AND j.kind = ANY (kinds)
+          AND (j.lease_until IS NULL OR j.lease_until <= moment)
+        GROUP BY j.pool_id ORDER BY min(j.run_after)
     $$;
 
 -- Which pools have rows that can be embedded?
@@ -400,13 +426,14 @@ CREATE FUNCTION pools_with_embedding_work(in_space text, moment timestamptz) RET
               AND (a.lease_until IS NULL OR a.lease_until <= moment))
     $$;
 
--- Which pools do not know a space yet?
-CREATE FUNCTION pools_without_space(space text) RETURNS TABLE (pool_id uuid)
+-- Which pools do not know a space yet, or, if asked, have retired it?
+CREATE FUNCTION pools_without_space(space text, or_retired boolean) RETURNS TABLE (pool_id uuid)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
     AS $$
         SELECT p.id FROM pools p
         WHERE NOT EXISTS (
-            SELECT FROM embedding_spaces e WHERE e.pool_id = p.id AND e.name = space AND e.state <> 'retired')
+            SELECT FROM embedding_spaces e
+            WHERE e.pool_id = p.id AND e.name = space AND NOT (or_retired AND e.state = 'retired'))
     $$;
 
 -- How much waits, in all pools together?
@@ -415,7 +442,7 @@ CREATE FUNCTION backlog(moment timestamptz)
                    jobs_waiting bigint, jobs_dead bigint, embeddings_waiting bigint, embeddings_dead bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
     AS $$
-        SELECT (SELECT coalesce(sum(s.unobserved_tokens), 0)::bigint FROM sessions s),
+        SELECT (SELECT coalesce(sum(s.unobserved_tokens), 0)::bigint FROM sessions s WHERE s.unobserved_tokens > 0),
                (SELECT coalesce(max(extract(epoch FROM moment - m.received_at)), 0)::double precision
                 FROM sessions s
                 JOIN messages m ON m.pool_id = s.pool_id AND m.session_id = s.id AND m.seq = s.observed_seq + 1

@@ -1,7 +1,5 @@
 """The composition root: settings → database → providers → use cases → routes."""
 
-import asyncio
-import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -12,18 +10,19 @@ from starlette.requests import Request
 
 from server.background import beside, run_jobs
 from server.core.clock import Clock, system_clock
-from server.core.errors import EskerError, Misconfigured
+from server.core.errors import Misconfigured
 from server.core.recalled import Recalled
 from server.core.records import Principal
 from server.core.settings import Settings
 from server.db.database import Database
-from server.providers.embedders import make_embedder
+from server.providers.embedders import embedder_of, make_embedder
 from server.providers.extractive.observer import ExtractiveObserver
 from server.providers.extractive.reflector import ExtractiveReflector
 from server.providers.messages_api import MessagesModel
 from server.providers.model_observer import ModelObserver
 from server.providers.model_reflector import ModelReflector
-from server.providers.roles import Embedder, Observer, Reflector
+from server.providers.query_embedders import QueryEmbedders
+from server.providers.roles import Observer, Reflector
 from server.rest import health, memories, problems, sessions
 from server.rest.access import Access, hosts_for
 from server.rest.metrics import Measured, Metrics
@@ -32,21 +31,18 @@ from server.usecases.authenticate import authenticate
 from server.usecases.parts import Parts
 from server.usecases.recall import RecallRequest, recall
 
-log = logging.getLogger(__name__)
-
 VERSION = "0.1.0"
 
 
 def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:
     """Choose who observes, reflects and embeds. Raises Misconfigured."""
-    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
     return Parts(
         database=database,
         clock=clock,
         settings=settings,
         observer=_observer(settings),
         reflector=_reflector(settings),
-        embedder=make_embedder(settings.embedder, threads=settings.embed_threads, api_key=key),
+        embedders=_embedders(settings),
     )
 
 
@@ -66,11 +62,11 @@ def make_app(parts: Parts) -> FastAPI:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(parts.database)
             await stack.enter_async_context(mcp.session_manager.run())
-            for provider in filter(None, (parts.observer, parts.reflector, parts.embedder)):
+            for provider in filter(None, (parts.observer, parts.reflector, parts.embedders)):
                 stack.push_async_callback(provider.close)
-            if parts.embedder:
-                await stack.enter_async_context(beside(_load(parts.embedder)))
-            await stack.enter_async_context(beside(run_jobs(parts)))
+            if parts.embedders:
+                parts.embedders.start()
+            await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
             yield
 
     app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan)
@@ -99,19 +95,11 @@ def _recall_for_tools(parts: Parts) -> Any:
     return answer
 
 
-async def _load(embedder: Embedder) -> None:
-    """Load the embedding model; until it is there recall says that it is degraded."""
-    while True:
-        try:
-            space = await embedder.load()
-            log.info("queries are embedded with %s", space.model)
-            return
-        except Misconfigured as error:
-            log.error("%s Recall works by keyword only. %s", error, error.hint)
-            return
-        except EskerError as error:
-            log.warning("%s Trying again in a minute.", error)
-            await asyncio.sleep(60)
+def _embedders(settings: Settings) -> QueryEmbedders | None:
+    if settings.embedder == "none":
+        return None
+    embedder_of(settings)  # a setting that is wrong is told now
+    return QueryEmbedders(lambda setting: make_embedder(settings, setting), settings.embedder)
 
 
 def _observer(settings: Settings) -> Observer | None:

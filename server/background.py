@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,18 +18,29 @@ log = logging.getLogger(__name__)
 
 # A notification is a hint; a job also becomes due by itself, when a session has been idle.
 _LOOK_SECONDS = 2.0
+_AGAIN_SECONDS = 2.0
 _WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased}
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do something while the block runs; it is cancelled at the end."""
-    task = asyncio.create_task(work)
+async def beside(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
+    """Do `work` while the block runs; it is cancelled at the end, and begun anew should it ever fail."""
+    task = asyncio.create_task(_kept_up(what, work))
     try:
         yield
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def _kept_up(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    while True:
+        try:
+            await work()
+            return
+        except Exception:
+            log.exception("%s failed; beginning anew", what)
+        await asyncio.sleep(_AGAIN_SECONDS)
 
 
 async def run_jobs(parts: Parts) -> None:
@@ -47,6 +58,8 @@ async def run_jobs(parts: Parts) -> None:
                     running.create_task(_run(parts, lease, free))
             except EskerError as error:
                 log.warning("jobs have to wait: %s", error)
+            except Exception:
+                log.exception("jobs have to wait")
             await _woken(wake)
 
 
@@ -64,7 +77,7 @@ async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore) -> 
     await free.acquire()
     lease: Lease | None = None
     try:
-        for pool_id in await pools_with_jobs(parts):
+        for pool_id in await pools_with_jobs(parts, kinds):
             if lease := await claim_job(parts, pool_id, kinds):
                 break
     finally:

@@ -123,7 +123,7 @@ async def client(database_url: str, settings: Settings) -> AsyncGenerator[httpx2
 @pytest.fixture(scope="session")
 def minilm() -> LocalEmbedder:
     """The bundled embedding model; loaded by whoever asks first, kept for the session."""
-    return LocalEmbedder("bundled", threads=1)
+    return LocalEmbedder("bundled", threads=1, source="sentence-transformers:bundled")
 
 
 @pytest.fixture(scope="session")

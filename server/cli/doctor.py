@@ -17,7 +17,7 @@ from server.core.errors import EskerError, Misconfigured
 from server.core.settings import Settings
 from server.db.data_dir import holder
 from server.db.migrate import pending
-from server.providers.embedders import make_embedder
+from server.providers.embedders import embedder_of
 from server.usecases import inspect
 from server.usecases.inspect import DatabaseFacts, Stuck
 from server.usecases.parts import Parts
@@ -186,8 +186,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
 
 
 def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:
-    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
-    embedder = make_embedder(settings.embedder, threads=settings.embed_threads, api_key=key)
+    embedder = embedder_of(settings)
     if embedder is None:
         yield Finding("warning", "No embedder is configured; recall works by keyword only.")
         return

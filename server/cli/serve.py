@@ -148,10 +148,10 @@ async def _run(place: _Place, as_json: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     async with AsyncExitStack() as stack:
-        if place.cluster:
-            await stack.enter_async_context(beside(_look_after(place.cluster)))
-        if settings.worker and parts.embedder:
-            await stack.enter_async_context(beside(_keep_worker(place.database_url)))
+        if cluster := place.cluster:
+            await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
+        if settings.worker and settings.embedder != "none":
+            await stack.enter_async_context(beside("the embedding worker", lambda: _keep_worker(place.database_url)))
         await server.serve(sockets=[place.listener])
 
 

@@ -78,7 +78,14 @@ def _entry(line: Line, place: str, last: datetime | None, skipped: Counter[str])
         skipped["unreadable time (the message is kept)"] += 1
     # A line without a name of its own is named after its place and its words, so that reading again finds it again.
     fallback = hashlib.sha256(f"{place}\0{content}".encode()).hexdigest()[:32]
-    return Entry(_text(line.get("uuid")) or fallback, str(message["role"]), content, sent_at or last)
+    return Entry(_text(line.get("uuid")) or fallback, _role(line, message, content), content, sent_at or last)
+
+
+def _role(line: Line, message: Line, content: Json) -> str:
+    """Return who speaks. To a sub-agent or in a side chain it is the assistant who gives the orders, not a person."""
+    apart = line.get("isSidechain") is True or bool(_text(line.get("agentId")))
+    answers = isinstance(content, list) and any(isinstance(b, dict) and b["type"] == "tool_result" for b in content)
+    return "assistant" if apart and not answers else str(message["role"])
 
 
 def _reason_to_skip(line: Line) -> str | None:

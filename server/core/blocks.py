@@ -78,9 +78,9 @@ def result_ids(blocks: Sequence[Block]) -> set[str]:
     }
 
 
-def is_result_only(blocks: Sequence[Block]) -> bool:
-    """Tell whether a message holds tool results and nothing that a person said."""
-    return bool(blocks) and all(block.get("type") == "tool_result" for block in blocks)
+def is_spoken(blocks: Sequence[Block]) -> bool:
+    """Tell whether a message holds words or images of whoever sent it, and not only what tools answered."""
+    return any(block.get("type") not in ("tool_result", "text") for block in blocks) or bool(spoken(blocks))
 
 
 def observer_text(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> str:
@@ -139,6 +139,25 @@ def spoken(blocks: Sequence[Block]) -> str:
     """Return the words of a message: its text blocks without injected context."""
     texts = (strip_injected(str(block["text"])) for block in blocks if block.get("type") == "text")
     return "\n".join(text for text in texts if text)
+
+
+def images(blocks: Sequence[Block]) -> list[Json]:
+    """Return the sources of the images that a model can be shown, those inside tool results included."""
+    found: list[Json] = []
+    for block in blocks:
+        match block:
+            case {"type": "image", "source": {"type": "base64" | "url"} as source}:
+                found.append(source)
+            case {"type": "tool_result", "content": list(parts)}:
+                found += images([part for part in parts if isinstance(part, dict)])
+            case _:
+                pass
+    return found
+
+
+def shown_tokens(text: str, blocks: Sequence[Block]) -> int:
+    """Return what it costs to show an observer a message: its observer text and its images."""
+    return estimate_tokens(text) + IMAGE_TOKENS * len(images(blocks))
 
 
 def cut(text: str, limit: int) -> str:

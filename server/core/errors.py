@@ -11,6 +11,7 @@
     ├── Unavailable         a part that we need is down; try again
     │   └── EmbedderDown    the embedder cannot answer
     ├── ModelFailed         the language model did not give a usable answer
+    │   └── RequestRefused  its API refuses the request itself
     ├── TextRefused         the embedder refuses one text; the others are fine
     └── Misconfigured       a setting or the machine has to be changed first
 
@@ -70,6 +71,10 @@ class EmbedderDown(Unavailable):
 
 class ModelFailed(EskerError):
     """The language model did not give a usable answer."""
+
+
+class RequestRefused(ModelFailed):
+    """The language model's API refused the request."""
 
 
 class TextRefused(EskerError):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from server.core.budgets import budgets
-from server.core.ranking import pack_score
+from server.core.ranking import distinct, pack_score
 from server.core.records import Group, Memory, Session
 from server.core.rendering import PackRows, local_date, open_group, own_line, pool_line
 from server.core.tokens import estimate_tokens
@@ -29,19 +29,31 @@ def choose(
 ) -> PackRows:
     """Return what a session's pack shows.
 
-    `pinned` and then `candidates` by rank, within the global budget; `own` (by time), within the session's. Rows are
-    shown whole or not at all; one that does not fit makes room for the next.
+    `pinned` (at most half of the global budget) and then `candidates` by rank, within the global budget; `own` (by
+    time), within the session's. Rows are shown whole or not at all, and each wording once; a row that does not fit
+    makes room for the next.
     """
     share = budgets(session.effective_context)
     offered = (*pinned, *ranked(candidates))
-    lines = ((memory, estimate_tokens(pool_line(memory, session)) + _LINE_END) for memory in offered)
-    pool = list(_fitting(lines, share.global_pack_tokens - _SECTION_TOKENS))
-    kept = {memory.id for memory in _fitting_own(own, groups, share.observation_tokens, session.timezone)}
-    return PackRows(pool, [memory for memory in own if memory.id in kept], dict(groups))
+    worded = set(distinct(offered))
+    pins = [memory for memory in pinned if memory.id in worded]
+    shown = list(_fitting(pins, session, share.global_pack_tokens // 2 - _SECTION_TOKENS))
+    spent = _SECTION_TOKENS + sum(_pool_cost(memory, session) for memory in shown)
+    others = (memory for memory in offered[len(pinned) :] if memory.id in worded)
+    pool = [*shown, *_fitting(others, session, share.global_pack_tokens - spent)]
+    worded_own = set(distinct(own))
+    offered_own = [memory for memory in own if memory.id in worded_own]
+    kept = {memory.id for memory in _fitting_own(offered_own, groups, share.observation_tokens, session.timezone)}
+    return PackRows(pool, [memory for memory in own if memory.id in kept], dict(groups), len(pins) - len(shown))
 
 
-def _fitting(costs: Iterable[tuple[Memory, int]], budget: int) -> Iterator[Memory]:
-    for memory, cost in costs:
+def _pool_cost(memory: Memory, session: Session) -> int:
+    return estimate_tokens(pool_line(memory, session)) + _LINE_END
+
+
+def _fitting(memories: Iterable[Memory], session: Session, budget: int) -> Iterator[Memory]:
+    for memory in memories:
+        cost = _pool_cost(memory, session)
         if cost <= budget:
             budget -= cost
             yield memory

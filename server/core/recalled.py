@@ -29,7 +29,10 @@ class ScoreParts:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that answers the query. `score` is from 0 to 1 and falls from hit to hit."""
+    """A memory that answers the query. `score` is from 0 to 1 and falls from hit to hit.
+
+    `truncated` says that the content was cut to fit; the memory holds it whole.
+    """
 
     id: str
     content: str
@@ -40,11 +43,13 @@ class Hit:
     score: float
     said_at: datetime
     age: str
+    valid_until: datetime | None
     project: str | None
     session_id: str | None
     tags: list[str]
     sources: Sources
     superseded_by: str | None
+    truncated: bool
     parts: ScoreParts | None
 
 
@@ -53,11 +58,14 @@ class Recalled:
     """The answer to a recall.
 
     `semantic` says whether the search by meaning took part, `reason` why not. `abstained` says that nothing was
-    relevant enough. `pending` rows cannot be found by meaning yet.
+    relevant. `omitted` more hits were relevant and are not shown, for the limit or for the tokens. `pending` rows
+    cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
     """
 
     hits: list[Hit]
     semantic: Literal["ok", "degraded"]
     reason: str | None
     abstained: bool
+    omitted: int
     pending: int
+    unobserved_tokens: int

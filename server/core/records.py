@@ -20,7 +20,12 @@ JobState = Literal["ready", "running", "dead"]
 ROLES: tuple[Role, ...] = get_args(Role)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 KINDS: tuple[Kind, ...] = get_args(Kind)
-CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+
+def at_least(least: Priority) -> tuple[Priority, ...]:
+    """Return the priorities from `least` up."""
+    return PRIORITIES[: PRIORITIES.index(least) + 1]
+
 
 Block = dict[str, Json]
 """One content block of the Messages API."""
@@ -49,7 +54,8 @@ class Session:
     observed_seq: int
     total_tokens: int
     unobserved_tokens: int
-    last_message_at: datetime | None
+    last_received_at: datetime | None
+    pack_version: int
     current_task: str | None
     suggested_continuation: str | None
     thread_title: str | None
@@ -58,7 +64,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One transcript entry. `text` is what the observer sees, `tokens` what the whole entry costs a model."""
+    """One transcript entry. `tokens` is what the whole entry costs a model.
+
+    `text` is what an observer reads of it, `shown_tokens` what that costs together with the images.
+    """
 
     seq: int
     external_id: str
@@ -68,7 +77,7 @@ class Message:
     content: list[Block]
     text: str
     tokens: int
-    text_tokens: int
+    shown_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,7 @@ class TranscriptSlice:
 
     session: Session
     messages: tuple[Message, ...]
-    previous: tuple[str, ...]
+    previous: tuple["Memory", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +166,10 @@ class Reflected:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One fact. `said_at` is when it was said, `refers_from`/`refers_to` the time it speaks of."""
+    """One fact. `said_at` is when it was said, `refers_from`/`refers_to` the time it speaks of.
+
+    `author` is the observer, the reflector or the key that wrote it.
+    """
 
     id: str
     kind: Kind
@@ -165,6 +177,7 @@ class Memory:
     category: Category
     trust: Trust
     content: str
+    author: str
     session_id: str | None
     group_id: str | None
     project: str | None
@@ -231,20 +244,26 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """The frozen text that goes before a session's messages."""
+    """The frozen text that goes before a session's messages. `pins_left` pinned rows did not fit."""
 
     version: int
     text: str
     sha256: str
     tokens: int
     memory_ids: list[str]
+    pins_left: int
     reason: PackReason
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a list or a recall may see. None leaves a filter out; `visible_memories` in the schema applies it."""
+    """What a list or a recall may see; `visible_memories` in the schema applies it. None leaves a filter out.
+
+    `moment` is the present: what has expired by then is hidden. A project sees its own rows and those of no project.
+    """
+
+    moment: datetime
 
     session: str | None = None
     project: str | None = None
@@ -266,6 +285,7 @@ class Job:
     run_after: datetime
     attempts: int
     last_error: str | None
+    error_kind: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,13 +325,17 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """An embedding model at one revision, prefix and dimension. `name` is its part of a table name."""
+    """An embedding model at one revision, prefix and dimension. `name` is its part of a table name.
+
+    `source` is the setting that makes its embedder.
+    """
 
     name: str
     model: str
     revision: str
     dimension: int
     prefix: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)

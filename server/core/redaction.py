@@ -1,17 +1,19 @@
 """Secrets are masked before anything is stored, hashed, embedded, logged or shown to a model.
 
 Known key formats are matched by their own prefix; the rest by the place where secrets stand (an assignment to a
-name such as `password`, an Authorization header, the credentials of a URL, a PEM block). A mask keeps the kind of
-the secret and nothing of its value. Masking twice changes nothing.
+name such as `password`, "the password is …", an Authorization header, the credentials of a URL, a PEM block). What
+stands there without quotes must look like a secret: at least a letter and a digit, and no path, call or type. A mask
+keeps the kind of the secret and nothing of its value. Masking twice changes nothing.
 """
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 from server.core.json_input import Json
 
 _FORMATS: tuple[tuple[str, str, str], ...] = (
     # kind, a literal that every match contains, pattern
-    ("private-key", "PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,6}-----[\s\S]*?(?:---END.*---|\Z)"),
     ("anthropic-key", "sk-ant-", r"\bsk-ant-[A-Za-z0-9_-]{8,}"),
     ("esker-key", "esk_", r"\besk_[A-Za-z0-9_-]{24,}"),
     ("openai-key", "sk-", r"\bsk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}"),
@@ -50,10 +52,11 @@ _FORMATS: tuple[tuple[str, str, str], ...] = (
     ("age-key", "AGE-SECRET-KEY-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,}"),
     ("jwt", "eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
 )  # fmt: skip
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,6}-----[\s\S]*?(?:---END.*---|\Z)")
 _KNOWN = tuple((literal, re.compile(pattern), f"[redacted:{kind}]") for kind, literal, pattern in _FORMATS)
 
 _NAMES = ("password", "passwd", "passphrase", "pwd", "secret", "token", "key", "credential")
-_NAME = r"(?:pass(?:word|wd|phrase)|secret|token|(?:api|access|private)[_-]?key|credential|pwd)s?"
+_NAME = r"(?:pass(?:word|wd|phrase)|secret|token|(?:api|access|private)[_ -]?key|credential|pwd)s?"
 _SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
 _NOT_MASKED = r"(?!\[redacted:)"
 _AUTHORIZATION = re.compile(
@@ -67,8 +70,45 @@ _EXPORTED = re.compile(
 )
 
 
+_UNQUOTED = re.compile(
+    rf"(?i)(?P<name>(?<![a-z]){_NAME}[\"']?(?:\s*(?::=|=>|[:=])\s*|\s+is:?\s+))(?P<value>[^\s\"'`,;(){{}}<>\[\]$]{{6,200}})(?![(\[])"
+)
+# What stands in such places and is no secret: links, paths, attributes, dates, versions, the names of formats.
+_HARMLESS = re.compile(
+    r"(?i)https?:|[/~.]|[a-z_]\w*(?:\.[a-z_]\w*)+$|\d{4}-\d\d|v?\d+(?:\.\d+)+|\d+[a-z]{0,2}(?:-\d+[a-z]{0,2})?$"
+    r"|(?:base|sha|md|utf|oauth|rsa|aes|hs|rs|es|ed|p)-?\d+\b"
+)
+
+# A match holds up every other thread, so long texts are masked in parts.
+_PART = 262_144
+_BREAK = re.compile(r"\s(?=\S)")
+_MOST_BREAKS = 200
+
+
 def redact(text: str) -> str:
     """Return `text` with every secret that is recognised replaced by `[redacted:<kind>]`."""
+    if "PRIVATE KEY" in text:
+        text = _PRIVATE_KEY.sub("[redacted:private-key]", text)
+    return _redact(text) if len(text) <= _PART else "".join(_redact(part) for part in _parts(text))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Cut a long text where no secret can be cut: between two words, away from every name that announces one."""
+    start = 0
+    while len(text) - start > _PART:
+        places = [found.start() for found in islice(_BREAK.finditer(text, start + _PART), _MOST_BREAKS)]
+        end = next((place for place in places if not _announces(text, place)), max(places, default=len(text)))
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _announces(text: str, place: int) -> bool:
+    before = text[max(0, place - 80) : place].lower()
+    return any(name in before for name in (*_NAMES, "authorization", "://"))
+
+
+def _redact(text: str) -> str:
     for literal, pattern, mask in _KNOWN:
         if literal in text:
             text = pattern.sub(mask, text)
@@ -79,7 +119,14 @@ def redact(text: str) -> str:
         text = _AUTHORIZATION.sub(r"\1[redacted:authorization]", text)
     if any(name in lowered for name in _NAMES):
         text = _EXPORTED.sub(r"\1[redacted:secret]", _ASSIGNED.sub(r"\1[redacted:secret]", text))
+        text = _UNQUOTED.sub(_mask_unquoted, text)
     return text
+
+
+def _mask_unquoted(match: re.Match[str]) -> str:
+    value = match["value"]
+    looks_secret = re.search(r"[A-Za-z]", value) and re.search(r"\d", value) and not _HARMLESS.match(value)
+    return f"{match['name']}[redacted:secret]" if looks_secret else match[0]
 
 
 def redact_json(value: Json) -> Json:

@@ -1,4 +1,4 @@
-"""The text of a pack: `<global_observations>`, then `<local_observations>` with the session's own groups.
+"""Memory as text: a pack (`<global_observations>`, then `<local_observations>` with the session's own groups), a hit.
 
 Rendering is a pure function of the rows, so that the same rows give the same bytes. Rows are data: a row cannot
 close or open one of our elements.
@@ -13,6 +13,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from server.core.clock import zone
+from server.core.recalled import Hit
 from server.core.records import Group, Memory, Priority, Session
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
@@ -22,11 +23,15 @@ _OUR_TAGS = re.compile(r"<(?=/?(?:global_observations|local_observations|observa
 
 @dataclass(frozen=True, slots=True)
 class PackRows:
-    """What a pack shows: the pool's rows in rank order, the session's own rows by time, and their groups."""
+    """What a pack shows: the pool's rows in rank order, the session's own rows by time, and their groups.
+
+    `pins_left` pinned rows did not fit.
+    """
 
     pool: Sequence[Memory]
     own: Sequence[Memory]
     groups: dict[str, Group]
+    pins_left: int = 0
 
 
 def render_pack(rows: PackRows, session: Session) -> str:
@@ -94,6 +99,13 @@ def _mark(memory: Memory) -> str:
 def fenced(text: str) -> str:
     """Return `text` on one line, unable to open or close one of our elements."""
     return _OUR_TAGS.sub("&lt;", " ".join(text.split()))
+
+
+def recalled_line(hit: Hit) -> str:
+    """Return one hit as a model reads it: with its id, its age, its project and whose words it is."""
+    where = f", project {fenced(hit.project)}" if hit.project else ""
+    cut = " …" if hit.truncated else ""
+    return f"* {MARK[hit.priority]} {fenced(hit.content)}{cut} [{hit.id}, {hit.age}{where}, from {hit.trust}]"
 
 
 def local_date(moment: datetime, timezone: str) -> str:

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from server.core.blocks import is_result_only
+from server.core.blocks import images, is_spoken
 from server.core.records import Message
-from server.core.tokens import estimate_tokens, trim_tail_to_tokens, trim_to_tokens
+from server.core.tokens import IMAGE_TOKENS, estimate_tokens, trim_tail_to_tokens, trim_to_tokens
 
 
 def starts_turn(message: Message) -> bool:
     """Tell whether a turn begins here: a person speaks, as opposed to a tool answering."""
-    return message.role == "user" and not is_result_only(message.content)
+    return message.role == "user" and is_spoken(message.content)
 
 
 def first_slice(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
-    """Return the longest beginning of `messages` (oldest first) that fits into `limit` tokens of observer text.
+    """Return the longest beginning of `messages` (oldest first) that is shown in at most `limit` tokens.
 
     It ends at a turn boundary where there is one; inside a turn that is too long by itself it ends after a message
     that is not a tool call waiting for its result. A single message over the limit is a slice of its own, and
-    shows only its head and tail. `messages` must not be empty.
+    shows only its head and tail, and of its images the first. `messages` must not be empty.
     """
     fitting = _count_fitting(messages, limit)
     if fitting == len(messages):
@@ -31,7 +31,7 @@ def first_slice(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
 def _count_fitting(messages: Sequence[Message], limit: int) -> int:
     used = 0
     for count, message in enumerate(messages):
-        used += message.text_tokens
+        used += message.shown_tokens
         if used > limit:
             return count
     return len(messages)
@@ -43,15 +43,18 @@ def _boundary(messages: Sequence[Message], fitting: int) -> int:
         if starts_turn(messages[count]):
             return count
     for count in range(fitting, 0, -1):
-        if not is_result_only(messages[count].content):
+        if messages[count].role != "tool" and is_spoken(messages[count].content):
             return count
     return fitting
 
 
 def _head_and_tail(message: Message, limit: int) -> Message:
-    mark = f"\n[… the middle of this message is left out; it has {message.text_tokens:,} tokens …]\n"
-    room = limit - estimate_tokens(mark)
-    head = trim_to_tokens(message.text, room * 2 // 3)
-    tail = trim_tail_to_tokens(message.text, room - estimate_tokens(head))
-    shown = head + mark + tail
-    return replace(message, text=shown, text_tokens=estimate_tokens(shown))
+    """Return a message that shows what fits; its images have up to half the room, its text what they leave."""
+    pictures = min(IMAGE_TOKENS * len(images(message.content)), limit // 2)
+    room, text = limit - pictures, message.text
+    if estimate_tokens(text) > room:
+        mark = f"\n[… the middle of this message is left out; it has {estimate_tokens(text):,} tokens …]\n"
+        room -= estimate_tokens(mark)
+        head = trim_to_tokens(text, room * 2 // 3)
+        text = head + mark + trim_tail_to_tokens(text, room - estimate_tokens(head))
+    return replace(message, text=text, shown_tokens=estimate_tokens(text) + pictures)

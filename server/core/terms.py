@@ -8,6 +8,7 @@ neighbouring characters, so that any sub-phrase of two characters or more is fou
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import Stemmer
 
@@ -58,12 +59,11 @@ def _identifier_terms(identifier: str) -> Iterator[str]:
             yield from _word_terms(part)
 
 
-def _word_terms(word: str) -> Iterator[str]:
-    folded = word.casefold()
-    yield _stem(folded)
+@lru_cache(20_000)
+def _word_terms(word: str) -> tuple[str, ...]:
     pieces = [piece.casefold() for piece in _CAMEL.findall(word)] if word.isascii() else []
-    if len(pieces) > 1:
-        yield from (_stem(piece) for piece in pieces if len(piece) > 1)
+    parts = (_stem(piece) for piece in pieces if len(piece) > 1) if len(pieces) > 1 else ()
+    return (_stem(word.casefold()), *parts)
 
 
 def _stem(word: str) -> str:

@@ -24,15 +24,29 @@ _PIECE = re.compile(
     r"|[^\s\x00-\x7f]"  # emoji, symbols, joiners
 )
 _EMOJI_CHARACTER = re.compile(_EMOJI)
+# A match holds up every other thread, so long texts are taken in parts.
+_PART = 65_536
+# No piece but a run of white space has more characters for a token.
+_WIDEST = 16
 
 
 def estimate_tokens(text: str) -> int:
     """Return the estimated number of tokens of `text`; 0 only for text without any visible character."""
-    return len(_PIECE.findall(text)) + len(_EMOJI_CHARACTER.findall(text))
+    tokens, start = 0, 0
+    while start < len(text):
+        end = start + _PART
+        pieces = _PIECE.findall(text, start, end)
+        if end < len(text) and pieces:
+            # The last piece may go on behind the end of this part, so that the next part begins with it.
+            begin = text.rindex(pieces.pop(), start, end)
+            end = begin if begin > start else end
+        tokens += len(pieces) + len(_EMOJI_CHARACTER.findall(text, start, end))
+        start = end
+    return tokens
 
 
 def _cost(piece: str) -> int:
-    return 2 if _EMOJI_CHARACTER.match(piece) else 1
+    return 1 + len(_EMOJI_CHARACTER.findall(piece))
 
 
 def trim_to_tokens(text: str, budget: int) -> str:
@@ -47,10 +61,11 @@ def trim_to_tokens(text: str, budget: int) -> str:
 
 def trim_tail_to_tokens(text: str, budget: int) -> str:
     """Return the longest suffix of `text` that costs at most `budget` tokens, cut at a piece boundary."""
-    spent, start = 0, len(text)
-    for match in reversed(list(_PIECE.finditer(text))):
+    end = text[-max(0, budget + 1) * _WIDEST :]
+    spent, start = 0, len(end)
+    for match in reversed(list(_PIECE.finditer(end))):
         spent += _cost(match.group())
         if spent > budget:
-            return text[start:]
+            return end[start:]
         start = match.start()
-    return text if budget > 0 else ""
+    return end if budget > 0 else ""

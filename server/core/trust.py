@@ -1,8 +1,8 @@
 """Whose words something is, and how far that is to be trusted."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from server.core.blocks import is_result_only, result_ids
+from server.core.blocks import spoken
 from server.core.records import Block, Role, Trust
 
 _LOWEST_FIRST: tuple[Trust, ...] = ("external", "tool", "assistant", "user")
@@ -11,13 +11,22 @@ _EXTERNAL_TOOLS = ("webfetch", "websearch", "web_fetch", "web_search", "fetch", 
 
 
 def message_trust(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> Trust:
-    """Return whose words a message is: a tool result is its tool's, however the client labels the message.
+    """Return whose words a message is; of one that holds the words of several, the least trusted.
 
-    `names` gives the tool names by call id.
+    A tool result is its tool's, however the client labels the message. `names` gives the tool names by call id.
     """
-    if role == "tool" or is_result_only(blocks):
-        external = any(is_external_tool(names.get(call, "")) for call in result_ids(blocks))
-        return "external" if external else "tool"
+    return lowest_trust([*_trusts(role, blocks, names)] or [_of_role(role)])
+
+
+def _trusts(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> Iterator[Trust]:
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            yield "external" if is_external_tool(names.get(str(block.get("tool_use_id")), "")) else "tool"
+        elif block.get("type") != "text" or spoken([block]):
+            yield _of_role(role)
+
+
+def _of_role(role: Role) -> Trust:
     return "external" if role == "system" else role
 
 

@@ -13,11 +13,12 @@ from typing import Any, LiteralString, Self
 
 import psycopg
 from psycopg import AsyncConnection, sql
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
 from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from server.core.errors import Misconfigured, Unavailable
-from server.core.records import Pool
 from server.db.statements import Statements
 
 Connection = AsyncConnection[TupleRow]
@@ -33,7 +34,11 @@ class Database:
     """A pool of connections as the app role. Use it as an async context manager."""
 
     def __init__(self, url: str, *, connections: int = 10) -> None:
-        """`url` is a libpq connection string; its login must be the app role or allowed to become it."""
+        """`url` is a libpq connection string; its login must be the app role or allowed to become it.
+
+        Raises Misconfigured for a string that is none.
+        """
+        check_url(url)
         self.url = url
         self._pool = AsyncConnectionPool(
             url,
@@ -68,11 +73,6 @@ class Database:
             await cursor.execute(statement, values)
             return await cursor.fetchall() if cursor.description else []
 
-    async def pool(self, name: str) -> Pool | None:
-        """Return the pool called `name`, or None."""
-        rows = await self.ask(_SQL["pool_by_name"], {"name": name})
-        return Pool(**rows[0]) if rows else None
-
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
         try:
@@ -80,10 +80,21 @@ class Database:
                 yield connection
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
             raise Unavailable("The database cannot be reached.") from error
-        except psycopg.errors.UndefinedTable as error:
+        except (UndefinedTable, UndefinedColumn, UndefinedFunction) as error:
             raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
+
+
+def check_url(url: str) -> None:
+    """Raise Misconfigured unless `url` is a connection string."""
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        # The reason would repeat the string, which may hold a password.
+        raise Misconfigured(
+            "ESKER_DATABASE_URL is not a connection string.", hint="It looks like postgresql://user@host:5432/database."
+        ) from error
 
 
 def _first_line(error: Exception) -> str:

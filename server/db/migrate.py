@@ -13,6 +13,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from server.core.errors import Misconfigured, Unavailable
+from server.db.database import check_url
 from server.db.statements import Statements
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql\Z")
@@ -43,6 +44,11 @@ def migrations() -> list[Migration]:
     return sorted(found, key=lambda migration: migration.version)
 
 
+def newest() -> int:
+    """Return the number of the last migration that ships with this version."""
+    return migrations()[-1].version
+
+
 def migrate(url: str) -> list[Migration]:
     """Apply what is missing and return it. The login needs the right to create tables, extensions and a role.
 
@@ -67,6 +73,7 @@ def pending(url: str) -> list[Migration]:
 
 
 def _connect(url: str) -> Connection[TupleRow]:
+    check_url(url)
     try:
         return psycopg.connect(url, autocommit=True, connect_timeout=10)
     except psycopg.OperationalError as error:

@@ -6,9 +6,17 @@ A file holds named statements:
     -- Find or make the session of a client.
     INSERT …
 
-The line behind the name says what the statement is for. Parameters are named, `%(session)s`. The statements are
-typed LiteralString, so that the type checker refuses any SQL that is put together at run time; the one exception
-is the table of a space, written `{vectors}` and filled in as a quoted identifier by `for_space`.
+The line behind the name says what the statement is for. Parameters are named, `%(session)s`. Columns that several
+statements of a file return stand once, in front of them, and are meant by their name in braces:
+
+    -- columns: session
+    id, client, …
+    -- name: get_session
+    -- One session.
+    SELECT {session} FROM …
+
+The statements are typed LiteralString, so that the type checker refuses any SQL that is put together at run time; the
+one exception is the table of a space, written `{vectors}` and filled in as a quoted identifier by `for_space`.
 """
 
 import re
@@ -19,6 +27,7 @@ from typing import LiteralString, cast
 from psycopg import sql
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_COLUMNS = re.compile(r"^-- columns: (\w+)$", re.MULTILINE)
 _PURPOSE = re.compile(r"\A-- \S")
 
 
@@ -28,9 +37,12 @@ class Statements(Mapping[str, LiteralString]):
     def __init__(self, path: Path) -> None:
         """Read `path`. Raises ValueError for a statement without a purpose, or a name that is there twice."""
         self._statements: dict[str, LiteralString] = {}
-        parts = _NAME.split(path.read_text(encoding="utf-8"))
-        for name, body in zip(parts[1::2], parts[2::2], strict=True):
+        head, *parts = _NAME.split(path.read_text(encoding="utf-8"))
+        columns = _COLUMNS.split(head)
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
             text = body.strip()
+            for shared, listed in zip(columns[1::2], columns[2::2], strict=True):
+                text = text.replace(f"{{{shared}}}", listed.strip())
             if name in self._statements or not _PURPOSE.match(text):
                 raise ValueError(f"{path.name}: {name} stands there twice or has no purpose line")
             self._statements[name] = cast(LiteralString, text)

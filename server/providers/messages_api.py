@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from server.core.errors import ModelFailed
+from server.core.errors import ModelFailed, RequestRefused
 from server.core.records import TokenUse
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class MessagesModel:
                 output_config={"format": {"type": "json_schema", "schema": anthropic.transform_schema(shape)}},
             )
         except anthropic.APIStatusError as error:
+            if error.status_code in (400, 413, 422):
+                raise RequestRefused(f"{self.model} answered {error.status_code}: {error.message}") from error
             raise ModelFailed(f"{self.model} answered {error.status_code}: {error.message}") from error
         except anthropic.APIError as error:
             raise ModelFailed(f"{self.model} cannot be reached: {error}") from error

@@ -1,6 +1,6 @@
 """The observer that is a language model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from importlib.resources import files
@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from server.core.budgets import MAX_OBSERVATION_TOKENS
+from server.core.blocks import images
+from server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
 from server.core.clock import in_zone, zone
-from server.core.errors import InvalidInput
-from server.core.records import Block, Category, Fact, Message, Observed, Priority, TranscriptSlice
+from server.core.errors import InvalidInput, RequestRefused
+from server.core.records import Category, Fact, Message, Observed, Priority, TranscriptSlice
+from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 from server.core.trust import lowest_trust
-from server.providers.messages_api import Content, MessagesModel
+from server.providers.messages_api import Answered, Content, MessagesModel
 
 # JSON costs more than the facts in it.
 _ANSWER_TOKENS = 2 * MAX_OBSERVATION_TOKENS
@@ -64,8 +66,18 @@ class ModelObserver:
                 thread_title=answer.thread_title,
             )
 
-        answered = await self._model.ask(self._prompt, _content(shown), ObserverAnswer, accept, _ANSWER_TOKENS)
+        room = _room_for_images(shown)
+        try:
+            answered = await self._ask(_content(shown, room), accept)
+        except RequestRefused:
+            # An image that the API does not take must not keep the words from being observed.
+            if not room or not any(images(message.content) for message in shown.messages):
+                raise
+            answered = await self._ask(_content(shown, 0), accept)
         return replace(answered.value, used=answered.used)
+
+    async def _ask(self, content: Content, accept: Callable[[ObserverAnswer], Observed]) -> Answered[Observed]:
+        return await self._model.ask(self._prompt, content, ObserverAnswer, accept, _ANSWER_TOKENS)
 
     async def close(self) -> None:
         """Close the connections to the model."""
@@ -100,34 +112,30 @@ def _moment(moment: datetime | None, timezone: str) -> datetime | None:
         raise ValueError(str(error)) from error
 
 
-def _content(shown: TranscriptSlice) -> Content:
+def _content(shown: TranscriptSlice, room: int) -> Content:
+    """Return what the model reads, with up to `room` images; what there are more is named in the text."""
     session = shown.session
+    earlier = [f"- {memory.content}" for memory in shown.previous]
     about = "\n".join(
         [
             f"Client: {session.client}. Project: {session.project or 'none'}. Time zone: {session.timezone}.",
-            *(["Earlier observations:", *(f"- {text}" for text in shown.previous)] if shown.previous else []),
+            *(["Earlier observations:", *earlier] if earlier else []),
             "Transcript:",
         ]
     )
-    return [_text(about), *(part for message in shown.messages for part in _shown(message, session.timezone))]
+    parts = [_text(about)]
+    for message in shown.messages:
+        time = message.sent_at.astimezone(zone(session.timezone)).strftime("%A %Y-%m-%d %H:%M")
+        parts.append(_text(f"[{message.seq}] {message.role}, {time}\n{message.text}"))
+        fitting = images(message.content)[:room]
+        parts += [{"type": "image", "source": source} for source in fitting]
+        room -= len(fitting)
+    return parts
 
 
-def _shown(message: Message, timezone: str) -> Iterator[dict[str, Any]]:
-    time = message.sent_at.astimezone(zone(timezone)).strftime("%A %Y-%m-%d %H:%M")
-    yield _text(f"[{message.seq}] {message.role}, {time}\n{message.text}")
-    yield from _images(message.content)
-
-
-def _images(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
-    """Yield the images that the API takes, those inside tool results included."""
-    for block in blocks:
-        match block:
-            case {"type": "image", "source": {"type": "base64" | "url"} as source}:
-                yield {"type": "image", "source": source}
-            case {"type": "tool_result", "content": list(parts)}:
-                yield from _images([part for part in parts if isinstance(part, dict)])
-            case _:
-                pass
+def _room_for_images(shown: TranscriptSlice) -> int:
+    text = sum(estimate_tokens(message.text) for message in shown.messages)
+    return max(0, (MAX_TRANSCRIPT_TOKENS - text) // IMAGE_TOKENS)
 
 
 def _text(text: str) -> dict[str, Any]:

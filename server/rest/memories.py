@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from server.core.recalled import Recalled
-from server.core.records import PRIORITIES, Filter, Kind, Memory, Priority
+from server.core.records import Filter, Kind, Memory, Priority, at_least
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, RecallIn
@@ -54,11 +54,12 @@ async def listed(
 ) -> MemoryList:
     """List rows, newest first, with the same filters as a recall."""
     what = Filter(
+        moment=parts.clock(),
         session=session_id,
         project=project,
         kinds=kind,
         tags=tag,
-        priorities=PRIORITIES[: PRIORITIES.index(min_priority) + 1],
+        priorities=at_least(min_priority),
         since=since,
         until=until,
         as_of=as_of,

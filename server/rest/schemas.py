@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from server.core.records import Category, Job, Kind, Memory, Priority, Role, Scope, Session
-from server.usecases.recall import MAX_LIMIT
+from server.usecases.recall import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
 from server.usecases.receive_event import EventKind
 
 
@@ -28,7 +28,7 @@ Name = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_no_bl
 Project = Annotated[str, Field(min_length=1, max_length=512)]
 OptionalProject = Annotated[Project | None, BeforeValidator(_blank_is_none)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
-Query = Annotated[str, Field(min_length=1, max_length=4_000), BeforeValidator(_no_blank)]
+Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS), BeforeValidator(_no_blank)]
 
 
 class Lenient(BaseModel):
@@ -70,7 +70,7 @@ class SessionOut(BaseModel):
     observed_messages: Annotated[int, Field(validation_alias="observed_seq")]
     total_tokens: int
     unobserved_tokens: int
-    last_message_at: datetime | None
+    last_received_at: datetime | None
     current_task: str | None
     suggested_continuation: str | None
     thread_title: str | None
@@ -149,7 +149,7 @@ class RecallIn(Strict):
 
     query: Query
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 8
-    scope: Scope = "pool"
+    scope: Scope | None = None
     session_id: str | None = None
     project: Project | None = None
     kinds: Annotated[list[Kind], Field(min_length=1)] | None = None
@@ -159,7 +159,7 @@ class RecallIn(Strict):
     until: datetime | None = None
     as_of: datetime | None = None
     include_superseded: bool = False
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=MIN_TOKENS)] | None = None
     explain: bool = False
 
 
@@ -172,4 +172,5 @@ class PackOut(BaseModel):
     tokens: int
     reason: str
     memory_ids: list[str]
+    pins_left: int
     created_at: datetime

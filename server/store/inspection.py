@@ -44,6 +44,11 @@ async def facts(database: Database) -> DatabaseFacts:
     )
 
 
+async def schema_version(database: Database) -> int:
+    """Return the number of the last migration that was applied."""
+    return int((await database.ask(SQL["schema_version"]))[0]["version"])
+
+
 async def stuck(connection: Connection, before: datetime) -> Stuck:
     """Return what does not get on in the pool; rows that were due `before` should have a vector by now."""
     jobs = await (await connection.execute(SQL["dead_jobs"])).fetchall()

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from server.core.errors import LeaseLost
+from server.core.errors import EskerError, LeaseLost
 from server.core.records import Job, JobKind, Lease
 from server.db.database import Connection, Database
 from server.db.statements import Statements
@@ -29,6 +29,11 @@ async def schedule(connection: Connection, kind: JobKind, session_id: str, run_a
     await connection.execute(SQL["schedule"], values)
     if run_after <= now:
         await connection.execute(SQL["notify"])
+
+
+async def bury(connection: Connection, most: int, now: datetime) -> None:
+    """Let those jobs be dead whose worker died for the `most`-th time."""
+    await connection.execute(SQL["bury"], {"most": most, "now": now})
 
 
 async def claim(
@@ -53,20 +58,24 @@ async def hold(connection: Connection, lease: Lease, until: datetime) -> int:
     return int(row[0])
 
 
-async def done(connection: Connection, lease: Lease) -> None:
-    """End a job. Raises LeaseLost."""
-    _require((await connection.execute(SQL["done"], _key(lease))).rowcount)
+async def done(connection: Connection, lease: Lease, now: datetime) -> None:
+    """End a job; one that was asked for while it ran runs once more. Raises LeaseLost."""
+    if not (await connection.execute(SQL["done"], _key(lease))).rowcount:
+        await rest(connection, lease, now)
+        await connection.execute(SQL["notify"])
 
 
 async def rest(connection: Connection, lease: Lease, run_after: datetime) -> None:
     """End a job for now; what came meanwhile is due at `run_after`. Raises LeaseLost."""
     values = {**_key(lease), "run_after": run_after}
-    _require((await connection.execute(SQL["rest"], values)).rowcount)
+    if not (await connection.execute(SQL["rest"], values)).rowcount:
+        raise LeaseLost
 
 
-async def fail(connection: Connection, lease: Lease, error: str, run_after: datetime, *, dead: bool) -> None:
+async def fail(connection: Connection, lease: Lease, error: EskerError, run_after: datetime, *, dead: bool) -> None:
     """Record a failure. Nothing happens when the lease was lost: the next holder has its own fortune."""
-    values = {**_key(lease), "error": error, "run_after": run_after, "dead": dead}
+    values = {**_key(lease), "error": str(error), "error_kind": type(error).__name__}
+    values |= {"run_after": run_after, "dead": dead}
     await connection.execute(SQL["fail"], values)
 
 
@@ -82,9 +91,18 @@ async def of_session(connection: Connection, session_id: str) -> list[Job]:
         return await cursor.fetchall()
 
 
-async def pools_with_work(database: Database, now: datetime) -> list[str]:
-    """Return the pools that have a job that can run."""
-    return [str(row["pool_id"]) for row in await database.ask(WORK["pools_with_jobs"], {"now": now})]
+async def revive(connection: Connection, now: datetime) -> int:
+    """Give dead jobs a new life; return how many."""
+    revived = (await connection.execute(SQL["revive"], {"now": now})).rowcount
+    if revived:
+        await connection.execute(SQL["notify"])
+    return revived
+
+
+async def pools_with_work(database: Database, kinds: Sequence[JobKind], now: datetime) -> list[str]:
+    """Return the pools that have a job of these kinds that can run, those that have waited longest first."""
+    rows = await database.ask(WORK["pools_with_jobs"], {"kinds": list(kinds), "now": now})
+    return [str(row["pool_id"]) for row in rows]
 
 
 async def backlog(database: Database, now: datetime) -> dict[str, float]:
@@ -92,15 +110,5 @@ async def backlog(database: Database, now: datetime) -> dict[str, float]:
     return {name: float(value) for name, value in (await database.ask(WORK["backlog"], {"now": now}))[0].items()}
 
 
-async def all_pools(database: Database) -> list[str]:
-    """Return the ids of all pools."""
-    return [str(row["pool_id"]) for row in await database.ask(WORK["all_pools"])]
-
-
 def _key(lease: Lease) -> dict[str, Any]:
     return {"kind": lease.kind, "session": lease.session_id, "token": lease.token}
-
-
-def _require(rows: int) -> None:
-    if not rows:
-        raise LeaseLost

@@ -1,4 +1,4 @@
-"""Pools and their keys."""
+"""The keys of pools."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
-from server.core.records import ListedKey, ListedPool, Pool
+from server.core.errors import Conflict
+from server.core.records import ListedKey
 from server.db.database import Connection, Database
 from server.db.statements import Statements
 
@@ -35,17 +36,6 @@ async def any_required(database: Database) -> bool:
     return bool((await database.ask(SQL["any_required"]))[0]["required"])
 
 
-async def create_pool(database: Database, name: str) -> Pool | None:
-    """Make a pool and return it, or None when there is one of that name."""
-    rows = await database.ask(SQL["create_pool"], {"name": name})
-    return Pool(**rows[0]) if rows else None
-
-
-async def pools(database: Database) -> list[ListedPool]:
-    """Return all pools."""
-    return [ListedPool(**row) for row in await database.ask(SQL["pools"])]
-
-
 async def insert(
     connection: Connection,
     *,
@@ -57,9 +47,10 @@ async def insert(
     now: datetime,
     expires: datetime | None,
 ) -> None:
-    """Keep a new key and require keys from now on."""
+    """Keep a new key and require keys from now on. Raises Conflict for a name that a valid key of the pool has."""
     values = {"id": key_id, "name": name, "prefix": prefix, "hash": key_hash, "scopes": list(scopes)}
-    await connection.execute(SQL["insert"], {**values, "now": now, "expires": expires})
+    if not (await connection.execute(SQL["insert"], {**values, "now": now, "expires": expires})).rowcount:
+        raise Conflict(f"This pool has a key {name!r} already.", hint="Revoke that one first, or take another name.")
     await connection.execute(SQL["require"])
 
 

@@ -1,7 +1,6 @@
 """Memories: one fact a row, with the keyword index that is written beside it."""
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
@@ -11,10 +10,9 @@ from typing import Any
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from server.core.indexing import IndexedMemory
 from server.core.ranking import KIND_BIAS
 from server.core.records import PRIORITIES, Filter, Memory, NewMemory
-from server.core.terms import terms
-from server.core.tokens import estimate_tokens
 from server.db.database import Connection
 from server.db.statements import Statements
 
@@ -35,24 +33,23 @@ def filter_values(what: Filter) -> dict[str, Any]:
         "since": what.since,
         "until": what.until,
         "as_of": what.as_of,
+        "moment": what.moment,
         "with_superseded": what.with_superseded,
     }
 
 
-async def insert(connection: Connection, rows: Sequence[NewMemory]) -> set[str]:
+async def insert(connection: Connection, rows: Sequence[IndexedMemory]) -> set[str]:
     """Write rows and their keyword index; return the ids written.
 
     A row whose external id names a live row already, or another row of this call, is left out.
     """
-    counted = {row.id: Counter(terms(row.content)) for row in rows}
-    values = [_values(row, counted[row.id].total()) for row in rows]
-    cursor = await connection.execute(SQL["insert"], {"rows": Jsonb(values)})
+    cursor = await connection.execute(SQL["insert"], {"rows": Jsonb([_values(row) for row in rows])})
     written = {str(row[0]) for row in await cursor.fetchall()}
     entries = [
-        (term, row_id, frequency, counts.total())
-        for row_id, counts in counted.items()
-        if row_id in written
-        for term, frequency in sorted(counts.items())
+        (term, row.memory.id, frequency, row.terms.total())
+        for row in rows
+        if row.memory.id in written
+        for term, frequency in sorted(row.terms.items())
     ]
     if entries:
         found, memory_ids, frequencies, lengths = (list(column) for column in zip(*entries, strict=True))
@@ -61,7 +58,8 @@ async def insert(connection: Connection, rows: Sequence[NewMemory]) -> set[str]:
     return written
 
 
-def _values(row: NewMemory, length: int) -> dict[str, Any]:
+def _values(indexed: IndexedMemory) -> dict[str, Any]:
+    row = indexed.memory
     return {
         "id": row.id,
         "kind": row.kind,
@@ -76,8 +74,8 @@ def _values(row: NewMemory, length: int) -> dict[str, Any]:
         "tags": row.tags,
         "source_seqs": row.source_seqs,
         "source_ids": row.source_ids,
-        "tokens": estimate_tokens(row.content),
-        "terms": length,
+        "tokens": indexed.tokens,
+        "terms": indexed.terms.total(),
         "said_at": row.said_at.isoformat(),
         "refers_from": _iso(row.refers_from),
         "refers_to": _iso(row.refers_to),
@@ -110,6 +108,16 @@ async def by_external_id(connection: Connection, external_ids: Collection[str]) 
         return {named.external_id: named for named in await cursor.fetchall()}
 
 
+async def raise_again(connection: Connection, again: Sequence[tuple[str, NewMemory]]) -> None:
+    """Let rows (by id) that were written once more matter as much as is asked for now, but never less."""
+    rows = [
+        {"id": memory_id, "kind": row.kind, "trust": row.trust, "priority": row.priority, "tags": row.tags}
+        for memory_id, row in again
+    ]
+    await lock(connection, [memory_id for memory_id, _ in again])
+    await connection.execute(SQL["raise"], {"rows": Jsonb(rows)})
+
+
 async def get(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:
     """Return rows by id; unknown ids are left out."""
     return {memory.id: memory for memory in await _fetch(connection, "get", {"ids": list(ids)})}
@@ -120,16 +128,15 @@ async def listed(connection: Connection, what: Filter, before: str | None, limit
     return await _fetch(connection, "list", {**filter_values(what), "before": before, "limit": limit})
 
 
-async def latest_of_session(connection: Connection, session_id: str, tokens: int) -> list[str]:
+async def latest_of_session(connection: Connection, session_id: str, tokens: int) -> list[Memory]:
     """Return the session's own latest rows, oldest first, up to `tokens` tokens."""
-    cursor = await connection.execute(SQL["latest_of_session"], {"session": session_id, "limit": tokens // 4})
-    kept: list[str] = []
+    kept: list[Memory] = []
     spent = 0
-    for content, cost in await cursor.fetchall():
-        spent += int(cost)
+    for memory in await _fetch(connection, "latest_of_session", {"session": session_id, "limit": tokens // 4}):
+        spent += memory.tokens
         if spent > tokens:
             break
-        kept.append(str(content))
+        kept.append(memory)
     return kept[::-1]
 
 
@@ -144,9 +151,22 @@ async def observation_tokens(connection: Connection, session_id: str) -> int:
     return int(row[0]) if row else 0
 
 
-async def supersede(connection: Connection, by: dict[str, str], now: datetime) -> set[str]:
-    """Let each row (a key of `by`) be replaced by another; return the ids that were live until now."""
-    values = {"ids": list(by), "by_ids": list(by.values()), "now": now}
+@dataclass(frozen=True, slots=True)
+class Superseder:
+    """What replaces a row: a memory or a reflection, and when the newest of it was said."""
+
+    id: str
+    said_at: datetime
+
+
+async def supersede(connection: Connection, by: Mapping[str, Superseder], now: datetime) -> set[str]:
+    """Let each row (a key of `by`) be replaced; return the ids that were live until now."""
+    values = {
+        "ids": list(by),
+        "by_ids": [superseder.id for superseder in by.values()],
+        "said": [superseder.said_at for superseder in by.values()],
+        "now": now,
+    }
     cursor = await connection.execute(SQL["supersede"], values)
     return {str(row[0]) for row in await cursor.fetchall()}
 
@@ -154,6 +174,18 @@ async def supersede(connection: Connection, by: dict[str, str], now: datetime) -
 async def restore(connection: Connection, by_ids: Collection[str]) -> set[str]:
     """Bring back the rows that these had replaced; return their ids."""
     cursor = await connection.execute(SQL["restore"], {"by_ids": list(by_ids)})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def hold(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Keep rows from being deleted until the transaction ends; return those that are there."""
+    cursor = await connection.execute(SQL["hold"], {"ids": list(ids)})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def lock(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Lock rows that are about to be changed or deleted; return those that are there."""
+    cursor = await connection.execute(SQL["lock"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
@@ -175,18 +207,27 @@ async def delete(connection: Connection, ids: Collection[str]) -> int:
     return (await connection.execute(SQL["delete"], {"ids": list(ids)})).rowcount
 
 
+async def pinned_tokens(connection: Connection, project: str | None) -> int:
+    """Return what is pinned for one project, or (None) for all, costs."""
+    row = await (await connection.execute(SQL["pinned_tokens"], {"project": project})).fetchone()
+    return int(row[0]) if row else 0
+
+
 async def pinned(connection: Connection, project: str | None, now: datetime) -> list[Memory]:
     """Return what a person pinned for all projects and for this one; without a project, everything pinned."""
     return await _fetch(connection, "pinned", {"project": project, "now": now})
 
 
 async def best_of_classes(
-    connection: Connection, session_id: str, project: str | None, now: datetime, limit: int
+    connection: Connection, session_id: str, project: str | None, now: datetime, *, tokens: int, limit: int
 ) -> list[Memory]:
-    """Return the `limit` latest used rows of each class: notes, and what other sessions observed and reflected."""
+    """Return the latest used rows of each class, up to `tokens` or `limit` rows each.
+
+    Classes are those of notes, and of what other sessions observed and reflected, by priority.
+    """
     kinds, priorities = zip(*_CLASSES, strict=True)
     values = {"kinds": list(kinds), "priorities": list(priorities), "session": session_id, "project": project}
-    return await _fetch(connection, "best_of_classes", {**values, "now": now, "limit": limit})
+    return await _fetch(connection, "best_of_classes", {**values, "now": now, "tokens": tokens, "limit": limit})
 
 
 async def _fetch(connection: Connection, statement: str, values: dict[str, Any]) -> list[Memory]:

@@ -25,10 +25,11 @@ class StoredMessage:
 
     message: NewMessage
     content_hash: bytes
+    calls: Mapping[str, str]
     trust: Trust
     text: str
     tokens: int
-    text_tokens: int
+    shown_tokens: int
 
 
 async def known(connection: Connection, session_id: str, external_ids: Collection[str]) -> dict[str, bytes]:
@@ -61,11 +62,20 @@ async def append(
         "sent": [stored.message.sent_at for stored in batch],
         "contents": [Jsonb(stored.message.content) for stored in batch],
         "hashes": [stored.content_hash for stored in batch],
+        "calls": [Jsonb(stored.calls) for stored in batch],
         "texts": [stored.text for stored in batch],
         "tokens": [stored.tokens for stored in batch],
-        "text_tokens": [stored.text_tokens for stored in batch],
+        "shown_tokens": [stored.shown_tokens for stored in batch],
     }
     await connection.execute(SQL["insert"], values)
+
+
+async def listed(connection: Connection, session_id: str, after: int, limit: int) -> list[Message]:
+    """Return up to `limit` messages behind seq `after`, in order."""
+    values = {"session": session_id, "after": after, "limit": limit}
+    async with connection.cursor(row_factory=class_row(Message)) as cursor:
+        await cursor.execute(SQL["list"], values)
+        return await cursor.fetchall()
 
 
 async def unobserved(connection: Connection, session_id: str, after: int, tokens: int) -> list[Message]:

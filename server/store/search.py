@@ -1,11 +1,11 @@
 """The two searches of recall: by keyword and by meaning."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from psycopg.rows import class_row
 
+from server.core.hits import KeywordHit, VectorHit
 from server.core.records import Filter
 from server.db.database import Connection
 from server.db.statements import Statements, for_space
@@ -13,23 +13,6 @@ from server.store.memories import filter_values
 from server.store.vectors import as_literal
 
 SQL = Statements(Path(__file__).parent / "sql/search.sql")
-
-
-@dataclass(frozen=True, slots=True)
-class KeywordHit:
-    """A row that shares terms with the query. `coverage` is the share (0 to 1) of the query's information in it."""
-
-    id: str
-    score: float
-    coverage: float
-
-
-@dataclass(frozen=True, slots=True)
-class VectorHit:
-    """A row near the query; `cosine` is from -1 to 1."""
-
-    id: str
-    cosine: float
 
 
 async def by_keyword(connection: Connection, terms: Collection[str], what: Filter, limit: int) -> list[KeywordHit]:

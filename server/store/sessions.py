@@ -1,5 +1,10 @@
-"""Sessions and the observer's cursor in them."""
+"""Sessions and the observer's cursor in them.
 
+Every transaction that locks takes its locks in one order: sessions by id, then memories by id, then the rest. So
+nobody ever waits for somebody who waits for them.
+"""
+
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 
@@ -35,14 +40,42 @@ async def upsert(
     return found
 
 
-async def get(connection: Connection, session_id: str, *, lock: bool = False) -> Session:
-    """Return a session, locked until the transaction ends if asked. Raises NotFound."""
+async def get(connection: Connection, session_id: str) -> Session:
+    """Return a session. Raises NotFound."""
     async with connection.cursor(row_factory=class_row(Session)) as cursor:
-        await cursor.execute(SQL["lock" if lock else "get"], {"id": session_id})
-        found = await cursor.fetchone()
-    if found is None:
+        await cursor.execute(SQL["get"], {"id": session_id})
+        return _found(await cursor.fetchone(), session_id)
+
+
+async def lock(connection: Connection, session_id: str) -> Session:
+    """Return a session, locked until the transaction ends. Raises NotFound."""
+    return _found((await lock_all(connection, [session_id])).get(session_id), session_id)
+
+
+async def lock_all(connection: Connection, session_ids: Collection[str]) -> dict[str, Session]:
+    """Return sessions by id, locked until the transaction ends."""
+    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+        await cursor.execute(SQL["lock"], {"ids": list(session_ids)})
+        return {session.id: session for session in await cursor.fetchall()}
+
+
+def _found(session: Session | None, session_id: str) -> Session:
+    if session is None:
         raise NotFound(f"There is no session {session_id!r} in this pool.")
-    return found
+    return session
+
+
+async def projects(connection: Connection, session_ids: Collection[str]) -> dict[str, str | None]:
+    """Return the projects of those of these sessions that exist."""
+    cursor = await connection.execute(SQL["projects"], {"ids": list(session_ids)})
+    return dict(await cursor.fetchall())
+
+
+async def next_pack_version(connection: Connection, session_id: str) -> int:
+    """Return the version of a pack that is about to be frozen. The caller holds the session's lock."""
+    row = await (await connection.execute(SQL["next_pack_version"], {"id": session_id})).fetchone()
+    assert row is not None  # the caller holds the session's lock
+    return int(row[0])
 
 
 async def listed(
@@ -50,14 +83,26 @@ async def listed(
     *,
     external_id: str | None = None,
     unobserved: bool = False,
+    unreflected: bool = False,
     before: str | None = None,
     limit: int = 100,
 ) -> list[Session]:
-    """Return sessions, newest first: those that a client knows as `external_id`, those with unobserved messages."""
-    values = {"external_id": external_id, "unobserved": unobserved, "before": before, "limit": limit}
+    """Return sessions, newest first.
+
+    `external_id`: those that a client knows under this name; `unobserved`: with unobserved messages; `unreflected`:
+    with observations that no reflection stands for; `before`: those that come after this one.
+    """
+    values = {"external_id": external_id, "unobserved": unobserved, "unreflected": unreflected}
+    values |= {"before": before, "limit": limit}
     async with connection.cursor(row_factory=class_row(Session)) as cursor:
         await cursor.execute(SQL["list"], values)
         return await cursor.fetchall()
+
+
+async def unobserved_tokens(connection: Connection, session_id: str | None) -> int:
+    """Return how many tokens of messages no observer has seen yet, in one session or (None) in the pool."""
+    row = await (await connection.execute(SQL["unobserved_tokens"], {"session": session_id})).fetchone()
+    return int(row[0]) if row else 0
 
 
 async def extend(connection: Connection, session_id: str, messages: int, tokens: int, now: datetime) -> int:

@@ -21,13 +21,10 @@ State = Literal["building", "active", "retired"]
 
 @dataclass(frozen=True, slots=True)
 class PoolSpace:
-    """A space as a pool knows it."""
+    """A space as a pool knows it; `source` is the setting that makes its embedder."""
 
     name: str
-    model: str
-    revision: str
-    dimension: int
-    prefix: str
+    source: str
     state: State
 
 
@@ -60,13 +57,9 @@ async def create_space(database: Database, space: Space) -> None:
     await database.ask(SQL["create_space"], {"space": space.name, "dimension": space.dimension})
 
 
-async def register_space(connection: Connection, space: Space, now: datetime) -> State:
-    """Tell the pool about a space and return its state there."""
-    values = {**asdict(space), "now": now}
-    row = await (await connection.execute(SQL["register_space"], values)).fetchone()
-    assert row is not None  # an upsert always returns its row
-    state: State = row[0]
-    return state
+async def register_space(connection: Connection, space: Space, now: datetime) -> None:
+    """Tell the pool about a space: the first becomes active at once, another one is built beside it."""
+    await connection.execute(SQL["register_space"], {**asdict(space), "now": now})
 
 
 async def spaces(connection: Connection) -> list[PoolSpace]:
@@ -105,16 +98,23 @@ async def pools_with_work(database: Database, space: str, now: datetime) -> list
     return [str(row["pool_id"]) for row in rows]
 
 
-async def pools_without(database: Database, space: str) -> list[str]:
-    """Return the pools that do not know this space yet."""
-    rows = await database.ask(WORK["pools_without_space"], {"space": space})
+async def pools_without(database: Database, space: str, *, or_retired: bool) -> list[str]:
+    """Return the pools that do not know this space yet or, if asked, have retired it."""
+    rows = await database.ask(WORK["pools_without_space"], {"space": space, "or_retired": or_retired})
     return [str(row["pool_id"]) for row in rows]
 
 
-async def claim(connection: Connection, space: str, limit: int, now: datetime, lease: timedelta) -> Batch:
-    """Claim up to `limit` rows: urgent ones first, and of those the newest."""
+async def bury(connection: Connection, space: str, most: int, now: datetime) -> None:
+    """Let those rows be dead whose worker died for the `most`-th time."""
+    await connection.execute(SQL["bury"], {"space": space, "most": most, "now": now})
+
+
+async def claim(
+    connection: Connection, space: str, now: datetime, lease: timedelta, *, tried: bool, limit: int
+) -> Batch:
+    """Claim up to `limit` rows that were `tried` before or not: urgent ones first, and of those the newest."""
     token = uuid.uuid4()
-    values = {"space": space, "limit": limit, "now": now, "until": now + lease, "token": token}
+    values = {"space": space, "tried": tried, "limit": limit, "now": now, "until": now + lease, "token": token}
     async with connection.cursor(row_factory=class_row(ClaimedRow)) as cursor:
         await cursor.execute(SQL["claim"], values)
         return Batch(space, token, await cursor.fetchall())
@@ -159,14 +159,22 @@ async def revive(connection: Connection, now: datetime) -> int:
 
 
 async def waiting(connection: Connection, space: str) -> int:
-    """Return how many rows have no current vector in `space`."""
-    row = await (await connection.execute(SQL["waiting"], {"space": space})).fetchone()
-    return int(row[0]) if row else 0
+    """Return how many rows wait for their vector in `space`."""
+    return await _count(connection, "waiting", space)
+
+
+async def untried(connection: Connection, space: str) -> int:
+    """Return how many rows were never tried in `space`."""
+    return await _count(connection, "untried", space)
 
 
 async def live_rows(connection: Connection) -> int:
     """Return how many rows recall may find."""
-    row = await (await connection.execute(SQL["live_rows"])).fetchone()
+    return await _count(connection, "live_rows", "")
+
+
+async def _count(connection: Connection, statement: str, space: str) -> int:
+    row = await (await connection.execute(SQL[statement], {"space": space})).fetchone()
     return int(row[0]) if row else 0
 
 

@@ -9,8 +9,8 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, TypeAdapter
 
 from server.core.errors import EskerError
-from server.core.recalled import Hit, Recalled
-from server.core.rendering import MARK, fenced
+from server.core.recalled import Recalled
+from server.core.rendering import recalled_line
 from server.usecases.recall import MAX_LIMIT, RecallRequest
 
 INSTRUCTIONS = (
@@ -60,12 +60,7 @@ def make_mcp(recall: Recall) -> MCPServer[Any]:
 
 def told(found: Recalled) -> str:
     """Return an answer as a model reads it: fenced as data, a line for each memory with its age and project."""
-    lines = [_line(hit) for hit in found.hits] or ["Nothing in memory is about this."]
+    lines = [recalled_line(hit) for hit in found.hits] or ["Nothing in memory is about this."]
     if found.semantic == "degraded":
         lines.append(f"(Found by keyword only: {found.reason}.)")
     return "\n".join(["<recalled_memories>", *lines, "</recalled_memories>"])
-
-
-def _line(hit: Hit) -> str:
-    where = f", project {fenced(hit.project)}" if hit.project else ""
-    return f"* {MARK[hit.priority]} {fenced(hit.content)} [{hit.id}, {hit.age}{where}, from {hit.trust}]"

@@ -9,7 +9,7 @@ from datetime import datetime
 from server.core.errors import Conflict, InvalidInput, NotFound, Unauthorized
 from server.core.ids import new_id
 from server.core.records import ListedKey, ListedPool, Pool, Principal
-from server.store import audit, keys
+from server.store import audit, keys, pools
 from server.usecases.parts import Parts
 
 DEFAULT_POOL = "default"
@@ -51,7 +51,7 @@ async def keys_required(parts: Parts) -> bool:
 
 async def require_pool(parts: Parts, name: str) -> Pool:
     """Return the pool called `name`. Raises NotFound."""
-    pool = await parts.database.pool(name)
+    pool = await pools.by_name(parts.database, name)
     if pool is None:
         raise NotFound(f"There is no pool {name!r}.", hint="`esker pool create NAME` makes one.")
     return pool
@@ -61,7 +61,7 @@ async def create_pool(parts: Parts, name: str) -> Pool:
     """Make a pool. Raises InvalidInput for a name that is not one, Conflict for one that is taken."""
     if not _POOL_NAME.fullmatch(name):
         raise InvalidInput("A pool's name is 1 to 63 of a-z, 0-9, '-' and '_', and begins with a letter or a digit.")
-    pool = await keys.create_pool(parts.database, name)
+    pool = await pools.create(parts.database, name)
     if pool is None:
         raise Conflict(f"There is a pool {name!r} already.")
     return pool
@@ -69,7 +69,7 @@ async def create_pool(parts: Parts, name: str) -> Pool:
 
 async def list_pools(parts: Parts) -> list[ListedPool]:
     """Return all pools by name."""
-    return await keys.pools(parts.database)
+    return await pools.listed(parts.database)
 
 
 async def create_key(

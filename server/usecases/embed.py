@@ -4,9 +4,10 @@ import logging
 from datetime import timedelta
 
 from server.core.errors import EmbedderDown, TextRefused
+from server.core.labels import without_label
 from server.core.records import Space
 from server.providers.roles import Embedder
-from server.store import jobs, vectors
+from server.store import pools, vectors
 from server.store.vectors import Batch, ClaimedRow
 from server.usecases.parts import Parts
 
@@ -28,7 +29,11 @@ async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str
     """
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
-        batch = await vectors.claim(connection, space.name, BATCH, now, _LEASE)
+        await vectors.bury(connection, space.name, MAX_ATTEMPTS, now)
+        batch = await vectors.claim(connection, space.name, now, _LEASE, tried=False, limit=BATCH)
+        if not batch.rows:
+            # What failed before, or killed its worker, is tried alone, so that it takes no other row with it.
+            batch = await vectors.claim(connection, space.name, now, _LEASE, tried=True, limit=1)
     if not batch.rows:
         return 0
     try:
@@ -45,7 +50,7 @@ async def _embed(
 ) -> None:
     """Embed rows together; when one of them is refused, one by one, so that it harms no other."""
     try:
-        made = await embedder.embed([space.prefix + row.content for row in rows])
+        made = await embedder.embed([space.prefix + without_label(row.content) for row in rows])
     except TextRefused as error:
         if len(rows) > 1:
             for row in rows:
@@ -80,9 +85,9 @@ async def make_space(parts: Parts, space: Space) -> None:
     await vectors.create_space(parts.database, space)
 
 
-async def register(parts: Parts, space: Space) -> None:
-    """Have every pool that does not know the space get to know it, and queue its rows."""
-    for pool_id in await vectors.pools_without(parts.database, space.name):
+async def register(parts: Parts, space: Space, *, or_retired: bool) -> None:
+    """Make the space known to every pool that does not know it or, if asked, has retired it, and queue their rows."""
+    for pool_id in await vectors.pools_without(parts.database, space.name, or_retired=or_retired):
         async with parts.database.tenant(pool_id) as connection:
             await vectors.register_space(connection, space, parts.clock())
             queued = await vectors.enqueue_missing(connection, space.name, parts.clock())
@@ -91,17 +96,17 @@ async def register(parts: Parts, space: Space) -> None:
 
 
 async def switch_when_complete(parts: Parts, space: Space, pool_id: str) -> None:
-    """Have recall use a space that was built beside another, as soon as it lacks no row."""
+    """Have recall use a space that was built beside another, as soon as every row was tried in it."""
     async with parts.database.tenant(pool_id) as connection:
         building = {there.name for there in await vectors.spaces(connection) if there.state == "building"}
-        if space.name in building and not await vectors.waiting(connection, space.name):
+        if space.name in building and not await vectors.untried(connection, space.name):
             await vectors.activate(connection, space.name)
             log.info("pool %s: recall uses %s now", pool_id, space.model)
 
 
 async def keep_up(parts: Parts, space: Space) -> None:
     """Queue rows that slipped through, and delete vectors whose rows are gone."""
-    for pool_id in await jobs.all_pools(parts.database):
+    for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
             queued = await vectors.enqueue_missing(connection, space.name, parts.clock())
             orphans = await vectors.delete_orphans(connection, space.name)

@@ -7,7 +7,6 @@ from server.core.errors import NotFound
 from server.core.records import Memory, Principal
 from server.db.database import Connection
 from server.store import audit, groups, memories, messages, packs, sessions, vectors
-from server.usecases.pack import rebuild_existing
 from server.usecases.parts import Parts
 
 
@@ -31,27 +30,42 @@ async def forget(parts: Parts, who: Principal, memory_id: str, *, with_messages:
     """Delete a row and everything that says the same; with `with_messages` also the words of its source messages.
 
     A reflection goes with the rows that it stands for, and every row with the reflections drawn from it; what else
-    such a reflection stood for comes back. Packs that showed any of it are built anew, which changes a frozen prefix:
-    forgetting goes before freezing. Raises NotFound.
+    such a reflection stood for comes back. Packs that showed any of it go too, and are frozen anew when they are next
+    asked for, which changes a frozen prefix: forgetting goes before freezing. Raises NotFound.
     """
-    now = parts.clock()
     async with parts.database.tenant(who.pool_id) as connection:
+        meant, rows = await _lock(connection, memory_id)
+        gone = rows.keys()
+        blanked = await _forget_messages(connection, [rows[i] for i in sorted(meant)]) if with_messages else 0
+        deleted = await memories.delete(connection, gone)
+        restored = await memories.restore(connection, {row.id for row in rows.values() if row.kind == "reflection"})
+        embedded = await vectors.delete(connection, gone)
+        shown = await packs.delete_showing(connection, gone)
+        reflections = sum(row.kind == "reflection" for row in rows.values())
+        receipt = Receipt(memory_id, deleted, reflections, len(restored), embedded, shown, blanked)
+        counts = {"memories": deleted, "vectors": embedded, "packs": shown, "messages": blanked}
+        await audit.insert(connection, who.actor, "memory.forget", memory_id, counts, parts.clock())
+    return receipt
+
+
+async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[str, Memory]]:
+    """Return the ids that a row stands for and all rows that go with it, locked. Raises NotFound.
+
+    A reflection that commits meanwhile may draw from them: the session's lock waits for it, and then it goes too.
+    """
+    locked: set[str] = set()
+    while True:
         meant = await memories.stood_for(connection, [memory_id])
         if not meant:
             raise NotFound(f"There is no memory {memory_id!r} in this pool.")
-        gone = meant | await memories.drawn_from(connection, meant)
-        rows = (await memories.get(connection, gone)).values()
-        blanked = await _forget_messages(connection, [r for r in rows if r.id in meant]) if with_messages else 0
-        shown, shown_in = await packs.delete_showing(connection, gone)
-        embedded = await vectors.delete(connection, gone)
-        restored = await memories.restore(connection, {row.id for row in rows if row.kind == "reflection"})
-        deleted = await memories.delete(connection, gone)
-        await rebuild_existing(connection, shown_in, "forgotten", now)
-        reflections = sum(row.kind == "reflection" for row in rows)
-        receipt = Receipt(memory_id, deleted, reflections, len(restored - gone), embedded, shown, blanked)
-        counts = {"memories": deleted, "vectors": embedded, "packs": shown, "messages": blanked}
-        await audit.insert(connection, who.actor, "memory.forget", memory_id, counts, now)
-    return receipt
+        rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
+        if {row.session_id for row in rows.values() if row.session_id} <= locked:
+            break
+        locked |= {row.session_id for row in rows.values() if row.session_id}
+        await sessions.lock_all(connection, locked)
+    if memory_id not in await memories.lock(connection, rows):
+        raise NotFound(f"There is no memory {memory_id!r} in this pool.")
+    return meant, rows
 
 
 async def _forget_messages(connection: Connection, rows: Iterable[Memory]) -> int:

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from server.core.blocks import as_blocks, content_tokens, observer_text, result_ids, tool_names
+from server.core.blocks import as_blocks, content_tokens, observer_text, result_ids, shown_tokens, tool_names
 from server.core.clock import in_zone
 from server.core.errors import InvalidInput
 from server.core.json_input import Json
 from server.core.records import Block, IngestReport, NewMessage, Role, Session
 from server.core.redaction import redact_json
 from server.core.settings import Settings
-from server.core.tokens import estimate_tokens
 from server.core.trust import message_trust
 from server.db.database import Connection
 from server.store import jobs, messages, sessions
@@ -49,23 +48,36 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
     """
     now = parts.clock()
     prepared = await asyncio.to_thread(_prepare, batch)
+    # What takes long is computed before the session is locked, from what is known of it by then.
     async with parts.database.tenant(pool_id) as connection:
-        session = await sessions.get(connection, session_id, lock=True)
-        known = await messages.known(connection, session_id, {message.external_id for message in batch})
-        fresh, conflicts = _sort_out(prepared, known)
+        session = await sessions.get(connection, session_id)
+        fresh, conflicts = _sort_out(prepared, await messages.known(connection, session_id, _names(batch)))
+        tools = await _tool_names(connection, session, fresh)
+    if not fresh:
+        return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
+    stored = await asyncio.to_thread(_stored, fresh, tools, session.timezone, now)
+    async with parts.database.tenant(pool_id) as connection:
+        session = await sessions.lock(connection, session_id)
+        known = await messages.known(connection, session_id, _names(batch))
+        new = [message for message in stored if message.message.external_id not in known]
         unobserved = session.unobserved_tokens
-        if fresh:
-            unobserved = await _append(connection, session, fresh, now)
+        if new:
+            unobserved = await _append(connection, session, new, now)
             due = observe_due(parts.settings, unobserved, now, now)
             await jobs.schedule(connection, "observe", session_id, due, now)
-    return IngestReport(len(fresh), len(batch) - len(fresh), unobserved, conflicts)
+    _, conflicts = _sort_out(prepared, known)
+    return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts)
 
 
-def observe_due(settings: Settings, unobserved_tokens: int, last_message_at: datetime, now: datetime) -> datetime:
+def observe_due(settings: Settings, unobserved_tokens: int, last_received_at: datetime, now: datetime) -> datetime:
     """Return when a session is to be observed: at once from enough tokens on, else when it has been idle."""
     if unobserved_tokens >= settings.observe_tokens:
         return now
-    return last_message_at + timedelta(seconds=settings.observe_idle_seconds)
+    return last_received_at + timedelta(seconds=settings.observe_idle_seconds)
+
+
+def _names(batch: Sequence[IncomingMessage]) -> set[str]:
+    return {message.external_id for message in batch}
 
 
 def _prepare(batch: Sequence[IncomingMessage]) -> list[_Prepared]:
@@ -96,11 +108,9 @@ def _sort_out(prepared: Sequence[_Prepared], known: Mapping[str, bytes]) -> tupl
     return fresh, list(conflicts)
 
 
-async def _append(connection: Connection, session: Session, fresh: Sequence[_Prepared], now: datetime) -> int:
-    names = await _tool_names(connection, session, fresh)
-    stored = await asyncio.to_thread(_stored, fresh, names, session.timezone, now)
-    await messages.append(connection, session.id, session.last_seq, stored, now)
-    return await sessions.extend(connection, session.id, len(stored), sum(message.tokens for message in stored), now)
+async def _append(connection: Connection, session: Session, new: Sequence[StoredMessage], now: datetime) -> int:
+    await messages.append(connection, session.id, session.last_seq, new, now)
+    return await sessions.extend(connection, session.id, len(new), sum(message.tokens for message in new), now)
 
 
 async def _tool_names(connection: Connection, session: Session, fresh: Sequence[_Prepared]) -> Mapping[str, str]:
@@ -122,8 +132,9 @@ def _stored_message(message: _Prepared, names: Mapping[str, str], timezone: str,
     return StoredMessage(
         message=NewMessage(incoming.external_id, incoming.role, blocks, in_zone(incoming.sent_at or now, timezone)),
         content_hash=message.digest,
+        calls=tool_names(blocks),
         trust=message_trust(incoming.role, blocks, names),
         text=text,
         tokens=content_tokens(blocks),
-        text_tokens=estimate_tokens(text),
+        shown_tokens=shown_tokens(text, blocks),
     )

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from server.store import inspection, jobs, vectors
+from server.store import inspection, jobs, pools, vectors
 from server.store.inspection import DatabaseFacts, Stuck
 from server.usecases.parts import Parts
 
@@ -18,7 +18,7 @@ async def database_facts(parts: Parts) -> DatabaseFacts:
 async def stuck(parts: Parts) -> dict[str, Stuck]:
     """Return what does not get on, by pool id; pools in which all is well are left out."""
     found: dict[str, Stuck] = {}
-    for pool_id in await jobs.all_pools(parts.database):
+    for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
             there = await inspection.stuck(connection, parts.clock() - _PATIENCE)
         if there.jobs or there.embeddings or there.overdue:
@@ -29,7 +29,18 @@ async def stuck(parts: Parts) -> dict[str, Stuck]:
 async def active_spaces(parts: Parts) -> set[str]:
     """Return the spaces that recall uses in any pool."""
     active: set[str] = set()
-    for pool_id in await jobs.all_pools(parts.database):
+    for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
             active |= {space.name for space in await vectors.spaces(connection) if space.state == "active"}
     return active
+
+
+async def retry(parts: Parts) -> tuple[int, int]:
+    """Give jobs and rows that failed for good a new life in all pools; return how many of each."""
+    now = parts.clock()
+    revived_jobs = revived_rows = 0
+    for pool_id in await pools.ids(parts.database):
+        async with parts.database.tenant(pool_id) as connection:
+            revived_jobs += await jobs.revive(connection, now)
+            revived_rows += await vectors.revive(connection, now)
+    return revived_jobs, revived_rows

@@ -5,12 +5,16 @@ is refused unless the job's lease and the session's cursor are what they were. S
 answer neither loses a message nor covers it twice.
 """
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from server.core.budgets import MAX_TRANSCRIPT_TOKENS, PREVIOUS_OBSERVATION_TOKENS, budgets
 from server.core.errors import Conflict
 from server.core.ids import new_id, new_ids
-from server.core.records import Lease, NewMemory, Observed, TranscriptSlice
+from server.core.indexing import IndexedMemory, indexed
+from server.core.records import Fact, Lease, NewMemory, Observed, Session, TranscriptSlice
 from server.core.redaction import redact
 from server.core.slices import first_slice
 from server.db.database import Connection
@@ -18,7 +22,7 @@ from server.providers.roles import Observer
 from server.store import groups, jobs, memories, messages, sessions, vectors
 from server.usecases.ingest import observe_due
 from server.usecases.parts import Parts
-from server.usecases.run_job import finish_job
+from server.usecases.run_job import wait_for_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +40,24 @@ class ObserveReport:
 async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) -> ObserveReport:
     """Have everything that a session holds by now observed, in the background or, with `wait`, before returning.
 
-    Raises NotFound, Conflict when observing is switched off, ModelFailed (with `wait`) when the observer failed.
+    What takes longer than a request may last goes on in the background; asking again waits on. Raises NotFound,
+    Conflict when observing is switched off, and with `wait` whatever the job failed with.
     """
     observer = _observer(parts)
     async with parts.database.tenant(pool_id) as connection:
-        before = await sessions.get(connection, session_id)
+        before = await sessions.lock(connection, session_id)
         if before.unobserved_tokens:
             await jobs.request(connection, "observe", session_id, parts.clock(), before.last_seq)
 
     async def done(connection: Connection) -> bool:
         return (await sessions.get(connection, session_id)).observed_seq >= before.last_seq
 
-    if wait:
-        await finish_job(parts, pool_id, session_id, "observe", observe_leased, done)
+    finished = not before.unobserved_tokens
+    if wait and not finished:
+        finished = await wait_for_job(parts, pool_id, session_id, "observe", done)
     async with parts.database.tenant(pool_id) as connection:
         group_ids, memory_ids = await groups.since(connection, session_id, before.observed_seq)
-    queued = bool(before.unobserved_tokens) and not wait
-    return ObserveReport(len(group_ids), len(memory_ids), observer.name, queued, group_ids, memory_ids)
+    return ObserveReport(len(group_ids), len(memory_ids), observer.name, not finished, group_ids, memory_ids)
 
 
 async def observe_leased(parts: Parts, lease: Lease) -> None:
@@ -74,12 +79,12 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
     """Read what to observe next; when nothing is due, end the job in the same transaction and return None."""
     now = parts.clock()
     async with parts.database.tenant(lease.pool_id) as connection:
-        session = await sessions.get(connection, lease.session_id, lock=True)
+        session = await sessions.lock(connection, lease.session_id)
         up_to_seq = await jobs.hold(connection, lease, lease.until)
         if not session.unobserved_tokens:
-            await jobs.done(connection, lease)
+            await jobs.done(connection, lease, now)
             return None
-        due = observe_due(parts.settings, session.unobserved_tokens, session.last_message_at or now, now)
+        due = observe_due(parts.settings, session.unobserved_tokens, session.last_received_at or now, now)
         if session.observed_seq >= up_to_seq and due > now:
             await jobs.rest(connection, lease, due)
             return None
@@ -93,7 +98,28 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
     now = parts.clock()
     session, first, last = shown.session, shown.messages[0], shown.messages[-1]
     group_id = new_id("grp", now)
-    rows = [
+    rows = await asyncio.to_thread(_rows, session, group_id, observer, observed.facts, now)
+    async with parts.database.tenant(lease.pool_id) as connection:
+        await sessions.cover(connection, session.id, first.seq, last.seq, observed)
+        await jobs.hold(connection, lease, lease.until)
+        await groups.insert(
+            connection,
+            group_id=group_id,
+            session=session,
+            first=first,
+            last=last,
+            observer=observer,
+            observed=observed,
+            now=now,
+        )
+        written = await memories.insert(connection, rows)
+        await vectors.enqueue(connection, written, now)
+        await _reflect_when_full(parts, connection, session.id, session.effective_context)
+
+
+def _rows(session: Session, group_id: str, observer: str, facts: Sequence[Fact], now: datetime) -> list[IndexedMemory]:
+    ids = new_ids("mem", now, len(facts))
+    return indexed(
         NewMemory(
             id=memory_id,
             kind="observation",
@@ -113,24 +139,8 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
             refers_to=fact.refers_to,
             valid_until=fact.valid_until,
         )
-        for memory_id, fact in zip(new_ids("mem", now, len(observed.facts)), observed.facts, strict=True)
-    ]
-    async with parts.database.tenant(lease.pool_id) as connection:
-        await sessions.cover(connection, session.id, first.seq, last.seq, observed)
-        await jobs.hold(connection, lease, lease.until)
-        await groups.insert(
-            connection,
-            group_id=group_id,
-            session=session,
-            first=first,
-            last=last,
-            observer=observer,
-            observed=observed,
-            now=now,
-        )
-        await memories.insert(connection, rows)
-        await vectors.enqueue(connection, [row.id for row in rows], now)
-        await _reflect_when_full(parts, connection, session.id, session.effective_context)
+        for memory_id, fact in zip(ids, facts, strict=True)
+    )
 
 
 async def _reflect_when_full(parts: Parts, connection: Connection, session_id: str, effective_context: int) -> None:

@@ -1,12 +1,11 @@
 """The pack of a session: frozen until a reflection commits, messages were evicted, or something in it is forgotten."""
 
 import hashlib
-from collections.abc import Iterable
 from datetime import datetime
 
 from server.core.budgets import budgets
 from server.core.packing import choose
-from server.core.records import Pack, PackReason, Session
+from server.core.records import Memory, Pack, PackReason, Session
 from server.core.rendering import PackRows, render_pack
 from server.core.tokens import estimate_tokens
 from server.db.database import Connection
@@ -18,28 +17,29 @@ _SHORTEST_ROW = 12
 
 
 async def get_pack(parts: Parts, pool_id: str, session_id: str) -> Pack:
-    """Return the session's pack, frozen now if it is the first. Raises NotFound."""
+    """Return the session's pack, frozen now if there is none. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
-        if pack := await packs.latest(connection, session_id):
+        if pack := await packs.current(connection, session_id):
             return pack
-        session = await sessions.get(connection, session_id, lock=True)
+        session = await sessions.lock(connection, session_id)
         # Whoever held the lock before us may have frozen it.
-        return await packs.latest(connection, session_id) or await rebuild(
-            connection, session, "initial", parts.clock()
-        )
+        if pack := await packs.current(connection, session_id):
+            return pack
+        reason: PackReason = "forgotten" if session.pack_version else "initial"
+        return await freeze_pack(connection, session, reason, parts.clock())
 
 
-async def rebuild(connection: Connection, session: Session, reason: PackReason, now: datetime) -> Pack:
+async def freeze_pack(connection: Connection, session: Session, reason: PackReason, now: datetime) -> Pack:
     """Freeze the next version of a session's pack and return it. The caller holds the session's lock."""
-    before = await packs.latest(connection, session.id)
     rows = await _rows(connection, session, now)
     text = render_pack(rows, session)
     pack = Pack(
-        version=before.version + 1 if before else 1,
+        version=await sessions.next_pack_version(connection, session.id),
         text=text,
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         tokens=estimate_tokens(text),
-        memory_ids=[memory.id for memory in (*rows.pool, *rows.own)],
+        memory_ids=_shown(rows),
+        pins_left=rows.pins_left,
         reason=reason,
         created_at=now,
     )
@@ -47,19 +47,29 @@ async def rebuild(connection: Connection, session: Session, reason: PackReason, 
     return pack
 
 
-async def rebuild_existing(
-    connection: Connection, session_ids: Iterable[str], reason: PackReason, now: datetime
-) -> None:
-    """Freeze a new version for each of these sessions."""
-    for session_id in sorted(session_ids):
-        session = await sessions.get(connection, session_id, lock=True)
-        await rebuild(connection, session, reason, now)
-
-
 async def _rows(connection: Connection, session: Session, now: datetime) -> PackRows:
-    limit = budgets(session.effective_context).global_pack_tokens // _SHORTEST_ROW
+    """Return the rows of a pack, held so that what is being forgotten meanwhile is in none."""
+    while True:
+        rows = await _chosen(connection, session, now)
+        shown = _shown(rows)
+        if await memories.hold(connection, shown) == set(shown):
+            return rows
+
+
+async def _chosen(connection: Connection, session: Session, now: datetime) -> PackRows:
+    budget = budgets(session.effective_context).global_pack_tokens
     pinned = await memories.pinned(connection, session.project, now)
-    ranked = await memories.best_of_classes(connection, session.id, session.project, now, limit)
-    own = await memories.live_of_session(connection, session.id)
+    ranked = await memories.best_of_classes(
+        connection, session.id, session.project, now, tokens=budget, limit=budget // _SHORTEST_ROW
+    )
+    own = [row for row in await memories.live_of_session(connection, session.id) if not _expired(row, now)]
     known = {group.id: group for group in await groups.of_session(connection, session.id)}
     return choose(pinned, ranked, own, known, session)
+
+
+def _expired(row: Memory, now: datetime) -> bool:
+    return row.valid_until is not None and row.valid_until <= now
+
+
+def _shown(rows: PackRows) -> list[str]:
+    return [row.id for row in (*rows.pool, *rows.own)]

@@ -1,40 +1,42 @@
 """Recall: what the pool knows about a question, by keyword and by meaning, or the answer that it knows nothing."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from server.core.clock import in_zone
 from server.core.errors import EmbedderDown, InvalidInput, TextRefused
-from server.core.ranking import distinct, fuse, prior
-from server.core.recalled import Hit, Recalled, ScoreParts, Sources
-from server.core.records import PRIORITIES, Filter, Kind, Memory, Priority, Scope
+from server.core.hits import Found, VectorHit, fitting, relevant_hits
+from server.core.json_input import clean_text
+from server.core.labels import without_label
+from server.core.recalled import Recalled
+from server.core.records import Filter, Kind, Priority, Scope, at_least
 from server.core.redaction import redact
 from server.core.terms import terms
-from server.core.tokens import estimate_tokens
 from server.db.database import Connection
 from server.store import memories, search, sessions, vectors
+from server.store.vectors import PoolSpace
 from server.usecases.parts import Parts
 
+MAX_QUERY_CHARACTERS = 4_000
 MAX_LIMIT = 50
+MIN_TOKENS = 50
 _CANDIDATES = 50
 _MOST_TERMS = 100
 _EMBED_SECONDS = 2.0
-# Evidence that a row is about the query, as shares of what is enough by itself: the cosine, which between unrelated
-# texts stays below 0.25 with the bundled MiniLM, and the share of the query's information that stands in the row.
-_ENOUGH_COSINE = 0.25
-_ENOUGH_COVERAGE = 0.3
-# A row that has no vector, or a query that has none, is judged by keywords alone.
-_ENOUGH_COVERAGE_ALONE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """A question to memory. Times filter by when a thing was said or what time it speaks of."""
+    """A question to memory. Times filter by when a thing was said or what time it speaks of.
+
+    Without a `scope` it is asked of the project that is named, and else of the pool.
+    """
 
     query: str
     limit: int = 8
-    scope: Scope = "pool"
+    scope: Scope | None = None
     session_id: str | None = None
     project: str | None = None
     kinds: Sequence[Kind] | None = None
@@ -49,172 +51,124 @@ class RecallRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Query:
-    """The query's vector and its space, or the reason why there is none."""
+class _Semantic:
+    """What the search by meaning has to work with: a vector in a space, or the reason why there is none.
 
-    space: str | None
-    vector: list[float]
-    reason: str | None
+    `pending` rows have no vector yet.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What both searches found, by id."""
-
-    keyword: list[search.KeywordHit]
-    vector: list[search.VectorHit]
-    cosines: Mapping[str, float]
-    rows: Mapping[str, Memory]
+    pending: int
+    space: str | None = None
+    vector: Sequence[float] = ()
+    reason: str | None = None
 
 
 async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
-    """Answer a question. Raises InvalidInput for a scope without its session or project, NotFound for the session."""
-    query = redact(asked.query)
-    embedded = await _embed(parts, query)
+    """Answer a question. Raises InvalidInput, also for a scope without its session or project; NotFound."""
+    asked = _checked(asked)
     async with parts.database.tenant(pool_id) as connection:
-        what = await _filter(connection, asked)
-        usable, pending = await _usable_space(connection, parts, embedded)
-        found = await _search(connection, query, usable, what)
-    hits = _hits(found, asked, parts.clock())
+        what = await _filter(connection, asked, parts.clock())
+        unobserved = await sessions.unobserved_tokens(connection, what.session)
+        space, pending = await _active_space(connection, parts)
+    # A model may take its time, and no connection is held meanwhile.
+    semantic = replace(await _embed(parts, space, without_label(asked.query) or asked.query), pending=pending)
+    async with parts.database.tenant(pool_id) as connection:
+        found = await _search(connection, asked.query, semantic, what)
+    relevant = relevant_hits(found, parts.clock(), explain=asked.explain)
+    hits = fitting(relevant[: asked.limit], asked.max_tokens)
     return Recalled(
         hits=hits,
-        semantic="ok" if usable.space else "degraded",
-        reason=usable.reason,
-        abstained=not hits,
-        pending=pending,
+        semantic="ok" if semantic.space else "degraded",
+        reason=semantic.reason,
+        abstained=not relevant,
+        omitted=len(relevant) - len(hits),
+        pending=semantic.pending,
+        unobserved_tokens=unobserved,
     )
 
 
-async def _embed(parts: Parts, query: str) -> _Query:
-    embedder = parts.embedder
-    if embedder is None:
-        return _Query(None, [], "no embedder is configured")
-    if embedder.space is None:
-        return _Query(None, [], "the embedding model is still loading")
-    try:
-        async with asyncio.timeout(_EMBED_SECONDS):
-            [vector] = await embedder.embed([embedder.space.prefix + query])
-    except TimeoutError:
-        return _Query(None, [], "the embedder did not answer in time")
-    except (EmbedderDown, TextRefused) as error:
-        return _Query(None, [], str(error))
-    return _Query(embedder.space.name, vector, None)
+def _checked(asked: RecallRequest) -> RecallRequest:
+    """Return a request with its text cleaned, whoever sent it. Raises InvalidInput."""
+    query = redact(clean_text(asked.query)).strip()
+    if not query:
+        raise InvalidInput("The query is blank.")
+    if len(asked.query) > MAX_QUERY_CHARACTERS:
+        raise InvalidInput(f"The query is longer than {MAX_QUERY_CHARACTERS:,} characters.")
+    if not 1 <= asked.limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit is from 1 to {MAX_LIMIT}.")
+    if asked.max_tokens is not None and asked.max_tokens < MIN_TOKENS:
+        raise InvalidInput(f"max_tokens is at least {MIN_TOKENS}.")
+    return replace(
+        asked,
+        query=query,
+        project=redact(clean_text(asked.project)) if asked.project and asked.project.strip() else None,
+        session_id=clean_text(asked.session_id) if asked.session_id else None,
+    )
 
 
-async def _filter(connection: Connection, asked: RecallRequest) -> Filter:
+async def _filter(connection: Connection, asked: RecallRequest, now: datetime) -> Filter:
     """Resolve the scope. A scope that names nothing is an error, never an empty success."""
-    session_id, project = asked.session_id, asked.project
-    if session_id is not None:
-        session = await sessions.get(connection, session_id)
-        project = project or session.project
-    if asked.scope == "session" and session_id is None:
+    scope = asked.scope or ("project" if asked.project else "pool")
+    session = await sessions.get(connection, asked.session_id) if asked.session_id else None
+    project = asked.project or (session.project if session else None)
+    if scope == "session" and session is None:
         raise InvalidInput("scope 'session' needs a session_id.")
-    if asked.scope == "project" and project is None:
+    if scope == "project" and project is None:
         raise InvalidInput("scope 'project' needs a project, or a session that has one.")
     return Filter(
-        session=session_id if asked.scope == "session" else None,
-        project=project if asked.scope == "project" else asked.project,
+        moment=now,
+        session=session.id if session and scope == "session" else None,
+        project=project if scope == "project" else None,
         kinds=asked.kinds,
         tags=asked.tags,
-        priorities=PRIORITIES[: PRIORITIES.index(asked.min_priority) + 1],
-        since=asked.since,
-        until=asked.until,
-        as_of=asked.as_of,
+        priorities=at_least(asked.min_priority),
+        since=_utc(asked.since),
+        until=_utc(asked.until),
+        as_of=_utc(asked.as_of),
         with_superseded=asked.include_superseded,
     )
 
 
-async def _usable_space(connection: Connection, parts: Parts, query: _Query) -> tuple[_Query, int]:
-    """Return the query as this pool can use it, and how many rows have no vector for it yet."""
-    active = next((space.name for space in await vectors.spaces(connection) if space.state == "active"), None)
-    if active is None:
-        pending = await vectors.live_rows(connection) if parts.embedder else 0
-        return replace(query, space=None, reason=query.reason or "the embedding worker has not started yet"), pending
-    if query.space and query.space != active:
-        query = replace(query, space=None, reason="the pool's vectors are being made anew for another model")
-    return query, await vectors.waiting(connection, active)
+def _utc(moment: datetime | None) -> datetime | None:
+    return moment and in_zone(moment, "UTC")
 
 
-async def _search(connection: Connection, query: str, embedded: _Query, what: Filter) -> _Found:
+async def _active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace | None, int]:
+    """Return the space that recall uses in this pool, and how many rows have no vector in it yet."""
+    active = next((space for space in await vectors.spaces(connection) if space.state == "active"), None)
+    if active:
+        return active, await vectors.waiting(connection, active.name)
+    return None, await vectors.live_rows(connection) if parts.embedders else 0
+
+
+async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> _Semantic:
+    if parts.embedders is None:
+        return _Semantic(0, reason="no embedder is configured")
+    if space is None:
+        return _Semantic(0, reason="the embedding worker has not started yet")
+    try:
+        async with asyncio.timeout(_EMBED_SECONDS):
+            vector = await parts.embedders.embed(space.source, space.name, query)
+    except TimeoutError:
+        return _Semantic(0, reason="the embedder did not answer in time")
+    except (EmbedderDown, TextRefused) as error:
+        return _Semantic(0, reason=str(error).rstrip("."))
+    return _Semantic(0, space.name, vector)
+
+
+async def _search(connection: Connection, query: str, semantic: _Semantic, what: Filter) -> Found:
     keyword = await search.by_keyword(connection, _asked_terms(query), what, _CANDIDATES)
-    vector: list[search.VectorHit] = []
+    vector: list[VectorHit] = []
     cosines: dict[str, float] = {}
-    if embedded.space:
-        vector = await search.by_vector(connection, embedded.space, embedded.vector, what, _CANDIDATES)
+    if semantic.space:
+        vector = await search.by_vector(connection, semantic.space, semantic.vector, what, _CANDIDATES)
         cosines = {hit.id: hit.cosine for hit in vector}
         missing = {hit.id for hit in keyword} - cosines.keys()
-        cosines |= await search.cosines(connection, embedded.space, embedded.vector, missing)
+        cosines |= await search.cosines(connection, semantic.space, semantic.vector, missing)
     rows = await memories.get(connection, {hit.id for hit in (*keyword, *vector)})
-    return _Found(keyword, vector, cosines, rows)
+    return Found(keyword, vector, cosines, rows)
 
 
 def _asked_terms(query: str) -> list[str]:
     """Return the terms to search by, each once; of a very long query the first ones."""
-    return list(dict.fromkeys(terms(query)))[:_MOST_TERMS]
-
-
-def _relevant(coverage: float, cosine: float | None) -> bool:
-    if cosine is None:
-        return coverage >= _ENOUGH_COVERAGE_ALONE
-    return coverage / _ENOUGH_COVERAGE + cosine / _ENOUGH_COSINE >= 1
-
-
-def _hits(found: _Found, asked: RecallRequest, now: datetime) -> list[Hit]:
-    coverage = {hit.id: hit.coverage for hit in found.keyword}
-    priors = {row.id: prior(row.kind, row.priority) for row in found.rows.values()}
-    relevant = {i for i in found.rows if _relevant(coverage.get(i, 0.0), found.cosines.get(i))}
-    keyword = [hit.id for hit in found.keyword if hit.id in relevant]
-    vector = [hit.id for hit in found.vector if hit.id in relevant]
-    fused = {candidate.id: candidate for candidate in fuse(keyword, vector, priors)}
-    order = distinct(found.rows[row_id] for row_id in fused)
-    hits: list[Hit] = []
-    spent = 0
-    for row_id in order[: asked.limit]:
-        row, candidate = found.rows[row_id], fused[row_id]
-        spent += estimate_tokens(row.content)
-        if asked.max_tokens is not None and spent > asked.max_tokens:
-            break
-        parts = ScoreParts(
-            candidate.keyword_rank,
-            candidate.vector_rank,
-            round(coverage.get(row_id, 0.0), 4),
-            round(found.cosines[row_id], 4) if row_id in found.cosines else None,
-            round(priors[row_id], 4),
-        )
-        hits.append(_hit(row, candidate.score, now, parts if asked.explain else None))
-    return hits
-
-
-def _hit(row: Memory, score: float, now: datetime, parts: ScoreParts | None) -> Hit:
-    return Hit(
-        id=row.id,
-        content=row.content,
-        kind=row.kind,
-        priority=row.priority,
-        category=row.category,
-        trust=row.trust,
-        score=round(score, 4),
-        said_at=row.said_at,
-        age=age(now - row.said_at),
-        project=row.project,
-        session_id=row.session_id,
-        tags=row.tags,
-        sources=Sources(row.session_id, row.source_seqs, row.source_ids),
-        superseded_by=row.superseded_by,
-        parts=parts,
-    )
-
-
-def age(since: timedelta) -> str:
-    """Return an age in words: the largest unit of which there are at least two, so that nothing reads as one year."""
-    hours = since / timedelta(hours=1)
-    for unit, length in (
-        ("years", 24 * 365),
-        ("months", 24 * 30),
-        ("weeks", 24 * 7),
-        ("days", 24),
-        ("hours", 1),
-    ):
-        if hours >= 2 * length:
-            return f"{int(hours // length)} {unit} ago"
-    return "just now" if hours < 1 else "1 hour ago"
+    return list(dict.fromkeys(terms(without_label(query))))[:_MOST_TERMS]

@@ -4,7 +4,7 @@ from typing import Literal
 
 from server.core.errors import Conflict
 from server.store import jobs, sessions
-from server.usecases.pack import rebuild
+from server.usecases.pack import freeze_pack
 from server.usecases.parts import Parts
 
 EventKind = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
@@ -19,9 +19,9 @@ async def receive_event(parts: Parts, pool_id: str, session_id: str, kind: Event
     """
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
-        session = await sessions.get(connection, session_id, lock=True)
+        session = await sessions.lock(connection, session_id)
         if kind == "evicted":
-            await rebuild(connection, session, "evicted", now)
+            await freeze_pack(connection, session, "evicted", now)
         elif kind != "turn_end" and session.unobserved_tokens:
             if parts.observer is None:
                 raise Conflict("Observing is switched off on this server.")

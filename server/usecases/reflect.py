@@ -1,5 +1,6 @@
 """Reflect: the live rows of a session become fewer rows, and a bad reflection changes nothing."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,16 +8,17 @@ from datetime import datetime
 from server.core.budgets import budgets
 from server.core.errors import Conflict, ModelFailed
 from server.core.ids import new_id, new_ids
-from server.core.records import Draft, Lease, Memory, NewMemory, Reflected, Session
+from server.core.indexing import IndexedMemory, indexed
+from server.core.records import Lease, Memory, NewMemory, Reflected, Session, TokenUse
 from server.core.redaction import redact
-from server.core.tokens import estimate_tokens
 from server.core.trust import lowest_trust
 from server.db.database import Connection
 from server.providers.roles import Reflector
 from server.store import jobs, memories, reflections, sessions, vectors
-from server.usecases.pack import rebuild
+from server.store.memories import Superseder
+from server.usecases.pack import freeze_pack
 from server.usecases.parts import Parts
-from server.usecases.run_job import finish_job
+from server.usecases.run_job import wait_for_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +37,20 @@ class ReflectReport:
 async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) -> ReflectReport:
     """Have a session reflected, in the background or, with `wait`, before returning.
 
-    When nothing was observed since the last reflection, or nothing can be condensed, nothing changes. Raises NotFound,
-    Conflict when reflecting is switched off, ModelFailed (with `wait`).
+    When nothing was observed since the last reflection, or nothing can be condensed, nothing changes. What takes
+    longer than a request may last goes on in the background; asking again waits on. Raises NotFound, Conflict when
+    reflecting is switched off, and with `wait` whatever the job failed with.
     """
     reflector = _reflector(parts)
     async with parts.database.tenant(pool_id) as connection:
-        await sessions.get(connection, session_id)
+        await sessions.lock(connection, session_id)
         before = await memories.live_of_session(connection, session_id)
         await jobs.request(connection, "reflect", session_id, parts.clock())
 
     async def done(connection: Connection) -> bool:
         return not any(job.kind == "reflect" for job in await jobs.of_session(connection, session_id))
 
-    if wait:
-        await finish_job(parts, pool_id, session_id, "reflect", reflect_leased, done)
+    finished = wait and await wait_for_job(parts, pool_id, session_id, "reflect", done)
     async with parts.database.tenant(pool_id) as connection:
         after = await memories.live_of_session(connection, session_id)
     there = {memory.id for memory in before}
@@ -57,7 +59,7 @@ async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
         memories=len(fresh),
         superseded=len(there - {memory.id for memory in after}),
         reflector=reflector.name,
-        queued=not wait,
+        queued=not finished,
         tokens_before=_tokens(before),
         tokens_after=_tokens(after),
         reflection_ids=sorted({memory.reflection_id for memory in fresh if memory.reflection_id}),
@@ -73,9 +75,14 @@ async def reflect_leased(parts: Parts, lease: Lease) -> None:
     fresh = any(row.kind == "observation" for row in rows)
     target = budgets(session.effective_context).observation_tokens // 2
     reflected = await reflector.reflect(session, rows, target) if fresh else Reflected(drafts=())
-    if reflected.drafts and _cost(reflected.drafts) >= _tokens(rows):
+    if not reflected.drafts:
+        async with parts.database.tenant(lease.pool_id) as connection:
+            await jobs.done(connection, lease, parts.clock())
+        return
+    made = await asyncio.to_thread(_made, session, rows, reflected, reflector.name, parts.clock())
+    if made.tokens >= _tokens(rows):
         raise ModelFailed(f"{reflector.name} wrote a reflection that is no smaller than what it replaces.")
-    await _commit(parts, lease, session, rows, reflected, reflector.name)
+    await _commit(parts, lease, rows, made)
 
 
 def _reflector(parts: Parts) -> Reflector:
@@ -84,28 +91,22 @@ def _reflector(parts: Parts) -> Reflector:
     return parts.reflector
 
 
-async def _commit(
-    parts: Parts, lease: Lease, session: Session, rows: Sequence[Memory], reflected: Reflected, reflector: str
-) -> None:
-    """Write the new rows, supersede the old and rebuild the pack together, or nothing."""
-    now = parts.clock()
-    async with parts.database.tenant(lease.pool_id) as connection:
-        if reflected.drafts:
-            await sessions.get(connection, session.id, lock=True)
-            await _replace(connection, session, rows, reflected, reflector, now)
-            await rebuild(connection, session, "reflection", now)
-        await jobs.done(connection, lease)
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A reflection that is ready to be written. `replaced` are the old rows, each with what takes its place."""
+
+    id: str
+    reflector: str
+    rows: list[IndexedMemory]
+    replaced: dict[str, Superseder]
+    used: TokenUse
+
+    @property
+    def tokens(self) -> int:
+        return sum(row.tokens for row in self.rows)
 
 
-async def _replace(
-    connection: Connection,
-    session: Session,
-    rows: Sequence[Memory],
-    reflected: Reflected,
-    reflector: str,
-    now: datetime,
-) -> None:
-    """Raises Conflict when a source is not live any more: what was forgotten must not come back."""
+def _made(session: Session, rows: Sequence[Memory], reflected: Reflected, reflector: str, now: datetime) -> _Made:
     reflection_id = new_id("ref", now)
     by_id = {row.id: row for row in rows}
     ids = new_ids("mem", now, len(reflected.drafts))
@@ -128,29 +129,42 @@ async def _replace(
         )
         for memory_id, draft in zip(ids, reflected.drafts, strict=True)
     ]
-    replaced = dict.fromkeys(reflected.dropped_ids, reflection_id)
-    replaced |= {source: row.id for row in fresh for source in row.source_ids}
-    await memories.insert(connection, fresh)
-    if await memories.supersede(connection, replaced, now) != replaced.keys():
-        raise Conflict("A row was changed while it was being reflected; the reflection is not used.", hint="Try again.")
-    await vectors.enqueue(connection, ids, now)
-    await reflections.insert(
-        connection,
-        reflection_id=reflection_id,
-        session_id=session.id,
-        reflector=reflector,
-        input_ids=[row.id for row in rows],
-        output_ids=ids,
-        tokens_before=_tokens(rows),
-        tokens_after=_cost(reflected.drafts),
-        used=reflected.used,
-        now=now,
-    )
+    whole = Superseder(reflection_id, max(row.said_at for row in fresh))
+    replaced = dict.fromkeys(reflected.dropped_ids, whole)
+    replaced |= {source: Superseder(row.id, row.said_at) for row in fresh for source in row.source_ids}
+    return _Made(reflection_id, reflector, indexed(fresh), replaced, reflected.used)
+
+
+async def _commit(parts: Parts, lease: Lease, rows: Sequence[Memory], made: _Made) -> None:
+    """Write the new rows, supersede the old and rebuild the pack together, or nothing.
+
+    Raises LeaseLost, and Conflict when a source is not live any more: what was forgotten must not come back.
+    """
+    now = parts.clock()
+    async with parts.database.tenant(lease.pool_id) as connection:
+        session = await sessions.lock(connection, lease.session_id)
+        await memories.lock(connection, made.replaced)
+        await memories.insert(connection, made.rows)
+        if await memories.supersede(connection, made.replaced, now) != made.replaced.keys():
+            raise Conflict(
+                "A row was changed while it was being reflected; the reflection is not used.", hint="Try again."
+            )
+        await reflections.insert(
+            connection,
+            reflection_id=made.id,
+            session_id=session.id,
+            reflector=made.reflector,
+            input_ids=[row.id for row in rows],
+            output_ids=[row.memory.id for row in made.rows],
+            tokens_before=_tokens(rows),
+            tokens_after=made.tokens,
+            used=made.used,
+            now=now,
+        )
+        await vectors.enqueue(connection, [row.memory.id for row in made.rows], now)
+        await freeze_pack(connection, session, "reflection", now)
+        await jobs.done(connection, lease, now)
 
 
 def _tokens(rows: Sequence[Memory]) -> int:
     return sum(row.tokens for row in rows)
-
-
-def _cost(drafts: Sequence[Draft]) -> int:
-    return sum(estimate_tokens(draft.content) for draft in drafts)

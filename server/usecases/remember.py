@@ -1,13 +1,15 @@
 """Remember: rows that an agent or a person writes, and reading rows back."""
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from server.core.clock import Clock, in_zone
+from server.core.clock import in_zone
 from server.core.errors import Conflict, InvalidInput, NotFound
 from server.core.ids import new_ids
+from server.core.indexing import IndexedMemory, indexed
 from server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority
 from server.core.redaction import redact
 from server.db.database import Connection
@@ -15,6 +17,8 @@ from server.store import memories, sessions, vectors
 from server.usecases.parts import Parts
 
 MAX_CHARACTERS = 16_000
+MAX_PINNED_TOKENS = 2_500
+"""What may be pinned for one project, and for all: together a third of a pack of the default size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,33 +36,44 @@ class Note:
     external_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A note that is valid and redacted."""
+
+    note: Note
+    content: str
+    project: str | None
+    tags: tuple[str, ...]
+    said_at: datetime
+
+
 async def remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[str]:
     """Write notes and return their ids, in order. All are written or none.
 
     A note with an external id that is known, or without one and word for word like a live note of the same place, is
-    that note. Raises NotFound for an unknown session, InvalidInput, and Conflict when an external id names a row that
-    says something else.
+    that note: what is asked for now can make it matter more, never less. Raises NotFound for an unknown session,
+    InvalidInput, and Conflict when an external id names a row that says something else.
     """
     now = parts.clock()
+    prepared = await asyncio.to_thread(lambda: [_prepare(note, now) for note in notes])
     async with parts.database.tenant(who.pool_id) as connection:
-        projects = {session_id: await _project(connection, session_id) for session_id in {n.session_id for n in notes}}
-        ids = new_ids("mem", now, len(notes))
-        rows = [
-            _row(note, memory_id, projects[note.session_id], who.actor, parts.clock)
-            for memory_id, note in zip(ids, notes, strict=True)
-        ]
+        projects = await _projects(connection, notes)
+    rows = await asyncio.to_thread(_rows, prepared, projects, who.actor, now)
+    async with parts.database.tenant(who.pool_id) as connection:
         written = await memories.insert(connection, rows)
+        known = await memories.by_external_id(connection, {_named(row.memory) for row in rows})
+        ids = [_settled(row.memory, known) for row in rows]
+        again = [
+            (memory_id, row.memory) for memory_id, row in zip(ids, rows, strict=True) if row.memory.id not in written
+        ]
+        if again:
+            await memories.raise_again(connection, again)
+        await _limit_pins(connection, rows)
         await vectors.enqueue(connection, written, now)
-        known = await memories.by_external_id(connection, {row.external_id for row in rows if row.external_id})
-        return [_settled(row, known) for row in rows]
+    return ids
 
 
-async def _project(connection: Connection, session_id: str | None) -> str | None:
-    return (await sessions.get(connection, session_id)).project if session_id else None
-
-
-def _row(note: Note, memory_id: str, session_project: str | None, author: str, clock: Clock) -> NewMemory:
-    now = clock()
+def _prepare(note: Note, now: datetime) -> _Prepared:
     content = redact(note.content).strip()
     if not content:
         raise InvalidInput("content is empty.")
@@ -67,38 +82,85 @@ def _row(note: Note, memory_id: str, session_project: str | None, author: str, c
             f"content has {len(content):,} characters; the limit is {MAX_CHARACTERS:,}.",
             hint="One row is one fact. Send longer text as messages of a session.",
         )
-    project = redact(note.project) if note.project else session_project
+    return _Prepared(
+        note,
+        content,
+        redact(note.project) if note.project else None,
+        tuple(dict.fromkeys(redact(tag) for tag in note.tags)),
+        in_zone(note.said_at or now, "UTC"),
+    )
+
+
+async def _projects(connection: Connection, notes: Sequence[Note]) -> dict[str, str | None]:
+    """Return the projects of the sessions that the notes belong to. Raises NotFound."""
+    asked = {note.session_id for note in notes if note.session_id}
+    found = await sessions.projects(connection, asked) if asked else {}
+    if missing := sorted(asked - found.keys()):
+        raise NotFound(f"There is no session {missing[0]!r} in this pool.")
+    return found
+
+
+def _rows(
+    prepared: Sequence[_Prepared], projects: Mapping[str, str | None], author: str, now: datetime
+) -> list[IndexedMemory]:
+    ids = new_ids("mem", now, len(prepared))
+    return indexed(_row(note, projects, memory_id, author, now) for memory_id, note in zip(ids, prepared, strict=True))
+
+
+def _row(
+    prepared: _Prepared, projects: Mapping[str, str | None], memory_id: str, author: str, now: datetime
+) -> NewMemory:
+    note = prepared.note
+    project = prepared.project or (projects[note.session_id] if note.session_id else None)
     return NewMemory(
         id=memory_id,
         kind="manual" if note.manual else "note",
         priority=note.priority,
         category=note.category,
-        trust="user",
-        content=content,
+        # Pinning is what a person does; who else wrote it is not known, and an agent is the likely one.
+        trust="user" if note.manual else "assistant",
+        content=prepared.content,
         author=author,
-        said_at=in_zone(note.said_at or now, "UTC"),
+        said_at=prepared.said_at,
         created_at=now,
         session_id=note.session_id,
         project=project,
-        tags=tuple(dict.fromkeys(redact(tag) for tag in note.tags)),
-        external_id=note.external_id or _own_name(note, content, project),
+        tags=prepared.tags,
+        external_id=note.external_id or _own_name(note, prepared.content, project),
     )
 
 
 def _own_name(note: Note, content: str, project: str | None) -> str:
     """Return the name of a note that its caller did not name: what it says and where."""
-    place = "\0".join([str(note.manual), project or "", note.session_id or "", content])
+    place = "\0".join([project or "", note.session_id or "", content])
     return f"sha256:{hashlib.sha256(place.encode()).hexdigest()}"
 
 
-def _settled(row: NewMemory, known: dict[str, memories.NamedMemory]) -> str:
-    named = known[row.external_id or ""]
-    if named.content != row.content:
+def _named(row: NewMemory) -> str:
+    """Return the name of a note, which every note has."""
+    assert row.external_id is not None  # a note that its caller did not name has its own
+    return row.external_id
+
+
+def _settled(row: NewMemory, known: Mapping[str, memories.NamedMemory]) -> str:
+    there = known[_named(row)]
+    if there.content != row.content:
         raise Conflict(
-            f"The external id {row.external_id!r} names {named.id}, which says something else.",
+            f"The external id {row.external_id!r} names {there.id}, which says something else.",
             hint="Delete that one first, or use another external id.",
         )
-    return named.id
+    return there.id
+
+
+async def _limit_pins(connection: Connection, rows: Sequence[IndexedMemory]) -> None:
+    """Raise InvalidInput when more is pinned than every pack could show."""
+    for project in {row.memory.project for row in rows if row.memory.kind == "manual"}:
+        if await memories.pinned_tokens(connection, project) > MAX_PINNED_TOKENS:
+            place = f"project {project!r}" if project else "all projects"
+            raise InvalidInput(
+                f"More than {MAX_PINNED_TOKENS:,} tokens would be pinned for {place}.",
+                hint="What is pinned stands in every pack. Forget a pinned row first, or write this one as a note.",
+            )
 
 
 async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> Memory:
@@ -111,6 +173,6 @@ async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> Memory:
 
 
 async def list_memories(parts: Parts, pool_id: str, what: Filter, *, before: str | None, limit: int) -> list[Memory]:
-    """Return rows, newest first, that come after the row `before` in that order."""
+    """Return rows, newest first, that come after the row `before` in that order. Raises InvalidInput for a bad time."""
     async with parts.database.tenant(pool_id) as connection:
         return await memories.listed(connection, what, before, limit)

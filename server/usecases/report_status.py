@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from server.core.errors import EskerError
-from server.store import jobs
+from server.db.migrate import newest
+from server.store import inspection, jobs
 from server.usecases.parts import Parts
 
 
@@ -21,8 +22,8 @@ class Readiness:
 async def readiness(parts: Parts) -> Readiness:
     """Return whether the server can serve. A model that is still loading does not keep it from serving."""
     try:
-        await jobs.backlog(parts.database, parts.clock())
-        database = "ok"
+        there = await inspection.schema_version(parts.database)
+        database = "ok" if there >= newest() else "The database lacks migrations: run `esker migrate`."
     except EskerError as error:
         database = str(error)
     return Readiness(
@@ -30,14 +31,8 @@ async def readiness(parts: Parts) -> Readiness:
         database=database,
         observer=parts.observer.name if parts.observer else "off",
         reflector=parts.reflector.name if parts.reflector else "off",
-        embedder=_embedder(parts),
+        embedder=parts.embedders.state if parts.embedders else "none",
     )
-
-
-def _embedder(parts: Parts) -> str:
-    if parts.embedder is None:
-        return "none"
-    return parts.embedder.space.model if parts.embedder.space else "loading"
 
 
 async def backlog(parts: Parts) -> dict[str, float]:

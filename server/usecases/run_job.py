@@ -4,11 +4,12 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from server.core.errors import EskerError, LeaseLost, ModelFailed
-from server.core.records import JobKind, Lease
+from server.core import errors
+from server.core.errors import EskerError, LeaseLost
+from server.core.records import Job, JobKind, Lease
 from server.db.database import Connection
 from server.store import jobs
 from server.usecases.parts import Parts
@@ -18,14 +19,17 @@ log = logging.getLogger(__name__)
 Work = Callable[[Parts, Lease], Awaitable[None]]
 Done = Callable[[Connection], Awaitable[bool]]
 
-_POLL_SECONDS = 0.1
+LONGEST_WAIT_SECONDS = 300.0
+"""How long a request waits for a job."""
+_FIRST_PAUSE_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 0.5
 _FIRST_BACKOFF = timedelta(seconds=15)
 _LONGEST_BACKOFF = timedelta(hours=1)
 
 
-async def pools_with_jobs(parts: Parts) -> list[str]:
-    """Return the pools that have a job that can run now."""
-    return await jobs.pools_with_work(parts.database, parts.clock())
+async def pools_with_jobs(parts: Parts, kinds: Sequence[JobKind]) -> list[str]:
+    """Return the pools that have a job that can run now, those that have waited longest first."""
+    return await jobs.pools_with_work(parts.database, kinds, parts.clock())
 
 
 async def claim_job(
@@ -34,6 +38,7 @@ async def claim_job(
     """Take a job of a pool that is due, or None."""
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
+        await jobs.bury(connection, parts.settings.job_attempts, now)
         return await jobs.claim(connection, kinds, now, _lease_end(parts, now), session_id)
 
 
@@ -53,37 +58,37 @@ async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
             await jobs.release(connection, lease)
         raise
     except EskerError as error:
-        await _record_failure(parts, lease, str(error))
+        await _record_failure(parts, lease, error)
         raise
     except Exception as error:
-        await _record_failure(parts, lease, f"unexpected {type(error).__name__}")
+        await _record_failure(parts, lease, EskerError(f"unexpected {type(error).__name__}"))
         raise
 
 
-async def finish_job(
-    parts: Parts,
-    pool_id: str,
-    session_id: str,
-    kind: JobKind,
-    work: Work,
-    done: Done,
-) -> None:
-    """Run a session's job here, or wait for whoever runs it, until `done` says so.
+async def wait_for_job(parts: Parts, pool_id: str, session_id: str, kind: JobKind, done: Done) -> bool:
+    """Wait until `done` says that a session's job, which whoever takes jobs here or elsewhere runs, has done its work.
 
-    Raises ModelFailed with the job's error when it has failed, NotFound.
+    Returns False when that takes longer than a request should. Raises what the job failed with.
     """
-    while True:
-        if lease := await claim_job(parts, pool_id, [kind], session_id):
-            with suppress(EskerError):  # it is recorded with the job, and told from there whoever ran it
-                await run_job(parts, lease, work)
+    clock = asyncio.get_running_loop().time
+    deadline, pause = clock() + LONGEST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
+    while clock() < deadline:
         async with parts.database.tenant(pool_id) as connection:
             if await done(connection):
-                return
+                return True
             found = await jobs.of_session(connection, session_id)
         job = next((job for job in found if job.kind == kind), None)
         if job and job.last_error and (job.state == "dead" or job.run_after > parts.clock()):
-            raise ModelFailed(job.last_error)
-        await asyncio.sleep(_POLL_SECONDS)
+            raise _as_it_was(job)
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+    return False
+
+
+def _as_it_was(job: Job) -> EskerError:
+    """Return the error that a job failed with, whoever met it."""
+    kind = getattr(errors, job.error_kind or "", EskerError)
+    return kind(job.last_error)
 
 
 def _lease_end(parts: Parts, now: datetime) -> datetime:
@@ -113,7 +118,7 @@ async def _beat(parts: Parts, lease: Lease) -> None:
             log.warning("the lease of %s %s was not renewed: %s", lease.kind, lease.session_id, error)
 
 
-async def _record_failure(parts: Parts, lease: Lease, error: str) -> None:
+async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None:
     dead = lease.attempts >= parts.settings.job_attempts
     log.warning("%s of %s failed%s: %s", lease.kind, lease.session_id, " for good" if dead else "", error)
     async with parts.database.tenant(lease.pool_id) as connection:

@@ -95,7 +95,7 @@ async def test_a_note_that_is_none_is_refused(client: httpx2.AsyncClient, change
 
 async def test_lists_are_filtered_and_paged(client: httpx2.AsyncClient) -> None:
     for n in range(5):
-        await noted(client, f"Fact {n}.", tags=["odd" if n % 2 else "even"], project="p" if n < 2 else None)
+        await noted(client, f"Fact {n}.", tags=["odd" if n % 2 else "even"], project="p" if n < 2 else "q")
     first = (await client.get("/v1/memories?limit=3")).json()
     second = (await client.get(f"/v1/memories?limit=3&before={first['next']}")).json()
     assert [m["content"] for m in first["memories"] + second["memories"]] == [f"Fact {n}." for n in (4, 3, 2, 1, 0)]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -17,18 +18,18 @@ from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
 
 ROWS = 2_000
-SPACE = Space("plans_3", "m", "r", 3, "")
+SPACE = Space("plans_3", "m", "r", 3, "", "openai:http://x#m")
 
 
 @pytest.fixture
 async def filled(parts: Parts, who: Principal, database: Database) -> Database:
     """A pool with many rows that share a word, and vectors for them."""
     await vectors.create_space(database, SPACE)
-    await register(parts, SPACE)
+    await register(parts, SPACE, or_retired=False)
     for start in range(0, ROWS, 1_000):
         await remember(parts, who, [Note(f"River number {n} runs into the sea.") for n in range(start, start + 1_000)])
     async with database.tenant(who.pool_id) as connection:
-        batch = await vectors.claim(connection, SPACE.name, ROWS, parts.clock(), parts.clock() - parts.clock())
+        batch = await vectors.claim(connection, SPACE.name, parts.clock(), timedelta(0), tried=False, limit=ROWS)
         made = [[1.0, float(n), 2.0] for n in range(len(batch.rows))]
         assert await vectors.store(connection, batch, batch.rows, made, parts.clock()) == ROWS
     return database
@@ -67,7 +68,9 @@ async def test_no_row_is_compared_with_every_other(
     with psycopg.connect(owner_url) as connection:
         assert connection.execute(analysed).fetchone() == (0,)
     statement, values = STATEMENTS[name]
-    plan = await explained(filled, who.pool_id, statement, {**filter_values(Filter()), "now": parts.clock(), **values})
+    plan = await explained(
+        filled, who.pool_id, statement, {**filter_values(Filter(parts.clock())), "now": parts.clock(), **values}
+    )
     for node in plan:
         assert node.get("Rows Removed by Join Filter", 0) == 0, node["Node Type"]
         # A row is looked up by its key, whatever the planner believes.
@@ -77,6 +80,6 @@ async def test_no_row_is_compared_with_every_other(
 
 async def test_recall_looks_only_at_what_it_returns(filled: Database, who: Principal, parts: Parts) -> None:
     statement, values = STATEMENTS["keyword"]
-    plan = await explained(filled, who.pool_id, statement, {**filter_values(Filter()), **values})
+    plan = await explained(filled, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **values})
     lookups = [n for n in plan if n.get("Relation Name") == "memories" and "Index Cond" in n and n["Actual Loops"] > 1]
     assert [node["Actual Loops"] for node in lookups] == [50]

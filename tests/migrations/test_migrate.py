@@ -107,7 +107,7 @@ def test_a_login_that_is_no_superuser_can_migrate_and_serve(cluster: Cluster, em
     with psycopg.connect(cluster.url("plain", name), autocommit=True) as connection:
         connection.execute("SET ROLE esker_app")
         connection.execute("SELECT create_embedding_space('plain_3', 3)")
-        assert connection.execute("SELECT count(*) FROM pools_with_jobs(now())").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM pools_with_jobs(ARRAY ['observe'], now())").fetchone() == (0,)
         pool = connection.execute("SELECT id FROM pools").fetchone()
         assert pool is not None
         with connection.transaction():

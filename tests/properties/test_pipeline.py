@@ -6,23 +6,27 @@ crashes before and after every commit. `--full` runs more of them.
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 
 from server.core.errors import EskerError, ModelFailed, Unavailable
-from server.core.records import Observed, Principal, TranscriptSlice
+from server.core.records import Filter, Observed, Principal, TranscriptSlice
 from server.db.database import Connection, Database
 from server.providers.extractive.observer import ExtractiveObserver
+from server.usecases.forget import forget
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import observe, observe_leased
 from server.usecases.open_session import SessionRequest, open_session
+from server.usecases.pack import get_pack
 from server.usecases.parts import Parts
 from server.usecases.receive_event import EventKind, receive_event
-from server.usecases.reflect import reflect
+from server.usecases.reflect import reflect, reflect_leased
+from server.usecases.remember import list_memories
 from server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
 
@@ -88,6 +92,7 @@ class World:
     session_id: str = ""
     acknowledged: list[str] = field(default_factory=list[str])
     sent: int = 0
+    packs: dict[int, str] = field(default_factory=dict[int, str])
 
     async def step(self) -> None:
         """Do one thing, or several at once."""
@@ -100,6 +105,8 @@ class World:
             self.run_due,
             self.event,
             self.reflect,
+            self.pack,
+            self.forget,
         ]
         action = self.dice.choice(actions)
         self.clock.advance(seconds=self.dice.choice([0, 1, 30, 300]))
@@ -126,7 +133,16 @@ class World:
 
     async def observe(self) -> None:
         """Observe and wait."""
-        await observe(self.parts, self.who.pool_id, self.session_id, wait=True)
+        await self._waiting(observe(self.parts, self.who.pool_id, self.session_id, wait=True))
+
+    async def _waiting(self, request: Coroutine[Any, Any, object]) -> None:
+        """Wait for a request as a server does, which takes due jobs meanwhile."""
+        task = asyncio.create_task(request)
+        while not task.done():
+            with suppress(EskerError):
+                await self.run_due()
+            await asyncio.sleep(0)
+        await task
 
     async def observe_twice(self) -> None:
         """Two observers and a client at once."""
@@ -134,8 +150,8 @@ class World:
 
     async def run_due(self) -> None:
         """Take a job that is due, as the background runner does."""
-        if lease := await claim_job(self.parts, self.who.pool_id, ["observe"]):
-            await run_job(self.parts, lease, observe_leased)
+        if lease := await claim_job(self.parts, self.who.pool_id, ["observe", "reflect"]):
+            await run_job(self.parts, lease, observe_leased if lease.kind == "observe" else reflect_leased)
 
     async def event(self) -> None:
         """Tell of an event."""
@@ -145,7 +161,20 @@ class World:
 
     async def reflect(self) -> None:
         """Reflect and wait."""
-        await reflect(self.parts, self.who.pool_id, self.session_id, wait=True)
+        await self._waiting(reflect(self.parts, self.who.pool_id, self.session_id, wait=True))
+
+    async def pack(self) -> None:
+        """Ask for the pack: what was frozen under a version never changes."""
+        pack = await get_pack(self.parts, self.who.pool_id, self.session_id)
+        assert self.packs.setdefault(pack.version, pack.sha256) == pack.sha256
+
+    async def forget(self) -> None:
+        """Forget a row while others reflect and freeze."""
+        rows = await list_memories(self.parts, self.who.pool_id, Filter(self.clock()), before=None, limit=100)
+        if rows:
+            gone = self.dice.choice(rows)
+            forgetting = forget(self.parts, self.who, gone.id, with_messages=self.dice.random() < 0.3)
+            await asyncio.gather(forgetting, self.reflect(), self.pack(), return_exceptions=True)
 
 
 def check(owner_url: str, world: World, *, drained: bool) -> None:
@@ -160,7 +189,14 @@ def check(owner_url: str, world: World, *, drained: bool) -> None:
             "SELECT g.first_seq, g.last_seq, m.source_seqs"
             " FROM memories m JOIN observation_groups g ON g.id = m.group_id"
         ).fetchall()
+        deadlocks = connection.execute(
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        ).fetchone()
+        shown = connection.execute("SELECT DISTINCT unnest(memory_ids) FROM packs").fetchall()
+        there = connection.execute("SELECT id FROM memories").fetchall()
     assert session is not None
+    assert deadlocks == (0,)
+    assert set(shown) <= set(there), "a pack shows what was forgotten"
     last, observed, unobserved, total = session
     assert [seq for seq, _, _ in messages] == list(range(1, last + 1))
     names = [name for _, name, _ in messages]

@@ -6,6 +6,7 @@ from typing import LiteralString
 import psycopg
 import pytest
 
+from server.background import beside, run_jobs
 from server.core.errors import EskerError, NotFound
 from server.core.records import Filter, Principal, Space
 from server.db.database import Database
@@ -23,7 +24,7 @@ from server.usecases.remember import Note, get_memory, list_memories, remember
 
 # Tables that belong to no pool: the tenants themselves, and the history of the schema.
 SHARED = {"pools", "schema_migrations"}
-SPACE = Space("tenancy_3", "m", "r", 3, "")
+SPACE = Space("tenancy_3", "m", "r", 3, "", "none")
 
 TABLES: LiteralString = """
     SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity,
@@ -125,9 +126,10 @@ async def test_what_a_tenant_set_ends_with_its_transaction(database: Database, w
 async def test_another_pools_ids_are_unknown(parts: Parts, who: Principal, stranger: Principal) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
     await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", "Never use floats for money.")])
-    await observe(parts, who.pool_id, session.id, wait=True)
+    async with beside("jobs", lambda: run_jobs(parts)):
+        await observe(parts, who.pool_id, session.id, wait=True)
     [note] = await remember(parts, who, [Note("The vault code is 7391.")])
-    before = await list_memories(parts, who.pool_id, Filter(), before=None, limit=100)
+    before = await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=100)
 
     other = stranger.pool_id
     attempts = [
@@ -145,8 +147,8 @@ async def test_another_pools_ids_are_unknown(parts: Parts, who: Principal, stran
         with pytest.raises(NotFound):
             await attempt
     assert (await recall(parts, other, RecallRequest("vault code 7391"))).hits == []
-    assert await list_memories(parts, other, Filter(), before=None, limit=100) == []
-    assert await list_memories(parts, who.pool_id, Filter(), before=None, limit=100) == before
+    assert await list_memories(parts, other, Filter(parts.clock()), before=None, limit=100) == []
+    assert await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=100) == before
 
 
 async def test_the_same_names_are_different_things_in_different_pools(
@@ -163,13 +165,13 @@ async def test_the_same_names_are_different_things_in_different_pools(
 @pytest.mark.parametrize("name", ["x; DROP TABLE pools", "UPPER", "", "a" * 49, 'a"b'])
 async def test_the_name_of_a_space_cannot_carry_sql(database: Database, name: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue):
-        await vectors.create_space(database, Space(name, "m", "r", 3, ""))
+        await vectors.create_space(database, Space(name, "m", "r", 3, "", "none"))
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 4001])
 async def test_a_dimension_that_no_table_can_hold_is_refused(database: Database, dimension: int) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue):
-        await vectors.create_space(database, Space("odd", "m", "r", dimension, ""))
+        await vectors.create_space(database, Space("odd", "m", "r", dimension, "", "none"))
 
 
 async def test_an_unknown_pool_has_nothing(parts: Parts) -> None:

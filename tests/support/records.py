@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from server.core.blocks import as_blocks, content_tokens, observer_text, tool_names
+from server.core.blocks import as_blocks, content_tokens, observer_text, shown_tokens, tool_names
 from server.core.json_input import Json
 from server.core.records import Group, Memory, Message, Role, Session, TranscriptSlice
 from server.core.tokens import estimate_tokens
@@ -23,6 +23,7 @@ def memory(content: str = "A fact.", **changes: Any) -> Memory:
         "category": "fact",
         "trust": "user",
         "content": content,
+        "author": "test",
         "session_id": None,
         "group_id": None,
         "project": None,
@@ -64,7 +65,8 @@ def session(**changes: Any) -> Session:
         "observed_seq": 0,
         "total_tokens": 0,
         "unobserved_tokens": 0,
-        "last_message_at": None,
+        "last_received_at": None,
+        "pack_version": 0,
         "current_task": None,
         "suggested_continuation": None,
         "thread_title": None,
@@ -103,7 +105,7 @@ def message(seq: int, role: Role, content: Json, names: dict[str, str] | None = 
         content=blocks,
         text=text,
         tokens=content_tokens(blocks),
-        text_tokens=estimate_tokens(text),
+        shown_tokens=shown_tokens(text, blocks),
     )
 
 
@@ -114,7 +116,7 @@ def conversation(*turns: tuple[Role, Any], previous: tuple[str, ...] = ()) -> Tr
     for seq, (role, content) in enumerate(turns, start=1):
         names |= tool_names(as_blocks(content))
         messages.append(message(seq, role, content, names))
-    return TranscriptSlice(session(), tuple(messages), previous)
+    return TranscriptSlice(session(), tuple(messages), tuple(observation(text) for text in previous))
 
 
 def call(name: str, call_id: str = "t1", **arguments: Json) -> Json:

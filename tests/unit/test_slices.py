@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.blocks import is_result_only
+from server.core.blocks import is_spoken
 from server.core.records import Message
 from server.core.slices import first_slice, starts_turn
 from server.core.tokens import estimate_tokens
@@ -53,12 +53,12 @@ def test_a_slice_ends_where_a_turn_ends_if_one_ends_in_it(backlog: list[Message]
     taken = len(first_slice(backlog, LIMIT))
     if taken == len(backlog):
         return
-    fitting = next(n for n in range(len(backlog), -1, -1) if sum(m.text_tokens for m in backlog[:n]) <= LIMIT)
+    fitting = next(n for n in range(len(backlog), -1, -1) if sum(m.shown_tokens for m in backlog[:n]) <= LIMIT)
     turn_ends = [n for n in range(1, fitting + 1) if starts_turn(backlog[n])]
     if turn_ends:
         assert taken == turn_ends[-1]
-    elif any(not is_result_only(backlog[n].content) for n in range(1, fitting + 1)):
-        assert not is_result_only(backlog[taken].content)
+    elif any(is_spoken(backlog[n].content) for n in range(1, fitting + 1)):
+        assert is_spoken(backlog[taken].content)
 
 
 def test_a_message_larger_than_a_slice_shows_its_head_and_tail() -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from embedding_worker.worker import run_worker
 from server.core.errors import EmbedderDown, Misconfigured
+from server.core.indexing import indexed
 from server.core.records import NewMemory, Principal, Space
 from server.core.settings import Settings
 from server.db.database import Database
 from server.providers.embedders import RemoteEmbedder, make_embedder
+from server.providers.query_embedders import QueryEmbedders
 from server.store import memories, vectors
 from server.usecases.authenticate import SCOPES, create_pool
 from server.usecases.embed import (
@@ -54,7 +56,7 @@ async def embedder(endpoint: EmbeddingServer) -> AsyncGenerator[RemoteEmbedder]:
 @asynccontextmanager
 async def asked_at(endpoint: EmbeddingServer, model: str = "scripted") -> AsyncGenerator[RemoteEmbedder]:
     """An embedder that asks an endpoint for a model."""
-    made = RemoteEmbedder(endpoint.url, model, None)
+    made = RemoteEmbedder(endpoint.url, model, None, f"openai:{endpoint.url}#{model}")
     try:
         yield made
     finally:
@@ -66,14 +68,14 @@ async def space(parts: Parts, embedder: RemoteEmbedder) -> Space:
     """Its space, known to every pool."""
     found = await embedder.load()
     await make_space(parts, found)
-    await register(parts, found)
+    await register(parts, found, or_retired=False)
     return found
 
 
 @pytest.fixture
 def asking(parts: Parts, embedder: RemoteEmbedder) -> Parts:
     """Parts whose recall embeds its questions."""
-    return replace(parts, embedder=embedder)
+    return replace(parts, embedders=QueryEmbedders(lambda _: embedder, "scripted"))
 
 
 async def drain(parts: Parts, embedder: RemoteEmbedder, space: Space) -> None:
@@ -175,7 +177,7 @@ async def test_an_edit_while_its_text_is_embedded_wins(
 ) -> None:
     [memory_id] = await remember(asking, who, [Note("The old words.")])
     async with asking.database.tenant(who.pool_id) as connection:
-        late = await vectors.claim(connection, space.name, 10, clock(), PAUSE)
+        late = await vectors.claim(connection, space.name, clock(), PAUSE, tried=False, limit=10)
     with psycopg.connect(owner_url) as connection:
         connection.execute("UPDATE memories SET content = 'New.', content_hash = sha256('New.')")
     async with asking.database.tenant(who.pool_id) as connection:
@@ -193,11 +195,11 @@ async def test_a_worker_that_lost_its_lease_cannot_finish(
 ) -> None:
     await remember(asking, who, [Note("A river.")])
     async with asking.database.tenant(who.pool_id) as connection:
-        late = await vectors.claim(connection, space.name, 10, clock(), PAUSE)
+        late = await vectors.claim(connection, space.name, clock(), PAUSE, tried=False, limit=10)
     assert await pools_with_work(asking, space) == []
     clock.now += PAUSE
     async with asking.database.tenant(who.pool_id) as connection:
-        second = await vectors.claim(connection, space.name, 10, clock(), PAUSE)
+        second = await vectors.claim(connection, space.name, clock(), PAUSE, tried=True, limit=1)
     assert [row.memory_id for row in second.rows] == [row.memory_id for row in late.rows]
     made = await embedder.embed(["A river."])
     async with asking.database.tenant(who.pool_id) as connection:
@@ -223,7 +225,8 @@ async def test_what_matters_is_embedded_first_and_of_that_the_newest(
     for priority in ("low", "high", "medium", "high"):
         await remember(asking, who, [Note(f"{priority} {clock.advance(seconds=1):%S}", priority=priority)])
     async with asking.database.tenant(who.pool_id) as connection:
-        order = [(await vectors.claim(connection, space.name, 1, clock(), PAUSE)).rows[0].content for _ in range(4)]
+        claimed = [await vectors.claim(connection, space.name, clock(), PAUSE, tried=False, limit=1) for _ in range(4)]
+    order = [batch.rows[0].content for batch in claimed]
     assert order == ["high 04", "high 02", "medium 03", "low 01"]
 
 
@@ -260,7 +263,7 @@ async def test_rows_of_every_kind_that_slipped_through_are_found_again(
         reflection_id="ref_x" if kind == "reflection" else None,
     )
     async with asking.database.tenant(who.pool_id) as connection:
-        await memories.insert(connection, [row])
+        await memories.insert(connection, indexed([row]))
     assert unexplained(owner_url, space) == 1
     await keep_up(asking, space)
     assert unexplained(owner_url, space) == 0
@@ -311,16 +314,20 @@ async def test_another_model_is_another_space_built_beside_the_old_one(
         assert other_space.name != space.name
         assert other_space.dimension == space.dimension
         await make_space(asking, other_space)
-        await register(asking, other_space)
+        await register(asking, other_space, or_retired=False)
         still = await recall(asking, who.pool_id, RecallRequest("river"))
         assert (still.semantic, len(still.hits)) == ("ok", 3)
-        early = await recall(replace(asking, embedder=other), who.pool_id, RecallRequest("river"))
+        early = await recall(
+            replace(asking, embedders=QueryEmbedders(lambda _: other, "other")), who.pool_id, RecallRequest("river")
+        )
         assert (early.semantic, len(early.hits)) == ("degraded", 3)
         await switch_when_complete(asking, other_space, who.pool_id)
         assert (await recall(asking, who.pool_id, RecallRequest("river"))).semantic == "ok"
         await drain(asking, other, other_space)
         await switch_when_complete(asking, other_space, who.pool_id)
-        after = await recall(replace(asking, embedder=other), who.pool_id, RecallRequest("river"))
+        after = await recall(
+            replace(asking, embedders=QueryEmbedders(lambda _: other, "other")), who.pool_id, RecallRequest("river")
+        )
         assert (after.semantic, len(after.hits), after.pending) == ("ok", 3, 0)
         assert (await recall(asking, who.pool_id, RecallRequest("river"))).semantic == "degraded"
 
@@ -328,10 +335,10 @@ async def test_another_model_is_another_space_built_beside_the_old_one(
 @pytest.mark.parametrize("dimension", [384, 768, 1024, 1536, 3072])
 async def test_dimensions_of_common_models_work(parts: Parts, who: Principal, dimension: int) -> None:
     async with embedding_server(dimension) as endpoint, asked_at(endpoint) as embedder:
-        asking = replace(parts, embedder=embedder)
+        asking = replace(parts, embedders=QueryEmbedders(lambda _: embedder, "scripted"))
         space = await embedder.load()
         await make_space(parts, space)
-        await register(parts, space)
+        await register(parts, space, or_retired=False)
         await remember(asking, who, [Note("A river runs.")])
         await drain(asking, embedder, space)
         found = await recall(asking, who.pool_id, RecallRequest("a river runs"))
@@ -345,7 +352,9 @@ async def test_an_embedder_that_answers_nonsense_is_down_and_nothing_else_is(
     await embedder.load()
     monkeypatch.setattr(EmbeddingServer, "_item", lambda _, place, __: {"index": place, "embedding": nonsense})
     await remember(parts, who, [Note("A river.")])
-    found = await recall(replace(parts, embedder=embedder), who.pool_id, RecallRequest("river"))
+    found = await recall(
+        replace(parts, embedders=QueryEmbedders(lambda _: embedder, "scripted")), who.pool_id, RecallRequest("river")
+    )
     assert (found.semantic, [hit.content for hit in found.hits]) == ("degraded", ["A river."])
 
 
@@ -358,7 +367,7 @@ async def working(database_url: str, embedder: RemoteEmbedder) -> AsyncGenerator
     stop = asyncio.Event()
     database = Database(database_url, connections=2)
     clock = FakeClock()
-    parts = Parts(database, lambda: clock.now, Settings(), embedder=embedder)
+    parts = Parts(database, lambda: clock.now, Settings())
     task = asyncio.create_task(run_worker(parts, embedder, stop))
     try:
         yield
@@ -392,4 +401,4 @@ async def test_a_pool_that_is_made_later_is_served_too(
 @pytest.mark.parametrize("setting", ["magic", "openai:", "openai:http://x", "sentence-transformers:", ""])
 def test_a_setting_that_names_no_embedder_is_explained(setting: str) -> None:
     with pytest.raises(Misconfigured, match="ESKER_EMBEDDER"):
-        make_embedder(setting, threads=1, api_key=None)
+        make_embedder(Settings(), setting)

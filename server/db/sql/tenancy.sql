@@ -3,9 +3,5 @@
 SET ROLE esker_app
 
 -- name: enter_pool
--- Say whose rows this transaction may see; the setting ends with it.
-SELECT set_config('esker.pool_id', %(pool)s, true)
-
--- name: pool_by_name
--- Find a pool.
-SELECT id::text, name FROM pools WHERE name = %(name)s
+-- Say whose rows this transaction may see, and make sure that it may see no others; both settings end with it.
+SELECT set_config('role', 'esker_app', true), set_config('esker.pool_id', %(pool)s, true)

@@ -144,6 +144,14 @@ CONTINUATION = _any(
     r"^(?:但|因为|所以|否则|而且|でも|だから|それ|ただし)",
 )
 
+# A sentence that points at something which it does not name.
+POINTING = _any(
+    r"\b(?:make|keep|call|set|use|do|leave|put|change|move|store) (?:it|that|this|them|those|these)\b",
+    r"^(?:the )?(?:first|second|third|last|other|former|latter|same)(?: one)?\b",
+    r"\b(?:that|this|the other|the first|the second) (?:one|way|option|approach)\b",
+    r"^(?:das|dies|so)\b|^(?:ça|cela|eso|esto)\b|^(?:这个|那个|就这样)|^(?:それ|これ)",
+)
+
 # What is denied, planned or conditional has not happened.
 NOT_DONE = _any(
     r"\b(?:nothing|nobody|not|never|cannot|can't|will|would|should|could|must|if|once|until|unless|before|to be|going to|plan(?:ned|s)?)\b|n't\b",

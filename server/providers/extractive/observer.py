@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from server.core import labels
 from server.core.blocks import spoken
 from server.core.budgets import MAX_OBSERVATION_TOKENS
 from server.core.ranking import PRIORITY_WEIGHT
-from server.core.records import Fact, Message, Observed, TranscriptSlice
+from server.core.records import Fact, Memory, Message, Observed, TranscriptSlice
 from server.core.slices import starts_turn
 from server.core.tokens import estimate_tokens
 from server.providers.extractive import cues, speech, tools
@@ -64,7 +65,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[_Turn]:
     turn = _Turn(None, None)
     spoken: Message | None = None
     for message in messages:
-        if starts_turn(message) and message.trust == "user":
+        if starts_turn(message):
             yield turn
             turn = _Turn(message, spoken)
         else:
@@ -96,15 +97,15 @@ def _said(opening: Message, turn: _Turn) -> list[Fact]:
     """Return what the person asked and asserted; the first of it says when an image came with it."""
     facts = [*_asked(opening, turn.request), *speech.user_facts(opening, turn.before)]
     if any(block.get("type") == "image" for block in opening.content):
-        first, *rest = facts or [_request_fact(opening, f"User showed an image: {clip(spoken(opening.content))}")]
-        return [replace(first, content=first.content.replace(": ", " (with an image): ", 1)), *rest]
+        first, *rest = facts or [_request_fact(opening, f"{labels.SHOWED}: {clip(spoken(opening.content))}")]
+        return [replace(first, content=first.content.replace(": ", f"{labels.WITH_IMAGE}: ", 1)), *rest]
     return facts
 
 
 def _asked(opening: Message, request: str | None) -> Iterator[Fact]:
     if request:
         asked = cues.asks(request) or cues.REQUEST.search(request)
-        yield _request_fact(opening, f"User {'asked' if asked else 'wrote'}: {request}")
+        yield _request_fact(opening, f"{labels.ASKED if asked else labels.WROTE}: {request}")
 
 
 def _request_fact(opening: Message, content: str) -> Fact:
@@ -162,7 +163,7 @@ def _changes(turn: _Turn, cwd: str) -> Iterator[Fact]:
             said_at=list(files.values())[-1].sent_at,
         )
     for text, message in commits.items():
-        yield Fact(f"Committed: {text}", "low", "outcome", "assistant", (message.seq,), message.sent_at)
+        yield Fact(f"{labels.COMMITTED}: {text}", "low", "outcome", "assistant", (message.seq,), message.sent_at)
 
 
 def _below(path: str, cwd: str) -> str:
@@ -170,9 +171,9 @@ def _below(path: str, cwd: str) -> str:
     return path.removeprefix(cwd.rstrip("/") + "/") if cwd else path
 
 
-def _unseen(facts: Sequence[Fact], previous: Sequence[str]) -> list[Fact]:
+def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
     """Leave out what the session keeps already, and what this slice says twice."""
-    seen = {_same(text) for text in previous}
+    seen = {_same(memory.content) for memory in previous}
     kept: list[Fact] = []
     for fact in facts:
         if (key := _same(fact.content)) not in seen:

@@ -5,6 +5,8 @@ import re
 MAX_SENTENCE = 400
 """Characters of a sentence that are kept; longer ones are cut at a word."""
 
+# Of a huge text, what a person says of it stands at its two ends; the rest is pasted.
+_END_CHARACTERS = 20_000
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
 _END = re.compile(r"(?<=[.!?…])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])")
@@ -21,6 +23,8 @@ _CODE = re.compile(
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of `text` that are prose, in order, without code, markup and list bullets."""
+    if len(text) > 2 * _END_CHARACTERS:
+        text = f"{text[:_END_CHARACTERS]}\n{text[-_END_CHARACTERS:]}"
     prose = _EMPHASIS.sub(r"\2", _FENCE.sub("\n", text))
     lines = (_BULLET.sub("", line.strip()) for line in prose.splitlines())
     found = (sentence for line in lines if line for sentence in _split(line))

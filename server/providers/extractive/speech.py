@@ -1,11 +1,12 @@
 """What people and assistants say: their messages, sorted into facts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from re import Pattern
 
+from server.core import labels
 from server.core.blocks import spoken
-from server.core.records import Category, Fact, Message, Priority
+from server.core.records import Category, Fact, Message, Priority, Trust
 from server.providers.extractive import cues
 from server.providers.extractive.sentences import clip, sentences
 
@@ -15,6 +16,7 @@ _MOST_ASSISTANT_FACTS = 3
 # A proposal shorter than this leans on the sentence before it ("Shall I do that?").
 _SELF_CONTAINED = 45
 _LONGEST_ANSWER = 240
+_LONGEST_CONTEXT = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +31,20 @@ class Rule:
 
 # The first rule that fits an utterance wins; a request is not a report, but it can be an assertion.
 _ASSERTIONS = (
-    Rule(cues.CORRECTION, "User correction", "decision", "high"),
-    Rule(cues.PREFERENCE, "User preference", "preference", "high"),
-    Rule(cues.DECISION, "User decision", "decision", "high"),
+    Rule(cues.CORRECTION, labels.CORRECTION, "decision", "high"),
+    Rule(cues.PREFERENCE, labels.PREFERENCE, "preference", "high"),
+    Rule(cues.DECISION, labels.DECISION, "decision", "high"),
 )
 _REPORTS = (
-    Rule(cues.OUTCOME, "User confirmed", "outcome", "medium"),
-    Rule(cues.NEXT_STEP, "User plans", "next_step", "medium"),
-    Rule(cues.ISSUE, "User reported", "issue", "medium"),
-    Rule(cues.FACT, "User said", "fact", "medium"),
+    Rule(cues.OUTCOME, labels.CONFIRMED, "outcome", "medium"),
+    Rule(cues.NEXT_STEP, labels.PLANS, "next_step", "medium"),
+    Rule(cues.ISSUE, labels.REPORTED, "issue", "medium"),
+    Rule(cues.FACT, labels.SAID, "fact", "medium"),
 )
 _ASSISTANT_RULES = (
-    Rule(cues.CAUSE, "Assistant found", "issue", "medium"),
-    Rule(cues.NEXT_STEP, "Assistant left open", "next_step", "low"),
-    Rule(cues.OUTCOME, "Outcome", "outcome", "medium"),
+    Rule(cues.CAUSE, labels.FOUND, "issue", "medium"),
+    Rule(cues.NEXT_STEP, labels.LEFT_OPEN, "next_step", "low"),
+    Rule(cues.OUTCOME, labels.OUTCOME, "outcome", "medium"),
 )
 
 
@@ -66,8 +68,27 @@ def user_facts(message: Message, before: Message | None) -> list[Fact]:
     said = utterances(message)
     answered = _answer(message, before, said)
     rest = said[1:] if answered else said
-    facts = [_fact(message, utterance, rule) for utterance in rest if (rule := _user_rule(utterance))]
+    ruled = [(utterance, rule) for utterance in rest if (rule := _user_rule(utterance))]
+    facts = [_fact(message, utterance, rule) for utterance, rule in ruled]
+    if ruled and before and not answered and ruled[0][0] == said[0] and _leans(*ruled[0]):
+        facts[0] = _with_context(facts[0], before)
     return [answered, *facts] if answered else facts
+
+
+def _leans(utterance: str, rule: Rule) -> bool:
+    """Tell whether what opens a message cannot be understood without what it answers."""
+    points = cues.CONTINUATION.search(utterance) or cues.POINTING.search(utterance)
+    return rule.label == labels.CORRECTION or bool(points)
+
+
+def _with_context(fact: Fact, before: Message) -> Fact:
+    """Return a fact with the words of the assistant that it answers."""
+    offered = sentences(spoken(before.content))
+    if not offered:
+        return fact
+    about = clip(_last_proposal(offered) or offered[-1], _LONGEST_CONTEXT)
+    content = f"{fact.content} (in answer to: “{about}”)"
+    return replace(fact, content=content, source_seqs=(before.seq, *fact.source_seqs))
 
 
 def request(message: Message, before: Message | None) -> str | None:
@@ -113,10 +134,15 @@ def _fact(message: Message, utterance: str, rule: Rule) -> Fact:
         content=f"{rule.label}: {utterance}",
         priority=rule.priority,
         category=rule.category,
-        trust=message.trust,
+        trust=_trust(message),
         source_seqs=(message.seq,),
         said_at=message.sent_at,
     )
+
+
+def _trust(message: Message) -> Trust:
+    """Return whose the spoken words of a message are, whatever else it carries."""
+    return "user" if message.role == "user" else "assistant"
 
 
 def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fact | None:
@@ -135,7 +161,7 @@ def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fa
         content=content,
         priority="medium",
         category=category,
-        trust=message.trust,
+        trust=_trust(message),
         source_seqs=(before.seq, message.seq),
         said_at=message.sent_at,
     )

@@ -3,6 +3,10 @@
 SELECT current_setting('server_version_num')::int / 10000 AS postgres,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
 
+-- name: schema_version
+-- The last migration that was applied.
+SELECT coalesce(max(version), 0) AS version FROM schema_migrations
+
 -- name: role
 -- What the role that serves requests may do; all of it should be no.
 SELECT current_user AS name, rolsuper AS superuser, rolbypassrls AS bypasses,

@@ -5,6 +5,7 @@ VALUES (current_pool(), %(kind)s, %(session)s, %(now)s, %(up_to_seq)s, %(now)s)
 ON CONFLICT (pool_id, kind, session_id) DO UPDATE
     SET state = CASE jobs.state WHEN 'dead' THEN 'ready' ELSE jobs.state END,
         attempts = CASE jobs.state WHEN 'running' THEN jobs.attempts ELSE 0 END,
+        asked_again = jobs.state = 'running',
         run_after = least(jobs.run_after, excluded.run_after),
         up_to_seq = greatest(jobs.up_to_seq, excluded.up_to_seq)
 
@@ -16,11 +17,19 @@ VALUES (current_pool(), %(kind)s, %(session)s, %(run_after)s, %(now)s)
 ON CONFLICT (pool_id, kind, session_id) DO UPDATE
     SET state = CASE jobs.state WHEN 'dead' THEN 'ready' ELSE jobs.state END,
         attempts = CASE jobs.state WHEN 'dead' THEN 0 ELSE jobs.attempts END,
+        asked_again = jobs.asked_again OR (jobs.state = 'running' AND excluded.run_after <= %(now)s),
         run_after = CASE
             WHEN jobs.state = 'dead' THEN excluded.run_after
             WHEN jobs.state = 'running' OR jobs.attempts > 0 OR jobs.up_to_seq > 0 THEN jobs.run_after
             ELSE excluded.run_after
         END
+
+-- name: bury
+-- A job whose worker died once too often is dead: what kills its worker would kill the next one.
+UPDATE jobs
+SET state = 'dead', lease_token = NULL, lease_until = NULL, error_kind = coalesce(error_kind, 'EskerError'),
+    last_error = coalesce(last_error, 'its worker died, ' || attempts || ' times')
+WHERE state = 'running' AND lease_until <= %(now)s AND attempts >= %(most)s
 
 -- name: claim
 -- Take one job that is due, or whose holder went silent. What the session holds by now is what the job is for.
@@ -34,7 +43,7 @@ WITH due AS (
 )
 UPDATE jobs j
 SET state = 'running', lease_token = gen_random_uuid(), lease_until = %(until)s, attempts = attempts + 1,
-    up_to_seq = greatest(j.up_to_seq, (SELECT last_seq FROM sessions s WHERE s.id = j.session_id))
+    asked_again = false, up_to_seq = greatest(j.up_to_seq, (SELECT last_seq FROM sessions s WHERE s.id = j.session_id))
 FROM due
 WHERE j.kind = due.kind AND j.session_id = due.session_id
 RETURNING j.pool_id::text, j.kind, j.session_id, j.lease_token::text AS token, j.attempts, j.lease_until AS until
@@ -46,21 +55,22 @@ WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
 RETURNING up_to_seq
 
 -- name: done
--- The job is over.
-DELETE FROM jobs WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+-- The job is over, unless somebody asked for it while it ran.
+DELETE FROM jobs
+WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s AND NOT asked_again
 
 -- name: rest
 -- The job is over for now; more came meanwhile, and waits until its own time.
 UPDATE jobs
-SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = 0, up_to_seq = 0, last_error = NULL,
-    run_after = %(run_after)s
+SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = 0, up_to_seq = 0, asked_again = false,
+    last_error = NULL, error_kind = NULL, run_after = %(run_after)s
 WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
 
 -- name: fail
 -- The job failed: again later, or dead, with its error.
 UPDATE jobs
 SET state = CASE WHEN %(dead)s THEN 'dead' ELSE 'ready' END, lease_token = NULL, lease_until = NULL,
-    last_error = %(error)s, run_after = %(run_after)s
+    last_error = %(error)s, error_kind = %(error_kind)s, run_after = %(run_after)s
 WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
 
 -- name: release
@@ -71,7 +81,11 @@ WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
 
 -- name: of_session
 -- The jobs of a session.
-SELECT kind, state, run_after, attempts, last_error FROM jobs WHERE session_id = %(session)s ORDER BY kind
+SELECT kind, state, run_after, attempts, last_error, error_kind FROM jobs WHERE session_id = %(session)s ORDER BY kind
+
+-- name: revive
+-- Give dead jobs a new life.
+UPDATE jobs SET state = 'ready', attempts = 0, run_after = %(now)s WHERE state = 'dead'
 
 -- name: notify
 -- Wake the job runners.

@@ -6,22 +6,15 @@ SELECT pool_id::text, pool_name, key_id, scopes FROM find_api_key(%(hash)s, %(no
 -- Has any pool ever had a key?
 SELECT EXISTS (SELECT FROM pools WHERE keys_required) AS required
 
--- name: create_pool
--- Make a pool; nothing comes back when there is one of that name.
-INSERT INTO pools (name) VALUES (%(name)s) ON CONFLICT (name) DO NOTHING RETURNING id::text, name
-
--- name: pools
--- All pools by name.
-SELECT id::text, name, keys_required, created_at FROM pools ORDER BY name
-
 -- name: require
 -- From the first key on, keys are required.
 UPDATE pools SET keys_required = true WHERE id = current_pool() AND NOT keys_required
 
 -- name: insert
--- Keep a new key's hash; the key itself is kept nowhere.
+-- Keep a new key's hash; the key itself is kept nowhere. Nothing happens when its name is taken.
 INSERT INTO api_keys (pool_id, id, name, prefix, key_hash, scopes, created_at, expires_at)
 VALUES (current_pool(), %(id)s, %(name)s, %(prefix)s, %(hash)s, %(scopes)s, %(now)s, %(expires)s)
+ON CONFLICT (pool_id, name) WHERE revoked_at IS NULL DO NOTHING
 
 -- name: list
 -- The keys of this pool, revoked ones included.

@@ -25,12 +25,11 @@ WITH pool AS (
     FROM found CROSS JOIN pool
     GROUP BY memory_id
 )
-SELECT ranked.memory_id AS id, ranked.score::float8,
-       (ranked.matched / (SELECT weight FROM asked))::float8 AS coverage
+SELECT ranked.memory_id AS id, (ranked.matched / (SELECT weight FROM asked))::float8 AS coverage
 FROM (SELECT * FROM scored ORDER BY score DESC, memory_id OFFSET 0) AS ranked
 CROSS JOIN LATERAL (
     SELECT FROM visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s,
-                                 %(as_of)s, %(with_superseded)s) AS m
+                                 %(as_of)s, %(moment)s, %(with_superseded)s) AS m
     WHERE m.id = ranked.memory_id OFFSET 0
 ) AS seen
 ORDER BY ranked.score DESC, ranked.memory_id
@@ -46,7 +45,7 @@ FROM (
 ) AS near
 CROSS JOIN LATERAL (
     SELECT FROM visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s,
-                                 %(as_of)s, %(with_superseded)s) AS m
+                                 %(as_of)s, %(moment)s, %(with_superseded)s) AS m
     WHERE m.id = near.memory_id AND m.content_hash = near.content_hash OFFSET 0
 ) AS seen
 ORDER BY near.distance, near.memory_id

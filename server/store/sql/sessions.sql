@@ -1,3 +1,7 @@
+-- columns: session
+id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
+unobserved_tokens, last_received_at, pack_version, current_task, suggested_continuation, thread_title, created_at
+
 -- name: upsert
 -- Find or make the session of a client; what it did not know about its place before is filled in.
 INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, created_at)
@@ -5,32 +9,39 @@ VALUES (current_pool(), %(id)s, %(client)s, %(external_id)s, %(project)s, %(cwd)
         %(effective_context)s, %(now)s)
 ON CONFLICT (pool_id, client, external_id) DO UPDATE
     SET project = coalesce(sessions.project, excluded.project), cwd = coalesce(sessions.cwd, excluded.cwd)
-RETURNING id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
-          unobserved_tokens, last_message_at, current_task, suggested_continuation, thread_title, created_at
+RETURNING {session}
 
 -- name: get
 -- One session.
-SELECT id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
-       unobserved_tokens, last_message_at, current_task, suggested_continuation, thread_title, created_at
+SELECT {session}
 FROM sessions WHERE id = %(id)s
 
+-- name: projects
+-- The projects of some sessions.
+SELECT id, project FROM sessions WHERE id = ANY (%(ids)s)
+
 -- name: lock
--- One session, locked: whoever adds or covers messages goes one after the other.
-SELECT id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
-       unobserved_tokens, last_message_at, current_task, suggested_continuation, thread_title, created_at
-FROM sessions WHERE id = %(id)s FOR UPDATE
+-- Sessions, locked in the order of their ids. NO KEY, so that rows which refer to a session can be written meanwhile.
+SELECT {session}
+FROM sessions WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE
 
 -- name: list
 -- Sessions, newest first, after a place in that order.
-SELECT id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
-       unobserved_tokens, last_message_at, current_task, suggested_continuation, thread_title, created_at
+SELECT {session}
 FROM sessions
 WHERE (%(external_id)s::text IS NULL OR external_id = %(external_id)s)
   AND (NOT %(unobserved)s OR unobserved_tokens > 0)
+  AND (NOT %(unreflected)s OR EXISTS (
+      SELECT FROM memories m WHERE m.session_id = sessions.id AND m.kind = 'observation' AND m.superseded_at IS NULL))
   AND (%(before)s::text IS NULL
        OR (created_at, id) < (SELECT created_at, id FROM sessions WHERE id = %(before)s))
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s
+
+-- name: unobserved_tokens
+-- What no observer has seen yet, in one session or in all.
+SELECT coalesce(sum(unobserved_tokens), 0)::bigint FROM sessions
+WHERE unobserved_tokens > 0 AND (%(session)s::text IS NULL OR id = %(session)s)
 
 -- name: extend
 -- Count messages that were added.
@@ -38,7 +49,7 @@ UPDATE sessions
 SET last_seq = last_seq + %(messages)s,
     total_tokens = total_tokens + %(tokens)s,
     unobserved_tokens = unobserved_tokens + %(tokens)s,
-    last_message_at = greatest(last_message_at, %(now)s)
+    last_received_at = greatest(last_received_at, %(now)s)
 WHERE id = %(id)s
 RETURNING unobserved_tokens
 
@@ -54,6 +65,10 @@ SET observed_seq = %(last_seq)s,
     thread_title = coalesce(%(thread_title)s, thread_title)
 WHERE id = %(id)s AND observed_seq = %(first_seq)s - 1 AND last_seq >= %(last_seq)s
 RETURNING observed_seq
+
+-- name: next_pack_version
+-- Count a pack that is about to be frozen.
+UPDATE sessions SET pack_version = pack_version + 1 WHERE id = %(id)s RETURNING pack_version
 
 -- name: forget_task
 -- Take out what a session says about what was forgotten in it.

@@ -4,17 +4,17 @@ SELECT create_embedding_space(%(space)s, %(dimension)s)
 
 -- name: register_space
 -- Tell the pool about a space; the first becomes active at once, a later one is built beside it.
-INSERT INTO embedding_spaces (pool_id, name, model, revision, dimension, prefix, state, created_at)
-SELECT current_pool(), %(name)s, %(model)s, %(revision)s, %(dimension)s, %(prefix)s,
+INSERT INTO embedding_spaces (pool_id, name, model, revision, dimension, prefix, source, state, created_at)
+SELECT current_pool(), %(name)s, %(model)s, %(revision)s, %(dimension)s, %(prefix)s, %(source)s,
        CASE WHEN EXISTS (SELECT FROM embedding_spaces WHERE state = 'active') THEN 'building' ELSE 'active' END,
        %(now)s
 ON CONFLICT (pool_id, name) DO UPDATE
-    SET state = CASE embedding_spaces.state WHEN 'retired' THEN 'building' ELSE embedding_spaces.state END
-RETURNING state
+    SET state = CASE embedding_spaces.state WHEN 'retired' THEN 'building' ELSE embedding_spaces.state END,
+        source = excluded.source
 
 -- name: spaces
 -- The spaces of the pool.
-SELECT name, model, revision, dimension, prefix, state FROM embedding_spaces ORDER BY created_at
+SELECT name, source, state FROM embedding_spaces ORDER BY created_at
 
 -- name: activate
 -- Switch recall to a space that is complete, in one statement.
@@ -40,17 +40,26 @@ WHERE NOT EXISTS (
     SELECT FROM {vectors} v WHERE v.memory_id = m.id AND v.content_hash = m.content_hash
     OFFSET 0 -- a look-up for each row, whatever the planner believes of a pool that was just filled
 )
+ORDER BY m.id
+FOR KEY SHARE OF m -- a row that is being forgotten is waited for and left out
 ON CONFLICT (pool_id, space, memory_id) DO NOTHING
 
 -- name: delete_orphans
 -- Delete vectors whose rows are gone.
 DELETE FROM {vectors} v WHERE NOT EXISTS (SELECT FROM memories m WHERE m.id = v.memory_id OFFSET 0)
 
+-- name: bury
+-- A row whose worker died once too often is dead: what kills its worker would kill the next one.
+UPDATE embedding_attempts
+SET dead = true, lease_token = NULL, lease_until = NULL,
+    last_error = coalesce(last_error, 'its worker died, ' || attempts || ' times')
+WHERE space = %(space)s AND NOT dead AND lease_until <= %(now)s AND attempts >= %(most)s
+
 -- name: claim
--- Take the most urgent and newest rows that are due.
+-- Take the most urgent and newest rows that are due, either such as were never tried or such as were.
 WITH due AS (
     SELECT memory_id FROM embedding_attempts
-    WHERE space = %(space)s AND NOT dead AND not_before <= %(now)s
+    WHERE space = %(space)s AND NOT dead AND not_before <= %(now)s AND (attempts > 0) = %(tried)s
       AND (lease_until IS NULL OR lease_until <= %(now)s)
     ORDER BY urgency DESC, memory_id DESC
     LIMIT %(limit)s
@@ -63,11 +72,14 @@ WHERE a.space = %(space)s AND a.memory_id = due.memory_id
 RETURNING a.memory_id, m.content, m.content_hash, a.attempts
 
 -- name: store
--- Keep vectors of rows that still say what was embedded and are still ours, and take those off the queue.
-WITH made AS (
+-- Keep vectors of rows that still say what was embedded and are still ours, and take those off the queue. The rows are
+-- held meanwhile, so that a row which is being forgotten leaves no vector behind.
+WITH held AS (
+    SELECT id, content_hash FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR KEY SHARE
+), made AS (
     SELECT new.memory_id, new.content_hash, new.embedding
     FROM unnest(%(ids)s::text[], %(hashes)s::bytea[], %(vectors)s::text[]) AS new (memory_id, content_hash, embedding)
-    JOIN memories m ON m.id = new.memory_id AND m.content_hash = new.content_hash
+    JOIN held ON held.id = new.memory_id AND held.content_hash = new.content_hash
     JOIN embedding_attempts a
         ON a.space = %(space)s AND a.memory_id = new.memory_id AND a.lease_token = %(token)s
 ), stored AS (
@@ -98,8 +110,12 @@ WHERE space = %(space)s AND lease_token = %(token)s
 UPDATE embedding_attempts SET dead = false, attempts = 0, not_before = %(now)s WHERE dead
 
 -- name: waiting
--- Rows that recall cannot find by meaning yet, in a space.
-SELECT count(*) FROM embedding_attempts WHERE space = %(space)s
+-- Rows that recall cannot find by meaning yet, in a space; those that cannot be embedded are not waited for.
+SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead
+
+-- name: untried
+-- Rows of a space that were never tried.
+SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead AND attempts = 0
 
 -- name: live_rows
 -- Rows that recall may find.

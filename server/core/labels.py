@@ -1,0 +1,36 @@
+"""The words with which the extractive observer introduces a row: who said or did it, and how it was meant.
+
+They are for readers. Nobody searches for them, so they are left out of what a row is found by.
+"""
+
+import re
+
+CORRECTION = "User correction"
+PREFERENCE = "User preference"
+DECISION = "User decision"
+CONFIRMED = "User confirmed"
+PLANS = "User plans"
+REPORTED = "User reported"
+SAID = "User said"
+ASKED = "User asked"
+WROTE = "User wrote"
+SHOWED = "User showed an image"
+FOUND = "Assistant found"
+LEFT_OPEN = "Assistant left open"
+OUTCOME = "Outcome"
+COMMITTED = "Committed"
+
+WITH_IMAGE = " (with an image)"
+STEP = " → "
+"""Stands between the rows of one course of events."""
+
+_ALL = (
+    CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
+    COMMITTED,
+)  # fmt: skip
+_LABEL = re.compile(rf"(?:^|(?<={STEP}))(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
+
+
+def without_label(text: str) -> str:
+    """Return a row's text without the labels that introduce it or a part of it."""
+    return _LABEL.sub("", text)

@@ -1,0 +1,100 @@
+"""Embedders for queries: the one that is configured, and those of spaces that pools still use while others are built.
+
+Each is made from the setting that its space keeps as `source`, loaded in the background the first time it is wanted,
+and says until then, or for good, why it cannot answer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from server.core.errors import EmbedderDown, EskerError, Misconfigured
+from server.core.records import Space
+from server.providers.roles import Embedder
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class _Loading:
+    """An embedder on its way; `reason` says why it is not there yet."""
+
+    embedder: Embedder | None
+    reason: str
+    task: asyncio.Task[None] | None = None
+
+
+class QueryEmbedders:
+    """The embedders of one process, by setting."""
+
+    def __init__(self, make: Callable[[str], Embedder | None], setting: str) -> None:
+        """`make` returns the embedder that a setting names; `setting` is the one to load first."""
+        self._make = make
+        self._setting = setting
+        self._loading: dict[str, _Loading] = {}
+
+    def start(self) -> None:
+        """Begin to load the embedder that is configured."""
+        self._wanted(self._setting)
+
+    @property
+    def state(self) -> str:
+        """The model that is configured, or why it is not there."""
+        embedder = self._wanted(self._setting).embedder
+        return embedder.space.model if embedder and embedder.space else self._wanted(self._setting).reason
+
+    async def embed(self, source: str, space: str, query: str) -> list[float]:
+        """Return the vector of a query in the space that `source` made. Raises EmbedderDown with the reason."""
+        loading = self._wanted(source)
+        there = loading.embedder.space if loading.embedder else None
+        if loading.embedder is None or there is None:
+            raise EmbedderDown(loading.reason)
+        if there.name != space:
+            raise EmbedderDown("the pool's vectors are being made anew, for another version of the model")
+        [vector] = await loading.embedder.embed([there.prefix + query])
+        return vector
+
+    async def close(self) -> None:
+        """Stop loading, and let go of connections."""
+        for loading in self._loading.values():
+            if loading.task:
+                loading.task.cancel()
+                await asyncio.gather(loading.task, return_exceptions=True)
+            if loading.embedder:
+                await loading.embedder.close()
+
+    def _wanted(self, setting: str) -> _Loading:
+        if setting not in self._loading:
+            self._loading[setting] = loading = _Loading(None, "the embedding model is still loading")
+            try:
+                loading.embedder = self._make(setting)
+            except Misconfigured as error:
+                loading.reason = str(error)
+            if loading.embedder and loading.embedder.space is None:
+                loading.task = asyncio.create_task(_load(loading, loading.embedder))
+        return self._loading[setting]
+
+
+async def _load(loading: _Loading, embedder: Embedder) -> None:
+    while True:
+        try:
+            space: Space = await embedder.load()
+            log.info("queries are embedded with %s", space.model)
+            return
+        except Misconfigured as error:
+            loading.reason = str(error)
+            log.error("%s Recall works by keyword only. %s", error, error.hint or "")
+            return
+        except EskerError as error:
+            loading.reason = str(error)
+            log.warning("%s Trying again in a minute.", error)
+            await asyncio.sleep(_AGAIN_SECONDS)
+        except Exception as error:
+            loading.reason = (
+                f"the embedding model cannot be loaded ({type(error).__name__}); the server's log says more"
+            )
+            log.exception("the embedding model cannot be loaded")
+            return
