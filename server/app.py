@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 
+from server import VERSION
 from server.background import beside, run_jobs
 from server.core.clock import Clock, system_clock
 from server.core.errors import Misconfigured
@@ -30,8 +31,6 @@ from server.tools.recall_tool import make_mcp
 from server.usecases.authenticate import authenticate
 from server.usecases.parts import Parts
 from server.usecases.recall import RecallRequest, recall
-
-VERSION = "0.1.0"
 
 
 def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:
@@ -108,7 +107,7 @@ def _observer(settings: Settings) -> Observer | None:
             return None
         case "extractive":
             return ExtractiveObserver()
-        case "auto" if not _has_model(settings):
+        case "auto" if not settings.has_model:
             return ExtractiveObserver()
         case _:
             return ModelObserver(_model(settings, settings.observer_model))
@@ -120,18 +119,14 @@ def _reflector(settings: Settings) -> Reflector | None:
             return None
         case "extractive":
             return ExtractiveReflector()
-        case "auto" if not _has_model(settings):
+        case "auto" if not settings.has_model:
             return ExtractiveReflector()
         case _:
             return ModelReflector(_model(settings, settings.reflector_model))
 
 
-def _has_model(settings: Settings) -> bool:
-    return settings.llm_api_key is not None or settings.llm_base_url is not None
-
-
 def _model(settings: Settings, name: str) -> MessagesModel:
-    if not _has_model(settings):
+    if not settings.has_model:
         raise Misconfigured(
             "A model is to observe or reflect, but none can be reached.",
             hint="Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",

@@ -1,21 +1,20 @@
 """`esker migrate`, `pool`, `key`: they work on the database itself, with or without a server running."""
 
-import os
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
-from server.cli.database import migrated, with_database
-from server.cli.output import AsJson, print_json, say, table
+from server.cli.database import migrated, settings_for, with_database
+from server.cli.output import AsJson, DataDir, note, print_json, say, table
 from server.core.clock import system_clock
 from server.core.errors import InvalidInput
-from server.core.settings import Settings
+from server.core.records import ListedKey
 from server.usecases import authenticate
 
-app = typer.Typer()
-pools = typer.Typer(no_args_is_help=True, help="Make and list pools.")
-keys = typer.Typer(no_args_is_help=True, help="Make, list and revoke keys.")
+app = typer.Typer(add_completion=False)
+pools = typer.Typer(add_completion=False, no_args_is_help=True, help="Make and list pools.")
+keys = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and revoke keys.")
 app.add_typer(pools, name="pool")
 app.add_typer(keys, name="key")
 
@@ -23,9 +22,9 @@ PoolOption = Annotated[str, typer.Option("--pool", help="The pool that the key o
 
 
 @app.command("migrate")
-def migrate_command(as_json: AsJson = False) -> None:
+def migrate_command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Bring the database's schema up to date."""
-    applied = [f"{migration.version:04d} {migration.name}" for migration in migrated(_settings())]
+    applied = [f"{migration.version:04d} {migration.name}" for migration in migrated(settings_for(data_dir))]
     if as_json:
         print_json({"applied": applied})
     else:
@@ -33,9 +32,13 @@ def migrate_command(as_json: AsJson = False) -> None:
 
 
 @pools.command("create")
-def create_pool(name: Annotated[str, typer.Argument(help="a-z, 0-9, '-' and '_'.")], as_json: AsJson = False) -> None:
+def create_pool(
+    name: Annotated[str, typer.Argument(help="a-z, 0-9, '-' and '_'.")],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
     """Make a pool."""
-    made = with_database(lambda parts: authenticate.create_pool(parts, name))
+    made = with_database(settings_for(data_dir), lambda parts: authenticate.create_pool(parts, name))
     if as_json:
         print_json(made)
     else:
@@ -43,17 +46,14 @@ def create_pool(name: Annotated[str, typer.Argument(help="a-z, 0-9, '-' and '_'.
 
 
 @pools.command("list")
-def list_pools(as_json: AsJson = False) -> None:
+def list_pools(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List all pools."""
-    found = with_database(authenticate.list_pools)
+    found = with_database(settings_for(data_dir), authenticate.list_pools)
     if as_json:
         print_json(found)
     else:
-        table(("pool", "made", "keys"), [(p.name, f"{p.created_at:%Y-%m-%d}", _needs(p.keys_required)) for p in found])
-
-
-def _needs(required: bool) -> str:
-    return "required" if required else "none yet"
+        rows = [(p.name, f"{p.created_at:%Y-%m-%d}", "yes" if p.keys_required else "no") for p in found]
+        table(("pool", "made", "has had a key"), rows)
 
 
 @keys.command("create")
@@ -62,6 +62,7 @@ def create_key(
     pool: PoolOption = authenticate.DEFAULT_POOL,
     scopes: Annotated[str, typer.Option(help="What it may do, separated by commas.")] = "read,write",
     days: Annotated[int | None, typer.Option(min=1, help="Days until it expires.")] = None,
+    data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key and print it, this once. From the first key on, every request needs one."""
@@ -70,46 +71,47 @@ def create_key(
         raise InvalidInput("A key needs a name.")
     expires = system_clock() + timedelta(days=days) if days else None
     made = with_database(
-        lambda parts: authenticate.create_key(parts, name=name, pool=pool, scopes=wanted, expires=expires)
+        settings_for(data_dir),
+        lambda parts: authenticate.create_key(parts, name=name, pool=pool, scopes=wanted, expires=expires),
     )
     if as_json:
         print_json(made)
     else:
         say(made.key)
-        say(f"This is the only time that the key is shown. It opens pool {made.pool} for {', '.join(made.scopes)}.")
+        note(f"This is the only time that the key is shown. It opens pool {made.pool} for {', '.join(made.scopes)}.")
+        note(f"Every request needs a key from now on, also those of this command line: export ESKER_KEY={made.key}")
 
 
 @keys.command("list")
-def list_keys(pool: PoolOption = authenticate.DEFAULT_POOL, as_json: AsJson = False) -> None:
+def list_keys(pool: PoolOption = authenticate.DEFAULT_POOL, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys of a pool."""
-    found = with_database(lambda parts: authenticate.list_keys(parts, pool))
+    found = with_database(settings_for(data_dir), lambda parts: authenticate.list_keys(parts, pool))
     if as_json:
         print_json(found)
         return
     rows = [
-        (key.id, key.name, f"{key.prefix}…", ",".join(key.scopes), f"{key.created_at:%Y-%m-%d}", _state(key.revoked_at))
+        (key.id, key.name, f"{key.prefix}…", ",".join(key.scopes), f"{key.created_at:%Y-%m-%d}", _state(key))
         for key in found
     ]
     table(("id", "name", "key", "scopes", "made", "state"), rows)
 
 
-def _state(revoked_at: object) -> str:
-    return "revoked" if revoked_at else "valid"
+def _state(key: ListedKey) -> str:
+    if key.revoked_at:
+        return "revoked"
+    return "expired" if key.expires_at and key.expires_at <= system_clock() else "valid"
 
 
 @keys.command("revoke")
 def revoke_key(
     key: Annotated[str, typer.Argument(help="The id or the name of a key.")],
     pool: PoolOption = authenticate.DEFAULT_POOL,
+    data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key at once. Keys stay required, also after the last one."""
-    revoked = with_database(lambda parts: authenticate.revoke_key(parts, key=key, pool=pool))
+    revoked = with_database(settings_for(data_dir), lambda parts: authenticate.revoke_key(parts, key=key, pool=pool))
     if as_json:
         print_json({"revoked": revoked})
     else:
         say(f"Revoked {', '.join(revoked)}.")
-
-
-def _settings() -> Settings:
-    return Settings.from_environment(os.environ)

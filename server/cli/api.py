@@ -55,16 +55,27 @@ class Api:
     def _call(self, method: str, path: str, body: object) -> Any:
         data = None if body is None else json.dumps(body).encode()
         try:
-            self._connection.request(method, self._base + path, data, self._headers)
-            answer = self._connection.getresponse()
-            text = answer.read()
+            answer = self._exchange(method, path, data)
         except (TimeoutError, OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise Unavailable(
                 f"No Esker answers at {self.url} ({error or type(error).__name__}).",
                 hint="Start it with `esker serve`, or say with ESKER_URL where it is.",
             ) from error
-        return _read(answer.status, text)
+        return _read(*answer)
+
+    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
+        """Return the status and the body of an answer; an idle connection that the server closed is opened anew."""
+        for again in (self._connection.sock is not None, False):
+            try:
+                self._connection.request(method, self._base + path, data, self._headers)
+                answer = self._connection.getresponse()
+                return answer.status, answer.read()
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                self._connection.close()
+                if not again:
+                    raise
+        raise AssertionError  # the second round returns or raises
 
 
 def _read(status: int, text: bytes) -> Any:

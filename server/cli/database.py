@@ -1,29 +1,35 @@
 """The database for commands that work on it directly: keys, pools, migrations, checks."""
 
 import asyncio
+import logging
 import os
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 from server.core.clock import system_clock
 from server.core.settings import Settings
 from server.db.database import Database
 from server.db.embedded import OWNER, embedded, prepare
-from server.db.migrate import Migration, migrate
+from server.db.migrate import Migration, migrate, pending
 from server.usecases.parts import Parts
 
 Result = TypeVar("Result")
 
 
-@contextmanager
-def owner_url(settings: Settings) -> Generator[str]:
-    """Yield how to reach the database as the one who may change its schema."""
+def settings_for(data_dir: Path | None) -> Settings:
+    """Return the settings of a command that was told its data directory, or not."""
+    # Whoever runs a command reads its output, and is told there what a connection could not do.
+    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+    return Settings.from_environment(os.environ, data_dir=data_dir)
+
+
+def lacking(settings: Settings) -> list[Migration]:
+    """Return the migrations that a database lacks; an embedded one gets them whenever it is started."""
     if settings.database_url:
-        yield settings.database_url.get_secret_value()
-        return
+        return pending(settings.database_url.get_secret_value())
     with embedded(settings.data_dir, "command") as cluster:
-        yield cluster.url(OWNER)
+        return pending(cluster.url(OWNER)) if cluster.joined else []
 
 
 def migrated(settings: Settings) -> list[Migration]:
@@ -34,13 +40,16 @@ def migrated(settings: Settings) -> list[Migration]:
         return prepare(cluster)
 
 
-def with_database(work: Callable[[Parts], Awaitable[Result]]) -> Result:
-    """Do some work on the database and return its result; an embedded one is started and migrated for it."""
-    settings = Settings.from_environment(os.environ)
+def with_database(settings: Settings, work: Callable[[Parts], Awaitable[Result]]) -> Result:
+    """Do some work on the database and return its result; an embedded one is started for it.
+
+    One that this command starts is migrated too; that of a running server is left as its server wants it.
+    """
     if settings.database_url:
         return asyncio.run(_do(work, settings, settings.database_url.get_secret_value()))
     with embedded(settings.data_dir, "command") as cluster:
-        prepare(cluster)
+        if not cluster.joined:
+            prepare(cluster)
         return asyncio.run(_do(work, settings, cluster.url()))
 
 

@@ -21,12 +21,12 @@ from rich.progress import Progress, TaskID
 from server.cli.api import Api
 from server.cli.memories import show_recalled
 from server.cli.output import AsJson, console, print_json, progress, say
-from server.cli.transcripts import Summary, send
+from server.cli.sending import Sent, send
 from server.clients.claude_code import read_transcript
 from server.core.errors import Unavailable
 from server.core.settings import Settings
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 QUESTIONS = (
     "Which package manager do we install with?",
@@ -86,8 +86,8 @@ def _read_document(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def _run(api: Api, shown: Progress) -> dict[str, Any]:
-    summary = Summary()
-    sessions = _ingest(api, shown, summary)
+    sent = Sent()
+    sessions = _ingest(api, shown, sent)
     observed = [
         api.post(f"/v1/sessions/{session}/observe?wait=true")
         for session in shown.track(sessions, description="Observing")
@@ -103,7 +103,7 @@ def _run(api: Api, shown: Progress) -> dict[str, Any]:
     answers = {question: api.post("/v1/recall", {"query": question, "limit": 3}) for question in QUESTIONS}
     history = sum(api.get(f"/v1/sessions/{session}")["total_tokens"] for session in sessions)
     return {
-        "messages": {"stored": summary.accepted, "known": summary.duplicates},
+        "messages": {"stored": sent.accepted, "known": sent.duplicates},
         "memories_written": sum(report["memories"] for report in observed),
         "condensed": {
             "memories": sum(report["superseded"] for report in reflected),
@@ -116,15 +116,15 @@ def _run(api: Api, shown: Progress) -> dict[str, Any]:
     }
 
 
-def _ingest(api: Api, shown: Progress, summary: Summary) -> list[str]:
+def _ingest(api: Api, shown: Progress, sent: Sent) -> list[str]:
     samples = sorted(files("server.clients").joinpath("samples").iterdir(), key=lambda entry: entry.name)
     task = shown.add_task("Ingesting the sample transcript", total=len(samples))
     for sample in samples:
         with as_file(sample) as path:
             for transcript in read_transcript(path).transcripts:
-                send(api, transcript, summary, lambda _: None)
+                send(api, transcript, sent, lambda _: None)
         shown.advance(task)
-    return summary.sessions
+    return list(sent.sessions)
 
 
 def _wait_for_vectors(api: Api, shown: Progress, description: str) -> None:

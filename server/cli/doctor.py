@@ -6,27 +6,28 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from server.cli.api import Api
-from server.cli.database import owner_url, with_database
-from server.cli.output import AsJson, print_json, say
+from server.cli.database import lacking, settings_for, with_database
+from server.cli.output import AsJson, DataDir, counted, print_json, say
 from server.core.errors import EskerError, Misconfigured
 from server.core.settings import Settings
 from server.db.data_dir import holder
-from server.db.migrate import pending
 from server.providers.embedders import embedder_of
 from server.usecases import inspect
 from server.usecases.inspect import DatabaseFacts, Stuck
 from server.usecases.parts import Parts
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 Status = Literal["ok", "warning", "wrong"]
 
 _MARK: dict[Status, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
+_RETRY = "When the cause is mended, `esker doctor --retry` tries it again."
 _LEAST_FREE_BYTES = 1024**3
 _LEAST_POSTGRES = 16
 _LEAST_PGVECTOR = (0, 8, 4)
@@ -43,12 +44,14 @@ class Finding:
 
 @app.command()
 def doctor(
-    quick: Annotated[bool, typer.Option(help="Leave out loading the embedding model.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out loading the embedding model.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="First give what has failed for good a new life.")] = False,
+    data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Check everything that can be wrong and say how to mend it. The exit code is 1 when something is wrong."""
     findings: list[Finding] = []
-    for finding in _all(quick):
+    for finding in _all(quick, retry, data_dir):
         findings.append(finding)
         if not as_json:
             _print(finding)
@@ -64,10 +67,10 @@ def _print(finding: Finding) -> None:
         say(f"  → {finding.hint}")
 
 
-def _all(quick: bool) -> Iterator[Finding]:
+def _all(quick: bool, retry: bool, data_dir: Path | None) -> Iterator[Finding]:
     yield Finding("ok", f"Python {'.'.join(map(str, sys.version_info[:3]))}.")
     try:
-        settings = Settings.from_environment(os.environ)
+        settings = settings_for(data_dir)
     except Misconfigured as error:
         yield Finding("wrong", str(error), error.hint)
         return
@@ -76,9 +79,10 @@ def _all(quick: bool) -> Iterator[Finding]:
         yield from _data_directory(settings)
     checks = (
         lambda: _schema(settings),
+        *((lambda: _retried(settings),) if retry else ()),
         lambda: _database(settings, quick),
         lambda: _models(settings),
-        _server,
+        lambda: _server(settings),
     )
     for check in checks:
         yield from _explained(check)
@@ -108,12 +112,15 @@ def _data_directory(settings: Settings) -> Iterator[Finding]:
 
 
 def _schema(settings: Settings) -> Iterator[Finding]:
-    with owner_url(settings) as url:
-        missing = pending(url) if settings.database_url else []
-    if missing:
-        yield Finding("wrong", f"The database lacks {len(missing)} migration(s).", "Run `esker migrate`.")
+    if missing := lacking(settings):
+        yield Finding("wrong", f"The database lacks {counted(len(missing), 'migration')}.", "Run `esker migrate`.")
     else:
         yield Finding("ok", "The database answers, and its schema is up to date.")
+
+
+def _retried(settings: Settings) -> Iterator[Finding]:
+    jobs, rows = with_database(settings, inspect.retry)
+    yield Finding("ok", f"{counted(jobs, 'job')} and {counted(rows, 'row')} that had failed for good are tried again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +139,11 @@ async def _inspect(parts: Parts) -> _Inspected:
 
 
 def _database(settings: Settings, quick: bool) -> Iterator[Finding]:
-    found = with_database(_inspect)
+    found = with_database(settings, _inspect)
     yield from _guards(found.facts)
     for pool_id, stuck in found.stuck.items():
         for what, error in (*stuck.jobs, *stuck.embeddings):
-            yield Finding("warning", f"Pool {pool_id}: {what} has failed for good: {error}")
+            yield Finding("warning", f"Pool {pool_id}: {what} has failed for good: {error}", _RETRY)
         if stuck.overdue:
             yield Finding(
                 "warning",
@@ -168,9 +175,8 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
-    has_model = settings.llm_api_key is not None or settings.llm_base_url is not None
     for part, choice in (("observer", settings.observer), ("reflector", settings.reflector)):
-        if choice == "model" and not has_model:
+        if choice == "model" and not settings.has_model:
             yield Finding(
                 "wrong",
                 f"The {part} is to be a model, but none can be reached.",
@@ -179,7 +185,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
         elif choice == "off":
             yield Finding("warning", f"The {part} is switched off.")
         else:
-            uses_model = choice == "model" or (choice == "auto" and has_model)
+            uses_model = choice == "model" or (choice == "auto" and settings.has_model)
             model = settings.observer_model if part == "observer" else settings.reflector_model
             where = settings.llm_base_url or "Anthropic's API"
             yield Finding("ok", f"The {part} is {f'{model} at {where}' if uses_model else 'extractive'}.")
@@ -200,9 +206,23 @@ def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:
         )
 
 
-def _server() -> Iterator[Finding]:
-    api = Api.from_environment()
+def _server(settings: Settings) -> Iterator[Finding]:
+    # Without ESKER_URL the server that holds the data directory is the one that is meant.
+    other = None if settings.database_url or "ESKER_URL" in os.environ else holder(settings.data_dir)
+    api = Api(other.url if other and other.url else settings.url, settings.key and settings.key.get_secret_value())
     ready = api.get("/readyz")
     yield Finding("ok", f"The server at {api.url} is ready; its embedder is {ready['embedder']}.")
     api.get("/v1/memories", limit=1)
     yield Finding("ok", "Requests of this command line are let in.")
+    for part, choice, model in (
+        ("observer", settings.observer, settings.observer_model),
+        ("reflector", settings.reflector, settings.reflector_model),
+    ):
+        meant = model if choice == "model" or (choice == "auto" and settings.has_model) else choice
+        meant = "extractive" if meant == "auto" else meant
+        if ready[part] != meant:
+            yield Finding(
+                "warning",
+                f"The {part} of the server is {ready[part]}, and by the settings here it would be {meant}.",
+                "Settings are read when the server starts: start it again with these.",
+            )

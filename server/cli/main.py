@@ -7,11 +7,12 @@ turn must not pay for the server, the database and the models.
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from server import VERSION
 from server.cli.output import show_error
 from server.core.errors import EskerError
 
@@ -21,13 +22,15 @@ VERBS: dict[str, tuple[str, str]] = {
     "worker": ("serve", "Run an embedding worker alone."),
     "mcp": ("mcp", "Speak MCP on standard input and output, for clients that start their servers."),
     "demo": ("demo", "Show on a sample transcript what Esker does."),
-    "ingest": ("transcripts", "Send transcripts of agents to the server."),
-    "observe": ("transcripts", "Have the unobserved messages of sessions observed."),
-    "reflect": ("transcripts", "Have the memories of a session condensed."),
+    "ingest": ("ingest", "Send transcripts of agents to the server."),
+    "sessions": ("sessions", "List sessions, newest first."),
+    "observe": ("sessions", "Have the unobserved messages of sessions observed."),
+    "reflect": ("sessions", "Have the memories of sessions condensed."),
+    "pack": ("sessions", "Show the context pack of a session."),
     "recall": ("memories", "Ask memory a question."),
+    "memories": ("memories", "List memories, newest first."),
     "remember": ("memories", "Write a memory."),
     "forget": ("memories", "Delete a memory and everything that says the same."),
-    "pack": ("memories", "Show the context pack of a session."),
     "migrate": ("admin", "Bring the database's schema up to date."),
     "pool": ("admin", "Make and list pools."),
     "key": ("admin", "Make, list and revoke keys."),
@@ -67,8 +70,18 @@ app = typer.Typer(
 )
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"esker {VERSION}")
+        raise typer.Exit
+
+
 @app.callback()
-def _esker() -> None:
+def _esker(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Say which.")
+    ] = False,
+) -> None:
     pass
 
 

@@ -14,7 +14,7 @@ from server.core.recalled import Recalled
 from server.tools.recall_tool import make_mcp
 from server.usecases.recall import RecallRequest
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 _RECALLED = TypeAdapter(Recalled)
 

@@ -1,4 +1,4 @@
-"""`esker recall`, `remember`, `forget`, `pack`."""
+"""`esker recall`, `memories`, `remember`, `forget`."""
 
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -6,13 +6,14 @@ from urllib.parse import quote
 import typer
 
 from server.cli.api import Api
-from server.cli.output import AsJson, print_json, say
-from server.core.errors import NotFound
+from server.cli.output import AsJson, counted, print_json, say
+from server.cli.sessions import resolve_session
+from server.core.records import Priority
+from server.core.rendering import MARK
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
-_MARK = {"high": "🔴", "medium": "🟡", "low": "🟢"}
-Project = Annotated[str | None, typer.Option(help="Only this project.")]
+Project = Annotated[str | None, typer.Option(help="This project, and what belongs to none.")]
 
 
 @app.command()
@@ -37,14 +38,18 @@ def show_recalled(found: dict[str, Any]) -> None:
     if found["abstained"]:
         say("Nothing in memory is about this.")
     for hit in found["hits"]:
-        say(f"{hit['score']:.2f} {_MARK[hit['priority']]} {hit['content']}")
+        say(f"{hit['score']:.2f} {MARK[hit['priority']]} {hit['content']}")
         say(f"     {hit['age']}, {_source(hit)}")
         if hit["parts"]:
             say("     " + ", ".join(f"{name} {value}" for name, value in hit["parts"].items() if value is not None))
     if found["semantic"] == "degraded":
         say(f"Found by keyword only: {found['reason']}.")
     elif found["pending"]:
-        say(f"{found['pending']} memories cannot be found by meaning yet.")
+        say(f"{counted(found['pending'], 'memory', 'memories')} cannot be found by meaning yet.")
+    if found["omitted"]:
+        say(f"{found['omitted']} more {'is' if found['omitted'] == 1 else 'are'} relevant.")
+    if found["unobserved_tokens"]:
+        say(f"{found['unobserved_tokens']:,} tokens of messages are not observed yet.")
 
 
 def _source(hit: dict[str, Any]) -> str:
@@ -60,12 +65,32 @@ def _source(hit: dict[str, Any]) -> str:
 
 
 @app.command()
+def memories(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most memories to show.")] = 20,
+    project: Project = None,
+    session: Annotated[str | None, typer.Option(help="Only of this session: our id or the client's own.")] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced or has expired.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List memories, newest first."""
+    api = Api.from_environment()
+    asked = {"limit": limit, "project": project, "session_id": resolve_session(api, session) if session else None}
+    found = api.get("/v1/memories", **asked, include_superseded=str(superseded).lower())["memories"]
+    if as_json:
+        print_json(found)
+        return
+    for row in found:
+        gone = f", replaced by {row['superseded_by']}" if row["superseded_by"] else ""
+        say(f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}{gone}: {row['content']}")
+
+
+@app.command()
 def remember(
     content: Annotated[str, typer.Argument(help="One fact, in one or two sentences.")],
-    priority: Annotated[str, typer.Option(help="high, medium or low.")] = "medium",
+    priority: Annotated[Priority, typer.Option(help="How much it matters.")] = "medium",
     pin: Annotated[bool, typer.Option(help="Show it first in every pack.")] = False,
     tag: Annotated[list[str] | None, typer.Option(help="A tag; can be given several times.")] = None,
-    project: Project = None,
+    project: Annotated[str | None, typer.Option(help="The project that it is about.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a memory."""
@@ -91,29 +116,5 @@ def forget(
     if as_json:
         print_json(receipt)
     else:
-        went = ", ".join(f"{receipt[name]} {name}" for name in ("memories", "vectors", "packs", "messages"))
-        say(f"Forgotten: {went}.")
-
-
-@app.command()
-def pack(
-    session: Annotated[str, typer.Argument(help="A session: our id or the client's own.")],
-    as_json: AsJson = False,
-) -> None:
-    """Show the context pack of a session."""
-    api = Api.from_environment()
-    found = api.get(f"/v1/sessions/{resolve_session(api, session)}/pack")
-    if as_json:
-        print_json(found)
-    else:
-        say(found["text"])
-
-
-def resolve_session(api: Api, name: str) -> str:
-    """Return our id of a session that is given by our id or by the client's own. Raises NotFound, Refused."""
-    if name.startswith("ses_"):
-        return name
-    found = api.get("/v1/sessions", external_id=name)["sessions"]
-    if not found:
-        raise NotFound(f"There is no session {name!r} in this pool.")
-    return found[0]["id"]
+        names = (("memory", "memories"), ("vector", "vectors"), ("pack", "packs"), ("message", "messages"))
+        say(f"Forgotten: {', '.join(counted(receipt[many], one, many) for one, many in names)}.")

@@ -5,10 +5,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -17,7 +19,10 @@ from server.core.errors import EskerError
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
+_WIDEST = 10_000
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+DataDir = Annotated[Path | None, typer.Option(help="Where the embedded Postgres keeps its files.")]
 
 
 def print_json(value: Any) -> None:
@@ -39,12 +44,25 @@ def say(text: str = "") -> None:
     console.print(text, markup=False)
 
 
+def note(text: str) -> None:
+    """Print a line about the output on standard error, so that standard output holds the output alone."""
+    errors.print(text, markup=False, style="dim")
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return how many there are of something, in words that fit the number."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table."""
-    drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        drawn.add_column(column, no_wrap=True)
     for row in rows:
-        drawn.add_row(*(str(cell) for cell in row))
-    console.print(drawn)
+        drawn.add_row(*(escape(str(cell)) for cell in row))
+    # As wide as it has to be: an id that is cut is no id.
+    Console(highlight=False, width=_WIDEST).print(drawn)
 
 
 def show_error(error: EskerError) -> None:

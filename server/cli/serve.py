@@ -1,6 +1,7 @@
 """`esker serve` and `esker worker`."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -8,7 +9,6 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +16,7 @@ import uvicorn
 
 from server.app import make_app, make_parts
 from server.background import beside
-from server.cli.output import AsJson, print_json, say
+from server.cli.output import AsJson, DataDir, print_json, say
 from server.core.errors import EskerError, Misconfigured
 from server.core.logs import configure_logs
 from server.core.settings import Settings
@@ -28,13 +28,12 @@ from server.rest.access import is_loopback
 from server.usecases.authenticate import keys_required
 from server.usecases.parts import Parts
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
+log = logging.getLogger(__name__)
 
 _SHUTDOWN_SECONDS = 10
 _LOOK_AFTER_POSTGRES_SECONDS = 5
 _LONGEST_PAUSE = 30.0
-
-DataDir = Annotated[Path | None, typer.Option(help="Where the embedded Postgres keeps its files.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +187,14 @@ async def _require_keys(parts: Parts, database_url: str) -> None:
             return
     raise Misconfigured(
         f"{parts.settings.host} can be reached by other machines, and there is no key yet.",
-        hint="Make one first: `esker key create NAME --pool default`. Or listen on 127.0.0.1.",
+        hint=f"Make one first: `esker key create NAME{_data_dir(parts.settings)}`. Or listen on 127.0.0.1.",
     )
+
+
+def _data_dir(settings: Settings) -> str:
+    """Return how other commands have to be told the data directory, if they have to be."""
+    usual = settings.database_url or settings.data_dir == Settings().data_dir or "ESKER_DATA_DIR" in os.environ
+    return "" if usual else f" --data-dir {settings.data_dir}"
 
 
 def _announce(parts: Parts, url: str, as_json: bool) -> None:
@@ -210,8 +215,11 @@ async def _look_after(cluster: Cluster) -> None:
     """Start Postgres again if something else stopped it; until then requests are answered with 503."""
     while True:
         await asyncio.sleep(_LOOK_AFTER_POSTGRES_SECONDS)
-        with suppress(EskerError):
-            await asyncio.to_thread(cluster.ensure_running)
+        try:
+            if await asyncio.to_thread(cluster.ensure_running):
+                log.warning("Postgres had stopped and was started again")
+        except EskerError as error:
+            log.error("%s %s", error, error.hint or "")
 
 
 async def _keep_worker(database_url: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from server.clients.project import project_of
 from server.clients.transcript import Entry, Reading, Transcript
+from server.core.blocks import as_blocks
 from server.core.errors import InvalidInput
 from server.core.json_input import Json, parse_json
 
@@ -31,9 +32,10 @@ _UNSAID = {
 def read_transcript(path: Path) -> Reading:
     """Read a file. Raises OSError when it cannot be opened."""
     skipped: Counter[str] = Counter()
+    broken: list[int] = []
     transcripts: dict[str, Transcript] = {}
     last: datetime | None = None
-    for number, line in _lines(path, skipped):
+    for number, line in _lines(path, skipped, broken):
         entry = _entry(line, f"{path.stem}:{number}", last, skipped)
         if entry is None:
             continue
@@ -44,10 +46,10 @@ def read_transcript(path: Path) -> Reading:
         transcript.entries.append(entry)
     for transcript in transcripts.values():
         transcript.project = project_of(transcript.cwd) if transcript.cwd else None
-    return Reading(list(transcripts.values()), skipped)
+    return Reading(list(transcripts.values()), skipped, broken)
 
 
-def _lines(path: Path, skipped: Counter[str]) -> Iterator[tuple[int, Line]]:
+def _lines(path: Path, skipped: Counter[str], broken: list[int]) -> Iterator[tuple[int, Line]]:
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.strip():
@@ -56,6 +58,7 @@ def _lines(path: Path, skipped: Counter[str]) -> Iterator[tuple[int, Line]]:
                 value = parse_json(raw)
             except InvalidInput:
                 skipped["broken line"] += 1
+                broken.append(number)
                 continue
             if isinstance(value, dict):
                 yield number, value
@@ -69,7 +72,7 @@ def _entry(line: Line, place: str, last: datetime | None, skipped: Counter[str])
         return None
     message = line["message"]
     assert isinstance(message, dict)  # the reason to skip would be another one
-    content = _content(message.get("content"))
+    content = _content(message.get("content"), skipped)
     if not content:
         skipped["message without content"] += 1
         return None
@@ -103,7 +106,7 @@ def _reason_to_skip(line: Line) -> str | None:
     return None
 
 
-def _content(content: Json) -> Json:
+def _content(content: Json, skipped: Counter[str]) -> Json:
     """Return content that the server takes: text, or blocks; stray strings become text, what is no block goes."""
     if isinstance(content, str):
         return content if content.strip() else None
@@ -113,8 +116,11 @@ def _content(content: Json) -> Json:
     for part in content:
         if isinstance(part, str):
             blocks.append({"type": "text", "text": part})
-        elif isinstance(part, dict) and isinstance(part.get("type"), str):
-            blocks.append(part)
+            continue
+        try:
+            blocks += as_blocks([part])
+        except InvalidInput:
+            skipped["block that is none"] += 1
     return blocks
 
 

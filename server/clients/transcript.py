@@ -30,7 +30,8 @@ class Transcript:
 
 @dataclass(slots=True)
 class Reading:
-    """What a file held: its sessions, and how many lines were left out, by reason."""
+    """What a file held: its sessions, how many lines were left out, by reason, and the numbers of broken lines."""
 
     transcripts: list[Transcript]
     skipped: Counter[str]
+    broken: list[int]

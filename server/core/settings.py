@@ -81,6 +81,11 @@ class Settings(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """How much the server and the worker say."""
 
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model can be reached."""
+        return self.llm_api_key is not None or self.llm_base_url is not None
+
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **overrides: object) -> Self:
         """Read the settings from `environ`; `overrides` that are not None (from the command line) win.

@@ -46,16 +46,19 @@ _START_SECONDS = 120  # recovery after a crash can take a while
 # When a server was killed, its helpers end a moment after it; until then a new one refuses to start.
 _STILL_ENDING = "still in use"
 _PATIENCE_SECONDS = 15.0
+# Where a new cluster is made; the name is ours alone, so that what is left of a killed `initdb` may be removed.
+_FRESH = ".esker-initdb"
 _SETTINGS = {"shared_buffers": "256MB", "max_connections": "100"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An embedded Postgres, with the settings that it is started with."""
+    """An embedded Postgres, with the settings that it is started with; `joined` says that another process runs it."""
 
     directory: Path
     sockets: Path
     settings: Mapping[str, str]
+    joined: bool = False
 
     def url(self, login: str = APP, database: str = DATABASE) -> str:
         """Return a connection string for the app role, or for OWNER, who may change the schema."""
@@ -145,7 +148,7 @@ def database_url(settings: Settings) -> str:
 def _join(directory: Path) -> Cluster:
     if not _status(directory):
         raise Unavailable("The server on this data directory has no Postgres running yet; try again.")
-    return Cluster(directory, _socket_directory(directory), {})
+    return Cluster(directory, _socket_directory(directory), {}, joined=True)
 
 
 def _open(directory: Path, settings: Mapping[str, str]) -> Cluster:
@@ -179,14 +182,23 @@ def _bury_zombie(directory: Path) -> None:
 
 
 def _initialise(directory: Path) -> None:
-    """Make the cluster beside its place and move it there, so that a killed `initdb` leaves nothing half-made."""
-    fresh = directory.with_name("postgres.new")
+    """Make the cluster beside its place and move it there, so that a killed `initdb` leaves nothing half-made.
+
+    Raises Misconfigured when something else is in its place, which is not ours to remove.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise Misconfigured(
+            f"{directory} is there already, and it is not a Postgres that Esker made.",
+            hint="Move it away, or use another --data-dir.",
+        )
+    fresh = directory.with_name(_FRESH)
     shutil.rmtree(fresh, ignore_errors=True)
-    shutil.rmtree(directory, ignore_errors=True)
     _run(
         "initdb", "-D", fresh, "-U", OWNER, "--auth=trust", "--encoding=UTF8",
         "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C",
     )  # fmt: skip
+    if directory.exists():
+        directory.rmdir()
     fresh.rename(directory)
 
 

@@ -12,11 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.core.errors import EskerError, Forbidden, TooLarge, Unauthorized
 from server.core.records import Principal
-from server.rest.problems import problem, problem_of
+from server.rest.problems import ProblemResponse, problem, problem_of
 
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-# Reading that is asked for with a body. The tools at /mcp look at the scope themselves.
+# Reading that is asked for with a body; the tools at /mcp only read.
 _READING_POSTS = frozenset({"/v1/recall", "/mcp"})
 
 Authenticate = Callable[[str | None], Awaitable[Principal]]
@@ -49,7 +49,7 @@ class Access:
             return
         headers = Headers(scope=scope)
         if refused := self._wrong_address(headers):
-            await problem(refused, "This server does not answer to that address.")(scope, receive, send)
+            await refused(scope, receive, send)
             return
         if int(headers.get("content-length") or 0) > self._max_body_bytes:
             await problem_of(self._too_large())(scope, receive, send)
@@ -84,14 +84,16 @@ class Access:
     def _too_large(self) -> TooLarge:
         return TooLarge(f"The body is larger than {self._max_body_bytes:,} bytes; nothing was changed.")
 
-    def _wrong_address(self, headers: Headers) -> int | None:
-        """Return 421 for a foreign Host and 403 for a foreign Origin."""
+    def _wrong_address(self, headers: Headers) -> ProblemResponse | None:
+        """Return the answer to a foreign Host or a foreign Origin."""
         host = headers.get("host", "")
         if self._hosts is not None and _name(host) not in self._hosts:
-            return 421
+            hint = "If the name is this server's, set ESKER_ALLOWED_HOSTS to it."
+            return problem(421, "This server does not answer to that name.", hint=hint)
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return 403
+            hint = "Call it from a program, or from a page that it serves itself."
+            return problem(403, "Pages of other sites may not use this server.", hint=hint)
         return None
 
 
@@ -123,4 +125,5 @@ def _check_scope(principal: Principal, method: str, path: str) -> None:
     reading = method in ("GET", "HEAD", "OPTIONS") or path in _READING_POSTS
     needed = "read" if reading else "write"
     if needed not in principal.scopes:
-        raise Forbidden(f"This key does not have the scope '{needed}'.")
+        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` makes one that does."
+        raise Forbidden(f"This key does not have the scope '{needed}'.", hint=hint)

@@ -1,12 +1,13 @@
 """A route whose JSON body is cleaned before it is looked at: NUL bytes, lone surrogates, absurd depth."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Set
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from server.core.errors import InvalidInput
 from server.core.json_input import Json, parse_json
 
 # Below this a body is parsed faster than a thread starts.
@@ -35,10 +36,19 @@ class JsonRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler of the route with the request replaced."""
         handle = super().get_route_handler()
+        known = {parameter.alias for parameter in self.dependant.query_params}
 
         async def handle_clean(request: Request) -> Response:
+            _refuse_unknown(known, request.query_params.keys())
             clean = CleanRequest(request.scope, request.receive)
             await clean.parse()
             return await handle(clean)
 
         return handle_clean
+
+
+def _refuse_unknown(known: Set[str], given: Iterable[str]) -> None:
+    """Raise InvalidInput for a parameter that we do not know: a misspelt filter would be no filter."""
+    if unknown := sorted(set(given) - known):
+        there = ", ".join(sorted(known)) or "none"
+        raise InvalidInput(f"There is no query parameter {unknown[0][:80]!r} here.", hint=f"There is: {there}.")

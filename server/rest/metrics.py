@@ -7,6 +7,8 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_late
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+# Anybody can make up a method, and each would be a series of its own.
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BACKLOG = {
     "unobserved_tokens": "Tokens of messages that no observer has seen yet.",
     "oldest_unobserved_seconds": "Age of the oldest message that no observer has seen yet.",
@@ -64,4 +66,5 @@ class Measured:
         finally:
             route = getattr(scope.get("route"), "path", "/mcp" if scope["path"] == "/mcp" else "other")
             took = time.perf_counter() - began
-            self._metrics.requests.labels(scope["method"], route, str(status)).observe(took)
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            self._metrics.requests.labels(method, route, str(status)).observe(took)

@@ -69,9 +69,11 @@ async def _on_esker_error(_: Request, error: Exception) -> ProblemResponse:
 
 async def _on_invalid_request(_: Request, error: Exception) -> ProblemResponse:
     assert isinstance(error, RequestValidationError)  # this handler is installed for nothing else
-    found = [{"at": _place(item["loc"]), "problem": item["msg"]} for item in error.errors()]
+    found = [
+        {"at": _place(item["loc"]), "problem": item["msg"].removeprefix("Value error, ")} for item in error.errors()
+    ]
     first = f"{found[0]['at']}: {found[0]['problem']}" if found else "The request is not valid"
-    return problem(422, f"{first}. Nothing was changed.", invalid=found[:20])
+    return problem(422, f"{first}.", invalid=found[:20])
 
 
 def _place(location: Sequence[int | str]) -> str:

@@ -1,13 +1,12 @@
 """The bodies of requests and answers. Answers are the use cases' own records wherever those say it all."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
-from server.core.records import Category, Job, Kind, Memory, Priority, Role, Scope, Session
+from server.core.records import Category, Job, Kind, Memory, Priority, Role, Scope, Trust
 from server.usecases.recall import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
 from server.usecases.receive_event import EventKind
 
@@ -55,7 +54,7 @@ class SessionIn(Lenient):
 
 
 class SessionOut(BaseModel):
-    """A session and its jobs."""
+    """A session and how far it is observed."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -75,12 +74,36 @@ class SessionOut(BaseModel):
     suggested_continuation: str | None
     thread_title: str | None
     created_at: datetime
-    jobs: list[Job] = []
 
-    @classmethod
-    def of(cls, session: Session, jobs: Sequence[Job] = ()) -> "SessionOut":
-        """Return the answer for a session."""
-        return cls.model_validate(session).model_copy(update={"jobs": list(jobs)})
+
+class SessionDetail(SessionOut):
+    """A session with what came of it: groups and observations that were ever written, and its jobs."""
+
+    groups: int
+    observations: int
+    jobs: list[Job]
+
+
+class MessageOut(BaseModel):
+    """A transcript entry as it is kept; `text` is what an observer reads of it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    seq: int
+    external_id: str
+    role: Role
+    trust: Trust
+    sent_at: datetime
+    content: list[dict[str, JsonValue]]
+    text: str
+    tokens: int
+
+
+class MessageList(BaseModel):
+    """A page of messages, oldest first; `next` is the `after` of the page behind it."""
+
+    messages: list[MessageOut]
+    next: int | None
 
 
 class MessageIn(Lenient):

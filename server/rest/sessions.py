@@ -1,5 +1,6 @@
 """Routes of sessions: open, add messages, observe, reflect, events, pack."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -8,10 +9,20 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from server.core.records import IngestReport
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
-from server.rest.schemas import EventIn, MessagesIn, PackOut, SessionIn, SessionList, SessionOut
+from server.rest.schemas import (
+    EventIn,
+    MessageList,
+    MessageOut,
+    MessagesIn,
+    PackOut,
+    SessionDetail,
+    SessionIn,
+    SessionList,
+    SessionOut,
+)
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import ObserveReport, observe
-from server.usecases.open_session import SessionRequest, get_session, list_sessions, open_session
+from server.usecases.open_session import SessionRequest, get_session, list_messages, list_sessions, open_session
 from server.usecases.pack import get_pack
 from server.usecases.receive_event import receive_event
 from server.usecases.reflect import ReflectReport, reflect
@@ -25,7 +36,7 @@ Limit = Annotated[int, Query(ge=1, le=1_000)]
 async def open_or_find(body: SessionIn, parts: WithParts, asking: Asking) -> SessionOut:
     """Find or make a session. The same client and external_id always give the same session."""
     asked = SessionRequest(**body.model_dump())
-    return SessionOut.of(await open_session(parts, asking.pool_id, asked))
+    return SessionOut.model_validate(await open_session(parts, asking.pool_id, asked))
 
 
 @router.get("")
@@ -34,22 +45,40 @@ async def listed(
     asking: Asking,
     external_id: str | None = None,
     unobserved: bool = False,
+    unreflected: bool = False,
     before: str | None = None,
     limit: Limit = 100,
 ) -> SessionList:
-    """List sessions, newest first."""
+    """List sessions, newest first: all, or those that are unobserved or have observations to reflect."""
     found = await list_sessions(
-        parts, asking.pool_id, external_id=external_id, unobserved=unobserved, before=before, limit=limit
+        parts,
+        asking.pool_id,
+        external_id=external_id,
+        unobserved=unobserved,
+        unreflected=unreflected,
+        before=before,
+        limit=limit,
     )
     following = found[-1].id if len(found) == limit else None
-    return SessionList(sessions=[SessionOut.of(session) for session in found], next=following)
+    return SessionList(sessions=[SessionOut.model_validate(session) for session in found], next=following)
 
 
 @router.get("/{session_id}")
-async def one(session_id: str, parts: WithParts, asking: Asking) -> SessionOut:
+async def one(session_id: str, parts: WithParts, asking: Asking) -> SessionDetail:
     """Show a session, its counters and its jobs."""
-    session, jobs = await get_session(parts, asking.pool_id, session_id)
-    return SessionOut.of(session, jobs)
+    found = await get_session(parts, asking.pool_id, session_id)
+    counted = {"groups": found.groups, "observations": found.observations, "jobs": found.jobs}
+    return SessionDetail.model_validate({**asdict(found.session), **counted})
+
+
+@router.get("/{session_id}/messages")
+async def messages(
+    session_id: str, parts: WithParts, asking: Asking, after: Annotated[int, Query(ge=0)] = 0, limit: Limit = 100
+) -> MessageList:
+    """List the messages of a session as they are kept, oldest first, behind the message number `after`."""
+    found = await list_messages(parts, asking.pool_id, session_id, after=after, limit=limit)
+    shown = [MessageOut.model_validate(message) for message in found]
+    return MessageList(messages=shown, next=found[-1].seq if len(found) == limit else None)
 
 
 @router.post("/{session_id}/messages")

@@ -51,6 +51,13 @@ async def of_session(connection: Connection, session_id: str) -> list[Group]:
         return await cursor.fetchall()
 
 
+async def count(connection: Connection, session_id: str) -> tuple[int, int]:
+    """Return how many groups and observations of a session were ever written."""
+    row = await (await connection.execute(SQL["count"], {"session": session_id})).fetchone()
+    assert row is not None  # it counts
+    return int(row[0]), int(row[1])
+
+
 async def since(connection: Connection, session_id: str, seq: int) -> tuple[list[str], list[str]]:
     """Return the ids of the groups that cover messages behind `seq`, and of the memories that came of them."""
     cursor = await connection.execute(SQL["since"], {"session": session_id, "after": seq})

@@ -8,10 +8,11 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, TypeAdapter
 
+from server import VERSION
 from server.core.errors import EskerError
 from server.core.recalled import Recalled
 from server.core.rendering import recalled_line
-from server.usecases.recall import MAX_LIMIT, RecallRequest
+from server.usecases.recall import MAX_LIMIT, MIN_TOKENS, RecallRequest
 
 INSTRUCTIONS = (
     "Esker is the long-term memory that this user's agents share. Call recall_memory when the user refers to earlier"
@@ -28,7 +29,7 @@ _RECALLED = TypeAdapter(Recalled)
 
 def make_mcp(recall: Recall) -> MCPServer[Any]:
     """Return an MCP server whose tool answers through `recall`."""
-    mcp: MCPServer[Any] = MCPServer("esker", title="Esker memory", instructions=INSTRUCTIONS)
+    mcp: MCPServer[Any] = MCPServer("esker", title="Esker memory", version=VERSION, instructions=INSTRUCTIONS)
 
     @mcp.tool(
         title="Recall memory",
@@ -36,13 +37,14 @@ def make_mcp(recall: Recall) -> MCPServer[Any]:
     )
     async def recall_memory(  # pyright: ignore[reportUnusedFunction] - the decorator registers it
         ctx: Context[Any],
-        query: Annotated[str, Field(min_length=1, max_length=4_000, description="What to find, in plain words.")],
+        query: Annotated[str, Field(description="What to find, in plain words.")],
         limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="The most memories to return.")] = 8,
         scope: Annotated[
-            Literal["project", "pool"], Field(description="One project, or everything in the pool.")
-        ] = "pool",
-        project: Annotated[str | None, Field(description="The project, for scope 'project'.")] = None,
-        max_tokens: Annotated[int, Field(ge=50, description="The most tokens of memories to return.")] = 2_000,
+            Literal["project", "pool"] | None,
+            Field(description="One project (the default where one is named), or everything in the pool."),
+        ] = None,
+        project: Annotated[str | None, Field(description="Its name; what belongs to no project is found too.")] = None,
+        max_tokens: Annotated[int, Field(ge=MIN_TOKENS, description="The most tokens of memories to return.")] = 2_000,
     ) -> CallToolResult:
         """Find what is remembered about something: earlier decisions, preferences, facts, errors and their causes."""
         asked = RecallRequest(query, limit=limit, scope=scope, project=project, max_tokens=max_tokens)
@@ -60,7 +62,13 @@ def make_mcp(recall: Recall) -> MCPServer[Any]:
 
 def told(found: Recalled) -> str:
     """Return an answer as a model reads it: fenced as data, a line for each memory with its age and project."""
-    lines = [recalled_line(hit) for hit in found.hits] or ["Nothing in memory is about this."]
+    lines = [recalled_line(hit) for hit in found.hits]
+    if found.abstained:
+        lines.append("Nothing in memory is about this.")
+        if found.unobserved_tokens:
+            lines.append("(The latest messages have not been turned into memories yet.)")
+    elif found.omitted:
+        lines.append(f"({found.omitted} more are not shown; ask for more, or more narrowly.)")
     if found.semantic == "degraded":
         lines.append(f"(Found by keyword only: {found.reason}.)")
     return "\n".join(["<recalled_memories>", *lines, "</recalled_memories>"])

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from server.core.clock import zone
 from server.core.ids import new_id
-from server.core.records import Job, Session
+from server.core.records import Job, Message, Session
 from server.core.redaction import redact
-from server.store import jobs, sessions
+from server.store import groups, jobs, messages, sessions
 from server.usecases.parts import Parts
 
 
@@ -41,17 +41,48 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Ses
         )
 
 
-async def get_session(parts: Parts, pool_id: str, session_id: str) -> tuple[Session, list[Job]]:
-    """Return a session and its jobs. Raises NotFound."""
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """A session with what came of it: groups and observations that were ever written, and its jobs."""
+
+    session: Session
+    groups: int
+    observations: int
+    jobs: list[Job]
+
+
+async def get_session(parts: Parts, pool_id: str, session_id: str) -> SessionReport:
+    """Return a session and what came of it. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
-        return await sessions.get(connection, session_id), await jobs.of_session(connection, session_id)
+        session = await sessions.get(connection, session_id)
+        counted, observations = await groups.count(connection, session_id)
+        return SessionReport(session, counted, observations, await jobs.of_session(connection, session_id))
 
 
 async def list_sessions(
-    parts: Parts, pool_id: str, *, external_id: str | None, unobserved: bool, before: str | None, limit: int
+    parts: Parts,
+    pool_id: str,
+    *,
+    external_id: str | None,
+    unobserved: bool,
+    unreflected: bool,
+    before: str | None,
+    limit: int,
 ) -> list[Session]:
     """Return sessions, newest first, that come after the session `before` in that order."""
     async with parts.database.tenant(pool_id) as connection:
         return await sessions.listed(
-            connection, external_id=external_id, unobserved=unobserved, before=before, limit=limit
+            connection,
+            external_id=external_id,
+            unobserved=unobserved,
+            unreflected=unreflected,
+            before=before,
+            limit=limit,
         )
+
+
+async def list_messages(parts: Parts, pool_id: str, session_id: str, *, after: int, limit: int) -> list[Message]:
+    """Return messages of a session behind seq `after`, in order. Raises NotFound."""
+    async with parts.database.tenant(pool_id) as connection:
+        await sessions.get(connection, session_id)
+        return await messages.listed(connection, session_id, after, limit)

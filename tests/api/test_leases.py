@@ -75,8 +75,8 @@ async def test_a_holder_that_works_keeps_its_lease_however_long_it_takes(
         assert await claim_job(slow, who.pool_id, ["observe"]) is None
     observer.go_on.set()
     await working
-    session, left = await get_session(slow, who.pool_id, session_id)
-    assert (session.observed_seq, left, observer.calls) == (1, [], 1)
+    found = await get_session(slow, who.pool_id, session_id)
+    assert (found.session.observed_seq, found.jobs, observer.calls) == (1, [], 1)
 
 
 async def _until(parts: Parts, who: Principal) -> datetime:
@@ -99,11 +99,10 @@ async def test_a_late_holder_cannot_commit_even_before_the_next_one_has(
     observer.go_on.set()
     with pytest.raises(LeaseLost):
         await working
-    session, _ = await get_session(late, who.pool_id, session_id)
-    assert session.observed_seq == 0
+    assert (await get_session(late, who.pool_id, session_id)).session.observed_seq == 0
     await observe_leased(late, second)
-    session, left = await get_session(late, who.pool_id, session_id)
-    assert (session.observed_seq, left) == (1, [])
+    found = await get_session(late, who.pool_id, session_id)
+    assert (found.session.observed_seq, found.jobs) == (1, [])
 
 
 async def test_what_another_has_covered_is_refused_as_lost_and_not_as_a_fault(
@@ -132,6 +131,6 @@ async def test_a_job_whose_worker_stops_is_given_back_at_once_and_untried(
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    _, [job] = await get_session(stopping, who.pool_id, session_id)
+    [job] = (await get_session(stopping, who.pool_id, session_id)).jobs
     assert (job.state, job.attempts, job.last_error) == ("ready", 0, None)
     assert await claim_job(stopping, who.pool_id, ["observe"]) is not None

@@ -80,8 +80,14 @@ def test_ingest_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
     assert "messages 8 of ses_" in shown
     assert "months ago" in shown
 
-    reflected = json.loads(esker("reflect", first["sessions"][0], "--wait", "--json", **server).stdout)
+    [reflected] = json.loads(esker("reflect", first["sessions"][0], "--wait", "--json", **server).stdout)["sessions"]
     assert reflected["memories"] > 0
+    assert "1 session reflected" in esker("reflect", "--wait", **server).stdout
+    assert "nothing to do" in esker("reflect", "--wait", **server).stdout
+    listed = esker("sessions", **server).stdout
+    assert all(session in listed for session in first["sessions"])
+    rows = json.loads(esker("memories", "--session", first["sessions"][0], "--json", **server).stdout)
+    assert {row["session_id"] for row in rows} == {first["sessions"][0]}
     assert "<global_observations>" in esker("pack", first["sessions"][0], **server).stdout
     pack = json.loads(esker("pack", first["sessions"][0], "--json", **server).stdout)
     gone = json.loads(esker("forget", pack["memory_ids"][0], "--json", **server).stdout)
@@ -98,7 +104,7 @@ def test_remember_and_observe_without_a_session(server: dict[str, str]) -> None:
     )
     assert (written["kind"], written["priority"], written["tags"]) == ("manual", "high", ["geo"])
     assert "Brocken" in esker("recall", "hill", **server).stdout
-    assert "0 sessions observed" in esker("observe", "--wait", **server).stdout
+    assert "nothing to do" in esker("observe", "--wait", **server).stdout
 
 
 def test_what_is_not_there_is_explained(server: dict[str, str], tmp_path: Path) -> None:
@@ -109,7 +115,7 @@ def test_what_is_not_there_is_explained(server: dict[str, str], tmp_path: Path) 
     session = esker("pack", "no/such session", **server)
     assert (session.returncode, "no session" in session.stderr) == (1, True)
     empty = esker("ingest", str(tmp_path), **server)
-    assert (empty.returncode, "0 files" in empty.stdout) == (0, True)
+    assert (empty.returncode, "no .jsonl file" in empty.stdout) == (1, True)
 
 
 def test_an_error_is_json_where_json_was_asked_for(server: dict[str, str]) -> None:

@@ -12,6 +12,11 @@ VALUES (current_pool(), %(id)s, %(session)s, %(first_seq)s, %(last_seq)s, %(firs
 SELECT id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd, observer, created_at
 FROM observation_groups WHERE session_id = %(session)s ORDER BY first_seq
 
+-- name: count
+-- How many groups and observations of a session were ever written.
+SELECT (SELECT count(*) FROM observation_groups WHERE session_id = %(session)s),
+       (SELECT count(*) FROM memories WHERE session_id = %(session)s AND kind = 'observation')
+
 -- name: since
 -- The groups that cover messages behind a seq, with the memories that came of them.
 SELECT g.id, ARRAY(SELECT m.id FROM memories m WHERE m.group_id = g.id ORDER BY m.id)

@@ -1,0 +1,159 @@
+"""`esker sessions`, `observe`, `reflect`, `pack`."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+
+from server.cli.api import Api
+from server.cli.output import AsJson, console, counted, note, print_json, progress, say, table
+from server.core.errors import EskerError, NotFound
+
+app = typer.Typer(add_completion=False)
+
+Session = Annotated[str | None, typer.Argument(help="A session: our id or the client's own. All, if left out.")]
+Wait = Annotated[bool, typer.Option(help="Wait until it is done.")]
+Json = dict[str, Any]
+
+
+@app.command()
+def sessions(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most sessions to show.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List sessions, newest first."""
+    found = Api.from_environment().get("/v1/sessions", limit=limit)["sessions"]
+    if as_json:
+        print_json(found)
+        return
+    columns = ("id", "client", "the client's own id", "project", "messages", "observed", "unobserved tokens", "begun")
+    table(columns, [_row(session) for session in found])
+
+
+def _row(session: Json) -> tuple[object, ...]:
+    return (
+        session["id"],
+        session["client"],
+        session["external_id"],
+        session["project"] or "",
+        session["messages"],
+        session["observed_messages"],
+        session["unobserved_tokens"],
+        session["created_at"][:16].replace("T", " "),
+    )
+
+
+@dataclass(slots=True)
+class Done:
+    """What sessions were asked for: the reports of those that did it, and why others did not, by session."""
+
+    reports: list[Json] = field(default_factory=list[Json])
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+    queued: int = 0
+
+
+@app.command()
+def observe(session: Session = None, wait: Wait = False, as_json: AsJson = False) -> None:
+    """Have the unobserved messages of sessions observed."""
+    api = Api.from_environment()
+    names = [resolve_session(api, session)] if session else _all(api, unobserved="true")
+    with progress(shown=wait and not as_json) as shown:
+        done = observe_all(api, names, wait=wait, shown=shown)
+    written = sum(report["memories"] for report in done.reports)
+    _finish(done, f"observed, {counted(written, 'memory', 'memories')} written", as_json)
+
+
+def observe_all(api: Api, names: list[str], *, wait: bool, shown: Progress) -> Done:
+    """Have sessions observed; one that fails does not keep the others from it."""
+    return _each(api, names, "observe", wait, shown)
+
+
+@app.command()
+def reflect(session: Session = None, wait: Wait = False, as_json: AsJson = False) -> None:
+    """Have the memories of sessions condensed."""
+    api = Api.from_environment()
+    names = [resolve_session(api, session)] if session else _all(api, unreflected="true")
+    with progress(shown=wait and not as_json) as shown:
+        done = _each(api, names, "reflect", wait, shown)
+    before, after = (sum(report[f"tokens_{when}"] for report in done.reports) for when in ("before", "after"))
+    old, new = (sum(report[which] for report in done.reports) for which in ("superseded", "memories"))
+    became = f"{counted(old, 'memory', 'memories')} became {new}, {before:,} tokens became {after:,}"
+    _finish(done, f"reflected: {became}", as_json)
+
+
+def _each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress) -> Done:
+    done = Done()
+    for name in shown.track(names, description=f"{verb.capitalize().removesuffix('e')}ing"):
+        try:
+            report = _asked(api, name, verb, wait)
+        except EskerError as error:
+            done.failed[name] = str(error)
+            continue
+        done.reports.append({"session_id": name, **report})
+        done.queued += report["queued"]
+    return done
+
+
+def _asked(api: Api, name: str, verb: str, wait: bool) -> Json:
+    """Ask once or, where the answer is waited for and takes longer than a request, until it is there."""
+    while True:
+        report = api.post(f"/v1/sessions/{name}/{verb}?wait={str(wait).lower()}")
+        if not (wait and report["queued"]):
+            return report
+
+
+def _finish(done: Done, what: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"sessions": done.reports, "failed": done.failed})
+    else:
+        for name, reason in done.failed.items():
+            say(f"{name} failed: {reason}")
+        finished = len(done.reports) - done.queued
+        if not done.reports and not done.failed:
+            say("There is nothing to do.")
+        if finished:
+            say(f"{counted(finished, 'session')} {what}.")
+        if done.queued:
+            say(f"{counted(done.queued, 'session')} will be done in the background.")
+    if done.failed:
+        raise typer.Exit(1)
+
+
+def _all(api: Api, **which: str) -> list[str]:
+    """Return all sessions of a sort."""
+    names: list[str] = []
+    before = None
+    while True:
+        page = api.get("/v1/sessions", before=before, limit=1000, **which)
+        names += [session["id"] for session in page["sessions"]]
+        before = page["next"]
+        if before is None:
+            return names
+
+
+@app.command()
+def pack(
+    session: Annotated[str, typer.Argument(help="A session: our id or the client's own.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show the context pack of a session."""
+    api = Api.from_environment()
+    found = api.get(f"/v1/sessions/{resolve_session(api, session)}/pack")
+    if as_json:
+        print_json(found)
+        return
+    console.print(found["text"], markup=False)
+    left = f" {counted(found['pins_left'], 'pinned row')} did not fit." if found["pins_left"] else ""
+    made = found["created_at"][:16].replace("T", " ")
+    note(f"Version {found['version']} ({found['reason']}), {found['tokens']:,} tokens, frozen at {made} UTC.{left}")
+
+
+def resolve_session(api: Api, name: str) -> str:
+    """Return our id of a session that is given by our id or by the client's own. Raises NotFound, Refused."""
+    if name.startswith("ses_"):
+        return name
+    found = api.get("/v1/sessions", external_id=name)["sessions"]
+    if not found:
+        raise NotFound(f"There is no session {name!r} in this pool.")
+    return found[0]["id"]
