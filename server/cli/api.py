@@ -39,6 +39,10 @@ class Api:
         settings = Settings.from_environment(os.environ)
         return cls(settings.url, settings.key.get_secret_value() if settings.key else None)
 
+    def close(self) -> None:
+        """Close the connection; the next call would open another."""
+        self._connection.close()
+
     def get(self, path: str, **query: Any) -> Any:
         """Return the answer to a GET; parameters that are None are left out. Raises Unavailable, Refused."""
         given = {name: value for name, value in query.items() if value is not None}

@@ -209,7 +209,8 @@ def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:
 def _server(settings: Settings) -> Iterator[Finding]:
     # Without ESKER_URL the server that holds the data directory is the one that is meant.
     other = None if settings.database_url or "ESKER_URL" in os.environ else holder(settings.data_dir)
-    api = Api(other.url if other and other.url else settings.url, settings.key and settings.key.get_secret_value())
+    key = settings.key.get_secret_value() if settings.key else None
+    api = Api(other.url if other and other.url else settings.url, key)
     ready = api.get("/readyz")
     yield Finding("ok", f"The server at {api.url} is ready; its embedder is {ready['embedder']}.")
     api.get("/v1/memories", limit=1)

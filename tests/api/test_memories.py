@@ -114,6 +114,61 @@ async def test_a_list_and_a_recall_with_the_same_scope_agree(client: httpx2.Asyn
         assert sorted(m["content"] for m in listed) == sorted(contents(found))
 
 
+async def test_a_project_sees_its_own_rows_and_those_of_no_project(client: httpx2.AsyncClient) -> None:
+    for project in ("p", "q", None):
+        await noted(client, f"River of {project}.", project=project)
+    listed = (await client.get("/v1/memories?project=p")).json()["memories"]
+    assert {m["content"] for m in listed} == {"River of p.", "River of None."}
+    assert {*contents(await recalled(client, "river", project="p"))} == {"River of p.", "River of None."}
+    assert len(contents(await recalled(client, "river", project="p", scope="pool"))) == 3
+
+
+async def test_what_is_written_again_can_matter_more_but_never_less(client: httpx2.AsyncClient) -> None:
+    first = await noted(client, "The vault is closed.", tags=["a"])
+    assert (first["kind"], first["priority"], first["trust"]) == ("note", "medium", "assistant")
+    pinned = await noted(client, "The vault is closed.", kind="manual", priority="high", tags=["b"])
+    assert (pinned["id"], pinned["kind"], pinned["priority"], pinned["trust"]) == (
+        first["id"],
+        "manual",
+        "high",
+        "user",
+    )
+    assert pinned["tags"] == ["a", "b"]
+    again = await noted(client, "The vault is closed.", priority="low")
+    assert (again["kind"], again["priority"], again["trust"]) == ("manual", "high", "user")
+
+
+async def test_more_pins_than_a_pack_can_show_are_refused_and_change_nothing(client: httpx2.AsyncClient) -> None:
+    for n in range(2):
+        await noted(client, f"Pin {n}: " + "word " * 1_200, kind="manual")
+    there = (await client.get("/v1/memories")).json()
+    for refused in ({"content": "Pin: " + "more " * 400}, {"content": "Note: " + "more " * 400}):
+        answer = await client.post("/v1/memories", json={**refused, "kind": "manual"})
+        assert (answer.status_code, "pinned" in answer.json()["detail"]) == (422, True)
+    assert (await client.get("/v1/memories")).json() == there
+    await noted(client, "Pin: " + "more " * 400, kind="manual", project="p")
+
+
+async def test_what_has_expired_is_in_no_list_no_recall_and_no_pack(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    await said(client, session, "Our river is the Rhine.")
+    await observed(client, session)
+    note = await noted(client, "The river bridge is closed.")
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET valid_until = now() - interval '1 minute'")
+    assert (await client.get("/v1/memories")).json()["memories"] == []
+    assert len((await client.get("/v1/memories?include_superseded=true")).json()["memories"]) == 2
+    assert (await recalled(client, "river"))["abstained"]
+    assert (await client.get(f"/v1/sessions/{session}/pack")).json()["memory_ids"] == []
+    assert (await client.get(f"/v1/memories/{note['id']}")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/memories?projct=p", "/v1/sessions?session_id=s", "/v1/memories/x?kind=note"])
+async def test_a_misspelt_filter_is_refused(client: httpx2.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+    assert (answer.status_code, "query parameter" in answer.json()["detail"]) == (422, True)
+
+
 # Forgetting ------------------------------------------------------------------------------------------------------
 
 

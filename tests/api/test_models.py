@@ -13,6 +13,7 @@ from server.app import make_parts
 from server.core.clock import system_clock
 from server.core.settings import Settings
 from server.db.database import Database
+from server.usecases import run_job
 from tests.support.api import observed, opened, said, until
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.serving import serving
@@ -359,3 +360,58 @@ async def test_a_background_failure_is_visible_and_heals(client: httpx2.AsyncCli
     model.say(ANSWER)
     assert (await observed(client, session))["memories"] == 1
     assert (await client.get(f"/v1/sessions/{session}")).json()["jobs"] == []
+
+
+_PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+IMAGE: dict[str, Any] = {"type": "image", "source": _PNG}
+
+
+def images_in(asked: dict[str, Any]) -> int:
+    """Return how many images a request holds."""
+    return sum(block["type"] == "image" for message in asked["messages"] for block in message["content"])
+
+
+async def test_no_request_holds_more_images_than_its_budget(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    model.say({"facts": []})
+    session = await opened(client)
+    await said(client, session, {"external_id": "many", "role": "user", "content": [IMAGE] * 40})
+    await said(client, session, *({"external_id": f"m{n}", "role": "user", "content": [IMAGE] * 5} for n in range(10)))
+    assert (await observed(client, session))["groups"] >= 3
+    assert all(1 <= images_in(asked) <= 35_000 // 1_600 for asked in model.asked)
+
+
+async def test_an_image_that_the_model_refuses_does_not_keep_the_words_from_being_observed(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    model.say(lambda asked: Said("bad image", status=400) if images_in(asked) else Said(json.dumps(ANSWER)))
+    session = await opened(client)
+    text = {"type": "text", "text": "Let's use Redis."}
+    await said(client, session, {"external_id": "m1", "role": "user", "content": [IMAGE, text]})
+    assert (await observed(client, session))["memories"] == 1
+    assert [images_in(asked) for asked in model.asked] == [1, 0]
+
+
+async def test_a_request_that_the_model_refuses_is_told_as_such(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    model.say(Said("no", status=400))
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    answer = await observe(client, session)
+    assert (answer.status_code, "400" in answer.json()["detail"]) == (502, True)
+
+
+async def test_a_request_waits_no_longer_than_it_may_and_then_says_that_it_is_queued(
+    client: httpx2.AsyncClient, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_job, "LONGEST_WAIT_SECONDS", 0.2)
+    release = asyncio.Event()
+    model.say(Said(json.dumps(ANSWER), wait_for=release))
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    answer = await observe(client, session)
+    assert (answer.status_code, answer.json()["queued"]) == (202, True)
+    release.set()
+    monkeypatch.undo()
+    assert (await observe(client, session)).status_code == 200
+    assert len(model.asked) == 1
+    [row] = await rows(client)
+    assert row["content"] == FACT["text"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import httpx2
+import psycopg
 import pytest
 
 from embedding_worker.worker import run_worker
@@ -216,10 +217,57 @@ async def test_superseded_rows_stay_out_unless_asked(client: httpx2.AsyncClient)
     assert [hit["superseded_by"] for hit in kinds] == [live["id"]]
 
 
-async def test_an_answer_keeps_its_token_limit(client: httpx2.AsyncClient) -> None:
+async def test_what_a_reflection_replaced_is_what_was_known_before_it(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    session = await opened(client)
+    times = {"Our river is the Rhine.": "2026-01-01T00:00:00Z", "Please look around.": "2026-01-02T00:00:00Z"}
+    for text, time in times.items():
+        await said(client, session, {"external_id": text, "role": "user", "content": text, "sent_at": time})
+    await observed(client, session)
+    await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET said_at = '2026-02-01' WHERE kind = 'reflection'")
+        connection.execute("UPDATE memories SET outdated_at = '2026-02-01' WHERE superseded_at IS NOT NULL")
+    [then] = (await recalled(client, "our river", as_of="2026-01-15T00:00:00Z"))["hits"]
+    [now] = (await recalled(client, "our river"))["hits"]
+    assert (then["kind"], now["kind"]) == ("observation", "reflection")
+
+
+async def test_an_answer_keeps_its_token_limit_and_says_what_it_left_out(client: httpx2.AsyncClient) -> None:
     await noted(client, *(f"River number {n} runs through the land and into the sea." for n in range(40)))
-    answer = await recalled(client, "river", limit=40, max_tokens=60)
+    answer = await recalled(client, "river", limit=40, max_tokens=120)
     assert 1 <= len(answer["hits"]) <= 5
+    assert answer["omitted"] == 40 - len(answer["hits"])
+    assert not answer["abstained"]
+
+
+async def test_a_long_row_makes_room_for_those_behind_it_unless_it_is_the_best(client: httpx2.AsyncClient) -> None:
+    long = "The river Rhine " + "flows and flows " * 200
+    await noted(client, long, "The river Rhine.", "A river.")
+    first = await recalled(client, "river Rhine", max_tokens=150)
+    assert "The river Rhine." in contents(first)
+    assert "A river." in contents(first)
+    assert long.strip() not in contents(first)
+    alone = await recalled(client, "flows", max_tokens=150)
+    [hit] = alone["hits"]
+    assert hit["truncated"]
+    assert long.startswith(hit["content"])
+    assert len(hit["content"]) > 100
+
+
+@pytest.mark.parametrize("asked", [{"query": " \n"}, {"query": "x", "limit": 0}, {"query": "x", "max_tokens": 1}])
+async def test_a_question_that_is_none_is_refused(client: httpx2.AsyncClient, asked: dict[str, Any]) -> None:
+    assert (await client.post("/v1/recall", json=asked)).status_code == 422
+
+
+async def test_an_answer_says_how_much_is_not_observed_yet(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    report = await said(client, session, "Our river is the Rhine.")
+    other = await opened(client, "s2")
+    asked = [{}, {"scope": "session", "session_id": session}, {"scope": "session", "session_id": other}]
+    waiting = [(await recalled(client, "river", **more))["unobserved_tokens"] for more in asked]
+    assert waiting == [report["unobserved_tokens"], report["unobserved_tokens"], 0]
 
 
 async def test_every_id_of_an_answer_works_everywhere(client: httpx2.AsyncClient) -> None:

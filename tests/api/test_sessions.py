@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.support.api import opened, said
+from tests.support.api import observed, opened, said
 
 
 def user(external_id: str, content: Any, **more: Any) -> dict[str, Any]:
@@ -178,3 +178,37 @@ async def test_sessions_are_listed_newest_first_and_by_page(client: httpx2.Async
     waiting = (await client.get("/v1/sessions?unobserved=true")).json()["sessions"]
     assert [s["id"] for s in waiting] == [ids[2]]
     assert [s["id"] for s in (await client.get("/v1/sessions?external_id=s1")).json()["sessions"]] == [ids[1]]
+
+
+async def test_messages_are_read_back_as_they_are_kept(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    blocks = [{"type": "text", "text": "See."}, {"type": "unheard_of", "value": 1}]
+    await said(client, session, "One.", {"external_id": "two", "role": "assistant", "content": blocks}, "Three.")
+    first = (await client.get(f"/v1/sessions/{session}/messages?limit=2")).json()
+    assert [(m["seq"], m["external_id"], m["role"]) for m in first["messages"]] == [
+        (1, "One.", "user"),
+        (2, "two", "assistant"),
+    ]
+    assert first["messages"][1]["content"] == blocks
+    rest = (await client.get(f"/v1/sessions/{session}/messages?after={first['next']}&limit=2")).json()
+    assert ([m["seq"] for m in rest["messages"]], rest["next"]) == ([3], None)
+    assert (await client.get("/v1/sessions/ses_nope/messages")).status_code == 404
+
+
+async def test_the_same_batch_sent_many_times_at_once_is_stored_once(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    names = [f"m{n}" for n in range(50)]
+    reports = await asyncio.gather(*(said(client, session, *names[n:], *names[:n]) for n in range(0, 50, 5)))
+    assert sum(report["accepted"] for report in reports) == 50
+    found = (await client.get(f"/v1/sessions/{session}")).json()
+    assert (found["messages"], found["total_tokens"]) == (50, reports[0]["unobserved_tokens"])
+
+
+async def test_a_session_says_what_came_of_it(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, "Never use floats for money.")
+    await observed(client, session)
+    found = (await client.get(f"/v1/sessions/{session}")).json()
+    assert (found["groups"], found["observations"], found["jobs"]) == (1, 1, [])
+    unreflected = (await client.get("/v1/sessions?unreflected=true")).json()["sessions"]
+    assert [listed["id"] for listed in unreflected] == [session]

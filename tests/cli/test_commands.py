@@ -1,13 +1,17 @@
 """The command line, as a process, against a real server."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from server.cli.api import Api, Refused
 from server.cli.main import VERBS
 from tests.support.processes import ROOT, environment, esker, serve
 
@@ -192,3 +196,69 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert "no key" in esker("key", "revoke", "laptop", **there).stderr
     assert "no pool" in esker("key", "create", "x", "--pool", "nowhere", **there).stderr
     assert esker("pool", "create", "Bad Name", **there).returncode == 1
+
+
+def test_a_message_that_the_server_refuses_is_named_and_keeps_no_other_from_it(
+    server: dict[str, str], tmp_path: Path
+) -> None:
+    deep: Any = "deep"
+    for _ in range(60):
+        deep = [deep]
+    lines = [
+        {"type": "user", "uuid": f"r{n}", "sessionId": "refused", "message": {"role": "user", "content": f"Rule {n}."}}
+        for n in range(5)
+    ]
+    block = {"type": "unheard_of", "value": deep}
+    lines[2] = {**lines[2], "message": {"role": "user", "content": [block]}}
+    path = tmp_path / "refused.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines))
+    done = esker("ingest", str(path), "--json", **server)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["accepted"], list(report["refused"])) == (1, 4, ["r2"])
+    assert "r2" in esker("ingest", str(path), **server).stdout
+
+
+def test_a_connection_that_the_server_closed_is_opened_anew(server: dict[str, str]) -> None:
+    with closing(Api(server["ESKER_URL"])) as api:
+        assert api.get("/livez") == {"status": "alive"}
+        api._connection.sock.shutdown(socket.SHUT_RDWR)  # as an idle connection that the server closes
+        assert api.get("/livez") == {"status": "alive"}
+
+
+def test_what_failed_for_good_is_shown_and_can_be_tried_again(tmp_path: Path) -> None:
+    there = {
+        "ESKER_DATA_DIR": str(tmp_path / "d"),
+        "ESKER_LLM_BASE_URL": "http://127.0.0.1:1",
+        "ESKER_JOB_ATTEMPTS": "1",
+    }
+    with serve(**there) as (_, said), closing(Api(said["url"])) as api:
+        session = api.post("/v1/sessions", {"client": "api", "external_id": "s"})["id"]
+        message = {"external_id": "m", "role": "user", "content": "Hello."}
+        api.post(f"/v1/sessions/{session}/messages", {"messages": [message]})
+        with pytest.raises(Refused):
+            api.post(f"/v1/sessions/{session}/observe?wait=true")
+        shown = esker("doctor", "--quick", **there).stdout
+        assert f"observe {session} has failed for good" in shown
+        assert "--retry" in shown
+    retried = esker("doctor", "--quick", "--retry", **there).stdout
+    assert "1 job and 0 rows" in retried
+    assert "failed for good:" not in retried
+
+
+def test_somebody_elses_postgres_folder_is_left_alone(tmp_path: Path) -> None:
+    kept = tmp_path / "d" / "postgres" / "precious.txt"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("precious")
+    done = esker("migrate", ESKER_DATA_DIR=str(tmp_path / "d"))
+    assert (done.returncode, "not a Postgres that Esker made" in done.stderr) == (1, True)
+    assert kept.read_text() == "precious"
+
+
+def test_a_key_that_has_expired_is_listed_as_such(tmp_path: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
+    made = esker("key", "create", "laptop", "--data-dir", str(tmp_path / "d"))
+    assert f"ESKER_KEY={made.stdout.strip()}" in made.stderr.replace("\n", "")
+    assert "valid" in esker("key", "list", **there).stdout
+    assert "yes" in esker("pool", "list", **there).stdout
+    [key] = json.loads(esker("key", "list", "--json", **there).stdout)
+    assert key["expires_at"] is None

@@ -174,3 +174,28 @@ def test_without_a_remote_it_is_the_root_and_without_a_root_the_directory(tmp_pa
     assert project_of(r"C:\Users\me\shop") == "shop"
     assert project_of("/") is None
     assert project_of("") is None
+
+
+def test_who_gives_a_sub_agent_its_orders_is_no_person(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    answer = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+    lines = [
+        {"type": "user", "uuid": "u1", "isSidechain": True, "message": {"role": "user", "content": "Always use npm."}},
+        {"type": "user", "uuid": "u2", "isSidechain": True, "message": {"role": "user", "content": answer}},
+        {"type": "user", "uuid": "u3", "message": {"role": "user", "content": "Never use npm."}},
+    ]
+    path.write_text("\n".join(json.dumps(line) for line in lines))
+    roles = {entry.external_id: entry.role for t in read_transcript(path).transcripts for entry in t.entries}
+    assert roles == {"u1": "assistant", "u2": "user", "u3": "user"}
+
+
+def test_broken_lines_are_named_and_blocks_that_are_none_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    content = [{"type": "text", "text": 7}, {"type": "text", "text": "Kept."}, {"type": "image"}]
+    good = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": content}}
+    good["timestamp"] = "2026-03-02T09:00:00Z"
+    path.write_text("{broken\n" + json.dumps(good) + "\n[1, 2\n")
+    reading = read_transcript(path)
+    assert reading.broken == [1, 3]
+    assert reading.skipped == {"broken line": 2, "block that is none": 2}
+    assert reading.transcripts[0].entries[0].content == [{"type": "text", "text": "Kept."}]

@@ -1,5 +1,6 @@
 """Migrations: forward only, in order, once, whoever runs them."""
 
+import subprocess
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 
 from server.core.errors import Misconfigured, Unavailable
 from server.db import migrate as module
-from server.db.embedded import OWNER, Cluster
+from server.db.database import Database
+from server.db.embedded import _BINARIES, OWNER, Cluster
 from server.db.migrate import Migration, migrate, migrations, pending
 from tests.support.databases import cloned
 
@@ -32,8 +34,11 @@ def test_an_empty_database_becomes_current_and_stays_so(empty_url: str) -> None:
 
 def test_psql_can_apply_every_file(cluster: Cluster, empty_url: str) -> None:
     for file in sorted(FOLDER.glob("*.sql")):
-        with psycopg.connect(empty_url, autocommit=True) as connection:
-            connection.execute(file.read_bytes())
+        subprocess.run(
+            [_BINARIES / "psql", "-v", "ON_ERROR_STOP=1", "-q", "-d", empty_url, "-f", file],
+            check=True,
+            capture_output=True,
+        )
     with psycopg.connect(empty_url) as connection:
         assert connection.execute("SELECT name FROM pools").fetchall() == [("default",)]
 
@@ -84,6 +89,14 @@ _shipped = migrations()
 def test_no_database_is_explained() -> None:
     with pytest.raises(Unavailable, match="cannot be reached"):
         migrate("postgresql://nobody@127.0.0.1:1/nothing")
+
+
+@pytest.mark.parametrize("url", ["post gres://me:hunter22@host/db", "host=h password='hunter22", "hunter22"])
+def test_a_string_that_is_no_connection_string_is_refused_without_repeating_it(url: str) -> None:
+    for use in (migrate, Database):
+        with pytest.raises(Misconfigured, match="ESKER_DATABASE_URL") as refused:
+            use(url)
+        assert "hunter22" not in f"{refused.value} {refused.value.hint}"
 
 
 def test_versions_have_no_gaps_and_no_twins() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from server.app import make_app, make_parts
 from server.core.clock import system_clock
-from server.core.errors import InvalidInput, NotFound
+from server.core.errors import Conflict, InvalidInput, NotFound
 from server.core.settings import Settings
 from server.db.database import Database
 from server.rest.access import OPEN_PATHS, hosts_for, is_loopback
@@ -122,6 +122,23 @@ async def test_the_database_keeps_no_key(parts: Parts, owner_url: str) -> None:
     assert not [row for row in rows if key.key[8:] in row[0]]
     [listed] = await list_keys(parts, "default")
     assert key.key not in repr(listed)
+
+
+async def test_a_name_means_one_key(parts: Parts) -> None:
+    await create_key(parts, name="laptop", pool="default", scopes=["read"])
+    with pytest.raises(Conflict):
+        await create_key(parts, name="laptop", pool="default", scopes=["read", "write"])
+    await revoke_key(parts, key="laptop", pool="default")
+    await create_key(parts, name="laptop", pool="default", scopes=["read"])
+
+
+async def test_made_up_methods_are_one_series_of_the_metrics(served: str) -> None:
+    async with httpx2.AsyncClient(base_url=served) as client:
+        for n in range(5):
+            await client.request(f"MADE{n}", "/v1/memories")
+        metrics = (await client.get("/metrics")).text
+    assert "MADE" not in metrics
+    assert 'method="other"' in metrics
 
 
 @pytest.mark.parametrize("scopes", [[], ["admin"], ["read", "everything"]])

@@ -226,3 +226,37 @@ def test_hostile_text_is_read_in_linear_time() -> None:
     ):
         commands = call("Bash", command=hostile)
         observe(conversation(("user", hostile), ("assistant", commands), ("user", result(hostile, error=True))))
+
+
+def test_a_correction_says_what_it_corrects() -> None:
+    shown = conversation(
+        ("user", "Please pick a timeout."),
+        ("assistant", "I've set the idle timeout of the Redis client to 30 seconds."),
+        ("user", "No, make it 45."),
+    )
+    corrected = the_fact("User correction", "make it 45", "idle timeout of the Redis client", among=facts(shown))
+    assert (corrected.source_seqs, corrected.trust) == ((2, 3), "user")
+
+
+def test_a_sentence_that_stands_alone_is_given_no_context() -> None:
+    shown = conversation(
+        ("assistant", "Shall I go on with the login?"), ("user", "We decided to use Redis for sessions.")
+    )
+    assert the_fact("use Redis", among=facts(shown)).source_seqs == (2,)
+
+
+def test_what_is_said_beside_a_tools_result_is_a_persons_word() -> None:
+    mixed: list[Json] = [
+        {"type": "tool_result", "tool_use_id": "t1", "content": "ok"},
+        {"type": "text", "text": "Never use floats for money."},
+    ]
+    shown = conversation(("assistant", call("Bash", command="ls")), ("user", mixed))
+    assert the_fact("floats", among=facts(shown)).trust == "user"
+
+
+def test_of_a_huge_message_its_ends_are_read() -> None:
+    pasted = "x = 1; // and so on\n" * 100_000
+    shown = conversation(("user", f"Never use floats for money.\n{pasted}\nOur staging server runs Debian 12."))
+    found = facts(shown)
+    assert the_fact("floats", among=found)
+    assert the_fact("Debian 12", among=found)

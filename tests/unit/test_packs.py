@@ -111,3 +111,23 @@ def test_the_ids_of_a_range_can_be_told_apart_whatever_they_hold(first: str, las
     [between] = [part for part in opened.split(" ") if part.startswith("range=")]
     one, other = between.removeprefix("range=").strip('"').split(":")
     assert (unquote_to_bytes(one), unquote_to_bytes(other)) == (first.encode(), last.encode())
+
+
+def test_pins_take_at_most_half_and_the_rest_is_counted() -> None:
+    where = session(effective_context=20_000)
+    pinned = [memory(f"Pin {n}: " + "word " * 40, kind="manual") for n in range(40)]
+    pool = [memory(f"Note {n}: " + "word " * 40) for n in range(40)]
+    chosen = choose(pinned, pool, [], GROUPS, where)
+    kinds = [row.kind for row in chosen.pool]
+    assert kinds.count("manual") + chosen.pins_left == 40
+    assert chosen.pins_left > 0
+    assert kinds.count("note") > 5
+
+
+def test_each_wording_is_shown_once() -> None:
+    own = [observation("The port is 8377.", n) for n in (1, 2)]
+    chosen = choose(
+        [memory("Same words.", kind="manual")], [memory("same  words."), memory("Other.")], own, GROUPS, session()
+    )
+    assert [row.content for row in chosen.pool] == ["Same words.", "Other."]
+    assert len(chosen.own) == 1

@@ -123,6 +123,21 @@ def test_members_with_a_secret_name_are_masked_and_images_are_not() -> None:
     }
 
 
+@pytest.mark.parametrize("place", [262_100, 262_130, 262_144, 262_160, 524_300])
+def test_a_secret_is_masked_wherever_a_long_text_is_taken_apart(place: int) -> None:
+    for secret in (
+        'password = "hunter22!"',
+        "the password is hunter22 again",
+        SECRETS["private key"],
+        "DB_PASSWORD=hunter22!",
+    ):
+        text = "word " * (place // 5) + "\n" + secret + "\n" + "word " * 60_000
+        masked = redact(text)
+        assert "hunter22" not in masked
+        assert "MIIEow" not in masked
+        assert masked.count("word") == text.count("word")
+
+
 def test_hostile_text_is_masked_in_linear_time() -> None:
     for hostile in ("://a" * 50_000, "password=" * 50_000, "-----BEGIN PRIVATE KEY" * 20_000, "eyJ" * 100_000):
         redact(hostile)  # quadratic patterns would take minutes; the suite's timeout is the judge

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.blocks import is_spoken
+from server.core.json_input import Json
 from server.core.records import Message
 from server.core.slices import first_slice, starts_turn
-from server.core.tokens import estimate_tokens
+from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 from tests.support.records import call, message, result
 
 LIMIT = 60
@@ -68,3 +69,13 @@ def test_a_message_larger_than_a_slice_shows_its_head_and_tail() -> None:
     assert shown.text.endswith("The end.")
     assert "left out" in shown.text
     assert estimate_tokens(shown.text) <= LIMIT
+
+
+def test_images_count_and_a_message_of_too_many_is_a_slice_of_its_own() -> None:
+    image: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    images: Json = [image, image, image, image, image, image]
+    backlog = [message(seq, "user", images) for seq in range(1, 5)]
+    assert backlog[0].shown_tokens > 6 * IMAGE_TOKENS
+    assert len(first_slice(backlog, 20 * IMAGE_TOKENS)) == 3
+    [alone] = first_slice(backlog, 3 * IMAGE_TOKENS)
+    assert alone.shown_tokens <= 3 * IMAGE_TOKENS

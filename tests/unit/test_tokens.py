@@ -1,10 +1,17 @@
 """Token estimates, and trimming with the same estimator."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.core.blocks import content_tokens
-from server.core.tokens import IMAGE_TOKENS, estimate_tokens, trim_tail_to_tokens, trim_to_tokens
+from server.core.tokens import (
+    _EMOJI_CHARACTER,
+    _PIECE,
+    IMAGE_TOKENS,
+    estimate_tokens,
+    trim_tail_to_tokens,
+    trim_to_tokens,
+)
 
 budgets = st.integers(min_value=0, max_value=60)
 
@@ -31,6 +38,14 @@ def test_text_that_fits_is_not_cut(text: str) -> None:
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_more_text_never_costs_less(one: str, other: str) -> None:
     assert estimate_tokens(one + "\n" + other) >= max(estimate_tokens(one), estimate_tokens(other))
+
+
+@settings(max_examples=25)
+@given(st.text(min_size=1, max_size=12), st.integers(min_value=65_000, max_value=66_000))
+def test_a_text_costs_the_same_however_it_is_taken_in_parts(piece: str, size: int) -> None:
+    text = (piece * (size // len(piece) + 1))[:size]
+    whole = sum(1 + len(_EMOJI_CHARACTER.findall(found)) for found in _PIECE.findall(text))
+    assert estimate_tokens(text) == whole
 
 
 def test_each_script_has_its_own_ratio() -> None:

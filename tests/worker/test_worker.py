@@ -38,6 +38,8 @@ from server.usecases.remember import Note, remember
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 
+LOADING = "the embedding model is still loading"
+
 
 @pytest.fixture
 async def endpoint() -> AsyncGenerator[EmbeddingServer]:
@@ -356,6 +358,75 @@ async def test_an_embedder_that_answers_nonsense_is_down_and_nothing_else_is(
         replace(parts, embedders=QueryEmbedders(lambda _: embedder, "scripted")), who.pool_id, RecallRequest("river")
     )
     assert (found.semantic, [hit.content for hit in found.hits]) == ("degraded", ["A river."])
+
+
+async def test_a_pool_is_asked_in_its_own_space_while_another_model_is_configured(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, endpoint: EmbeddingServer
+) -> None:
+    await remember(asking, who, [Note("A river.")])
+    await drain(asking, embedder, space)
+    settings = Settings(embedder=f"openai:{endpoint.url}#newer")
+    embedders = QueryEmbedders(lambda setting: make_embedder(settings, setting), settings.embedder)
+    newer = replace(asking, embedders=embedders)
+    try:
+        while (found := await recall(newer, who.pool_id, RecallRequest("river"))).semantic != "ok":
+            assert found.reason == LOADING
+        assert [hit.content for hit in found.hits] == ["A river."]
+    finally:
+        await embedders.close()
+
+
+async def test_a_model_that_cannot_be_loaded_says_so_instead_of_loading_for_ever(
+    asking: Parts, who: Principal, space: Space
+) -> None:
+    setting = "sentence-transformers:/nowhere"
+    embedders = QueryEmbedders(lambda _: make_embedder(Settings(), setting), setting)
+    broken = replace(asking, embedders=embedders)
+    while (found := await recall(broken, who.pool_id, RecallRequest("river"))).reason == LOADING:
+        pass
+    assert (found.semantic, "cannot be loaded" in (found.reason or "")) == ("degraded", True)
+    await embedders.close()
+
+
+async def test_what_introduces_a_row_is_not_what_it_is_found_by(
+    asking: Parts, who: Principal, endpoint: EmbeddingServer, embedder: RemoteEmbedder, space: Space
+) -> None:
+    await remember(asking, who, [Note("User decision: Use Redis. → Outcome: It is fast.")])
+    await drain(asking, embedder, space)
+    assert endpoint.asked[-1] == ["Use Redis. → It is fast."]
+    assert (await recall(replace(asking, embedders=None), who.pool_id, RecallRequest("decision"))).abstained
+
+
+async def test_a_row_that_kills_its_worker_again_and_again_is_tried_alone_and_then_left(
+    asking: Parts, who: Principal, space: Space, clock: FakeClock, owner_url: str
+) -> None:
+    await remember(asking, who, [Note("A killer."), Note("A river.")])
+    died = 0
+    while await pools_with_work(asking, space) and died < 50:
+        async with asking.database.tenant(who.pool_id) as connection:
+            await vectors.bury(connection, space.name, MAX_ATTEMPTS, clock())
+            fresh = await vectors.claim(connection, space.name, clock(), PAUSE, tried=False, limit=10)
+            rows = fresh.rows or (await vectors.claim(connection, space.name, clock(), PAUSE, tried=True, limit=1)).rows
+        died += 1
+        assert len(rows) == (2 if died == 1 else 1 if rows else 0)
+        clock.now += PAUSE
+    assert {row[1] for row in attempts(owner_url).values()} == {True}
+    assert all("its worker died, 8 times" in row[2] for row in attempts(owner_url).values())
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "openai:http://user:secret@host/v1#m",
+        "openai:ftp://host#m",
+        "openai:host/v1#m",
+        "openai:http://host?key=secret#m",
+    ],
+)
+def test_an_address_with_credentials_is_refused_without_repeating_them(setting: str) -> None:
+    with pytest.raises(Misconfigured) as refused:
+        make_embedder(Settings(), setting)
+    assert "secret" not in f"{refused.value} {refused.value.hint}"
 
 
 # The loop --------------------------------------------------------------------------------------------------------
