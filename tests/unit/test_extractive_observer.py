@@ -37,6 +37,14 @@ def the_fact(*words: str, among: list[Fact]) -> Fact:
         ("The login page is broken on Safari.", "issue", "medium"),
         ("My sister lives in Rotterdam.", "fact", "medium"),
         ("Our staging server runs Debian 12.", "fact", "medium"),
+        ("No emojis in commit messages.", "preference", "high"),
+        ("TypeScript only please.", "preference", "high"),
+        ("I usually code in Rust.", "preference", "high"),
+        ("ok so the port should be 9000", "decision", "high"),
+        ("Skip the docs for now.", "decision", "high"),
+        ("Release is every second Tuesday.", "fact", "medium"),
+        ("Sarah owns the billing service.", "fact", "medium"),
+        ("Wir benutzen ab jetzt nur noch pnpm.", "preference", "high"),
         ("That fixed it, the import works now.", "outcome", "medium"),
         ("Ich bevorzuge kurze Antworten.", "preference", "high"),
         ("Wir haben uns für Postgres entschieden.", "decision", "high"),
@@ -260,3 +268,8 @@ def test_of_a_huge_message_its_ends_are_read() -> None:
     found = facts(shown)
     assert the_fact("floats", among=found)
     assert the_fact("Debian 12", among=found)
+
+
+def test_a_yes_that_goes_on_is_not_lost() -> None:
+    assert the_fact("User asked", "add the tests", among=facts(conversation(("user", "yes, and also add the tests"))))
+    assert facts(conversation(("user", "sounds good"))) == []

@@ -50,6 +50,10 @@ PREFERENCE = _any(
     r"\bwe (?:only )?use \S+.*\b(?:here|in this|for (?:all|everything|this))\b",
     r"\buse \S+(?: \S+){0,4},? (?:not|never|instead of|rather than|over)\b",
     r"\bmy favou?rite\b",
+    r"^no (?:more )?\S+(?: \S+){0,3} (?:in|for|on|anywhere|please)\b",
+    r"^(?:\S+ ){1,4}only,? ?(?:please)?[.!]*$",
+    r"\bi (?:usually|mostly|typically|normally|only) \w+",
+    r"\bich mag (?:kein|nicht)|\b(?:ab jetzt|ab sofort|nur noch)\b",
     r"\b(?:immer|niemals|nie wieder|bevorzuge|lieber|grundsätzlich|auf keinen fall)\b|\bbitte (?:kein|nicht|nie|immer)",
     r"\b(?:toujours|jamais|je préfère|nous préférons|il faut|ne \S+ (?:pas|jamais))\b",
     r"\b(?:siempre|nunca|prefiero|preferimos|hay que)\b",
@@ -58,6 +62,8 @@ PREFERENCE = _any(
 )
 
 DECISION = _any(
+    r"^(?:ok,? |so,? |ok so )?(?:the|our|its?) (?:\S+ ){1,4}(?:should|shall|will) (?:be|stay|live|go|use|run)\b",
+    r"^(?:let's )?(?:skip|leave out|forget about|postpone) \S+",
     r"^(?:please |just |then |ok,? |so,? )?(?:use|keep|store|name|call|stick to|default to|base it on) \S+",
     r"\blet'?s (?:go with|use|keep|stick|switch|drop|move|do|make|not|skip|put|try|call|name|start|ship|store|leave)\b",
     r"\b(?:we|i)(?:'ve| have)? (?:decided|agreed|settled|chosen|chose|opted|concluded)\b",
@@ -75,8 +81,8 @@ DECISION = _any(
 )
 
 REQUEST = _any(
-    r"^(?:(?:ok|okay|now|then|great|good|perfect|alright|also|next|and|so|but|hey|hi|hello)\b[,.!]?\s*)*(?:please |pls |can you |could you |i need you to |go ahead and )?"
-    r"(?:add|analy[sz]e|apply|ask|build|change|check|clean|close|commit|compare|configure|continue|convert|copy|create|debug|delete|deploy|describe|design|document|do|draft|drop|edit|explain|extract|find|fix|format|generate|get|give|help|implement|improve|install|investigate|list|look|make|merge|migrate|move|open|optimi[sz]e|plan|prepare|push|put|read|refactor|release|remove|rename|replace|reproduce|research|review|revert|rewrite|run|search|send|set|show|simplify|sort|split|start|suggest|summari[sz]e|tell|test|think|translate|try|turn|undo|update|upgrade|validate|verify|wire|write)\b",
+    r"^(?:(?:yes|yep|sure|ok|okay|now|then|great|good|perfect|alright|also|next|and|so|but|hey|hi|hello)\b[,.!]?\s*)*(?:please |pls |can you |could you |i need you to |go ahead and )?"
+    r"(?:add|analy[sz]e|apply|ask|build|change|check|clean|close|commit|compare|configure|continue|convert|copy|create|debug|delete|deploy|describe|design|document|do|draft|drop|edit|explain|extract|find|fix|format|generate|get|give|help|implement|improve|install|investigate|list|look|make|merge|migrate|move|open|optimi[sz]e|plan|prepare|push|put|read|refactor|release|remove|rename|replace|reproduce|research|review|revert|rewrite|run|search|send|set|show|simplify|sort|split|start|suggest|summari[sz]e|tell|test|think|translate|try|turn|undo|update|upgrade|validate|verify|wire|write)\b(?! (?:is|are|was|were|has|have|will|must|should)\b)",
     r"^(?:bitte|kannst du|könntest du|s'il te plaît|peux-tu|por favor|puedes)\b",
     r"^(?:请|帮我|麻烦)|してください[。]?$|してくれ",
 )  # fmt: skip
@@ -119,6 +125,8 @@ NEXT_STEP = _any(
 )
 
 FACT = _any(
+    r"^(?!it |that |this |he |she )\w+ (?:owns|maintains|leads|manages|handles|reviews|approves|works) \S+",
+    r"^(?!it |that |this |there |here |what )\w+ (?:is|are|was|were) \S+ \S+",
     r"^(?:(?:by the way|btw|also|note),? )?(?:a|an|all|every|each|both|most|some) (?:\S+ ){1,6}?(?:is|are|was|were|has|have|can|costs?|takes?|goes?|needs?)\b",
     r"\b(?:my|our) (?:\S+ ){1,4}(?:is|are|was|were|has|have|runs?|lives?|uses?|starts?|ends?|supports?|lets?|belongs?|works?)\b",
     r"\b(?:i|we)(?:'m|'re| am| are| was| were| have| had|'ve| run| use| live| work| moved| bought| started| need| own| know| speak| come| got| host| deploy| store| support)\b",
@@ -134,6 +142,7 @@ FILLER = _any(
     r"^(?:(?:good )?(?:morning|afternoon|evening)|hi|hello|hey|thanks?|thank you|thx|cheers|welcome back|back again|bye|yo|cool|nice|great|good|perfect|awesome|right|well)(?:,? (?:there|again|everyone|all|you|so much|a lot|then|for (?:that|now|today)|job|work|one|stuff|claude))*[.!,…]*$",
     r"^(?:and )?(?:one|another) (?:more|other|last) (?:thing|question|point)[.:!]*$",
     r"^that's (?:it|all)\b.{0,30}$",
+    r"^(?:let me|i'll|i will) (?:think|see|check|look|know|get back)\b.{0,30}$",
     r"^(?:guten (?:morgen|tag|abend)|hallo|danke|vielen dank|bonjour|salut|merci|hola|gracias|你好|谢谢|こんにちは|ありがとう)[^.!?。]{0,16}[.!。]*$",
 )  # fmt: skip
 

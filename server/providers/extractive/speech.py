@@ -15,6 +15,8 @@ _MOST_SENTENCES = 12
 _MOST_ASSISTANT_FACTS = 3
 # A proposal shorter than this leans on the sentence before it ("Shall I do that?").
 _SELF_CONTAINED = 45
+# What begins with a yes and is longer than this says something of its own.
+_LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
 _LONGEST_CONTEXT = 160
 
@@ -95,8 +97,12 @@ def request(message: Message, before: Message | None) -> str | None:
     """Return what a user's message asks for, in its own words: what is no assertion and no answer."""
     said = utterances(message)
     rest = said[1:] if _answer(message, before, said) else said
-    asked = [utterance for utterance in rest if not _user_rule(utterance) and not cues.AGREEMENT.search(utterance)]
+    asked = [utterance for utterance in rest if not _user_rule(utterance) and not _only_agrees(utterance)]
     return clip(" ".join(asked), _LONGEST_ANSWER) if asked else None
+
+
+def _only_agrees(utterance: str) -> bool:
+    return len(utterance) <= _LONGEST_AGREEMENT and bool(cues.AGREEMENT.search(utterance))
 
 
 def assistant_facts(message: Message) -> list[Fact]:
