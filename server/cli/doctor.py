@@ -52,6 +52,8 @@ def doctor(
     """Check everything that can be wrong and say how to mend it. The exit code is 1 when something is wrong."""
     findings: list[Finding] = []
     for finding in _all(quick, retry, data_dir):
+        if finding in findings:
+            continue  # two checks need the same thing
         findings.append(finding)
         if not as_json:
             _print(finding)

@@ -52,8 +52,9 @@ def _head_and_tail(message: Message, limit: int) -> Message:
     """Return a message that shows what fits; its images have up to half the room, its text what they leave."""
     pictures = min(IMAGE_TOKENS * len(images(message.content)), limit // 2)
     room, text = limit - pictures, message.text
-    if estimate_tokens(text) > room:
-        mark = f"\n[… the middle of this message is left out; it has {estimate_tokens(text):,} tokens …]\n"
+    whole = estimate_tokens(text)
+    if whole > room:
+        mark = f"\n[… the middle of this message is left out; it has {whole:,} tokens …]\n"
         room -= estimate_tokens(mark)
         head = trim_to_tokens(text, room * 2 // 3)
         text = head + mark + trim_tail_to_tokens(text, room - estimate_tokens(head))

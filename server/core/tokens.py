@@ -2,8 +2,8 @@
 
 No tokenizer ships with Esker, and the models behind it differ, so tokens are estimated: the text is cut into
 pieces the way byte-pair vocabularies tend to (a short run of Latin letters, up to three digits, one CJK character,
-a pair of punctuation marks). A piece counts as one token, an emoji as two. With runs of up to five Latin letters
-that gives about 4 characters a token for English prose and 3 for code.
+a pair of punctuation marks, a run of white space). A piece counts as one token, an emoji as two. With runs of up to
+five Latin letters that gives about 4 characters a token for English prose and 3 for code.
 """
 
 import re
@@ -17,8 +17,7 @@ _PIECE = re.compile(
     r"|[0-9]{1,3}"
     r"|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"  # kana, Han, Hangul
     r"|[\u00c0-\u024f]{1,3}"  # accented Latin
-    r"|\s*\n\s*"
-    r"|[ \t]{2,16}"
+    r"|\s{2,}|\n"  # whole runs, since whoever tries a run from each of its characters never comes to an end
     r"|[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]{1,2}"  # ASCII punctuation
     r"|[^\W_]{1,2}"  # other alphabets
     r"|[^\s\x00-\x7f]"  # emoji, symbols, joiners
@@ -26,7 +25,7 @@ _PIECE = re.compile(
 _EMOJI_CHARACTER = re.compile(_EMOJI)
 # A match holds up every other thread, so long texts are taken in parts.
 _PART = 65_536
-# No piece but a run of white space has more characters for a token.
+# Characters of a run of white space that count as one token; no other piece has as many.
 _WIDEST = 16
 
 
@@ -36,17 +35,17 @@ def estimate_tokens(text: str) -> int:
     while start < len(text):
         end = start + _PART
         pieces = _PIECE.findall(text, start, end)
-        if end < len(text) and pieces:
+        if end < len(text) and len(pieces) > 1:
             # The last piece may go on behind the end of this part, so that the next part begins with it.
-            begin = text.rindex(pieces.pop(), start, end)
-            end = begin if begin > start else end
+            end = text.rindex(pieces.pop(), start, end)
         tokens += len(pieces) + len(_EMOJI_CHARACTER.findall(text, start, end))
+        tokens += sum((len(piece) - 1) // _WIDEST for piece in pieces if len(piece) > _WIDEST)
         start = end
     return tokens
 
 
 def _cost(piece: str) -> int:
-    return 1 + len(_EMOJI_CHARACTER.findall(piece))
+    return 1 + len(_EMOJI_CHARACTER.findall(piece)) + (len(piece) - 1) // _WIDEST
 
 
 def trim_to_tokens(text: str, budget: int) -> str:

@@ -21,6 +21,9 @@ from server.core.errors import Misconfigured
 Role = Literal["serve", "command"]
 
 _PATIENCE_SECONDS = 60.0
+_LOCK = "esker.lock"
+# What a file system puts into a new directory by itself.
+_HARMLESS = frozenset({"lost+found", ".DS_Store"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def held(directory: Path, role: Role, url: str = "") -> Generator[bool]:
     Raises Misconfigured when a `serve` wants it and another has it, or when a command does not let go in time.
     """
     make_private(directory)
-    with (directory / "esker.lock").open("a") as file:
+    with (directory / _LOCK).open("a") as file:
         if not _acquire(file, directory, role):
             yield False
             return
@@ -53,7 +56,7 @@ def held(directory: Path, role: Role, url: str = "") -> Generator[bool]:
 def holder(directory: Path) -> Holder | None:
     """Return the living process that holds `directory`, or None."""
     try:
-        with (directory / "esker.lock").open("a") as file:
+        with (directory / _LOCK).open() as file:  # looking makes nothing
             if _try_lock(file):
                 fcntl.flock(file, fcntl.LOCK_UN)
                 return None
@@ -63,12 +66,23 @@ def holder(directory: Path) -> Holder | None:
 
 
 def make_private(directory: Path) -> None:
-    """Make `directory` if it is not there, closed to other users. Raises Misconfigured when that cannot be done."""
+    """Make `directory` if it is not there, closed to other users.
+
+    Raises Misconfigured when that cannot be done, and for a directory that holds what is not Esker's.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        there = {entry.name for entry in directory.iterdir()}
+        if _LOCK not in there and there - _HARMLESS:
+            raise Misconfigured(
+                f"{directory} holds other files than Esker's.",
+                hint="Give it a directory of its own with --data-dir or ESKER_DATA_DIR.",
+            )
+        if _LOCK not in there:
+            directory.chmod(0o700)
     except OSError as error:
         raise Misconfigured(
-            f"The data directory {directory} cannot be made: {error.strerror}.",
+            f"The data directory {directory} cannot be used: {error.strerror}.",
             hint="Choose another with --data-dir or ESKER_DATA_DIR.",
         ) from error
 

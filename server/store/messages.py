@@ -1,16 +1,17 @@
 """Messages, verbatim and in order."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
 
 from server.core.records import Message, NewMessage, Trust
 from server.db.database import Connection
-from server.db.statements import Statements
+from server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/messages.sql")
 
@@ -52,22 +53,25 @@ async def append(
     connection: Connection, session_id: str, after: int, batch: Sequence[StoredMessage], now: datetime
 ) -> None:
     """Store a batch behind seq `after`, in one statement."""
-    values = {
-        "session": session_id,
-        "after": after,
-        "now": now,
-        "external_ids": [stored.message.external_id for stored in batch],
-        "roles": [stored.message.role for stored in batch],
-        "trusts": [stored.trust for stored in batch],
-        "sent": [stored.message.sent_at for stored in batch],
-        "contents": [Jsonb(stored.message.content) for stored in batch],
-        "hashes": [stored.content_hash for stored in batch],
-        "calls": [Jsonb(stored.calls) for stored in batch],
-        "texts": [stored.text for stored in batch],
-        "tokens": [stored.tokens for stored in batch],
-        "shown_tokens": [stored.shown_tokens for stored in batch],
+    rows = await asyncio.to_thread(as_json, map(_values, range(1, len(batch) + 1), batch))
+    await connection.execute(SQL["insert"], {"session": session_id, "after": after, "now": now, "rows": rows})
+
+
+def _values(place: int, stored: StoredMessage) -> dict[str, Any]:
+    message = stored.message
+    return {
+        "place": place,
+        "external_id": message.external_id,
+        "role": message.role,
+        "trust": stored.trust,
+        "sent_at": message.sent_at.isoformat(),
+        "content": message.content,
+        "content_hash": stored.content_hash.hex(),
+        "calls": dict(stored.calls),
+        "text": stored.text,
+        "tokens": stored.tokens,
+        "shown_tokens": stored.shown_tokens,
     }
-    await connection.execute(SQL["insert"], values)
 
 
 async def listed(connection: Connection, session_id: str, after: int, limit: int) -> list[Message]:

@@ -90,7 +90,9 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
             return None
         backlog = await messages.unobserved(connection, session.id, session.observed_seq, MAX_TRANSCRIPT_TOKENS)
         previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
-    return TranscriptSlice(session, first_slice(backlog, MAX_TRANSCRIPT_TOKENS), tuple(previous))
+    return TranscriptSlice(
+        session, await asyncio.to_thread(first_slice, backlog, MAX_TRANSCRIPT_TOKENS), tuple(previous)
+    )
 
 
 async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: str, observed: Observed) -> None:

@@ -9,7 +9,7 @@ import httpx2
 import psycopg
 import pytest
 
-from server.db.embedded import _BINARIES
+from server.db.programs import BINARIES
 from tests.support.api import contents, observed, opened, recalled, said
 
 
@@ -174,7 +174,7 @@ async def test_a_misspelt_filter_is_refused(client: httpx2.AsyncClient, path: st
 
 def dump(owner_url: str) -> str:
     """Return a dump of the whole database."""
-    done = subprocess.run([_BINARIES / "pg_dump", "--dbname", owner_url], capture_output=True, text=True, check=True)
+    done = subprocess.run([BINARIES / "pg_dump", "--dbname", owner_url], capture_output=True, text=True, check=True)
     return done.stdout
 
 
@@ -262,4 +262,4 @@ async def test_forgetting_rebuilds_the_packs_that_showed_it_and_no_others(client
 
 
 def test_binaries_are_there() -> None:
-    assert (Path(_BINARIES) / "pg_dump").exists()
+    assert (Path(BINARIES) / "pg_dump").exists()

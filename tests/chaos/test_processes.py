@@ -144,7 +144,7 @@ def test_a_worker_that_dies_is_replaced(data_dir: Path) -> None:
         family = psutil.Process(process.pid)
 
         def workers() -> list[psutil.Process]:
-            return [c for c in family.children() if c.is_running() and "embedding_worker" in c.cmdline()]
+            return [c for c in family.children() if c.pid in {p.pid for p in using(Path("embedding_worker"))}]
 
         while not (first := workers()):
             pass
@@ -229,5 +229,38 @@ def test_an_unusable_data_directory_is_explained(data_dir: Path) -> None:
     data_dir.parent.joinpath("file").write_text("x")
     refused = esker("serve", "--port", "0", "--data-dir", str(data_dir.parent / "file" / "data"))
     assert refused.returncode == 1
-    assert "cannot be made" in refused.stderr
+    assert "cannot be used" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_number_that_another_process_has_by_now_is_not_our_postgres(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (process, said):
+        memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
+        for running in using(data_dir):
+            running.kill()
+        process.wait()
+    pid_file = data_dir / "postgres/postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    with subprocess.Popen(["sleep", "1000"]) as victim:
+        pid_file.write_text("\n".join([str(victim.pid), *lines[1:]]) + "\n")
+        with serve("--data-dir", str(data_dir)) as (_, said):
+            assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
+        assert victim.poll() is None
+        victim.kill()
+
+
+def test_a_copy_of_a_data_directory_leaves_the_original_alone(data_dir: Path) -> None:
+    copy = data_dir.with_name("copy")
+    with serve("--data-dir", str(data_dir)) as (_, said):
+        memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
+        subprocess.run(["cp", "-a", data_dir, copy], check=True)
+        with serve("--data-dir", str(copy)) as (_, other):
+            assert get(f"{other['url']}/v1/memories/{memory['id']}") == memory
+        assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
+        assert "default" in esker("pool", "list", "--data-dir", str(copy)).stdout
+        assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
+
+
+def test_any_path_can_be_a_data_directory(data_dir: Path) -> None:
+    odd = data_dir.with_name('o\'neil "$HOME", 部')
+    assert "default" in esker("pool", "list", "--data-dir", str(odd)).stdout

@@ -245,13 +245,20 @@ def test_what_failed_for_good_is_shown_and_can_be_tried_again(tmp_path: Path) ->
     assert "failed for good:" not in retried
 
 
-def test_somebody_elses_postgres_folder_is_left_alone(tmp_path: Path) -> None:
-    kept = tmp_path / "d" / "postgres" / "precious.txt"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("precious")
-    done = esker("migrate", ESKER_DATA_DIR=str(tmp_path / "d"))
-    assert (done.returncode, "not a Postgres that Esker made" in done.stderr) == (1, True)
-    assert kept.read_text() == "precious"
+@pytest.mark.parametrize("command", [["migrate"], ["doctor", "--quick"], ["key", "list"], ["serve", "--port", "0"]])
+def test_what_is_not_ours_is_left_alone(tmp_path: Path, command: list[str]) -> None:
+    kept = [tmp_path / "d" / "postgres" / "precious.txt", tmp_path / "d" / "postgres.new" / "precious.txt"]
+    for file in kept:
+        file.parent.mkdir(parents=True)
+        file.write_text("precious")
+    before = (tmp_path / "d").stat()
+    done = esker(*command, ESKER_DATA_DIR=str(tmp_path / "d"))
+    assert (done.returncode, "holds other files" in done.stdout + done.stderr) == (1, True)
+    (tmp_path / "d" / "esker.lock").touch()
+    done = esker(*command, ESKER_DATA_DIR=str(tmp_path / "d"))
+    assert (done.returncode, "not a Postgres that Esker made" in done.stdout + done.stderr) == (1, True)
+    assert [file.read_text() for file in kept] == ["precious", "precious"]
+    assert (tmp_path / "d").stat().st_mode == before.st_mode
 
 
 def test_a_key_that_has_expired_is_listed_as_such(tmp_path: Path) -> None:

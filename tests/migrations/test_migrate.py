@@ -11,8 +11,9 @@ import pytest
 from server.core.errors import Misconfigured, Unavailable
 from server.db import migrate as module
 from server.db.database import Database
-from server.db.embedded import _BINARIES, OWNER, Cluster
+from server.db.embedded import OWNER, Cluster
 from server.db.migrate import Migration, migrate, migrations, pending
+from server.db.programs import BINARIES
 from tests.support.databases import cloned
 
 FOLDER = Path(__file__).parents[2] / "migrations"
@@ -35,7 +36,7 @@ def test_an_empty_database_becomes_current_and_stays_so(empty_url: str) -> None:
 def test_psql_can_apply_every_file(cluster: Cluster, empty_url: str) -> None:
     for file in sorted(FOLDER.glob("*.sql")):
         subprocess.run(
-            [_BINARIES / "psql", "-v", "ON_ERROR_STOP=1", "-q", "-d", empty_url, "-f", file],
+            [BINARIES / "psql", "-v", "ON_ERROR_STOP=1", "-q", "-d", empty_url, "-f", file],
             check=True,
             capture_output=True,
         )

@@ -1,13 +1,16 @@
 """Token estimates, and trimming with the same estimator."""
 
+import time
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.core.blocks import content_tokens
 from server.core.tokens import (
-    _EMOJI_CHARACTER,
     _PIECE,
     IMAGE_TOKENS,
+    _cost,
     estimate_tokens,
     trim_tail_to_tokens,
     trim_to_tokens,
@@ -40,11 +43,24 @@ def test_more_text_never_costs_less(one: str, other: str) -> None:
     assert estimate_tokens(one + "\n" + other) >= max(estimate_tokens(one), estimate_tokens(other))
 
 
+@pytest.mark.parametrize("character", [*"\r\v\f\xa0\u2028 \t\na🙂-é部", "\r\n", "a b"])
+def test_no_text_takes_more_than_linear_time(character: str) -> None:
+    def seconds(length: int) -> float:
+        began = time.process_time()
+        text = character * length
+        trim_to_tokens(text, estimate_tokens(text) - 1)
+        trim_tail_to_tokens(text, 1_000)
+        return time.process_time() - began
+
+    # Sixteen times the text would take 256 times as long if it were quadratic.
+    assert seconds(160_000) < 60 * max(seconds(10_000), 0.002)
+
+
 @settings(max_examples=25)
 @given(st.text(min_size=1, max_size=12), st.integers(min_value=65_000, max_value=66_000))
 def test_a_text_costs_the_same_however_it_is_taken_in_parts(piece: str, size: int) -> None:
     text = (piece * (size // len(piece) + 1))[:size]
-    whole = sum(1 + len(_EMOJI_CHARACTER.findall(found)) for found in _PIECE.findall(text))
+    whole = sum(map(_cost, _PIECE.findall(text)))
     assert estimate_tokens(text) == whole
 
 

@@ -4,29 +4,33 @@ tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_b
 external_id, created_at
 
 -- name: insert
--- Write rows, in the order of their names, so that two batches of the same notes wait for each other in turn. A row
--- whose external id names a live row already is left out.
-INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
-                      group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from, refers_to,
-                      valid_until, last_used_at, reflection_id, external_id, created_at)
-SELECT current_pool(), id, kind, priority, category, trust, content, sha256(convert_to(content, 'UTF8')), author,
-       session_id, group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from, refers_to,
-       valid_until, last_used_at, reflection_id, external_id, created_at
-FROM jsonb_to_recordset(%(rows)s) AS new (
-    id text, kind text, priority text, category text, trust text, content text, author text, session_id text,
-    group_id text, project text, tags text[], source_seqs bigint[], source_ids text[], tokens int, terms int,
-    said_at timestamptz, refers_from timestamptz, refers_to timestamptz, valid_until timestamptz,
-    last_used_at timestamptz, reflection_id text, external_id text, created_at timestamptz)
-ORDER BY external_id, id
-ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING
-RETURNING id
-
--- name: insert_postings
--- Index the terms of new rows.
-INSERT INTO postings (pool_id, term, memory_id, frequency, length)
-SELECT current_pool(), term, memory_id, frequency, length
-FROM unnest(%(terms)s::text[], %(memory_ids)s::text[], %(frequencies)s::int[], %(lengths)s::int[])
-     AS new (term, memory_id, frequency, length)
+-- Write rows with the terms that they are found by, in the order of their names, so that two batches of the same notes
+-- wait for each other in turn. A row whose external id names a live row already is left out.
+WITH new AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+        id text, kind text, priority text, category text, trust text, content text, author text, session_id text,
+        group_id text, project text, tags text[], source_seqs bigint[], source_ids text[], tokens int, terms int,
+        frequencies jsonb, said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
+        valid_until timestamptz, last_used_at timestamptz, reflection_id text, external_id text,
+        created_at timestamptz)
+), written AS (
+    INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
+                          group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
+                          refers_to, valid_until, last_used_at, reflection_id, external_id, created_at)
+    SELECT current_pool(), id, kind, priority, category, trust, content, sha256(convert_to(content, 'UTF8')), author,
+           session_id, group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
+           refers_to, valid_until, last_used_at, reflection_id, external_id, created_at
+    FROM new
+    ORDER BY external_id, id
+    ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING
+    RETURNING id
+), indexed AS (
+    INSERT INTO postings (pool_id, term, memory_id, frequency, length)
+    SELECT current_pool(), posting.term, id, posting.frequency::int, new.terms
+    FROM written JOIN new USING (id) CROSS JOIN LATERAL jsonb_each_text(new.frequencies) AS posting (term, frequency)
+    ORDER BY posting.term, id
+)
+SELECT id FROM written
 
 -- name: by_external_id
 -- The live rows that callers know under these names.
@@ -43,7 +47,7 @@ SET kind = CASE WHEN 'manual' IN (m.kind, again.kind) THEN 'manual' ELSE m.kind 
         array_position(ARRAY ['high', 'medium', 'low'], again.priority))],
     tags = ARRAY(SELECT tag FROM unnest(m.tags || again.tags) WITH ORDINALITY AS t (tag, place)
                  GROUP BY tag ORDER BY min(place))
-FROM jsonb_to_recordset(%(rows)s) AS again (id text, kind text, trust text, priority text, tags text[])
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS again (id text, kind text, trust text, priority text, tags text[])
 WHERE m.id = again.id AND m.kind IN ('note', 'manual')
 
 -- name: get

@@ -13,16 +13,14 @@ FROM messages, jsonb_each_text(calls) AS called (id, name)
 WHERE session_id = %(session)s AND seq > %(after)s AND called.id = ANY (%(calls)s)
 
 -- name: insert
--- Append a batch behind seq `after`, in the order given.
+-- Append a batch behind seq `after`, in the order given. It comes as one JSON document.
 INSERT INTO messages (pool_id, session_id, seq, external_id, role, trust, sent_at, received_at, content,
                       content_hash, calls, text, tokens, shown_tokens)
 SELECT current_pool(), %(session)s, %(after)s + place, external_id, role, trust, sent_at, %(now)s, content,
-       content_hash, calls, text, tokens, shown_tokens
-FROM unnest(%(external_ids)s::text[], %(roles)s::text[], %(trusts)s::text[], %(sent)s::timestamptz[],
-            %(contents)s::jsonb[], %(hashes)s::bytea[], %(calls)s::jsonb[], %(texts)s::text[], %(tokens)s::int[],
-            %(shown_tokens)s::int[])
-     WITH ORDINALITY AS new (external_id, role, trust, sent_at, content, content_hash, calls, text, tokens,
-                             shown_tokens, place)
+       decode(content_hash, 'hex'), calls, text, tokens, shown_tokens
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+    place int, external_id text, role text, trust text, sent_at timestamptz, content jsonb, content_hash text,
+    calls jsonb, text text, tokens int, shown_tokens int)
 
 -- name: list
 -- Messages, verbatim and in order, behind a seq.

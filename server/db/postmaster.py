@@ -1,0 +1,116 @@
+"""The server process of an embedded Postgres: found, started and stopped.
+
+`pg_ctl` would do it, but it takes whatever process has the number in `postmaster.pid` for the server (after a crash,
+or in a directory that was copied, that is somebody else) and hands paths to a shell.
+"""
+
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from server.core.errors import Unavailable
+from server.db.programs import BINARIES, as_system_user
+
+_START_SECONDS = 120.0  # recovery after a crash can take a while
+_STOP_SECONDS = 60.0
+# When a server was killed, its helpers end a moment after it; until then a new one refuses to start.
+_STILL_ENDING = "still in use"
+_PATIENCE_SECONDS = 15.0
+_PAUSE_SECONDS = 0.02
+_STATUS_LINE = 7
+
+
+def find(directory: Path) -> psutil.Process | None:
+    """Return the Postgres that runs on this directory, or None."""
+    try:
+        process = psutil.Process(int(_pid_lines(directory)[0]))
+        # It works in its data directory. A dead process that nobody has waited for works nowhere.
+        ours = process.name().startswith("postgres") and Path(process.cwd()).samefile(directory)
+        return process if ours and process.status() != psutil.STATUS_ZOMBIE else None
+    except (OSError, ValueError, IndexError, psutil.Error):
+        return None
+
+
+def start(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start Postgres and return when it answers. The caller holds the data directory, and nothing runs there.
+
+    Raises Unavailable when it does not start.
+    """
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        # What a server that is gone has left, or one that this directory was copied from.
+        (directory / "postmaster.pid").unlink(missing_ok=True)
+        (sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
+        process = _launch(directory, sockets, settings)
+        if _answers(process, directory):
+            return process
+        reason = _last_failure(directory / "log")
+        if _STILL_ENDING not in reason or time.monotonic() > deadline:
+            raise Unavailable(f"Postgres does not start: {reason}", hint=f"Its log is {directory / 'log'}.")
+
+
+def _launch(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    options = {**settings, "listen_addresses": "", "unix_socket_directories": _quoted(sockets)}
+    flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    with (directory / "log").open("ab") as log:
+        return subprocess.Popen(
+            [str(BINARIES / "postgres"), "-D", str(directory), *flags],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C in a terminal goes to the whole group
+            **as_system_user(),
+        )
+
+
+def _quoted(directory: Path) -> str:
+    """Return a directory as an entry of a list in Postgres's settings."""
+    return '"' + str(directory).replace('"', '""') + '"'
+
+
+def _answers(process: subprocess.Popen[bytes], directory: Path) -> bool:
+    """Wait until a server that was started says that it is ready; False when it has ended instead."""
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None:
+        try:
+            lines = _pid_lines(directory)
+            if int(lines[0]) == process.pid and lines[_STATUS_LINE].startswith("ready"):
+                return True
+        except (OSError, ValueError, IndexError):
+            pass  # it is being written
+        if time.monotonic() > deadline:
+            process.terminate()
+            process.wait()
+        time.sleep(_PAUSE_SECONDS)
+    return False
+
+
+def stop(directory: Path) -> None:
+    """Stop the Postgres of this directory, if one runs; clients are disconnected, what they committed is safe.
+
+    Raises Unavailable when it does not end.
+    """
+    if running := find(directory):
+        running.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while find(directory):
+        if time.monotonic() > deadline:
+            raise Unavailable("Postgres does not stop.", hint=f"Its log is {directory / 'log'}.")
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _pid_lines(directory: Path) -> list[str]:
+    return (directory / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def _last_failure(log: Path) -> str:
+    """Return what the server's log says last about why it does not start."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace")[-20_000:].splitlines()
+    except OSError:
+        return "there is no log"
+    return next((line.partition("FATAL:")[2].strip() for line in reversed(lines) if "FATAL:" in line), "unknown")
