@@ -26,6 +26,7 @@ from server.providers.query_embedders import QueryEmbedders
 from server.providers.roles import Observer, Reflector
 from server.rest import health, memories, problems, sessions
 from server.rest.access import Access, hosts_for
+from server.rest.mcp_route import McpRoute
 from server.rest.metrics import Measured, Metrics
 from server.tools.recall_tool import make_mcp
 from server.usecases.authenticate import authenticate
@@ -76,6 +77,7 @@ def make_app(parts: Parts) -> FastAPI:
         app.include_router(routes)
     # The routes and not the sub-app, so that a path that is nowhere is our 404.
     app.router.routes.extend(tools.routes)
+    app.add_middleware(McpRoute)
     app.add_middleware(
         Access,
         authenticate=lambda key: authenticate(parts, key),

@@ -61,7 +61,7 @@ def create_key(
     name: Annotated[str, typer.Argument(help="What the key is for.")],
     pool: PoolOption = authenticate.DEFAULT_POOL,
     scopes: Annotated[str, typer.Option(help="What it may do, separated by commas.")] = "read,write",
-    days: Annotated[int | None, typer.Option(min=1, help="Days until it expires.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, max=36_500, help="Days until it expires.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:

@@ -66,12 +66,14 @@ def ingest(
 def _files(paths: Iterable[Path], read: _Read) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            found = sorted(path.rglob("*.jsonl"))
+            found = sorted(file for file in path.rglob("*.jsonl") if file.is_file())
             if not found:
                 read.unreadable[str(path)] = "there is no .jsonl file in this folder"
             yield from found
-        elif path.exists():
+        elif path.is_file():
             yield path
+        elif path.exists():
+            read.unreadable[str(path)] = "not a file"
         else:
             raise NotFound(f"There is no file {path}.")
 

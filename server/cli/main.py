@@ -7,7 +7,8 @@ turn must not pay for the server, the database and the models.
 import os
 import sys
 from importlib import import_module
-from typing import Annotated, Any
+from io import TextIOWrapper
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -87,6 +88,9 @@ def _esker(
 
 def run() -> None:
     """Run the command line and exit: 0 when all went well, 1 for an error that is explained, 2 for wrong usage."""
+    for stream in (sys.stdout, sys.stderr):
+        # A file may have a name that is no text.
+        cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
     command = typer.main.get_command(app)
     try:
         command(prog_name="esker")

@@ -1,14 +1,17 @@
 """`esker mcp`: MCP on standard input and output, answered by the server at ESKER_URL."""
 
 import asyncio
+import os
+import threading
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 from pydantic import TypeAdapter
 
 from server.cli.api import Api
+from server.core.json_input import clean_document
 from server.core.logs import configure_logs
 from server.core.recalled import Recalled
 from server.tools.recall_tool import make_mcp
@@ -30,8 +33,25 @@ def mcp() -> None:
         answer = await asyncio.to_thread(lambda: Api.from_environment().post("/v1/recall", body))
         return _RECALLED.validate_python(answer)
 
+    _clean_standard_input()
     make_mcp(recall).run("stdio")
 
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _clean_standard_input() -> None:
+    """Put a filter in front of standard input: the library never answers what half a character was cut into."""
+    source = os.fdopen(os.dup(0), "rb")
+    read_end, write_end = os.pipe()
+    os.dup2(read_end, 0)
+    os.close(read_end)
+    threading.Thread(target=_copy, args=(source, os.fdopen(write_end, "wb")), daemon=True).start()
+
+
+def _copy(source: BinaryIO, sink: BinaryIO) -> None:
+    with source, sink:
+        for line in source:
+            sink.write(clean_document(line).rstrip(b"\n") + b"\n")
+            sink.flush()

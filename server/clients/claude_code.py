@@ -14,7 +14,7 @@ from server.clients.project import project_of
 from server.clients.transcript import Entry, Reading, Transcript
 from server.core.blocks import as_blocks
 from server.core.errors import InvalidInput
-from server.core.json_input import Json, parse_json
+from server.core.json_input import Json, clean_text, parse_json
 
 CLIENT = "claude-code"
 
@@ -80,7 +80,7 @@ def _entry(line: Line, place: str, last: datetime | None, skipped: Counter[str])
     if sent_at is None:
         skipped["unreadable time (the message is kept)"] += 1
     # A line without a name of its own is named after its place and its words, so that reading again finds it again.
-    fallback = hashlib.sha256(f"{place}\0{content}".encode()).hexdigest()[:32]
+    fallback = hashlib.sha256(f"{place}\0{content}".encode("utf-8", "replace")).hexdigest()[:32]
     return Entry(_text(line.get("uuid")) or fallback, _role(line, message, content), content, sent_at or last)
 
 
@@ -126,7 +126,7 @@ def _content(content: Json, skipped: Counter[str]) -> Json:
 
 def _session(line: Line, path: Path) -> str:
     """Return the session of a line; the lines of a sub-agent or a side chain belong to a session of their own."""
-    session = _text(line.get("sessionId")) or path.stem
+    session = _text(line.get("sessionId")) or clean_text(path.stem)
     if agent := _text(line.get("agentId")):
         return f"{session}/agent-{agent}"
     return f"{session}/sidechain" if line.get("isSidechain") is True else session

@@ -18,6 +18,7 @@ MAX_DEPTH = 64
 _MAX_DIGITS = 300
 _REPLACEMENT = "\ufffd"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_ESCAPED = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -68,3 +69,13 @@ def clean_json(value: Json, depth: int = 0) -> Json:
             return str(value)
         case _:
             return value
+
+
+def clean_document(document: bytes) -> bytes:
+    """Return a JSON document cleaned, for parsers that would refuse it; what is no JSON is returned as it is."""
+    if not _ESCAPED.search(document):
+        return document
+    try:
+        return json.dumps(parse_json(document)).encode()
+    except InvalidInput:
+        return document

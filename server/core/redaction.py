@@ -6,6 +6,7 @@ stands there without quotes must look like a secret: at least a letter and a dig
 keeps the kind of the secret and nothing of its value. Masking twice changes nothing.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -53,7 +54,11 @@ _FORMATS: tuple[tuple[str, str, str], ...] = (
     ("jwt", "eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
 )  # fmt: skip
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,6}-----[\s\S]*?(?:---END.*---|\Z)")
-_KNOWN = tuple((literal, re.compile(pattern), f"[redacted:{kind}]") for kind, literal, pattern in _FORMATS)
+# A key may be glued behind an underscore, which is no end of a word.
+_KNOWN = tuple(
+    (literal, re.compile(re.sub(r"^\\b", r"(?<![A-Za-z0-9])", pattern)), f"[redacted:{kind}]")
+    for kind, literal, pattern in _FORMATS
+)
 
 _NAMES = ("password", "passwd", "passphrase", "pwd", "secret", "token", "key", "credential")
 _NAME = r"(?:pass(?:word|wd|phrase)|secret|token|(?:api|access|private)[_ -]?key|credential|pwd)s?"
@@ -71,7 +76,15 @@ _EXPORTED = re.compile(
 
 
 _UNQUOTED = re.compile(
-    rf"(?i)(?P<name>(?<![a-z]){_NAME}[\"']?(?:\s*(?::=|=>|[:=])\s*|\s+is:?\s+))(?P<value>[^\s\"'`,;(){{}}<>\[\]$]{{6,200}})(?![(\[])"
+    rf"(?i)(?P<name>(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAME}[\"']?(?:\s*(?::=|=>|[:=])\s*|\s+is:?\s+))(?P<value>[^\s\"'`,;(){{}}<>\[\]$]{{6,200}})(?![(\[])"
+)
+# Secrets on a command line, in a netrc and in a cookie, by what stands before them.
+_GIVEN = re.compile(
+    r"(?i)((?:^|\s)--?(?:password|passwd|passphrase|pass|token|secret|api-?key|access-?key|auth-?token)[= ]"
+    r"|\bcurl\b[^\n]{0,300}?\s(?:-u|--user)[= ]?[^\s:]{1,100}:"
+    r"|\bmachine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+"
+    r"|\b(?:set-)?cookie:[^\n]{0,300}?\b(?:session|sessionid|sid|auth|token|jwt|csrftoken|connect\.sid)=)"
+    rf"{_NOT_MASKED}[\"']?(?P<value>[^\s\"';]{{6,200}})[\"']?"
 )
 # What stands in such places and is no secret: links, paths, attributes, dates, versions, the names of formats.
 _HARMLESS = re.compile(
@@ -79,10 +92,13 @@ _HARMLESS = re.compile(
     r"|(?:base|sha|md|utf|oauth|rsa|aes|hs|rs|es|ed|p)-?\d+\b"
 )
 
+_GIVEN_SIGNS = ("-pass", "-token", "-secret", "-key", "-auth", "apikey", "curl", "machine", "cookie")
+
 # A match holds up every other thread, so long texts are masked in parts.
 _PART = 262_144
 _BREAK = re.compile(r"\s(?=\S)")
 _MOST_BREAKS = 200
+_LONGEST_NAME = 400
 
 
 def redact(text: str) -> str:
@@ -120,7 +136,14 @@ def _redact(text: str) -> str:
     if any(name in lowered for name in _NAMES):
         text = _EXPORTED.sub(r"\1[redacted:secret]", _ASSIGNED.sub(r"\1[redacted:secret]", text))
         text = _UNQUOTED.sub(_mask_unquoted, text)
+    if any(sign in lowered for sign in _GIVEN_SIGNS):
+        text = _GIVEN.sub(_mask_given, text)
     return text
+
+
+def _mask_given(match: re.Match[str]) -> str:
+    """Mask a value that was given to a program, unless it is a variable, a file or a place to fill in."""
+    return match[0] if match["value"][0] in "$<{[%@/-" else f"{match[1]}[redacted:secret]"
 
 
 def _mask_unquoted(match: re.Match[str]) -> str:
@@ -145,6 +168,16 @@ def redact_json(value: Json) -> Json:
 
 
 def _redact_member(key: str, item: Json) -> Json:
-    if isinstance(item, str) and _SECRET_NAME.search(key) and len(item) >= 6 and "[redacted:" not in item:
+    if not _SECRET_NAME.search(key):
+        return redact_json(item)
+    if isinstance(item, list):
+        return [_redact_member(key, part) for part in item]
+    if isinstance(item, str) and len(item) >= 6 and "[redacted:" not in item:
         return "[redacted:secret]"
     return redact_json(item)
+
+
+def redact_name(name: str) -> str:
+    """Return a client's own name for a thing, redacted, and still another one than any other name."""
+    masked = redact(name)
+    return name if masked == name else f"{masked[:_LONGEST_NAME]}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"

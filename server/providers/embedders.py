@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 BATCH = 64
+MAX_DIMENSION = 4_000
 _PROBE = "esker"
 
 
@@ -104,7 +105,7 @@ class LocalEmbedder:
                 hint="Give the path of a folder that holds a sentence-transformers model.",
             ) from error
         self._model = model
-        dimension = int(model.get_embedding_dimension() or 0)
+        dimension = _storable(int(model.get_embedding_dimension() or 0))
         revision = _revision(folder)
         return Space(space_name(label, revision, dimension, ""), label, revision, dimension, "", self._source)
 
@@ -116,6 +117,16 @@ class LocalEmbedder:
         except Exception as error:  # whatever a model may raise, it is about these texts
             raise TextRefused(f"The embedding model failed: {type(error).__name__}: {error}") from error
         return [checked(vector) for vector in vectors]
+
+
+def _storable(dimension: int) -> int:
+    """Return a dimension that pgvector's halfvec can hold. Raises Misconfigured for any other."""
+    if not 1 <= dimension <= MAX_DIMENSION:
+        raise Misconfigured(
+            f"The embedding model has {dimension:,} dimensions; Postgres can hold {MAX_DIMENSION:,}.",
+            hint="Set ESKER_EMBEDDER to a model with fewer.",
+        )
+    return dimension
 
 
 def _locate(name: str) -> tuple[str, str]:
@@ -174,7 +185,7 @@ class RemoteEmbedder:
         """Ask for one vector to learn the dimension. Raises EmbedderDown."""
         if self._space is None:
             try:
-                dimension = len((await self.embed([_PROBE]))[0])
+                dimension = _storable(len((await self.embed([_PROBE]))[0]))
             except TextRefused as error:
                 raise EmbedderDown(f"The embedder refuses every text: {error}") from error
             self._space = Space(
@@ -209,7 +220,7 @@ def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> list[l
     try:
         items = sorted(answer.json()["data"], key=lambda item: item["index"])
         vectors = [checked([float(value) for value in item["embedding"]]) for item in items]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise EmbedderDown(f"The embedder's answer cannot be read: {error}") from error
     if len(vectors) != count or (space and any(len(vector) != space.dimension for vector in vectors)):
         raise EmbedderDown("The embedder's answer has the wrong number of vectors or of dimensions.")

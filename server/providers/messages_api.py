@@ -1,6 +1,5 @@
 """A language model behind the Messages API, Anthropic's or any compatible one."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from server.core.errors import ModelFailed, RequestRefused
+from server.core.errors import InvalidInput, ModelFailed, RequestRefused
+from server.core.json_input import parse_json
 from server.core.records import TokenUse
 
 if TYPE_CHECKING:
@@ -93,6 +93,10 @@ class MessagesModel:
             raise ModelFailed(f"{self.model} answered {error.status_code}: {error.message}") from error
         except anthropic.APIError as error:
             raise ModelFailed(f"{self.model} cannot be reached: {error}") from error
+        except Exception as error:  # the client reads whatever an endpoint answers
+            raise ModelFailed(f"{self.model} answered what is no message ({type(error).__name__}).") from error
+        if not isinstance(answer, anthropic.types.Message):  # pyright: ignore[reportUnnecessaryIsInstance] - it may
+            raise ModelFailed(f"{self.model} answered what is no message.")
         if answer.stop_reason in ("max_tokens", "refusal"):
             raise ModelFailed(f"{self.model} stopped early ({answer.stop_reason}).")
         return answer
@@ -106,7 +110,7 @@ def _client(base_url: str | None, api_key: str | None, timeout: float) -> "Async
 
 
 def _text(answer: "Message") -> str:
-    return "".join(block.text for block in answer.content if block.type == "text")
+    return "".join(block.text for block in answer.content or () if block.type == "text")
 
 
 def _used(*answers: "Message") -> TokenUse:
@@ -126,9 +130,9 @@ def _read(text: str, shape: type[Answer]) -> Answer:
     fenced = _FENCED.search(text)
     body = fenced[1] if fenced else text[text.find("{") : text.rfind("}") + 1]
     try:
-        return shape.model_validate(json.loads(body))
+        return shape.model_validate(parse_json(body.encode("utf-8", "replace")))
+    except InvalidInput as error:
+        raise ValueError(f"not a JSON object ({error})") from None
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
         raise ValueError("; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems[:5])) from None
-    except ValueError as error:
-        raise ValueError(f"not a JSON object ({error})") from None

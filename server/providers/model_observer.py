@@ -1,6 +1,6 @@
 """The observer that is a language model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from importlib.resources import files
@@ -58,9 +58,17 @@ class ModelObserver:
         """Return the facts of a slice. Raises ModelFailed; no answer may cite what was not shown."""
         messages = {message.seq: message for message in shown.messages}
 
+        complained = False
+
         def accept(answer: ObserverAnswer) -> Observed:
+            nonlocal complained
+            facts = [_fact(fact, messages, shown.session.timezone) for fact in answer.facts if _says(fact.text)]
+            written = sum(estimate_tokens(fact.content) for fact in facts)
+            if written > MAX_OBSERVATION_TOKENS and not complained:
+                complained = True
+                raise ValueError(f"its facts have {written:,} tokens; the limit is {MAX_OBSERVATION_TOKENS:,}")
             return Observed(
-                facts=tuple(_fact(fact, messages, shown.session.timezone) for fact in answer.facts),
+                facts=tuple(_within_budget(facts)),
                 current_task=answer.current_task,
                 suggested_continuation=answer.suggested_continuation,
                 thread_title=answer.thread_title,
@@ -103,6 +111,20 @@ def _fact(fact: FactAnswer, messages: dict[int, Message], timezone: str) -> Fact
         refers_to=end,
         valid_until=_moment(fact.valid_until, timezone),
     )
+
+
+def _says(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def _within_budget(facts: Sequence[Fact]) -> Iterator[Fact]:
+    """Yield facts, in order, as long as they fit into what one call may write."""
+    room = MAX_OBSERVATION_TOKENS
+    for fact in facts:
+        room -= estimate_tokens(fact.content)
+        if room < 0:
+            return
+        yield fact
 
 
 def _moment(moment: datetime | None, timezone: str) -> datetime | None:

@@ -16,6 +16,7 @@ from server.providers.roles import Embedder
 log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 60.0
+_LOADING = "the embedding model is still loading"
 
 
 @dataclass(slots=True)
@@ -46,6 +47,13 @@ class QueryEmbedders:
         embedder = self._wanted(self._setting).embedder
         return embedder.space.model if embedder and embedder.space else self._wanted(self._setting).reason
 
+    @property
+    def broken(self) -> str | None:
+        """Why the embedder that is configured will not work, or does not now; None when it does or is loading."""
+        loading = self._wanted(self._setting)
+        there = loading.embedder is not None and loading.embedder.space is not None
+        return None if there or loading.reason == _LOADING else loading.reason
+
     async def embed(self, source: str, space: str, query: str) -> list[float]:
         """Return the vector of a query in the space that `source` made. Raises EmbedderDown with the reason."""
         loading = self._wanted(source)
@@ -68,7 +76,7 @@ class QueryEmbedders:
 
     def _wanted(self, setting: str) -> _Loading:
         if setting not in self._loading:
-            self._loading[setting] = loading = _Loading(None, "the embedding model is still loading")
+            self._loading[setting] = loading = _Loading(None, _LOADING)
             try:
                 loading.embedder = self._make(setting)
             except Misconfigured as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
 
 from server.core.errors import InvalidInput
 from server.core.json_input import Json, parse_json
@@ -41,7 +42,10 @@ class JsonRoute(APIRoute):
         async def handle_clean(request: Request) -> Response:
             _refuse_unknown(known, request.query_params.keys())
             clean = CleanRequest(request.scope, request.receive)
-            await clean.parse()
+            try:
+                await clean.parse()
+            except ClientDisconnect:
+                return Response(status_code=499)  # nobody reads it; what was not sent whole changes nothing
             return await handle(clean)
 
         return handle_clean

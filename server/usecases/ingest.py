@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from server.core.blocks import as_blocks, content_tokens, observer_text, result_ids, shown_tokens, tool_names
@@ -12,7 +12,7 @@ from server.core.clock import in_zone
 from server.core.errors import InvalidInput
 from server.core.json_input import Json
 from server.core.records import Block, IngestReport, NewMessage, Role, Session
-from server.core.redaction import redact_json
+from server.core.redaction import redact_json, redact_name
 from server.core.settings import Settings
 from server.core.trust import message_trust
 from server.db.database import Connection
@@ -48,17 +48,18 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
     """
     now = parts.clock()
     prepared = await asyncio.to_thread(_prepare, batch)
+    names = {message.incoming.external_id for message in prepared}
     # What takes long is computed before the session is locked, from what is known of it by then.
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.get(connection, session_id)
-        fresh, conflicts = _sort_out(prepared, await messages.known(connection, session_id, _names(batch)))
+        fresh, conflicts = _sort_out(prepared, await messages.known(connection, session_id, names))
         tools = await _tool_names(connection, session, fresh)
     if not fresh:
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
     stored = await asyncio.to_thread(_stored, fresh, tools, session.timezone, now)
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.lock(connection, session_id)
-        known = await messages.known(connection, session_id, _names(batch))
+        known = await messages.known(connection, session_id, names)
         new = [message for message in stored if message.message.external_id not in known]
         unobserved = session.unobserved_tokens
         if new:
@@ -76,10 +77,6 @@ def observe_due(settings: Settings, unobserved_tokens: int, last_received_at: da
     return last_received_at + timedelta(seconds=settings.observe_idle_seconds)
 
 
-def _names(batch: Sequence[IncomingMessage]) -> set[str]:
-    return {message.external_id for message in batch}
-
-
 def _prepare(batch: Sequence[IncomingMessage]) -> list[_Prepared]:
     return [_prepare_one(place, incoming) for place, incoming in enumerate(batch)]
 
@@ -90,6 +87,7 @@ def _prepare_one(place: int, incoming: IncomingMessage) -> _Prepared:
     except InvalidInput as error:
         raise InvalidInput(f"messages[{place}]: {error}") from error
     canonical = json.dumps([incoming.role, blocks], sort_keys=True)
+    incoming = replace(incoming, external_id=redact_name(incoming.external_id))
     return _Prepared(incoming, blocks, hashlib.sha256(canonical.encode()).digest())
 
 

@@ -7,9 +7,10 @@ answer neither loses a message nor covers it twice.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from server.core.blocks import cut
 from server.core.budgets import MAX_TRANSCRIPT_TOKENS, PREVIOUS_OBSERVATION_TOKENS, budgets
 from server.core.errors import Conflict
 from server.core.ids import new_id, new_ids
@@ -23,6 +24,8 @@ from server.store import groups, jobs, memories, messages, sessions, vectors
 from server.usecases.ingest import observe_due
 from server.usecases.parts import Parts
 from server.usecases.run_job import wait_for_job
+
+_MOST_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,12 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
     now = parts.clock()
     session, first, last = shown.session, shown.messages[0], shown.messages[-1]
     group_id = new_id("grp", now)
+    observed = replace(
+        observed,
+        current_task=_short(observed.current_task),
+        suggested_continuation=_short(observed.suggested_continuation),
+        thread_title=_short(observed.thread_title),
+    )
     rows = await asyncio.to_thread(_rows, session, group_id, observer, observed.facts, now)
     async with parts.database.tenant(lease.pool_id) as connection:
         await sessions.cover(connection, session.id, first.seq, last.seq, observed)
@@ -117,6 +126,11 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
         written = await memories.insert(connection, rows)
         await vectors.enqueue(connection, written, now)
         await _reflect_when_full(parts, connection, session.id, session.effective_context)
+
+
+def _short(text: str | None) -> str | None:
+    """Return what an observer says about the session, without secrets and in a size that a list can hold."""
+    return cut(redact(text.strip()), _MOST_CHARACTERS) or None if text else None
 
 
 def _rows(session: Session, group_id: str, observer: str, facts: Sequence[Fact], now: datetime) -> list[IndexedMemory]:

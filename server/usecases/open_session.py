@@ -6,7 +6,7 @@ from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from server.core.clock import zone
 from server.core.ids import new_id
 from server.core.records import Job, Message, Session
-from server.core.redaction import redact
+from server.core.redaction import redact, redact_name
 from server.store import groups, jobs, messages, sessions
 from server.usecases.parts import Parts
 
@@ -31,8 +31,8 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Ses
         return await sessions.upsert(
             connection,
             session_id=new_id("ses", now),
-            client=asked.client,
-            external_id=asked.external_id,
+            client=redact_name(asked.client),
+            external_id=redact_name(asked.external_id),
             project=redact(asked.project) if asked.project else None,
             cwd=redact(asked.cwd) if asked.cwd else None,
             timezone=asked.timezone,
@@ -73,7 +73,7 @@ async def list_sessions(
     async with parts.database.tenant(pool_id) as connection:
         return await sessions.listed(
             connection,
-            external_id=external_id,
+            external_id=redact_name(external_id) if external_id else None,
             unobserved=unobserved,
             unreflected=unreflected,
             before=before,

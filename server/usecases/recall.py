@@ -145,7 +145,8 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> _Semantic
     if parts.embedders is None:
         return _Semantic(0, reason="no embedder is configured")
     if space is None:
-        return _Semantic(0, reason="the embedding worker has not started yet")
+        reason = parts.embedders.broken or "the embedding worker has not started yet"
+        return _Semantic(0, reason=reason.rstrip("."))
     try:
         async with asyncio.timeout(_EMBED_SECONDS):
             vector = await parts.embedders.embed(space.source, space.name, query)

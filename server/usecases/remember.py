@@ -11,7 +11,7 @@ from server.core.errors import Conflict, InvalidInput, NotFound
 from server.core.ids import new_ids
 from server.core.indexing import IndexedMemory, indexed
 from server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority
-from server.core.redaction import redact
+from server.core.redaction import redact, redact_name
 from server.db.database import Connection
 from server.store import memories, sessions, vectors
 from server.usecases.parts import Parts
@@ -126,7 +126,7 @@ def _row(
         session_id=note.session_id,
         project=project,
         tags=prepared.tags,
-        external_id=note.external_id or _own_name(note, prepared.content, project),
+        external_id=redact_name(note.external_id) if note.external_id else _own_name(note, prepared.content, project),
     )
 
 

@@ -3,17 +3,25 @@
 import asyncio
 from dataclasses import replace
 from datetime import datetime
+from typing import LiteralString
 
 import pytest
 
+from server.background import beside, run_jobs
 from server.core.errors import LeaseLost
-from server.core.records import Lease, Observed, Principal, TranscriptSlice
+from server.core.indexing import indexed
+from server.core.records import Filter, Lease, Memory, NewMemory, Observed, Principal, TranscriptSlice
 from server.core.settings import Settings
+from server.db.database import Database
 from server.providers.extractive.observer import ExtractiveObserver
+from server.store import memories, sessions
+from server.store.memories import Superseder
+from server.usecases.forget import forget
 from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe_leased
+from server.usecases.observe import observe, observe_leased
 from server.usecases.open_session import SessionRequest, get_session, open_session
 from server.usecases.parts import Parts
+from server.usecases.remember import list_memories
 from server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
 
@@ -134,3 +142,62 @@ async def test_a_job_whose_worker_stops_is_given_back_at_once_and_untried(
     [job] = (await get_session(stopping, who.pool_id, session_id)).jobs
     assert (job.state, job.attempts, job.last_error) == ("ready", 0, None)
     assert await claim_job(stopping, who.pool_id, ["observe"]) is not None
+
+
+async def test_a_job_that_kills_its_worker_again_and_again_is_dead_and_says_so(
+    slow: Parts, who: Principal, clock: FakeClock
+) -> None:
+    session_id = await session_with_a_message(slow, who)
+    for _ in range(slow.settings.job_attempts):
+        await claimed(slow, who)
+        clock.advance(minutes=5)
+    assert await claim_job(slow, who.pool_id, ["observe"]) is None
+    [job] = (await get_session(slow, who.pool_id, session_id)).jobs
+    assert (job.state, job.last_error) == ("dead", "its worker died, 8 times")
+    await ingest(slow, who.pool_id, session_id, [IncomingMessage("m2", "user", "Something new.")])
+    await claimed(slow, who)
+
+
+async def test_a_reflection_that_commits_while_its_source_is_forgotten_is_forgotten_too(
+    parts: Parts, who: Principal, database: Database
+) -> None:
+    async with beside("jobs", lambda: run_jobs(parts)):
+        session_id = await session_with_a_message(parts, who)
+        await observe(parts, who.pool_id, session_id, wait=True)
+    [row] = await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=10)
+    reflected = indexed([reflection_of(row, parts.clock())])
+    async with database.tenant(who.pool_id) as connection:
+        await sessions.lock(connection, session_id)  # as a reflection that is about to commit
+        forgetting = asyncio.create_task(forget(parts, who, row.id, with_messages=False))
+        while not (await database.ask(WAITING))[0]["waiting"]:
+            assert not forgetting.done()
+        await memories.insert(connection, reflected)
+        by = {row.id: Superseder("mem_reflected", row.said_at)}
+        await memories.supersede(connection, by, parts.clock())
+    assert (await forgetting).reflections == 1
+    everything = Filter(parts.clock(), with_superseded=True)
+    assert await list_memories(parts, who.pool_id, everything, before=None, limit=10) == []
+
+
+WAITING: LiteralString = """
+    SELECT count(*) > 0 AS waiting FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
+def reflection_of(row: Memory, now: datetime) -> NewMemory:
+    """Return a reflection of one row."""
+    return NewMemory(
+        id="mem_reflected",
+        kind="reflection",
+        priority="high",
+        category="fact",
+        trust="user",
+        content="Floats are out.",
+        author="test",
+        said_at=row.said_at,
+        created_at=now,
+        session_id=row.session_id,
+        source_ids=(row.id,),
+        reflection_id="ref_1",
+    )

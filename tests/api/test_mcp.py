@@ -1,5 +1,7 @@
 """MCP: the tool over HTTP and stdio, for clients of both eras."""
 
+import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncGenerator
@@ -83,6 +85,7 @@ async def test_nothing_known_is_said_plainly(served: str, mode: str) -> None:
     [
         ({}, "query"),
         ({"query": ""}, "query"),
+        ({"query": " \n"}, "query"),
         ({"query": "x", "limit": 99}, "limit"),
         ({"query": "x", "scope": "project"}, "needs a project"),
     ],
@@ -130,3 +133,58 @@ async def test_stdio_without_a_server_says_how_to_start_one() -> None:
         assert answer.is_error is True
         assert isinstance(answer.content[0], TextContent)
         assert "esker serve" in answer.content[0].text
+
+
+CALL = (
+    '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "recall_memory",'
+    ' "arguments": {"query": "river \\ud83d\\u0000"}}}'
+)
+HELLO = (
+    '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",'
+    ' "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}'
+)
+
+
+async def test_half_a_character_is_cleaned_over_http(served: str) -> None:
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(base_url=served, headers=headers) as client:
+        answer = await client.post("/mcp", content=CALL)
+    assert answer.status_code == 200
+    assert "Rhine" in answer.json()["result"]["content"][0]["text"]
+
+
+async def test_half_a_character_is_cleaned_on_stdio(served: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "server.cli.main", "mcp"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={"ESKER_URL": served, "PATH": os.environ["PATH"]},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{HELLO}\n{CALL}\n".encode())
+    await process.stdin.drain()
+    answers = [json.loads(await process.stdout.readline()) for _ in range(2)]
+    assert [answer["id"] for answer in answers] == [1, 7]
+    assert "Rhine" in answers[1]["result"]["content"][0]["text"]
+    process.stdin.close()
+    assert await process.wait() == 0
+
+
+async def test_there_is_no_stream_to_hold_open(served: str) -> None:
+    async with httpx2.AsyncClient(base_url=served, headers={"Accept": "text/event-stream"}) as client:
+        answer = await client.get("/mcp")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+async def test_a_call_that_is_too_large_is_refused(database_url: str, settings: Settings) -> None:
+    small = settings.model_copy(update={"max_body_bytes": 2_000})
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        for _ in range(10):
+            yield b" " * 1_000
+
+    parts = make_parts(small, Database(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url) as client:
+        assert (await client.post("/mcp", content=chunks())).status_code == 413
+        assert (await client.post("/v1/recall", content=chunks())).status_code == 413

@@ -362,6 +362,64 @@ async def test_a_background_failure_is_visible_and_heals(client: httpx2.AsyncCli
     assert (await client.get(f"/v1/sessions/{session}")).json()["jobs"] == []
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        json.dumps({**ANSWER, "facts": [{**FACT, "text": "a\0b Redis"}]}),
+        json.dumps({**ANSWER, "current_task": "x\0y"}),
+        json.dumps({**ANSWER, "thread_title": "cut emoji \ud83d"}),
+    ],
+    ids=["nul", "nul in the task", "half a character"],
+)
+async def test_an_answer_that_no_database_keeps_is_cleaned(
+    client: httpx2.AsyncClient, model: ModelServer, raw: str
+) -> None:
+    model.say(raw)
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    assert (await observed(client, session))["memories"] == 1
+
+
+@pytest.mark.parametrize("body", ["<html>", "null", "[]", '"x"', "{}", "[" * 100_000])
+async def test_an_endpoint_that_answers_nonsense_has_failed_and_loses_nothing(
+    client: httpx2.AsyncClient, model: ModelServer, body: str
+) -> None:
+    model.say(Said(raw=body))
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    answer = await observe(client, session)
+    assert (answer.status_code, answer.headers["content-type"]) == (502, "application/problem+json")
+    assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] > 0
+
+
+async def test_an_answer_that_is_nested_absurdly_is_sent_back(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    model.say('{"facts": ' + "[" * 5_000, json.dumps(ANSWER))
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    assert (await observed(client, session))["memories"] == 1
+    assert len(model.asked) == 2
+
+
+async def test_what_the_model_says_is_bounded_masked_and_says_something(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    many = [{**FACT, "text": f"Fact number {n} about the river."} for n in range(3_000)]
+    answer = {"facts": [{**FACT, "text": " "}, {**FACT, "text": "\u200b"}, *many]}
+    answer |= {"current_task": f"Use {secret} " + "x" * 5_000, "thread_title": "y" * 5_000}
+    model.say(answer)
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    report = await observed(client, session)
+    assert len(model.asked) == 2
+    assert "8,000" in model.prompt()
+    assert 500 < report["memories"] < 1_500
+    shown = (await client.get(f"/v1/sessions/{session}")).json()
+    assert secret not in shown["current_task"]
+    assert len(shown["current_task"]) < 600
+    assert len(shown["thread_title"]) < 600
+
+
 _PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 IMAGE: dict[str, Any] = {"type": "image", "source": _PNG}
 

@@ -232,6 +232,8 @@ async def test_what_a_reflection_replaced_is_what_was_known_before_it(
     [then] = (await recalled(client, "our river", as_of="2026-01-15T00:00:00Z"))["hits"]
     [now] = (await recalled(client, "our river"))["hits"]
     assert (then["kind"], now["kind"]) == ("observation", "reflection")
+    later = await recalled(client, "our river", as_of="2026-02-15T00:00:00Z", kinds=["observation"])
+    assert later["hits"] == []
 
 
 async def test_an_answer_keeps_its_token_limit_and_says_what_it_left_out(client: httpx2.AsyncClient) -> None:

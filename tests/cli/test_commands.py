@@ -1,6 +1,7 @@
 """The command line, as a process, against a real server."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -216,6 +217,22 @@ def test_a_message_that_the_server_refuses_is_named_and_keeps_no_other_from_it(
     report = json.loads(done.stdout)
     assert (done.returncode, report["accepted"], list(report["refused"])) == (1, 4, ["r2"])
     assert "r2" in esker("ingest", str(path), **server).stdout
+
+
+def test_no_file_keeps_another_from_being_read(server: dict[str, str], tmp_path: Path) -> None:
+    line = {"type": "user", "message": {"role": "user", "content": "Our river is the Rhine."}}
+    for name in (b"a.jsonl", b"bad\xff\xfename.jsonl", b"z.jsonl"):
+        Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_text(json.dumps(line))
+    os.mkfifo(tmp_path / "fifo.jsonl")
+    (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
+    (tmp_path / "bad.jsonl").write_text("{\n" * 3)
+    done = esker("ingest", str(tmp_path), "--json", **server)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["files"], report["accepted"]) == (0, 4, 3)
+    assert len(report["broken"]) == 3
+    assert esker("ingest", str(tmp_path), **server).returncode == 0
+    fifo = esker("ingest", str(tmp_path / "fifo.jsonl"), **server)
+    assert (fifo.returncode, "not a file" in fifo.stdout) == (1, True)
 
 
 def test_a_connection_that_the_server_closed_is_opened_anew(server: dict[str, str]) -> None:

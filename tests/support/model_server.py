@@ -17,13 +17,14 @@ from tests.support.serving import serving_app
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One scripted answer."""
+    """One scripted answer; `raw` is a body that may be no message at all."""
 
     text: str = ""
     stop_reason: str = "end_turn"
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict[str, str])
     wait_for: asyncio.Event | None = None
+    raw: str | None = None
 
 
 Script = Callable[[dict[str, Any]], Said]
@@ -64,6 +65,8 @@ class ModelServer:
         said = answer if isinstance(answer, Said) else answer(body)
         if said.wait_for:
             await said.wait_for.wait()
+        if said.raw is not None:
+            return Response(said.raw, media_type="application/json")
         if said.status != 200:
             error = {"type": "error", "error": {"type": "scripted_error", "message": said.text or "scripted"}}
             return JSONResponse(error, said.status, said.headers)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.errors import InvalidInput
-from server.core.json_input import MAX_DEPTH, clean_text, parse_json
+from server.core.json_input import MAX_DEPTH, clean_document, clean_text, parse_json
 
 # Everything that JSON can say, lone surrogates and NUL included.
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
@@ -63,3 +63,21 @@ def test_numbers_that_no_database_keeps_become_text() -> None:
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
     assert parse_json(b'"caf\xe9"') == "caf\ufffd"
+
+
+@given(any_json)
+def test_a_cleaned_document_says_the_same(value: Any) -> None:
+    document = json.dumps(value).encode()
+    assert parse_json(clean_document(document)) == parse_json(document)
+
+
+@pytest.mark.parametrize("document", [b'{"a": "cut \\ud83d"}', b'{"a": "\\u0000"}', b'{"a": "\\uDFFF\\ud83d\\ude42"}'])
+def test_a_cleaned_document_is_one_that_any_parser_takes(document: bytes) -> None:
+    cleaned = clean_document(document).decode()
+    assert "\\u0000" not in cleaned
+    json.loads(cleaned)["a"].encode()
+
+
+@pytest.mark.parametrize("document", [b"", b"no json \\ud83d", b'["\\ud83d"' + b"[" * 100, b'{"a": 1}'])
+def test_what_cannot_be_cleaned_is_left_alone(document: bytes) -> None:
+    assert clean_document(document) == document

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.json_input import Json
-from server.core.redaction import redact, redact_json
+from server.core.redaction import redact, redact_json, redact_name
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
 _HEX = "0123456789abcdef" * 8
@@ -69,6 +69,14 @@ def test_a_known_key_format_leaves_no_trace(name: str) -> None:
     [
         ('password = "hunter22!"', "hunter22"),
         ("DB_PASSWORD=hunter22!", "hunter22"),
+        ("//registry.example.org/:_authToken=q8w7e6r5t4", "q8w7e6r5t4"),
+        ("accessToken: q8w7e6r5t4", "q8w7e6r5t4"),
+        ("mysql --password hunter22 db", "hunter22"),
+        ("gh auth login --token=hunterabc", "hunterabc"),
+        ("curl -s -u admin:hunterabc https://example.org", "hunterabc"),
+        ("machine example.org login me password hunterabc", "hunterabc"),
+        ("Cookie: theme=dark; session=hunterabc; x=1", "hunterabc"),
+        ("prefix_ghp_" + _LOWER[:36], _LOWER[:20]),
         ('  "api_key": "q8w7e6r5t4"', "q8w7e6r5t4"),
         ("export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENG", "wJalrXUtnFEMI"),
         ("Authorization: Bearer 0123456789abcdef", "0123456789abcdef"),
@@ -136,6 +144,19 @@ def test_a_secret_is_masked_wherever_a_long_text_is_taken_apart(place: int) -> N
         assert "hunter22" not in masked
         assert "MIIEow" not in masked
         assert masked.count("word") == text.count("word")
+
+
+def test_a_list_under_a_secret_name_is_masked() -> None:
+    assert redact_json({"token": ["hunterabc", "hunterdef"]}) == {"token": ["[redacted:secret]"] * 2}
+
+
+def test_a_name_with_a_secret_is_masked_and_stays_a_name_of_its_own() -> None:
+    one, other = ("session-ghp_" + _LOWER[:35] + end for end in "ab")
+    assert redact_name("plain") == "plain"
+    assert redact_name(one) != redact_name(other)
+    assert redact_name(one) == redact_name(one)
+    assert _LOWER[:20] not in redact_name(one)
+    assert len(redact_name("x" * 500 + one)) < 512
 
 
 def test_hostile_text_is_masked_in_linear_time() -> None:

@@ -1,9 +1,9 @@
 """The embedding worker: every row gets its vector, or a reason why not."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -347,7 +347,7 @@ async def test_dimensions_of_common_models_work(parts: Parts, who: Principal, di
         assert (found.semantic, len(found.hits)) == ("ok", 1)
 
 
-@pytest.mark.parametrize("nonsense", [[], [[]], [[0.0] * 8], [[float("nan")] * 8], "vector", None])
+@pytest.mark.parametrize("nonsense", [[], [[]], [[0.0] * 8], [[float("nan")] * 8], "vector", None, [10**400] * 8])
 async def test_an_embedder_that_answers_nonsense_is_down_and_nothing_else_is(
     parts: Parts, who: Principal, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, nonsense: Any
 ) -> None:
@@ -397,21 +397,59 @@ async def test_what_introduces_a_row_is_not_what_it_is_found_by(
     assert (await recall(replace(asking, embedders=None), who.pool_id, RecallRequest("decision"))).abstained
 
 
-async def test_a_row_that_kills_its_worker_again_and_again_is_tried_alone_and_then_left(
-    asking: Parts, who: Principal, space: Space, clock: FakeClock, owner_url: str
+@dataclass
+class Killer:
+    """An embedder that dies of one text, as a process that a text has killed."""
+
+    inner: RemoteEmbedder
+    asked: list[list[str]] = field(default_factory=list[list[str]])
+
+    @property
+    def space(self) -> Space | None:
+        """Return the space of the embedder inside."""
+        return self.inner.space
+
+    async def load(self) -> Space:
+        """Load the embedder inside."""
+        return await self.inner.load()
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Die, or embed."""
+        self.asked.append(list(texts))
+        if "A killer." in texts:
+            raise SystemError("killed")
+        return await self.inner.embed(texts)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+async def test_a_row_that_kills_its_worker_takes_no_other_with_it_and_is_left_in_the_end(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock, owner_url: str
 ) -> None:
-    await remember(asking, who, [Note("A killer."), Note("A river.")])
-    died = 0
-    while await pools_with_work(asking, space) and died < 50:
-        async with asking.database.tenant(who.pool_id) as connection:
-            await vectors.bury(connection, space.name, MAX_ATTEMPTS, clock())
-            fresh = await vectors.claim(connection, space.name, clock(), PAUSE, tried=False, limit=10)
-            rows = fresh.rows or (await vectors.claim(connection, space.name, clock(), PAUSE, tried=True, limit=1)).rows
-        died += 1
-        assert len(rows) == (2 if died == 1 else 1 if rows else 0)
-        clock.now += PAUSE
-    assert {row[1] for row in attempts(owner_url).values()} == {True}
-    assert all("its worker died, 8 times" in row[2] for row in attempts(owner_url).values())
+    killer = Killer(embedder)
+    await remember(asking, who, [Note("A killer."), Note("A river."), Note("A hill.")])
+    for _ in range(2 * MAX_ATTEMPTS + 4):
+        with suppress(SystemError):
+            await embed_due(asking, killer, space, who.pool_id)
+        clock.now += PAUSE * 3
+    assert len(killer.asked[0]) == 3
+    assert all(len(texts) == 1 for texts in killer.asked[1:])
+    assert attempts(owner_url) == {"A killer.": (MAX_ATTEMPTS, True, "its worker died, 8 times", False)}
+    assert killer.asked.count(["A killer."]) == MAX_ATTEMPTS - 1
+
+
+async def test_a_vector_of_an_older_text_is_not_kept(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock, owner_url: str
+) -> None:
+    await remember(asking, who, [Note("The old words.")])
+    async with asking.database.tenant(who.pool_id) as connection:
+        batch = await vectors.claim(connection, space.name, clock(), PAUSE, tried=False, limit=10)
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET content = 'New.', content_hash = sha256('New.')")
+    old = await embedder.embed(["The old words."])
+    async with asking.database.tenant(who.pool_id) as connection:
+        assert await vectors.store(connection, batch, batch.rows, old, clock()) == 0
 
 
 @pytest.mark.parametrize(
@@ -427,6 +465,17 @@ def test_an_address_with_credentials_is_refused_without_repeating_them(setting: 
     with pytest.raises(Misconfigured) as refused:
         make_embedder(Settings(), setting)
     assert "secret" not in f"{refused.value} {refused.value.hint}"
+
+
+async def test_a_model_with_more_dimensions_than_postgres_holds_is_explained(parts: Parts, who: Principal) -> None:
+    async with embedding_server(4_096) as endpoint, asked_at(endpoint) as large:
+        with pytest.raises(Misconfigured, match="4,096 dimensions"):
+            await large.load()
+        embedders = QueryEmbedders(lambda _: large, "scripted")
+        asking = replace(parts, embedders=embedders)
+        while "dimensions" not in ((await recall(asking, who.pool_id, RecallRequest("river"))).reason or ""):
+            pass
+        assert "4,096 dimensions" in embedders.state
 
 
 # The loop --------------------------------------------------------------------------------------------------------
