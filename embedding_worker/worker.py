@@ -59,8 +59,8 @@ async def _work(
 async def _drain(parts: Parts, embedder: Embedder, space: Space, upkeep: asyncio.Event, stop: asyncio.Event) -> None:
     await register(parts, space, or_retired=False)
     if upkeep.is_set():
-        upkeep.clear()
         await keep_up(parts, space)
+        upkeep.clear()
     while pools := await pools_with_work(parts, space):
         for pool_id in pools:
             if stop.is_set():

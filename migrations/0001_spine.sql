@@ -86,7 +86,7 @@ CREATE TABLE sessions (
     -- Every message costs at least one token, so nothing is left exactly when the cursor is at the end.
     CHECK ((unobserved_tokens = 0) = (observed_seq = last_seq))
 );
-CREATE INDEX sessions_by_age ON sessions (pool_id, created_at DESC, id);
+CREATE INDEX sessions_by_age ON sessions (pool_id, created_at DESC, id DESC);
 CREATE INDEX sessions_unobserved ON sessions (pool_id, id) INCLUDE (unobserved_tokens, observed_seq)
     WHERE unobserved_tokens > 0;
 
@@ -191,7 +191,7 @@ CREATE INDEX memories_by_rank ON memories (pool_id, kind, priority, last_used_at
     WHERE superseded_at IS NULL;
 CREATE INDEX memories_by_session ON memories (pool_id, session_id, said_at, id) WHERE session_id IS NOT NULL;
 CREATE INDEX memories_by_group ON memories (pool_id, group_id) WHERE group_id IS NOT NULL;
-CREATE INDEX memories_by_age ON memories (pool_id, created_at DESC, id);
+CREATE INDEX memories_by_age ON memories (pool_id, created_at DESC, id DESC);
 -- From a row to what replaced it and back. A GIN index on source_ids would be of no use, see postings.
 CREATE INDEX memories_by_reflection ON memories (pool_id, reflection_id) WHERE reflection_id IS NOT NULL;
 CREATE INDEX memories_by_superseder ON memories (pool_id, superseded_by) WHERE superseded_by IS NOT NULL;

@@ -3,17 +3,25 @@
 import http.client
 import json
 import os
+import time
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
 from server.core.errors import EskerError, Misconfigured, Unavailable
 from server.core.settings import Settings
 
+_KEY_HINT = "Set ESKER_KEY to a key of the server; `esker key create NAME` makes one where its database is."
+_BUSY = (429, 503)
+_MOST_TRIES = 4
 _SECONDS = 600.0  # `wait=true` waits for a language model
 
 
 class Refused(EskerError):
     """The server refused the request."""
+
+    def __init__(self, message: str, *, status: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 class Api:
@@ -59,22 +67,30 @@ class Api:
     def _call(self, method: str, path: str, body: object) -> Any:
         data = None if body is None else json.dumps(body).encode()
         try:
-            answer = self._exchange(method, path, data)
+            status, text, pause = self._exchange(method, path, data)
+            for _ in range(_MOST_TRIES - 1):
+                if status not in _BUSY:
+                    break
+                time.sleep(pause)
+                status, text, pause = self._exchange(method, path, data)
         except (TimeoutError, OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise Unavailable(
                 f"No Esker answers at {self.url} ({error or type(error).__name__}).",
                 hint="Start it with `esker serve`, or say with ESKER_URL where it is.",
             ) from error
-        return _read(*answer)
+        return _read(status, text)
 
-    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
-        """Return the status and the body of an answer; an idle connection that the server closed is opened anew."""
+    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes, float]:
+        """Return the status, the body, and how many seconds a busy server wants to be left alone.
+
+        An idle connection that the server has closed is opened anew.
+        """
         for again in (self._connection.sock is not None, False):
             try:
                 self._connection.request(method, self._base + path, data, self._headers)
                 answer = self._connection.getresponse()
-                return answer.status, answer.read()
+                return answer.status, answer.read(), min(10.0, float(answer.headers.get("Retry-After") or 1))
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                 self._connection.close()
                 if not again:
@@ -90,4 +106,5 @@ def _read(status: int, text: bytes) -> Any:
     if status < 400:
         return value
     problem: dict[str, str] = cast("dict[str, str]", value) if isinstance(value, dict) else {}
-    raise Refused(problem.get("detail", f"The server answered {status}."), hint=problem.get("hint"))
+    hint = _KEY_HINT if status == 401 else problem.get("hint")
+    raise Refused(problem.get("detail", f"The server answered {status}."), status=status, hint=hint)

@@ -47,7 +47,8 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Show on a sample transcript what Esker does. Running it again changes nothing."""
-    directory = data_dir or Settings.from_environment(os.environ).data_dir / "demo"
+    usual = Settings.from_environment(os.environ).data_dir
+    directory = data_dir or usual.with_name(f"{usual.name}-demo")
     with progress(shown=not as_json) as shown, _server(directory, shown) as (api, parts):
         result = _run(api, shown)
     result |= {"data_dir": str(directory), "observer": parts["observer"], "reflector": parts["reflector"]}
@@ -108,6 +109,7 @@ def _run(api: Api, shown: Progress) -> dict[str, Any]:
         "condensed": {
             "memories": sum(report["superseded"] for report in reflected),
             "into": sum(report["memories"] for report in reflected),
+            "left_out": sum(report["left_out"] for report in reflected),
         },
         "pack": pack,
         "recalls": answers,
@@ -158,7 +160,10 @@ def _show(result: dict[str, Any]) -> None:
     messages, condensed, tokens = result["messages"], result["condensed"], result["tokens"]
     console.rule("What happened")
     say(f"{messages['stored']} messages stored, {messages['known']} known already.")
-    say(f"{result['memories_written']} memories written, {condensed['memories']} condensed into {condensed['into']}.")
+    say(
+        f"{result['memories_written']} memories written, {condensed['memories']} condensed into {condensed['into']}"
+        f" ({condensed['left_out']} small matters were left out)."
+    )
     console.rule("The context pack: what the next session of any agent starts with")
     say(result["pack"]["text"])
     for question, answer in result["recalls"].items():

@@ -21,6 +21,7 @@ app = typer.Typer(add_completion=False)
 
 READERS: dict[str, Callable[[Path], Reading]] = {claude_code.CLIENT: claude_code.read_transcript}
 _MOST_PLACES = 10
+_MOST_KINDS = 4
 
 
 @dataclass(slots=True)
@@ -86,6 +87,9 @@ def _ingest_file(
     except OSError as error:
         read.unreadable[str(path)] = error.strerror or type(error).__name__
         return
+    if not reading.recognised:
+        read.unreadable[str(path)] = "it is not a transcript of this client; other clients send theirs over HTTP"
+        return
     read.files += 1
     read.skipped = dict(Counter(read.skipped) + reading.skipped)
     read.broken += [f"{path}:{number}" for number in reading.broken]
@@ -103,8 +107,11 @@ def _show(read: _Read, sent: Sent) -> None:
     )
     if sent.conflicts:
         say(f"{sent.conflicts:,} of these came with other words than before; what was stored first is kept.")
-    for reason, count in Counter(read.skipped).most_common():
-        say(f"  left out: {count:,} × {reason}")
+    if read.skipped:
+        common = Counter(read.skipped).most_common()
+        kinds = [f"{count:,} × {reason}" for reason, count in common[:_MOST_KINDS]]
+        more = [f"{len(common) - _MOST_KINDS} other kinds"] if len(common) > _MOST_KINDS else []
+        say(f"  left out, since nobody said it: {', '.join([*kinds, *more])}")
     for place in read.broken[:_MOST_PLACES]:
         say(f"  broken line: {place}")
     for path, reason in read.unreadable.items():

@@ -79,6 +79,8 @@ def memories(
     if as_json:
         print_json(found)
         return
+    if not found:
+        say("None.")
     for row in found:
         gone = f", replaced by {row['superseded_by']}" if row["superseded_by"] else ""
         say(f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}{gone}: {row['content']}")

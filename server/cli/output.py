@@ -56,10 +56,14 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table."""
+    shown = list(rows)
+    if not shown:
+        say("None.")
+        return
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         drawn.add_column(column, no_wrap=True)
-    for row in rows:
+    for row in shown:
         drawn.add_row(*(escape(str(cell)) for cell in row))
     # As wide as it has to be: an id that is cut is no id.
     Console(highlight=False, width=_WIDEST).print(drawn)

@@ -15,6 +15,7 @@ _BATCH_MESSAGES = 500
 _BATCH_BYTES = 8 * 1024 * 1024
 # The server takes bodies of 32 MiB; one message above this goes without its images and the rest of its text.
 _MESSAGE_BYTES = 16 * 1024 * 1024
+_ABOUT_THE_MESSAGES = (413, 422)
 _KEPT_CHARACTERS = 1_000_000
 
 
@@ -49,6 +50,8 @@ def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent)
     try:
         report = api.post(f"/v1/sessions/{session}/messages", {"messages": batch})
     except Refused as error:
+        if error.status not in _ABOUT_THE_MESSAGES:
+            raise
         # One message that the server does not take must not keep the others from it.
         if len(batch) == 1:
             sent.refused[batch[0]["external_id"]] = str(error)

@@ -77,8 +77,9 @@ def reflect(session: Session = None, wait: Wait = False, as_json: AsJson = False
     with progress(shown=wait and not as_json) as shown:
         done = _each(api, names, "reflect", wait, shown)
     before, after = (sum(report[f"tokens_{when}"] for report in done.reports) for when in ("before", "after"))
-    old, new = (sum(report[which] for report in done.reports) for which in ("superseded", "memories"))
+    old, new, out = (sum(r[which] for r in done.reports) for which in ("superseded", "memories", "left_out"))
     became = f"{counted(old, 'memory', 'memories')} became {new}, {before:,} tokens became {after:,}"
+    became += f"; {out} small matters were left out" if out else ""
     _finish(done, f"reflected: {became}", as_json)
 
 

@@ -20,6 +20,8 @@ CLIENT = "claude-code"
 
 Line = dict[str, Json]
 
+# Every line of Claude Code has one of these.
+_MARKS = frozenset({"uuid", "sessionId", "parentUuid", "leafUuid", "messageId", "isSidechain"})
 # Lines that are messages by their type, but that nobody said.
 _UNSAID = {
     "isMeta": "meta line",
@@ -35,7 +37,9 @@ def read_transcript(path: Path) -> Reading:
     broken: list[int] = []
     transcripts: dict[str, Transcript] = {}
     last: datetime | None = None
+    recognised = False
     for number, line in _lines(path, skipped, broken):
+        recognised = recognised or bool(_MARKS & line.keys()) or isinstance(line.get("message"), dict)
         entry = _entry(line, f"{path.stem}:{number}", last, skipped)
         if entry is None:
             continue
@@ -46,7 +50,7 @@ def read_transcript(path: Path) -> Reading:
         transcript.entries.append(entry)
     for transcript in transcripts.values():
         transcript.project = project_of(transcript.cwd) if transcript.cwd else None
-    return Reading(list(transcripts.values()), skipped, broken)
+    return Reading(list(transcripts.values()), skipped, broken, recognised or path.stat().st_size == 0)
 
 
 def _lines(path: Path, skipped: Counter[str], broken: list[int]) -> Iterator[tuple[int, Line]]:

@@ -15,9 +15,16 @@ def project_of(cwd: str) -> str | None:
     """
     if Path(cwd).is_absolute():
         for directory in (Path(cwd), *Path(cwd).parents):
-            if (directory / ".git").exists():
+            if _is_repository(directory):
                 return _remote(directory / ".git" / "config") or directory.name or None
     return (PureWindowsPath(cwd) if "\\" in cwd else PurePosixPath(cwd)).name or None
+
+
+def _is_repository(directory: Path) -> bool:
+    try:
+        return (directory / ".git").exists()
+    except OSError:  # it may be another machine's, or not ours to look into
+        return False
 
 
 def _remote(config: Path) -> str | None:

@@ -30,8 +30,12 @@ class Transcript:
 
 @dataclass(slots=True)
 class Reading:
-    """What a file held: its sessions, how many lines were left out, by reason, and the numbers of broken lines."""
+    """What a file held: its sessions, how many lines were left out, by reason, and the numbers of broken lines.
+
+    `recognised` says whether anything in it was of the client's making.
+    """
 
     transcripts: list[Transcript]
     skipped: Counter[str]
     broken: list[int]
+    recognised: bool

@@ -12,6 +12,9 @@ from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 TOOL_CHARACTERS = 1_500
 """How much of a tool's arguments or result an observer is shown."""
 
+# The number, the role and the time of a message.
+_HEADING_TOKENS = 16
+
 _REQUIRED: dict[str, tuple[str, type]] = {
     "text": ("text", str),
     "thinking": ("thinking", str),
@@ -156,8 +159,12 @@ def images(blocks: Sequence[Block]) -> list[Json]:
 
 
 def shown_tokens(text: str, blocks: Sequence[Block]) -> int:
-    """Return what it costs to show an observer a message: its observer text and its images."""
-    return estimate_tokens(text) + IMAGE_TOKENS * len(images(blocks))
+    """Return what it costs to show an observer a message: its heading, its observer text and its images.
+
+    A message that says nothing is not shown.
+    """
+    pictures = len(images(blocks))
+    return _HEADING_TOKENS + estimate_tokens(text) + IMAGE_TOKENS * pictures if text or pictures else 0
 
 
 def cut(text: str, limit: int) -> str:

@@ -28,6 +28,11 @@ def zone(name: str) -> ZoneInfo:
         ) from error
 
 
+def as_utc(moment: datetime | None) -> datetime | None:
+    """Read an optional moment in UTC. Raises InvalidInput when the year is out of range."""
+    return None if moment is None else in_zone(moment, "UTC")
+
+
 def in_zone(moment: datetime, timezone: str) -> datetime:
     """Read `moment` in `timezone`: a naive time is taken to be local there, an aware one is moved there.
 

@@ -11,7 +11,8 @@
     ├── Unavailable         a part that we need is down; try again
     │   └── EmbedderDown    the embedder cannot answer
     ├── ModelFailed         the language model did not give a usable answer
-    │   └── RequestRefused  its API refuses the request itself
+    │   ├── RequestRefused  its API refuses the request itself
+    │   └── ModelDown       it cannot be reached, has no time, or does not know us
     ├── TextRefused         the embedder refuses one text; the others are fine
     └── Misconfigured       a setting or the machine has to be changed first
 
@@ -75,6 +76,10 @@ class ModelFailed(EskerError):
 
 class RequestRefused(ModelFailed):
     """The language model's API refused the request."""
+
+
+class ModelDown(ModelFailed):
+    """The language model cannot be reached, has no time, or does not know us."""
 
 
 class TextRefused(EskerError):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from server.core.ranking import Fused, distinct, fuse, prior
+from server.core.ranking import Fused, distinct, fuse, prior, wording
 from server.core.recalled import Hit, ScoreParts, Sources
 from server.core.records import Memory
 from server.core.rendering import recalled_line
@@ -60,10 +60,15 @@ def relevant_hits(found: Found, now: datetime, *, explain: bool) -> list[Hit]:
     vector = [hit.id for hit in found.vector if hit.id in relevant]
     priors = {row.id: prior(row.kind, row.priority) for row in found.rows.values()}
     fused = {candidate.id: candidate for candidate in fuse(keyword, vector, priors)}
+    # A wording has the score of its best row, whichever of its rows stands for it.
+    best: dict[str, float] = {}
+    for row_id, candidate in fused.items():
+        best.setdefault(wording(found.rows[row_id]), candidate.score)
     hits: list[Hit] = []
     for row_id in distinct(found.rows[row_id] for row_id in fused):
         parts = _parts(fused[row_id], coverage.get(row_id, 0.0), found.cosines.get(row_id), priors[row_id])
-        hits.append(_hit(found.rows[row_id], fused[row_id].score, now, parts if explain else None))
+        row = found.rows[row_id]
+        hits.append(_hit(row, best[wording(row)], now, parts if explain else None))
     return hits
 
 

@@ -11,6 +11,8 @@ from server.core.tokens import estimate_tokens
 # Each section's tags, each line's end, and a group's closing tag.
 _SECTION_TOKENS = 24
 _LINE_END = 1
+# No line costs less: its mark, its date and a word.
+_SHORTEST_LINE = 8
 _CLOSING_TOKENS = estimate_tokens("</observation-group>") + _LINE_END
 _DATE_TOKENS = estimate_tokens("Date: 2026-01-01") + _LINE_END
 
@@ -53,6 +55,8 @@ def _pool_cost(memory: Memory, session: Session) -> int:
 
 def _fitting(memories: Iterable[Memory], session: Session, budget: int) -> Iterator[Memory]:
     for memory in memories:
+        if budget < _SHORTEST_LINE:
+            return
         cost = _pool_cost(memory, session)
         if cost <= budget:
             budget -= cost

@@ -71,7 +71,12 @@ def distinct(rows: Iterable[Memory]) -> list[str]:
     """Return the ids of rows in order, one for each wording (case and space aside); a live row stands for others."""
     seen: dict[str, Memory] = {}
     for row in rows:
-        wording = " ".join(row.content.casefold().split())
-        if wording not in seen or (seen[wording].superseded_at and not row.superseded_at):
-            seen[wording] = row
+        words = wording(row)
+        if words not in seen or (seen[words].superseded_at and not row.superseded_at):
+            seen[words] = row
     return [row.id for row in seen.values()]
+
+
+def wording(row: Memory) -> str:
+    """Return the words of a row, case and space aside."""
+    return " ".join(row.content.casefold().split())

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from server.core.json_input import Json
+from server.core.json_input import Json, clean_text
 
 _FORMATS: tuple[tuple[str, str, str], ...] = (
     # kind, a literal that every match contains, pattern
@@ -99,6 +99,7 @@ _PART = 262_144
 _BREAK = re.compile(r"\s(?=\S)")
 _MOST_BREAKS = 200
 _LONGEST_NAME = 400
+_LONGEST_ERROR = 500
 
 
 def redact(text: str) -> str:
@@ -159,8 +160,9 @@ def redact_json(value: Json) -> Json:
             return redact(value)
         case list():
             return [redact_json(item) for item in value]
-        case {"type": "base64", "data": str()}:
-            return value
+        case {"type": "base64", "data": str(data)}:
+            rest = {key: item for key, item in value.items() if key != "data"}
+            return {redact(key): _redact_member(key, item) for key, item in rest.items()} | {"data": data}
         case dict():
             return {redact(key): _redact_member(key, item) for key, item in value.items()}
         case _:
@@ -181,3 +183,8 @@ def redact_name(name: str) -> str:
     """Return a client's own name for a thing, redacted, and still another one than any other name."""
     masked = redact(name)
     return name if masked == name else f"{masked[:_LONGEST_NAME]}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def told(error: Exception) -> str:
+    """Return what an error says as it may be kept and shown: others wrote some of it, so masked and not too long."""
+    return redact(clean_text(str(error)[:_LONGEST_ERROR]))

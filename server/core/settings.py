@@ -57,7 +57,7 @@ class Settings(BaseModel):
     llm_api_key: SecretStr | None = None
     """The key for it; ANTHROPIC_API_KEY is read when this is not set."""
     llm_timeout_seconds: Annotated[float, Field(gt=0)] = 120.0
-    """How long one call of a language model may take."""
+    """How long a call of a language model may take, longer answers aside; one that fails in passing is made again."""
 
     observe_tokens: Positive = 8_000
     """Unobserved tokens at which a session is observed."""
@@ -111,7 +111,8 @@ class Settings(BaseModel):
 def _explain(error: ValidationError) -> str:
     """Name the variables that are wrong, without repeating their values, which may be secret."""
     parts = (
-        f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
+        f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}"
+        f" {'is no setting' if item['type'] == 'extra_forbidden' else item['msg']}"
         for item in error.errors(include_input=False, include_url=False)
     )
     return "Settings are not valid: " + "; ".join(parts) + "."

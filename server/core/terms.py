@@ -72,3 +72,8 @@ def _stem(word: str) -> str:
         return word
     bare = "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
     return bare if bare in STOP_WORDS else _stem_word(bare)
+
+
+def says_something(text: str) -> bool:
+    """Tell whether there is a letter or a digit in a text."""
+    return any(character.isalnum() for character in text)

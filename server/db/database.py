@@ -6,6 +6,7 @@ this? where is work waiting?) are single statements that give back ids and count
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRe
 
 from server.core.errors import Misconfigured, Unavailable
 from server.db.statements import Statements
+
+log = logging.getLogger(__name__)
 
 Connection = AsyncConnection[TupleRow]
 
@@ -122,10 +125,11 @@ async def listening(url: str, channel: str, wake: asyncio.Event) -> AsyncGenerat
 async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:
     while True:
         try:
-            async with await AsyncConnection.connect(url, autocommit=True) as connection:
+            async with await AsyncConnection.connect(url, autocommit=True, connect_timeout=10) as connection:
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
                 wake.set()  # something may have come while nobody listened
                 async for _ in connection.notifies():
                     wake.set()
-        except psycopg.OperationalError:
+        except psycopg.Error as error:
+            log.warning("not listening on %s for a moment: %s", channel, _first_line(error))
             await asyncio.sleep(1)

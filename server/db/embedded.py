@@ -9,6 +9,7 @@ own server object is not used.
 import hashlib
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
@@ -56,20 +57,17 @@ class Cluster:
 
     def ensure_running(self) -> bool:
         """Start the server if it does not run; tell whether that was so. Raises Unavailable when it does not start."""
-        if postmaster.find(self.directory):
+        if postmaster.find(self.directory) or (self._process and self._process.poll() is None):
             return False
-        self._wait()
         self._process = postmaster.start(self.directory, self.sockets, self.settings)
         return True
 
     def stop(self) -> None:
         """Stop the server if it runs; clients are disconnected, what they committed is safe."""
         postmaster.stop(self.directory)
-        self._wait()
-
-    def _wait(self) -> None:
-        """Wait for a server of ours that has ended, which until then would be a zombie."""
         if self._process:
+            if self._process.poll() is None:  # its pid file is gone, it is not
+                self._process.send_signal(signal.SIGINT)
             self._process.wait()
             self._process = None
 

@@ -212,7 +212,10 @@ class RemoteEmbedder:
 
 def _is_plain(url: str) -> bool:
     """Tell whether a URL is one of a web server, without credentials."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
     return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None and not parts.query
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from server.core.errors import InvalidInput, ModelFailed, RequestRefused
+from server.core.errors import InvalidInput, ModelDown, ModelFailed, RequestRefused
 from server.core.json_input import parse_json
 from server.core.records import TokenUse
 
@@ -19,6 +19,12 @@ Answer = TypeVar("Answer", bound=BaseModel)
 Accepted = TypeVar("Accepted")
 Content = list[dict[str, Any]]
 
+# A provider that has no time for a moment is asked again; for longer the job waits.
+_RETRIES = 2
+# What these say is not about the request: the key, the address, the time.
+_NOT_ABOUT_US = frozenset({401, 403, 404, 408, 425, 429})
+# A model writes at least so many tokens a second, or is not worth waiting for.
+_SLOWEST = 30
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
 
@@ -36,8 +42,9 @@ class MessagesModel:
     def __init__(
         self, model: str, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 120.0
     ) -> None:
-        """`base_url` has no trailing /v1; None is Anthropic's own. `timeout` is in seconds, for one call."""
+        """`base_url` has no trailing /v1; None is Anthropic's own. `timeout` is in seconds, for a usual call."""
         self.model = model
+        self._timeout = timeout
         self._client = _client(base_url, api_key, timeout)
 
     async def ask(
@@ -85,14 +92,16 @@ class MessagesModel:
                 max_tokens=max_tokens,
                 system=system,
                 messages=messages,
+                timeout=max(self._timeout, max_tokens / _SLOWEST),
                 output_config={"format": {"type": "json_schema", "schema": anthropic.transform_schema(shape)}},
             )
         except anthropic.APIStatusError as error:
             if error.status_code in (400, 413, 422):
                 raise RequestRefused(f"{self.model} answered {error.status_code}: {error.message}") from error
-            raise ModelFailed(f"{self.model} answered {error.status_code}: {error.message}") from error
+            kind = ModelDown if error.status_code in _NOT_ABOUT_US or error.status_code >= 500 else ModelFailed
+            raise kind(f"{self.model} answered {error.status_code}: {error.message}") from error
         except anthropic.APIError as error:
-            raise ModelFailed(f"{self.model} cannot be reached: {error}") from error
+            raise ModelDown(f"{self.model} at {self._client.base_url} cannot be reached: {error}") from error
         except Exception as error:  # the client reads whatever an endpoint answers
             raise ModelFailed(f"{self.model} answered what is no message ({type(error).__name__}).") from error
         if not isinstance(answer, anthropic.types.Message):  # pyright: ignore[reportUnnecessaryIsInstance] - it may
@@ -106,7 +115,7 @@ def _client(base_url: str | None, api_key: str | None, timeout: float) -> "Async
     import anthropic  # noqa: PLC0415 - see above
 
     # A local endpoint needs no key, but the client insists on one.
-    return anthropic.AsyncAnthropic(base_url=base_url, api_key=api_key or "none", timeout=timeout)
+    return anthropic.AsyncAnthropic(base_url=base_url, api_key=api_key or "none", timeout=timeout, max_retries=_RETRIES)
 
 
 def _text(answer: "Message") -> str:

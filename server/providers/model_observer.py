@@ -13,6 +13,7 @@ from server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
 from server.core.clock import in_zone, zone
 from server.core.errors import InvalidInput, RequestRefused
 from server.core.records import Category, Fact, Message, Observed, Priority, TranscriptSlice
+from server.core.terms import says_something
 from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 from server.core.trust import lowest_trust
 from server.providers.messages_api import Answered, Content, MessagesModel
@@ -62,10 +63,11 @@ class ModelObserver:
 
         def accept(answer: ObserverAnswer) -> Observed:
             nonlocal complained
-            facts = [_fact(fact, messages, shown.session.timezone) for fact in answer.facts if _says(fact.text)]
+            second, complained = complained, True
+            # What cannot be used in the second answer is left out: one date must not keep a session unobserved.
+            facts = [*_facts(answer, messages, shown.session.timezone, lenient=second)]
             written = sum(estimate_tokens(fact.content) for fact in facts)
-            if written > MAX_OBSERVATION_TOKENS and not complained:
-                complained = True
+            if written > MAX_OBSERVATION_TOKENS and not second:
                 raise ValueError(f"its facts have {written:,} tokens; the limit is {MAX_OBSERVATION_TOKENS:,}")
             return Observed(
                 facts=tuple(_within_budget(facts)),
@@ -113,8 +115,15 @@ def _fact(fact: FactAnswer, messages: dict[int, Message], timezone: str) -> Fact
     )
 
 
-def _says(text: str) -> bool:
-    return any(character.isalnum() for character in text)
+def _facts(answer: ObserverAnswer, messages: dict[int, Message], timezone: str, *, lenient: bool) -> Iterator[Fact]:
+    for fact in answer.facts:
+        if not says_something(fact.text):
+            continue
+        try:
+            yield _fact(fact, messages, timezone)
+        except ValueError:
+            if not lenient:
+                raise
 
 
 def _within_budget(facts: Sequence[Fact]) -> Iterator[Fact]:
@@ -147,6 +156,8 @@ def _content(shown: TranscriptSlice, room: int) -> Content:
     )
     parts = [_text(about)]
     for message in shown.messages:
+        if not message.shown_tokens:
+            continue
         time = message.sent_at.astimezone(zone(session.timezone)).strftime("%A %Y-%m-%d %H:%M")
         parts.append(_text(f"[{message.seq}] {message.role}, {time}\n{message.text}"))
         fitting = images(message.content)[:room]

@@ -10,7 +10,9 @@ from server.core.clock import zone
 from server.core.records import Category, Draft, Memory, Priority, Reflected, Session
 from server.providers.messages_api import MessagesModel
 
-_MOST_ANSWER_TOKENS = 32_000
+# What a model writes in a few minutes; the rows themselves are at most half of it, the rest is JSON and ids.
+_MOST_ANSWER_TOKENS = 16_000
+_MOST_TARGET_TOKENS = _MOST_ANSWER_TOKENS // 2
 
 
 class RowAnswer(BaseModel):
@@ -42,7 +44,7 @@ class ModelReflector:
 
     async def reflect(self, session: Session, rows: Sequence[Memory], target_tokens: int) -> Reflected:
         """Return rows that stand for `rows`. Raises ModelFailed; a row that cites what it was not shown fails."""
-        target = min(target_tokens, sum(row.tokens for row in rows) * 2 // 3)
+        target = min(target_tokens, sum(row.tokens for row in rows) * 2 // 3, _MOST_TARGET_TOKENS)
         shown = "\n".join([f"Write at most {target:,} tokens.", *_lines(session, rows)])
         limit = min(_MOST_ANSWER_TOKENS, 2 * target + 1_000)
         by_id = {row.id: row for row in rows}

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from server.core.records import Category, Job, Kind, Memory, Priority, Role, Scope, Trust
 from server.usecases.recall import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
 from server.usecases.receive_event import EventKind
@@ -49,8 +48,8 @@ class SessionIn(Lenient):
     external_id: ExternalId
     project: OptionalProject = None
     cwd: Annotated[str | None, Field(max_length=4_096), BeforeValidator(_blank_is_none)] = None
-    timezone: str = "UTC"
-    effective_context: Annotated[int, Field(ge=1_000, le=10_000_000)] = DEFAULT_EFFECTIVE_CONTEXT
+    timezone: str | None = None
+    effective_context: Annotated[int, Field(ge=1_000, le=10_000_000)] | None = None
 
 
 class SessionOut(BaseModel):

@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 
 from server.core.errors import EskerError, LeaseLost
 from server.core.records import Job, JobKind, Lease
+from server.core.redaction import told
 from server.db.database import Connection, Database
 from server.db.statements import Statements
 
@@ -58,6 +59,17 @@ async def hold(connection: Connection, lease: Lease, until: datetime) -> int:
     return int(row[0])
 
 
+async def attempts(connection: Connection, lease: Lease) -> int:
+    """Return how often the job was begun since it last got on; 0 when the lease was lost."""
+    row = await (await connection.execute(SQL["attempts"], _key(lease))).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def progress(connection: Connection, lease: Lease) -> None:
+    """Count a part of the job as done: failures before it count no more."""
+    await connection.execute(SQL["progress"], _key(lease))
+
+
 async def done(connection: Connection, lease: Lease, now: datetime) -> None:
     """End a job; one that was asked for while it ran runs once more. Raises LeaseLost."""
     if not (await connection.execute(SQL["done"], _key(lease))).rowcount:
@@ -74,7 +86,7 @@ async def rest(connection: Connection, lease: Lease, run_after: datetime) -> Non
 
 async def fail(connection: Connection, lease: Lease, error: EskerError, run_after: datetime, *, dead: bool) -> None:
     """Record a failure. Nothing happens when the lease was lost: the next holder has its own fortune."""
-    values = {**_key(lease), "error": str(error), "error_kind": type(error).__name__}
+    values = {**_key(lease), "error": told(error), "error_kind": type(error).__name__}
     values |= {"run_after": run_after, "dead": dead}
     await connection.execute(SQL["fail"], values)
 

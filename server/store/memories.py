@@ -18,6 +18,7 @@ from server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 
+HINT = "`esker memories` lists those that are there; a key opens the memories of its own pool."
 _CLASSES = tuple(product(KIND_BIAS, PRIORITIES))
 
 
@@ -105,7 +106,7 @@ async def raise_again(connection: Connection, again: Sequence[tuple[str, NewMemo
         {"id": memory_id, "kind": row.kind, "trust": row.trust, "priority": row.priority, "tags": row.tags}
         for memory_id, row in again
     ]
-    await lock(connection, [memory_id for memory_id, _ in again])
+    await lock_to_change(connection, [memory_id for memory_id, _ in again])
     await connection.execute(SQL["raise"], {"rows": as_json(rows)})
 
 
@@ -174,9 +175,14 @@ async def hold(connection: Connection, ids: Collection[str]) -> set[str]:
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
-async def lock(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Lock rows that are about to be changed or deleted; return those that are there."""
-    cursor = await connection.execute(SQL["lock"], {"ids": list(ids)})
+async def lock_to_change(connection: Connection, ids: Collection[str]) -> None:
+    """Lock rows that are about to be changed."""
+    await connection.execute(SQL["lock_to_change"], {"ids": list(ids)})
+
+
+async def lock_to_delete(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Lock rows that are about to be deleted; return those that are there."""
+    cursor = await connection.execute(SQL["lock_to_delete"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
@@ -196,6 +202,11 @@ async def delete(connection: Connection, ids: Collection[str]) -> int:
     """Delete rows and every mention of them in reflections; return how many."""
     await connection.execute(SQL["forget_in_reflections"], {"ids": list(ids)})
     return (await connection.execute(SQL["delete"], {"ids": list(ids)})).rowcount
+
+
+async def lock_pins(connection: Connection) -> None:
+    """Let one transaction at a time pin rows in this pool."""
+    await connection.execute(SQL["lock_pins"])
 
 
 async def pinned_tokens(connection: Connection, project: str | None) -> int:

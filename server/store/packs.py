@@ -21,7 +21,8 @@ async def current(connection: Connection, session_id: str) -> Pack | None:
 
 
 async def insert(connection: Connection, session_id: str, pack: Pack) -> None:
-    """Freeze a version."""
+    """Freeze a version, in the place of the one before."""
+    await connection.execute(SQL["delete_former"], {"session": session_id, "version": pack.version})
     await connection.execute(SQL["insert"], {**asdict(pack), "session": session_id})
 
 

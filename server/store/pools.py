@@ -12,6 +12,7 @@ SQL = Statements(Path(__file__).parent / "sql/pools.sql")
 async def create(database: Database, name: str) -> Pool | None:
     """Make a pool and return it, or None when there is one of that name."""
     rows = await database.ask(SQL["create"], {"name": name})
+    await database.ask(SQL["notify"])
     return Pool(**rows[0]) if rows else None
 
 

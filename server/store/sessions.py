@@ -10,6 +10,7 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
+from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from server.core.errors import LeaseLost, NotFound
 from server.core.records import Observed, Session
 from server.db.database import Connection
@@ -26,13 +27,17 @@ async def upsert(
     external_id: str,
     project: str | None,
     cwd: str | None,
-    timezone: str,
-    effective_context: int,
+    timezone: str | None,
+    effective_context: int | None,
     now: datetime,
 ) -> Session:
-    """Return the session of a client under its own name for it, made as `session_id` when it is new."""
+    """Return the session of a client under its own name for it, made as `session_id` when it is new.
+
+    A time zone or an effective context that is given replaces what was there.
+    """
     values = {"id": session_id, "client": client, "external_id": external_id, "project": project, "cwd": cwd}
     values |= {"timezone": timezone, "effective_context": effective_context, "now": now}
+    values |= {"default_context": DEFAULT_EFFECTIVE_CONTEXT}
     async with connection.cursor(row_factory=class_row(Session)) as cursor:
         await cursor.execute(SQL["upsert"], values)
         found = await cursor.fetchone()
@@ -61,7 +66,8 @@ async def lock_all(connection: Connection, session_ids: Collection[str]) -> dict
 
 def _found(session: Session | None, session_id: str) -> Session:
     if session is None:
-        raise NotFound(f"There is no session {session_id!r} in this pool.")
+        hint = "`esker sessions` lists those that are there; a key opens the sessions of its own pool."
+        raise NotFound(f"There is no session {session_id!r} in this pool.", hint=hint)
     return session
 
 

@@ -59,6 +59,7 @@ async def create_space(database: Database, space: Space) -> None:
 
 async def register_space(connection: Connection, space: Space, now: datetime) -> None:
     """Tell the pool about a space: the first becomes active at once, another one is built beside it."""
+    await connection.execute(SQL["lock_spaces"])
     await connection.execute(SQL["register_space"], {**asdict(space), "now": now})
 
 
@@ -70,7 +71,8 @@ async def spaces(connection: Connection) -> list[PoolSpace]:
 
 
 async def activate(connection: Connection, space: str) -> None:
-    """Switch recall to `space`."""
+    """Switch recall to `space`; the queue of the one before goes."""
+    await connection.execute(SQL["lock_spaces"])
     await connection.execute(SQL["activate"], {"space": space})
 
 

@@ -54,10 +54,17 @@ def make_mcp(recall: Recall) -> MCPServer[Any]:
             raise ToolError(" ".join(filter(None, (str(error), error.hint)))) from error
         return CallToolResult(
             content=[TextContent(type="text", text=told(found))],
-            structured_content=_RECALLED.dump_python(found, mode="json"),
+            structured_content=_lean(found),
         )
 
     return mcp
+
+
+def _lean(found: Recalled) -> dict[str, Any]:
+    """Return an answer in structure, which some clients show their model too, so without what a model cannot use."""
+    hits = {"__all__": {"id", "content", "age", "said_at", "project", "trust", "score", "truncated"}}
+    shown = {"hits": hits, **dict.fromkeys(("semantic", "reason", "abstained", "omitted", "pending"), True)}
+    return _RECALLED.dump_python(found, mode="json", include=shown)
 
 
 def told(found: Recalled) -> str:

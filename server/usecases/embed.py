@@ -6,6 +6,7 @@ from datetime import timedelta
 from server.core.errors import EmbedderDown, TextRefused
 from server.core.labels import without_label
 from server.core.records import Space
+from server.core.redaction import told
 from server.providers.roles import Embedder
 from server.store import pools, vectors
 from server.store.vectors import Batch, ClaimedRow
@@ -40,7 +41,7 @@ async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str
         await _embed(parts, embedder, space, pool_id, batch, batch.rows)
     except EmbedderDown as error:
         async with parts.database.tenant(pool_id) as connection:
-            await vectors.release(connection, batch, str(error), parts.clock() + PAUSE)
+            await vectors.release(connection, batch, told(error), parts.clock() + PAUSE)
         raise
     return len(batch.rows)
 
@@ -56,7 +57,7 @@ async def _embed(
             for row in rows:
                 await _embed(parts, embedder, space, pool_id, batch, [row])
             return
-        await _refused(parts, pool_id, batch, rows[0], str(error))
+        await _refused(parts, pool_id, batch, rows[0], told(error))
         return
     async with parts.database.tenant(pool_id) as connection:
         await vectors.store(connection, batch, rows, made, parts.clock())

@@ -57,13 +57,13 @@ async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[
     while True:
         meant = await memories.stood_for(connection, [memory_id])
         if not meant:
-            raise NotFound(f"There is no memory {memory_id!r} in this pool.")
+            raise NotFound(f"There is no memory {memory_id!r} in this pool.", hint=memories.HINT)
         rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
         if {row.session_id for row in rows.values() if row.session_id} <= locked:
             break
         locked |= {row.session_id for row in rows.values() if row.session_id}
         await sessions.lock_all(connection, locked)
-    if memory_id not in await memories.lock(connection, rows):
+    if memory_id not in await memories.lock_to_delete(connection, rows):
         raise NotFound(f"There is no memory {memory_id!r} in this pool.")
     return meant, rows
 

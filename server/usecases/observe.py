@@ -113,6 +113,7 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
     async with parts.database.tenant(lease.pool_id) as connection:
         await sessions.cover(connection, session.id, first.seq, last.seq, observed)
         await jobs.hold(connection, lease, lease.until)
+        await jobs.progress(connection, lease)
         await groups.insert(
             connection,
             group_id=group_id,

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from server.core.clock import zone
 from server.core.ids import new_id
 from server.core.records import Job, Message, Session
@@ -13,19 +12,20 @@ from server.usecases.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """What a client says about its session."""
+    """What a client says about its session; None says nothing about it."""
 
     client: str
     external_id: str
     project: str | None = None
     cwd: str | None = None
-    timezone: str = "UTC"
-    effective_context: int = DEFAULT_EFFECTIVE_CONTEXT
+    timezone: str | None = None
+    effective_context: int | None = None
 
 
 async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Session:
     """Find or make a session. Raises InvalidInput for a time zone that is none."""
-    zone(asked.timezone)
+    if asked.timezone is not None:
+        zone(asked.timezone)
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
         return await sessions.upsert(
@@ -69,8 +69,10 @@ async def list_sessions(
     before: str | None,
     limit: int,
 ) -> list[Session]:
-    """Return sessions, newest first, that come after the session `before` in that order."""
+    """Return sessions, newest first, that come after the session `before` in that order. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
+        if before is not None:
+            await sessions.get(connection, before)
         return await sessions.listed(
             connection,
             external_id=redact_name(external_id) if external_id else None,

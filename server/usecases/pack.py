@@ -1,5 +1,6 @@
 """The pack of a session: frozen until a reflection commits, messages were evicted, or something in it is forgotten."""
 
+import asyncio
 import hashlib
 from datetime import datetime
 
@@ -32,7 +33,7 @@ async def get_pack(parts: Parts, pool_id: str, session_id: str) -> Pack:
 async def freeze_pack(connection: Connection, session: Session, reason: PackReason, now: datetime) -> Pack:
     """Freeze the next version of a session's pack and return it. The caller holds the session's lock."""
     rows = await _rows(connection, session, now)
-    text = render_pack(rows, session)
+    text = await asyncio.to_thread(render_pack, rows, session)
     pack = Pack(
         version=await sessions.next_pack_version(connection, session.id),
         text=text,
@@ -64,7 +65,7 @@ async def _chosen(connection: Connection, session: Session, now: datetime) -> Pa
     )
     own = [row for row in await memories.live_of_session(connection, session.id) if not _expired(row, now)]
     known = {group.id: group for group in await groups.of_session(connection, session.id)}
-    return choose(pinned, ranked, own, known, session)
+    return await asyncio.to_thread(choose, pinned, ranked, own, known, session)
 
 
 def _expired(row: Memory, now: datetime) -> bool:

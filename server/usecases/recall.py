@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from server.core.clock import in_zone
+from server.core.clock import as_utc
 from server.core.errors import EmbedderDown, InvalidInput, TextRefused
 from server.core.hits import Found, VectorHit, fitting, relevant_hits
 from server.core.json_input import clean_text
@@ -122,15 +122,11 @@ async def _filter(connection: Connection, asked: RecallRequest, now: datetime) -
         kinds=asked.kinds,
         tags=asked.tags,
         priorities=at_least(asked.min_priority),
-        since=_utc(asked.since),
-        until=_utc(asked.until),
-        as_of=_utc(asked.as_of),
+        since=as_utc(asked.since),
+        until=as_utc(asked.until),
+        as_of=as_utc(asked.as_of),
         with_superseded=asked.include_superseded,
     )
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return moment and in_zone(moment, "UTC")
 
 
 async def _active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace | None, int]:
@@ -145,7 +141,7 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> _Semantic
     if parts.embedders is None:
         return _Semantic(0, reason="no embedder is configured")
     if space is None:
-        reason = parts.embedders.broken or "the embedding worker has not started yet"
+        reason = parts.embedders.broken or "no embedding worker has looked at this pool yet"
         return _Semantic(0, reason=reason.rstrip("."))
     try:
         async with asyncio.timeout(_EMBED_SECONDS):

@@ -11,6 +11,8 @@ from server.core.ids import new_id, new_ids
 from server.core.indexing import IndexedMemory, indexed
 from server.core.records import Lease, Memory, NewMemory, Reflected, Session, TokenUse
 from server.core.redaction import redact
+from server.core.terms import says_something
+from server.core.tokens import estimate_tokens
 from server.core.trust import lowest_trust
 from server.db.database import Connection
 from server.providers.roles import Reflector
@@ -20,13 +22,22 @@ from server.usecases.pack import freeze_pack
 from server.usecases.parts import Parts
 from server.usecases.run_job import wait_for_job
 
+# A row with less than this share of the tokens of its sources, or of its largest source of high priority, is no
+# reflection of them.
+_LEAST_SHARE = 0.02
+_LEAST_SHARE_OF_HIGH = 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class ReflectReport:
-    """What reflecting a session changed. Tokens are those of its live rows, before and after."""
+    """What reflecting a session changed. Tokens are those of its live rows, before and after.
+
+    Of the `superseded` rows `left_out` have no row that says the same: they can be found, but only when asked for.
+    """
 
     memories: int
     superseded: int
+    left_out: int
     reflector: str
     queued: bool
     tokens_before: int
@@ -53,11 +64,13 @@ async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     finished = wait and await wait_for_job(parts, pool_id, session_id, "reflect", done)
     async with parts.database.tenant(pool_id) as connection:
         after = await memories.live_of_session(connection, session_id)
+        gone = await memories.get(connection, {memory.id for memory in before} - {memory.id for memory in after})
     there = {memory.id for memory in before}
     fresh = [memory for memory in after if memory.id not in there and memory.kind == "reflection"]
     return ReflectReport(
         memories=len(fresh),
-        superseded=len(there - {memory.id for memory in after}),
+        superseded=len(gone),
+        left_out=sum((memory.superseded_by or "").startswith("ref_") for memory in gone.values()),
         reflector=reflector.name,
         queued=not finished,
         tokens_before=_tokens(before),
@@ -82,6 +95,7 @@ async def reflect_leased(parts: Parts, lease: Lease) -> None:
     made = await asyncio.to_thread(_made, session, rows, reflected, reflector.name, parts.clock())
     if made.tokens >= _tokens(rows):
         raise ModelFailed(f"{reflector.name} wrote a reflection that is no smaller than what it replaces.")
+    _require_content(reflector.name, rows, reflected)
     await _commit(parts, lease, rows, made)
 
 
@@ -89,6 +103,17 @@ def _reflector(parts: Parts) -> Reflector:
     if parts.reflector is None:
         raise Conflict("Reflecting is switched off on this server.", hint="Set ESKER_REFLECTOR to switch it on.")
     return parts.reflector
+
+
+def _require_content(reflector: str, rows: Sequence[Memory], reflected: Reflected) -> None:
+    """Raise ModelFailed for a row that says next to nothing of what it stands for, above all of what matters most."""
+    by_id = {row.id: row for row in rows}
+    for draft in reflected.drafts:
+        sources = [by_id[source] for source in draft.source_ids]
+        largest = max((row.tokens for row in sources if row.priority == "high"), default=0)
+        least = max(_LEAST_SHARE * _tokens(sources), _LEAST_SHARE_OF_HIGH * largest)
+        if not says_something(draft.content) or estimate_tokens(draft.content) < least:
+            raise ModelFailed(f"{reflector} wrote a row that says too little of what it stands for.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +168,7 @@ async def _commit(parts: Parts, lease: Lease, rows: Sequence[Memory], made: _Mad
     now = parts.clock()
     async with parts.database.tenant(lease.pool_id) as connection:
         session = await sessions.lock(connection, lease.session_id)
-        await memories.lock(connection, made.replaced)
+        await memories.lock_to_change(connection, made.replaced)
         await memories.insert(connection, made.rows)
         if await memories.supersede(connection, made.replaced, now) != made.replaced.keys():
             raise Conflict(

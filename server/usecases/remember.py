@@ -3,10 +3,10 @@
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from server.core.clock import in_zone
+from server.core.clock import as_utc, in_zone
 from server.core.errors import Conflict, InvalidInput, NotFound
 from server.core.ids import new_ids
 from server.core.indexing import IndexedMemory, indexed
@@ -17,6 +17,7 @@ from server.store import memories, sessions, vectors
 from server.usecases.parts import Parts
 
 MAX_CHARACTERS = 16_000
+_MOST_TRIES = 5
 MAX_PINNED_TOKENS = 2_500
 """What may be pinned for one project, and for all: together a third of a pack of the default size."""
 
@@ -60,15 +61,16 @@ async def remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[
         projects = await _projects(connection, notes)
     rows = await asyncio.to_thread(_rows, prepared, projects, who.actor, now)
     async with parts.database.tenant(who.pool_id) as connection:
-        written = await memories.insert(connection, rows)
-        known = await memories.by_external_id(connection, {_named(row.memory) for row in rows})
+        if any(row.memory.kind == "manual" for row in rows):
+            await memories.lock_pins(connection)
+        written, known = await _written(connection, rows)
         ids = [_settled(row.memory, known) for row in rows]
         again = [
             (memory_id, row.memory) for memory_id, row in zip(ids, rows, strict=True) if row.memory.id not in written
         ]
         if again:
             await memories.raise_again(connection, again)
-        await _limit_pins(connection, rows)
+        await _limit_pins(connection, ids)
         await vectors.enqueue(connection, written, now)
     return ids
 
@@ -152,9 +154,26 @@ def _settled(row: NewMemory, known: Mapping[str, memories.NamedMemory]) -> str:
     return there.id
 
 
-async def _limit_pins(connection: Connection, rows: Sequence[IndexedMemory]) -> None:
+async def _written(
+    connection: Connection, rows: Sequence[IndexedMemory]
+) -> tuple[set[str], Mapping[str, memories.NamedMemory]]:
+    """Write rows; return the ids of those that are new, and the live rows of all names."""
+    names = {_named(row.memory) for row in rows}
+    written: set[str] = set()
+    known: dict[str, memories.NamedMemory] = {}
+    for _ in range(_MOST_TRIES):
+        written |= await memories.insert(connection, [row for row in rows if _named(row.memory) not in known])
+        known = await memories.by_external_id(connection, names)
+        # A row that was there for the first statement may be forgotten before the second.
+        if known.keys() == names:
+            return written, known
+    raise Conflict("These rows are being written and forgotten at the same time.", hint="Try again.")
+
+
+async def _limit_pins(connection: Connection, ids: Sequence[str]) -> None:
     """Raise InvalidInput when more is pinned than every pack could show."""
-    for project in {row.memory.project for row in rows if row.memory.kind == "manual"}:
+    touched = (await memories.get(connection, ids)).values()
+    for project in {row.project for row in touched if row.kind == "manual"}:
         if await memories.pinned_tokens(connection, project) > MAX_PINNED_TOKENS:
             place = f"project {project!r}" if project else "all projects"
             raise InvalidInput(
@@ -168,11 +187,19 @@ async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> Memory:
     async with parts.database.tenant(pool_id) as connection:
         found = await memories.get(connection, [memory_id])
     if memory_id not in found:
-        raise NotFound(f"There is no memory {memory_id!r} in this pool.")
+        raise NotFound(f"There is no memory {memory_id!r} in this pool.", hint=memories.HINT)
     return found[memory_id]
 
 
 async def list_memories(parts: Parts, pool_id: str, what: Filter, *, before: str | None, limit: int) -> list[Memory]:
-    """Return rows, newest first, that come after the row `before` in that order. Raises InvalidInput for a bad time."""
+    """Return rows, newest first, that come after the row `before` in that order.
+
+    Raises InvalidInput for a time out of range, NotFound for a session or a row `before` that is not there.
+    """
+    bounded = replace(what, since=as_utc(what.since), until=as_utc(what.until), as_of=as_utc(what.as_of))
     async with parts.database.tenant(pool_id) as connection:
-        return await memories.listed(connection, what, before, limit)
+        if what.session is not None:
+            await sessions.get(connection, what.session)
+        if before is not None and not await memories.get(connection, [before]):
+            raise NotFound(f"There is no memory {before!r} any more to go on from.", hint="Begin the list again.")
+        return await memories.listed(connection, bounded, before, limit)

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 from server.core import errors
-from server.core.errors import EskerError, LeaseLost
+from server.core.errors import EskerError, LeaseLost, ModelDown
 from server.core.records import Job, JobKind, Lease
+from server.core.redaction import told
 from server.db.database import Connection
 from server.store import jobs
 from server.usecases.parts import Parts
@@ -114,16 +115,17 @@ async def _beat(parts: Parts, lease: Lease) -> None:
                 await jobs.hold(connection, lease, _lease_end(parts, parts.clock()))
         except LeaseLost:
             return
-        except EskerError as error:
+        except Exception as error:  # noqa: BLE001 - the next beat may do better, and without beats the lease is lost
             log.warning("the lease of %s %s was not renewed: %s", lease.kind, lease.session_id, error)
 
 
 async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None:
-    dead = lease.attempts >= parts.settings.job_attempts
-    log.warning("%s of %s failed%s: %s", lease.kind, lease.session_id, " for good" if dead else "", error)
     async with parts.database.tenant(lease.pool_id) as connection:
-        again = parts.clock() + backoff(lease.attempts)
-        await jobs.fail(connection, lease, error, again, dead=dead)
+        attempts = await jobs.attempts(connection, lease)
+        # A provider that is down says nothing about the job, however long it takes.
+        dead = attempts >= parts.settings.job_attempts and not isinstance(error, ModelDown)
+        log.warning("%s of %s failed%s: %s", lease.kind, lease.session_id, " for good" if dead else "", told(error))
+        await jobs.fail(connection, lease, error, parts.clock() + backoff(max(1, attempts)), dead=dead)
 
 
 def backoff(attempts: int) -> timedelta:

@@ -5,8 +5,10 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +227,7 @@ def test_no_file_keeps_another_from_being_read(server: dict[str, str], tmp_path:
         Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_text(json.dumps(line))
     os.mkfifo(tmp_path / "fifo.jsonl")
     (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
-    (tmp_path / "bad.jsonl").write_text("{\n" * 3)
+    (tmp_path / "bad.jsonl").write_text("{\n" * 3 + json.dumps({"type": "progress", "sessionId": "s"}))
     done = esker("ingest", str(tmp_path), "--json", **server)
     report = json.loads(done.stdout)
     assert (done.returncode, report["files"], report["accepted"]) == (0, 4, 3)
@@ -242,12 +244,30 @@ def test_a_connection_that_the_server_closed_is_opened_anew(server: dict[str, st
         assert api.get("/livez") == {"status": "alive"}
 
 
-def test_what_failed_for_good_is_shown_and_can_be_tried_again(tmp_path: Path) -> None:
-    there = {
-        "ESKER_DATA_DIR": str(tmp_path / "d"),
-        "ESKER_LLM_BASE_URL": "http://127.0.0.1:1",
-        "ESKER_JOB_ATTEMPTS": "1",
-    }
+class Nonsense(BaseHTTPRequestHandler):
+    """Answers every request with JSON that is no message."""
+
+    def do_POST(self) -> None:
+        """Answer."""
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+
+@pytest.fixture
+def nonsense() -> Generator[str]:
+    """The URL of a language model that talks nonsense."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Nonsense) as model:
+        thread = threading.Thread(target=model.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{model.server_port}"
+        model.shutdown()
+        thread.join()
+
+
+def test_what_failed_for_good_is_shown_and_can_be_tried_again(nonsense: str, tmp_path: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(tmp_path / "d"), "ESKER_LLM_BASE_URL": nonsense, "ESKER_JOB_ATTEMPTS": "1"}
     with serve(**there) as (_, said), closing(Api(said["url"])) as api:
         session = api.post("/v1/sessions", {"client": "api", "external_id": "s"})["id"]
         message = {"external_id": "m", "role": "user", "content": "Hello."}

@@ -1,5 +1,7 @@
 """The extractive observer: what is said and done becomes facts, each with its sources."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,7 +43,8 @@ def the_fact(*words: str, among: list[Fact]) -> Fact:
         ("TypeScript only please.", "preference", "high"),
         ("I usually code in Rust.", "preference", "high"),
         ("ok so the port should be 9000", "decision", "high"),
-        ("Skip the docs for now.", "decision", "high"),
+        ("Skip the docs.", "decision", "high"),
+        ("Skip the docs for now.", "decision", "medium"),
         ("Release is every second Tuesday.", "fact", "medium"),
         ("Sarah owns the billing service.", "fact", "medium"),
         ("Wir benutzen ab jetzt nur noch pnpm.", "preference", "high"),
@@ -273,3 +276,98 @@ def test_of_a_huge_message_its_ends_are_read() -> None:
 def test_a_yes_that_goes_on_is_not_lost() -> None:
     assert the_fact("User asked", "add the tests", among=facts(conversation(("user", "yes, and also add the tests"))))
     assert facts(conversation(("user", "sounds good"))) == []
+
+
+def asked(question: str, reply: str) -> list[str]:
+    """Return what becomes of a reply to a question."""
+    shown = conversation(("user", "Please go on."), ("assistant", question), ("user", reply))
+    return [fact.content for fact in facts(shown) if fact.source_seqs[-1] == 3]
+
+
+def test_a_choice_is_kept_with_what_there_was_to_choose_and_in_one_word() -> None:
+    question = "I can either drop to QoS 0 or dedupe on (buoy_id, seq) in the engine. Which one?"
+    [chosen, *_] = asked(question, "dedupe. qos 0 would lose readings in the north sea")
+    assert all(words in chosen for words in ("drop to QoS 0", "dedupe on (buoy_id, seq)", "answered: dedupe. qos 0"))
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        ("Would you like me to continue with WP15, or would you prefer to test?", "ok"),
+        ("Should I start implementing the AgentSession now?", "ok, create a branch refactor"),
+        ("Want me to start implementing it?", "this plan must be written in such a way that it lasts"),
+        ("What would you like to work on?", "alerts fire twice for the same buoy since Monday"),
+        ("Could you run it as the owner?", "the migrator role is called tl_owner"),
+    ],
+)
+def test_not_everything_behind_a_question_is_its_answer(question: str, reply: str) -> None:
+    assert not [text for text in asked(question, reply) if text.startswith(("User agreed", "Asked"))]
+
+
+def test_a_question_is_answered_once() -> None:
+    shown = conversation(
+        ("user", "Please go on."),
+        ("assistant", "Which port should the server use?"),
+        ("user", "port 8377 please"),
+        ("user", "the other service is on 8378"),
+    )
+    assert len([fact for fact in facts(shown) if fact.content.startswith("Asked")]) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "hmm wait, I said badger ttl 6h, but pilots replay logs a day later. make it 36h",
+        "no wait, he wrote again: PDF is enough, scrap the XLSX",
+        "no, that's horrible. tools belong into core/tools, tui into modes/interactive.",
+    ],
+)
+def test_a_correction_is_kept_whole(said: str) -> None:
+    [corrected] = [fact for fact in facts(conversation(("user", said))) if fact.category == "decision"]
+    assert corrected.priority == "high"
+    assert said.rstrip(".").split()[-1] in corrected.content
+
+
+def test_what_holds_only_this_once_is_no_standing_rule() -> None:
+    once = the_fact("tests", among=facts(conversation(("user", "Never run the tests on this one."))))
+    assert once.priority == "medium"
+    assert not [f for f in facts(conversation(("user", "don't bother with the tests"))) if f.category == "preference"]
+
+
+def test_code_in_prose_is_left_as_it_is() -> None:
+    said = "Our constant __dirname is now utils/ so dirname(__dirname) is wrong here."
+    assert the_fact("__dirname is now", "dirname(__dirname)", among=facts(conversation(("user", said))))
+
+
+@pytest.mark.parametrize(
+    "command", ['git commit -m " "', "git commit -F - <<EOF\n\nfix: x\nEOF\n", "git commit -am 'fix: y'"]
+)
+def test_any_commit_command_can_be_read(command: str) -> None:
+    found = facts(conversation(("user", "go"), ("assistant", call("Bash", command=command))))
+    assert [f.content for f in found if f.category == "outcome"] in ([], ["Committed: fix: x"], ["Committed: fix: y"])
+
+
+blocks_of_any_kind: st.SearchStrategy[Any] = st.lists(
+    st.one_of(
+        st.builds(lambda t: {"type": "text", "text": t}, st.text(max_size=40)),
+        st.builds(
+            lambda n, c: {"type": "tool_use", "id": "t1", "name": n, "input": {"command": c, "file_path": c}},
+            st.sampled_from(["Bash", "Edit", "x", ""]),
+            st.sampled_from(["git commit -m ' '", 'git commit -m "a"', "", "git commit <<E\n \nE\n", "\n"]) | st.text(),
+        ),
+        st.builds(
+            lambda c, e: {"type": "tool_result", "tool_use_id": "t1", "content": c, "is_error": e},
+            st.sampled_from(["", "\n", "Error: ", "E       X: y", "Traceback (most recent call last)\n"]) | st.text(),
+            st.booleans(),
+        ),
+        st.just({"type": "image", "source": {"type": "url", "url": "x"}}),
+        st.just({"type": "unheard_of"}),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.sampled_from(ROLES), blocks_of_any_kind), min_size=1, max_size=8))
+def test_no_transcript_whatsoever_is_a_crash(said: list[tuple[Role, Json]]) -> None:
+    observe(conversation(*said))

@@ -66,6 +66,21 @@ def test_what_was_asked_and_led_to_nothing_is_left_out_and_named() -> None:
     assert reflected.dropped_ids == (rows[1].id,)
 
 
+def test_what_a_person_said_is_kept_whatever_came_of_it() -> None:
+    wrote = ("User wrote: also german comments in code are fine but identifiers stay english", "low", "fact", "user")
+    asked = (
+        "User asked: yes do both but the aggregate should be 15 min not hourly, the harbour pilots need that",
+        "low",
+        "fact",
+        "user",
+    )
+    changed = ("Changed src/a.ts", "low", "state_change", "assistant")
+    said = [draft.content for draft in reflect(log(RULE, wrote, changed, asked, changed), ROOMY).drafts]
+    assert any("identifiers stay english" in text for text in said)
+    assert any("15 min not hourly" in text for text in said)
+    assert not any("src/a.ts" in text for text in said)
+
+
 def test_where_nothing_can_be_left_out_nothing_changes() -> None:
     assert reflect(log(RULE), ROOMY).drafts == ()
     assert reflect([], ROOMY).drafts == ()

@@ -22,6 +22,8 @@ CORRECTION = _any(
     r"^(?:no|nope|nah|wait|hmm|sorry|oops|hold on|stop)\s*[,.!—-]+\s*\S",
     r"^(?:no|nope),? (?:that|this|it|not|we|i|you|don't|use|the)\b",
     r"^(?:um |ok |well,? |oh )?actually\b",
+    r"^(?:(?:hmm+|oh|ah|um+|ok|well|so|no|nope|yes|yeah)[ ,.!—-]+){1,2}(?:wait|hold on|sorry|scratch|scrap)\b",
+    r"^(?:wait|hold on)[ ,.!—-]+\S|\bscrap (?:the|that|it|this)\b",
     r"\b(?:that's|that is|this is|it's|you're|you are) (?:not (?:right|correct|what i|true)|wrong|incorrect|mistaken)\b",
     r"\bi (?:meant|was wrong|misspoke|made a mistake)\b|\bi said .+, not\b",
     r"\b(?:correction|scratch that|forget what i said|on second thought|i've changed my mind|i changed my mind)\b",
@@ -38,7 +40,7 @@ PREFERENCE = _any(
     r"\bi(?:'d| would) (?:only|rather|never|always)\b",
     r"\bi (?:only )?want (?:\w+ ){0,4}(?:to be|in|as|with|only|every|all)\b",
     r"\b(?:always|never)\b(?! (?:mind|been|seen|heard|got|had|knew|thought|did|was|were|worked))",
-    r"^(?:please )?(?:don't|do not|avoid|no more|stop)\b",
+    r"^(?:please )?(?:don't|do not|avoid|no more|stop)\b(?! (?:bother|worry|mind|you think))",
     r"[,;:—-] ?(?:please |and |but )?(?:don't|do not|never) \S+",
     r"\b(?:nothing|nobody|no one) (?:is|are|may|can|gets?|goes|should)\b",
     r"\bplease (?:don't|do not|always|never|only|avoid|keep|make sure)\b",
@@ -161,6 +163,12 @@ POINTING = _any(
     r"^(?:das|dies|so)\b|^(?:ça|cela|eso|esto)\b|^(?:这个|那个|就这样)|^(?:それ|これ)",
 )
 
+# What holds for this once is no rule.
+ONCE = _any(
+    r"\b(?:this time|for now|(?:for|on|with) (?:this|that) one|just this|for today|right now|in this case)\b",
+    r"\b(?:diesmal|fürs erste|cette fois|por ahora|esta vez)\b|(?:这次|暂时|今回|とりあえず)",
+)
+
 # What is denied, planned or conditional has not happened.
 NOT_DONE = _any(
     r"\b(?:nothing|nobody|not|never|cannot|can't|will|would|should|could|must|if|once|until|unless|before|to be|going to|plan(?:ned|s)?)\b|n't\b",
@@ -179,6 +187,20 @@ PROPOSAL = _any(
     r"[?？]\s*$",
     r"\b(?:i (?:suggest|propose|recommend|would)|my (?:suggestion|recommendation|proposal)|option \w+|shall i|should i|want me to|i'll|we could)\b",
     r"(?:建议|要不要|提案|おすすめ)",
+)
+
+
+# Questions that want a yes or a no, and such as open a conversation and are answered by whatever comes.
+YES_OR_NO = _any(
+    r"^(?:so,? |and |ok,? )?(?:do|does|did|is|are|was|were|should|shall|can|could|would|will|have|has|may|want|ready)\b",
+)
+OPEN = _any(
+    r"\b(?:what|how) (?:would|do|should|can|could|may) (?:you|i|we) (?:like|want|need|help|do|work|proceed|start|tackle)\b",
+    r"\b(?:what's next|what next|anything else)\b|^(?:can|could|would|will) you\b",
+)
+# An agreement that may be followed by more; the others are mere openings when they are.
+PLAIN_YES = _any(
+    r"^(?:yes|yep|yeah|yup|agreed|exactly|go ahead|do it|please do|ship it|lgtm|ja|genau|oui|sí|はい|对)\b"
 )
 
 

@@ -67,7 +67,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[_Turn]:
     for message in messages:
         if starts_turn(message):
             yield turn
-            turn = _Turn(message, spoken)
+            turn, spoken = _Turn(message, spoken), None  # a question is answered once
         else:
             turn.work.append(message)
             spoken = message if message.role == "assistant" and message.text else spoken
@@ -75,12 +75,15 @@ def _turns(messages: Sequence[Message]) -> Iterator[_Turn]:
 
 
 def _turn_facts(turn: _Turn, known: dict[str, tools.Call], cwd: str) -> Iterator[Fact]:
+    changes = list(_changes(turn, cwd))
     if turn.opening:
-        yield from _said(turn.opening, turn)
+        # A change is told with what was asked for.
+        said = _said(turn.opening, turn)
+        yield from (fact for fact in said if not (changes and turn.request and fact.content.endswith(turn.request)))
     failed = list(_failures(turn, known))
     yield from failed
     explained = {fact.content for fact in failed}
-    yield from _changes(turn, cwd)
+    yield from changes
     for fact in _closing(turn):
         if not any(fact.content.split(": ", 1)[1] in text for text in explained):
             yield fact
@@ -152,7 +155,7 @@ def _changes(turn: _Turn, cwd: str) -> Iterator[Fact]:
     commits = {text: message for message in turn.work for text in tools.commits(message)}
     if files:
         more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-        purpose = f" — asked: {clip(turn.request, 120)}" if turn.request else ""
+        purpose = f" — asked: {turn.request}" if turn.request else ""
         opening = [turn.opening.seq] if turn.opening and turn.request else []
         yield Fact(
             content=f"Changed {', '.join(list(files)[:_MOST_FILES])}{more}{purpose}",

@@ -9,11 +9,13 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from server.core import labels
 from server.core.ranking import PRIORITY_WEIGHT
 from server.core.records import Draft, Memory, Reflected, Session
 from server.core.terms import terms
 from server.core.tokens import estimate_tokens
 
+_BARE_REQUEST_TOKENS = 16
 EPISODE_TOKENS = 450
 """How long the row of one episode may become."""
 _SAME = 0.8
@@ -106,9 +108,15 @@ def _condense(episode: Sequence[_Merged]) -> Iterator[Draft]:
             yield _draft([merged], merged.row.content)
         else:
             course.append(merged)
-    # What was asked or changed and came to nothing that is worth a medium row is left out.
-    if any(merged.row.priority != "low" for merged in course) or _has_commit(course):
-        yield from _course(course)
+    # What was changed, or asked for in a few words, and came to nothing that is worth a medium row is left out.
+    lasting = any(merged.row.priority != "low" for merged in course) or _has_commit(course)
+    if told := [merged for merged in course if lasting or _says_more(merged.row)]:
+        yield from _course(told)
+
+
+def _says_more(row: Memory) -> bool:
+    """Tell whether a row holds what a person said, and more than a bare request."""
+    return row.trust == "user" and (row.tokens > _BARE_REQUEST_TOKENS or not row.content.startswith(labels.ASKED))
 
 
 def _has_commit(course: Sequence[_Merged]) -> bool:
@@ -155,10 +163,12 @@ def _draft(part: Sequence[_Merged], content: str) -> Draft:
 def _fit(drafts: list[Draft], target_tokens: int) -> list[Draft]:
     """Drop low rows, oldest first, until the rest costs at most `target_tokens`; more than low is never dropped."""
     kept = list(drafts)
+    cost = _cost(drafts)
     for draft in [draft for draft in drafts if draft.priority == "low"]:
-        if _cost(kept) <= target_tokens:
+        if cost <= target_tokens:
             break
         kept.remove(draft)
+        cost -= _cost([draft])
     return kept
 
 

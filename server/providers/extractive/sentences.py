@@ -11,7 +11,7 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
 _END = re.compile(r"(?<=[.!?…])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])")
 # Bounded, since an opening mark without its end would search the rest of the line, for each mark.
-_EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.{1,200}?)(?<=\S)\1")
+_EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 # An abbreviation or a number ends no sentence.
 _NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|z\.B|bzw|ca|Mr|Mrs|Dr|St)\.|\b[A-Z]\.|^\d+\.)$")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -23,12 +23,20 @@ _CODE = re.compile(
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of `text` that are prose, in order, without code, markup and list bullets."""
+    return [clip(sentence) for sentence in _sentences(text) if is_prose(sentence)]
+
+
+def opening(text: str) -> str:
+    """Return the first sentence of `text`, also when it is a single word."""
+    return clip(next(iter(_sentences(text)), ""))
+
+
+def _sentences(text: str) -> list[str]:
     if len(text) > 2 * _END_CHARACTERS:
         text = f"{text[:_END_CHARACTERS]}\n{text[-_END_CHARACTERS:]}"
     prose = _EMPHASIS.sub(r"\2", _FENCE.sub("\n", text))
     lines = (_BULLET.sub("", line.strip()) for line in prose.splitlines())
-    found = (sentence for line in lines if line for sentence in _split(line))
-    return [clip(sentence) for sentence in found if is_prose(sentence)]
+    return [sentence for line in lines if line for sentence in _split(line)]
 
 
 def _split(line: str) -> list[str]:

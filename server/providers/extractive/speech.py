@@ -1,5 +1,6 @@
 """What people and assistants say: their messages, sorted into facts."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from re import Pattern
@@ -8,7 +9,7 @@ from server.core import labels
 from server.core.blocks import spoken
 from server.core.records import Category, Fact, Message, Priority, Trust
 from server.providers.extractive import cues
-from server.providers.extractive.sentences import clip, sentences
+from server.providers.extractive.sentences import clip, opening, sentences
 
 # A message of more sentences than this is mostly pasted; a person's own words stand at its two ends.
 _MOST_SENTENCES = 12
@@ -69,12 +70,34 @@ def user_facts(message: Message, before: Message | None) -> list[Fact]:
     """Return what a user's message asserts; `before` is the assistant's message that it answers."""
     said = utterances(message)
     answered = _answer(message, before, said)
-    rest = said[1:] if answered else said
-    ruled = [(utterance, rule) for utterance in rest if (rule := _user_rule(utterance))]
+    rest = _rest(said, answered)
+    ruled = [(utterance, rule) for utterance in _whole_corrections(rest) if (rule := _user_rule(utterance))]
     facts = [_fact(message, utterance, rule) for utterance, rule in ruled]
     if ruled and before and not answered and ruled[0][0] == said[0] and _leans(*ruled[0]):
         facts[0] = _with_context(facts[0], before)
     return [answered, *facts] if answered else facts
+
+
+def _whole_corrections(said: Sequence[str]) -> list[str]:
+    """Join a short "no, that's wrong" with the sentence behind it, which says what is right."""
+    joined: list[str] = []
+    for utterance in said:
+        rule = _user_rule(joined[-1]) if joined else None
+        unfinished = rule is not None and rule.label == labels.CORRECTION
+        unfinished &= bool(joined) and (len(joined[-1]) < _SELF_CONTAINED or bool(cues.POINTING.search(utterance)))
+        if unfinished and not cues.asks(utterance) and len(utterance) < _LONGEST_ANSWER:
+            joined[-1] += " " + utterance
+        else:
+            joined.append(utterance)
+    return joined
+
+
+def _rest(said: list[str], answered: Fact | None) -> list[str]:
+    """Return what a message says besides its answer. A yes that goes on says something of its own."""
+    if answered is None or not said or said[0] not in answered.content:
+        return said
+    goes_on = answered.content.startswith("User agreed") and len(said[0]) > _LONGEST_AGREEMENT
+    return said if goes_on else said[1:]
 
 
 def _leans(utterance: str, rule: Rule) -> bool:
@@ -96,8 +119,10 @@ def _with_context(fact: Fact, before: Message) -> Fact:
 def request(message: Message, before: Message | None) -> str | None:
     """Return what a user's message asks for, in its own words: what is no assertion and no answer."""
     said = utterances(message)
-    rest = said[1:] if _answer(message, before, said) else said
-    asked = [utterance for utterance in rest if not _user_rule(utterance) and not _only_agrees(utterance)]
+    rest = _rest(said, _answer(message, before, said))
+    asked = [
+        utterance for utterance in _whole_corrections(rest) if not _user_rule(utterance) and not _only_agrees(utterance)
+    ]
     return clip(" ".join(asked), _LONGEST_ANSWER) if asked else None
 
 
@@ -138,7 +163,7 @@ def _first(rules: Sequence[Rule], utterance: str) -> Rule | None:
 def _fact(message: Message, utterance: str, rule: Rule) -> Fact:
     return Fact(
         content=f"{rule.label}: {utterance}",
-        priority=rule.priority,
+        priority="medium" if rule.priority == "high" and cues.ONCE.search(utterance) else rule.priority,
         category=rule.category,
         trust=_trust(message),
         source_seqs=(message.seq,),
@@ -153,14 +178,17 @@ def _trust(message: Message) -> Trust:
 
 def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fact | None:
     """A reply means what it replies to: a yes the assistant's last proposal, an answer the question before it."""
-    if before is None or not said:
+    if before is None:
         return None
     offered = sentences(spoken(before.content))
-    proposal = _last_proposal(offered)
-    if proposal and cues.AGREEMENT.search(said[0]):
-        content, category = f"User agreed (“{clip(said[0], 80)}”) to: {proposal}", "decision"
-    elif offered and cues.asks(offered[-1]) and _is_answer(said[0]):
-        content, category = f"Asked “{offered[-1]}”, user answered: {said[0]}", "fact"
+    first = opening(spoken(message.content))
+    proposal, question = _last_proposal(offered), _last_question(offered)
+    choice = question is not None and bool(_CHOICE.search(question))
+    if proposal and not choice and _agrees(first):
+        content, category = f"User agreed (“{clip(first, 120)}”) to: {proposal}", "decision"
+    elif question and _is_answer(first, question, choice=choice):
+        rest = f" {said[0]}" if said and said[0] != first and len(first) < _SELF_CONTAINED else ""
+        content, category = f"Asked “{question}”, user answered: {first}{rest}", "decision" if choice else "fact"
     else:
         return None
     return Fact(
@@ -175,17 +203,32 @@ def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fa
 
 def _last_proposal(offered: Sequence[str]) -> str | None:
     places = [place for place, sentence in enumerate(offered) if cues.PROPOSAL.search(sentence)]
-    if not places:
-        return None
-    last = places[-1]
-    leans = len(offered[last]) < _SELF_CONTAINED and last > 0
-    return f"{offered[last - 1]} {offered[last]}" if leans else offered[last]
+    return _with_what_it_leans_on(offered, places[-1]) if places else None
 
 
-def _is_answer(utterance: str) -> bool:
-    return (
-        len(utterance) <= _LONGEST_ANSWER
-        and not cues.asks(utterance)
-        and not cues.REQUEST.search(utterance)
-        and not _first(_ASSERTIONS, utterance)
-    )
+def _last_question(offered: Sequence[str]) -> str | None:
+    return _with_what_it_leans_on(offered, len(offered) - 1) if offered and cues.asks(offered[-1]) else None
+
+
+def _with_what_it_leans_on(offered: Sequence[str], place: int) -> str:
+    leans = len(offered[place]) < _SELF_CONTAINED and place > 0
+    return f"{offered[place - 1]} {offered[place]}" if leans else offered[place]
+
+
+def _agrees(first: str) -> bool:
+    """Tell whether a reply begins with a yes: a plain one, or a word like "ok" that stands almost alone."""
+    return _only_agrees(first) or bool(cues.PLAIN_YES.search(first) and not cues.asks(first))
+
+
+def _is_answer(first: str, question: str, *, choice: bool) -> bool:
+    """Tell whether the first thing that is said answers a question, and is no request or rule of its own."""
+    last = question.rpartition(". ")[2]
+    if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN.search(last):
+        return False
+    if cues.YES_OR_NO.search(last) and not choice:
+        return bool(_NO.search(first))
+    return not cues.REQUEST.search(first) and not _first(_ASSERTIONS, first) and (choice or not _only_agrees(first))
+
+
+_CHOICE = re.compile(r"\b(?:which|either|or|prefer)\b", re.IGNORECASE)
+_NO = re.compile(r"^(?:no|nope|not|nah|nein|nicht|non|いいえ|不|没)\b", re.IGNORECASE)

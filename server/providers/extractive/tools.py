@@ -14,7 +14,7 @@ _EDITORS = re.compile(r"edit|write|create_file|apply_patch|str_replace|notebook"
 _SHELLS = re.compile(r"bash|shell|exec|terminal|run|command|powershell", re.IGNORECASE)
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_COMMIT = re.compile(r"git commit\b[^\n]*?-m\s+(?:\"(?P<double>(?:[^\"\\]|\\.)+)\"|'(?P<single>[^']+)')")
+_COMMIT = re.compile(r"git commit\b[^\n]*?-\w*m\s+(?:\"(?P<double>(?:[^\"\\]|\\.)+)\"|'(?P<single>[^']+)')")
 _HEREDOC_COMMIT = re.compile(r"git commit\b[^\n]*<<-?\s*['\"]?(\w+)['\"]?\n(?P<text>.+?)\n", re.DOTALL)
 # The line that tells what went wrong, most telling first.
 _ERROR_LINES = tuple(
@@ -29,6 +29,10 @@ _ERROR_LINES = tuple(
         r"^\s*(.*\b[Ee]rror\b.*)$",
     )
 )
+
+
+# A line of source that a tool shows, with its number, or a comment.
+_SOURCE_LINE = re.compile(r"\d+\s*[│|:]|[│|*#]|//")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,9 @@ def commits(message: Message) -> Iterator[str]:
         for match in (*_COMMIT.finditer(command), *_HEREDOC_COMMIT.finditer(command)):
             groups = match.groupdict()
             text = groups.get("double") or groups.get("single") or groups.get("text") or ""
-            if not text.startswith("$("):
-                yield clip(text.strip().splitlines()[0], 160)
+            subject = next((line for line in text.splitlines() if line.strip()), "")
+            if subject and not text.startswith("$("):
+                yield clip(subject.strip(), 160)
 
 
 def failures(message: Message, known: dict[str, Call]) -> Iterator[Failure]:
@@ -113,8 +118,10 @@ def failures(message: Message, known: dict[str, Call]) -> Iterator[Failure]:
 
 def _error_line(text: str) -> str | None:
     for pattern in _ERROR_LINES:
-        if match := pattern.search(text):
-            return clip(match[1].strip(), 240)
+        for match in pattern.finditer(text):
+            line = match[1].strip()
+            if not _SOURCE_LINE.match(line) and not line.endswith(":"):
+                return clip(line, 240)
     return None
 
 

@@ -10,16 +10,15 @@ ON CONFLICT (pool_id, kind, session_id) DO UPDATE
         up_to_seq = greatest(jobs.up_to_seq, excluded.up_to_seq)
 
 -- name: schedule
--- Have a job run at a time. One that was asked for, that runs, or that backs off after a failure keeps its own time;
--- a dead one gets a new life.
+-- Have a job run at a time. One that was asked for, that runs, or that backs off after a failure keeps its own time; a
+-- dead one is tried once more, when its pause is over.
 INSERT INTO jobs (pool_id, kind, session_id, run_after, created_at)
 VALUES (current_pool(), %(kind)s, %(session)s, %(run_after)s, %(now)s)
 ON CONFLICT (pool_id, kind, session_id) DO UPDATE
     SET state = CASE jobs.state WHEN 'dead' THEN 'ready' ELSE jobs.state END,
-        attempts = CASE jobs.state WHEN 'dead' THEN 0 ELSE jobs.attempts END,
         asked_again = jobs.asked_again OR (jobs.state = 'running' AND excluded.run_after <= %(now)s),
         run_after = CASE
-            WHEN jobs.state = 'dead' THEN excluded.run_after
+            WHEN jobs.state = 'dead' THEN greatest(jobs.run_after, excluded.run_after)
             WHEN jobs.state = 'running' OR jobs.attempts > 0 OR jobs.up_to_seq > 0 THEN jobs.run_after
             ELSE excluded.run_after
         END
@@ -53,6 +52,15 @@ RETURNING j.pool_id::text, j.kind, j.session_id, j.lease_token::text AS token, j
 UPDATE jobs SET lease_until = greatest(lease_until, %(until)s)
 WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
 RETURNING up_to_seq
+
+-- name: attempts
+-- How often the job was begun since it last got on.
+SELECT attempts FROM jobs WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+
+-- name: progress
+-- A part of the job is done, so what failed before it counts no more.
+UPDATE jobs SET attempts = 1, last_error = NULL, error_kind = NULL
+WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
 
 -- name: done
 -- The job is over, unless somebody asked for it while it ran.

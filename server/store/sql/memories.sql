@@ -101,8 +101,12 @@ RETURNING id
 -- Those of these rows that are there, kept there until the transaction ends, whoever wants to delete them.
 SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR KEY SHARE
 
--- name: lock
--- Lock rows that are about to be changed or deleted; whoever holds one is waited for.
+-- name: lock_to_change
+-- Lock rows that are about to be changed. NO KEY, so that packs which show them can be frozen meanwhile.
+SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE
+
+-- name: lock_to_delete
+-- Lock rows that are about to be deleted; whoever holds one is waited for.
 SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR UPDATE
 
 -- name: stood_for
@@ -137,6 +141,10 @@ UPDATE reflections
 SET input_ids = ARRAY(SELECT unnest(input_ids) EXCEPT SELECT unnest(%(ids)s::text[])),
     output_ids = ARRAY(SELECT unnest(output_ids) EXCEPT SELECT unnest(%(ids)s::text[]))
 WHERE input_ids && %(ids)s OR output_ids && %(ids)s
+
+-- name: lock_pins
+-- One transaction at a time pins rows in this pool.
+SELECT pg_advisory_xact_lock(hashtext('pins'), hashtext(current_pool()::text))
 
 -- name: pinned_tokens
 -- What a person pinned costs in the packs of one project, or in those of all.

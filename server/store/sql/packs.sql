@@ -4,6 +4,10 @@ SELECT p.version, p.text, p.sha256, p.tokens, p.memory_ids, p.pins_left, p.reaso
 FROM sessions s JOIN packs p ON p.session_id = s.id AND p.version = s.pack_version
 WHERE s.id = %(session)s
 
+-- name: delete_former
+-- Delete the versions before; nobody can ask for them any more.
+DELETE FROM packs WHERE session_id = %(session)s AND version < %(version)s
+
 -- name: insert
 -- Freeze a new version.
 INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, pins_left, reason, created_at)

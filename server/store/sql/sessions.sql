@@ -3,12 +3,15 @@ id, client, external_id, project, cwd, timezone, effective_context, last_seq, ob
 unobserved_tokens, last_received_at, pack_version, current_task, suggested_continuation, thread_title, created_at
 
 -- name: upsert
--- Find or make the session of a client; what it did not know about its place before is filled in.
+-- Find or make the session of a client; what it did not know about its place before is filled in, and what it says
+-- about its time and its context is what holds from now on.
 INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, created_at)
-VALUES (current_pool(), %(id)s, %(client)s, %(external_id)s, %(project)s, %(cwd)s, %(timezone)s,
-        %(effective_context)s, %(now)s)
+VALUES (current_pool(), %(id)s, %(client)s, %(external_id)s, %(project)s, %(cwd)s, coalesce(%(timezone)s::text, 'UTC'),
+        coalesce(%(effective_context)s::int, %(default_context)s::int), %(now)s)
 ON CONFLICT (pool_id, client, external_id) DO UPDATE
-    SET project = coalesce(sessions.project, excluded.project), cwd = coalesce(sessions.cwd, excluded.cwd)
+    SET project = coalesce(sessions.project, excluded.project), cwd = coalesce(sessions.cwd, excluded.cwd),
+        timezone = coalesce(%(timezone)s::text, sessions.timezone),
+        effective_context = coalesce(%(effective_context)s::int, sessions.effective_context)
 RETURNING {session}
 
 -- name: get

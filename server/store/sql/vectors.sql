@@ -2,6 +2,10 @@
 -- Make the table of a space, if it is not there.
 SELECT create_embedding_space(%(space)s, %(dimension)s)
 
+-- name: lock_spaces
+-- One transaction at a time changes which spaces the pool has.
+SELECT pg_advisory_xact_lock(hashtext('embedding_spaces'), hashtext(current_pool()::text))
+
 -- name: register_space
 -- Tell the pool about a space; the first becomes active at once, a later one is built beside it.
 INSERT INTO embedding_spaces (pool_id, name, model, revision, dimension, prefix, source, state, created_at)
@@ -17,7 +21,11 @@ ON CONFLICT (pool_id, name) DO UPDATE
 SELECT name, source, state FROM embedding_spaces ORDER BY created_at
 
 -- name: activate
--- Switch recall to a space that is complete, in one statement.
+-- Switch recall to a space that is complete, in one statement; nobody embeds for the one before any more.
+WITH retired AS (
+    DELETE FROM embedding_attempts a USING embedding_spaces s
+    WHERE s.name = a.space AND s.state = 'active' AND s.name <> %(space)s
+)
 UPDATE embedding_spaces SET state = CASE WHEN name = %(space)s THEN 'active' ELSE 'retired' END
 WHERE name = %(space)s OR state = 'active'
 
