@@ -168,7 +168,6 @@ async def _commit(parts: Parts, lease: Lease, rows: Sequence[Memory], made: _Mad
     now = parts.clock()
     async with parts.database.tenant(lease.pool_id) as connection:
         session = await sessions.lock(connection, lease.session_id)
-        await memories.lock_to_change(connection, made.replaced)
         await memories.insert(connection, made.rows)
         if await memories.supersede(connection, made.replaced, now) != made.replaced.keys():
             raise Conflict(

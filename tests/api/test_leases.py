@@ -1,14 +1,14 @@
 """Leases: a job has one holder at a time, and what a late one brings does not count."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import LiteralString
 
 import pytest
 
 from server.background import beside, run_jobs
-from server.core.errors import LeaseLost
+from server.core.errors import LeaseLost, ModelDown, ModelFailed
 from server.core.indexing import indexed
 from server.core.records import Filter, Lease, Memory, NewMemory, Observed, Principal, TranscriptSlice
 from server.core.settings import Settings
@@ -21,9 +21,11 @@ from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import observe, observe_leased
 from server.usecases.open_session import SessionRequest, get_session, open_session
 from server.usecases.parts import Parts
+from server.usecases.reflect import reflect, reflect_leased
 from server.usecases.remember import list_memories
 from server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
+from tests.support.databases import WAITING
 
 
 class SlowObserver(ExtractiveObserver):
@@ -179,10 +181,118 @@ async def test_a_reflection_that_commits_while_its_source_is_forgotten_is_forgot
     assert await list_memories(parts, who.pool_id, everything, before=None, limit=10) == []
 
 
-WAITING: LiteralString = """
-    SELECT count(*) > 0 AS waiting FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'
-"""
+async def test_sessions_that_are_reflected_at_once_do_not_wait_for_each_other_in_a_circle(
+    parts: Parts, who: Principal, database: Database
+) -> None:
+    said = ["Never use floats for money.", "We decided to use Redis.", "Please look around.", "Please look there."]
+    ids: list[str] = []
+    for number in range(10):
+        session = await open_session(parts, who.pool_id, SessionRequest("api", f"s{number}"))
+        batch = [IncomingMessage(f"m{n}", "user", f"{text[:-1]} in part {number}.") for n, text in enumerate(said)]
+        await ingest(parts, who.pool_id, session.id, batch)
+        ids.append(session.id)
+    busy = replace(parts, settings=parts.settings.model_copy(update={"job_concurrency": 8}))
+    async with beside("jobs", lambda: run_jobs(busy)):
+        await asyncio.gather(*(observe(busy, who.pool_id, session_id, wait=True) for session_id in ids))
+        reports = await asyncio.gather(*(reflect(busy, who.pool_id, session_id, wait=True) for session_id in ids))
+    assert all(report.memories for report in reports)
+    [stats] = await database.ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    assert stats["deadlocks"] == 0
+
+
+async def test_a_job_that_is_asked_for_while_it_runs_runs_once_more(parts: Parts, who: Principal) -> None:
+    session_id = await session_with_a_message(parts, who)
+    await reflect(parts, who.pool_id, session_id, wait=False)
+    lease = await claim_job(parts, who.pool_id, ["reflect"])
+    assert lease is not None
+    await reflect(parts, who.pool_id, session_id, wait=False)
+    await run_job(parts, lease, reflect_leased)
+    again = await claim_job(parts, who.pool_id, ["reflect"])
+    assert again is not None
+    await run_job(parts, again, reflect_leased)
+    assert await claim_job(parts, who.pool_id, ["reflect"]) is None
+
+
+async def test_a_session_is_idle_from_its_last_message_on(parts: Parts, who: Principal, clock: FakeClock) -> None:
+    session_id = await session_with_a_message(parts, who)
+    clock.advance(seconds=parts.settings.observe_idle_seconds - 1)
+    await ingest(parts, who.pool_id, session_id, [IncomingMessage("m2", "user", "And more.")])
+    session = (await get_session(parts, who.pool_id, session_id)).session
+    assert session.last_received_at == clock()
+    clock.advance(seconds=parts.settings.observe_idle_seconds - 1)
+    assert await claim_job(parts, who.pool_id, ["observe"]) is None
+    clock.advance(seconds=1)
+    assert await claim_job(parts, who.pool_id, ["observe"]) is not None
+
+
+async def test_progress_forgives_the_failures_before_it(parts: Parts, who: Principal, clock: FakeClock) -> None:
+    class Stumbling(ExtractiveObserver):
+        """Fails every second time."""
+
+        calls = 0
+
+        async def observe(self, shown: TranscriptSlice) -> Observed:
+            self.calls += 1
+            if self.calls % 2:
+                raise ModelFailed("stumbled")
+            return await super().observe(shown)
+
+    changes = {"job_attempts": 2, "observe_tokens": 1}
+    stumbling = replace(parts, observer=Stumbling(), settings=parts.settings.model_copy(update=changes))
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+    long = "word " * 30_000
+    await ingest(stumbling, who.pool_id, session.id, [IncomingMessage(f"m{n}", "user", long) for n in range(6)])
+    for _ in range(20):
+        if lease := await claim_job(stumbling, who.pool_id, ["observe"]):
+            with suppress(ModelFailed):
+                await run_job(stumbling, lease, observe_leased)
+        clock.advance(hours=1)
+    found = await get_session(stumbling, who.pool_id, session.id)
+    assert (found.session.observed_seq, found.jobs) == (6, [])
+
+
+async def test_a_provider_that_is_down_kills_no_job(parts: Parts, who: Principal, clock: FakeClock) -> None:
+    class Down(ExtractiveObserver):
+        """Is not there."""
+
+        async def observe(self, shown: TranscriptSlice) -> Observed:
+            raise ModelDown("down")
+
+    down = replace(parts, observer=Down(), settings=parts.settings.model_copy(update={"observe_tokens": 1}))
+    session_id = await session_with_a_message(down, who)
+    for _ in range(20):
+        lease = await claim_job(down, who.pool_id, ["observe"])
+        assert lease is not None
+        with suppress(ModelDown):
+            await run_job(down, lease, observe_leased)
+        clock.advance(hours=1)
+    [job] = (await get_session(down, who.pool_id, session_id)).jobs
+    assert (job.state, job.error_kind) == ("ready", "ModelDown")
+
+
+async def test_new_messages_do_not_hurry_a_job_that_failed_for_good(
+    parts: Parts, who: Principal, clock: FakeClock
+) -> None:
+    class Poisoned(ExtractiveObserver):
+        """Never gets through."""
+
+        calls = 0
+
+        async def observe(self, shown: TranscriptSlice) -> Observed:
+            self.calls += 1
+            raise ModelFailed("poisoned")
+
+    observer = Poisoned()
+    changes = {"observe_tokens": 1}
+    poisoned = replace(parts, observer=observer, settings=parts.settings.model_copy(update=changes))
+    session_id = await session_with_a_message(poisoned, who)
+    for number in range(200):
+        await ingest(poisoned, who.pool_id, session_id, [IncomingMessage(f"n{number}", "user", "More.")])
+        if lease := await claim_job(poisoned, who.pool_id, ["observe"]):
+            with suppress(ModelFailed):
+                await run_job(poisoned, lease, observe_leased)
+        clock.advance(minutes=3)
+    assert observer.calls < 8 + 10 * 3  # ten hours, and a pause of half an hour to an hour after each
 
 
 def reflection_of(row: Memory, now: datetime) -> NewMemory:

@@ -169,6 +169,42 @@ async def test_a_misspelt_filter_is_refused(client: httpx2.AsyncClient, path: st
     assert (answer.status_code, "query parameter" in answer.json()["detail"]) == (422, True)
 
 
+async def test_pins_at_the_same_time_keep_the_limit(client: httpx2.AsyncClient) -> None:
+    pins = [{"content": f"Pin {n}: " + "word " * 900, "kind": "manual"} for n in range(6)]
+    answers = await asyncio.gather(*(client.post("/v1/memories", json=pin) for pin in pins))
+    assert sorted(answer.status_code for answer in answers) == [201, 201, 422, 422, 422, 422]
+
+
+async def test_writing_and_forgetting_the_same_note_at_once_is_no_fault(client: httpx2.AsyncClient) -> None:
+    async def write() -> int:
+        answer = await client.post("/v1/memories", json={"content": "Now or never."})
+        if answer.status_code == 201:
+            await client.delete(f"/v1/memories/{answer.json()['id']}")
+        return answer.status_code
+
+    for _ in range(5):
+        statuses = await asyncio.gather(*(write() for _ in range(12)))
+        assert set(statuses) <= {201, 404, 409}, statuses
+
+
+async def test_a_list_cannot_go_on_from_what_is_gone(client: httpx2.AsyncClient) -> None:
+    ids = [(await noted(client, f"Fact {n}."))["id"] for n in range(3)]
+    await client.delete(f"/v1/memories/{ids[1]}")
+    for path in (f"/v1/memories?before={ids[1]}", "/v1/memories?before=mem_nope", "/v1/sessions?before=ses_nope"):
+        answer = await client.get(path)
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [({"session_id": "ses_nope"}, 404), ({"since": "0001-01-01T00:00:00Z"}, 422)]
+)
+async def test_a_list_and_a_recall_refuse_the_same(
+    client: httpx2.AsyncClient, query: dict[str, str], status: int
+) -> None:
+    assert (await client.get("/v1/memories", params=query)).status_code == status
+    assert (await client.post("/v1/recall", json={"query": "x", **query})).status_code == status
+
+
 # Forgetting ------------------------------------------------------------------------------------------------------
 
 

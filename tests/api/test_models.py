@@ -228,11 +228,11 @@ async def test_a_hanging_model_blocks_nobody(client: httpx2.AsyncClient, model: 
         assert (await client.get("/livez")).status_code == 200
     assert (await client.post("/v1/recall", json={"query": "Redis"})).status_code == 200
     assert (await client.post("/v1/memories", json={"content": "Still here."})).status_code == 201
-    with psycopg.connect(owner_url) as connection:
-        idle = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in trans%'"
-        ).fetchone()
-    assert idle == (0,)
+    idle = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in trans%'"
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        # Those who wait look now and then; one that was held while the model thinks would be idle all the time.
+        while connection.execute(idle).fetchone() != (0,):
+            await asyncio.sleep(0)
     assert len(model.asked) == at_once
     release.set()
     assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}
@@ -418,6 +418,40 @@ async def test_what_the_model_says_is_bounded_masked_and_says_something(
     assert secret not in shown["current_task"]
     assert len(shown["current_task"]) < 600
     assert len(shown["thread_title"]) < 600
+
+
+@pytest.mark.parametrize("text", [" ", "\u200b", "ok"])
+async def test_a_reflection_that_says_next_to_nothing_changes_nothing(
+    client: httpx2.AsyncClient, model: ModelServer, text: str
+) -> None:
+    session, ids = await with_rows(client, model, FACT, LOW)
+    before = await rows(client)
+    model.say({"rows": [reflected_row(text, *ids)]})
+    answer = await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    assert (answer.status_code, "too little" in answer.json()["detail"]) == (502, True)
+    assert await rows(client) == before
+
+
+async def test_one_impossible_date_does_not_keep_a_session_unobserved(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    bad = [{**FACT, "refers_from": "0001-01-01T00:00:00Z"}, {**FACT, "sources": [99]}]
+    model.say({"facts": [*bad, FACT]})
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    assert (await observed(client, session))["memories"] == 1
+    assert len(model.asked) == 2
+
+
+async def test_what_a_provider_says_is_masked_and_short(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    secret = "sk-proj-" + "a1B2" * 8
+    model.say(Said(f"Incorrect key {secret} " + "x" * 100_000, status=400))
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    answers = [await observe(client, session), await client.get(f"/v1/sessions/{session}")]
+    for answer in answers:
+        assert secret not in answer.text
+        assert len(answer.text) < 3_000
 
 
 _PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}

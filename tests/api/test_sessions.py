@@ -212,3 +212,15 @@ async def test_a_session_says_what_came_of_it(client: httpx2.AsyncClient) -> Non
     assert (found["groups"], found["observations"], found["jobs"]) == (1, 1, [])
     unreflected = (await client.get("/v1/sessions?unreflected=true")).json()["sessions"]
     assert [listed["id"] for listed in unreflected] == [session]
+
+
+async def test_what_a_client_says_of_its_time_and_context_holds_from_then_on(client: httpx2.AsyncClient) -> None:
+    first = await opened(client, "s1", timezone="Asia/Tokyo")
+    for more, timezone, context in (
+        ({}, "Asia/Tokyo", 200_000),
+        ({"timezone": "Europe/Berlin", "effective_context": 1_000_000}, "Europe/Berlin", 1_000_000),
+        ({}, "Europe/Berlin", 1_000_000),
+    ):
+        assert await opened(client, "s1", **more) == first
+        found = (await client.get(f"/v1/sessions/{first}")).json()
+        assert (found["timezone"], found["effective_context"]) == (timezone, context)

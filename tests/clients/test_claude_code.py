@@ -199,3 +199,14 @@ def test_broken_lines_are_named_and_blocks_that_are_none_are_left_out(tmp_path: 
     assert reading.broken == [1, 3]
     assert reading.skipped == {"broken line": 2, "block that is none": 2}
     assert reading.transcripts[0].entries[0].content == [{"type": "text", "text": "Kept."}]
+
+
+@pytest.mark.parametrize("cwd", ["/" + "a" * 300, "/proc/1/root/x", "\0"])
+def test_a_directory_that_cannot_be_looked_into_has_a_name_all_the_same(cwd: str) -> None:
+    assert project_of(cwd.replace("\0", "x"))
+
+
+def test_the_file_of_another_client_is_not_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text(json.dumps({"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": {}}))
+    assert not read_transcript(path).recognised

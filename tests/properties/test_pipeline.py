@@ -7,14 +7,14 @@ crashes before and after every commit. `--full` runs more of them.
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 
-from server.core.errors import EskerError, ModelFailed, Unavailable
+from server.core.errors import Conflict, EskerError, ModelFailed, NotFound
 from server.core.records import Filter, Observed, Principal, TranscriptSlice
 from server.db.database import Connection, Database
 from server.providers.extractive.observer import ExtractiveObserver
@@ -65,12 +65,12 @@ class WatchedObserver:
     """The extractive observer, watched: what it was shown; sometimes it fails or takes its time."""
 
     dice: random.Random
-    seen: set[int] = field(default_factory=set[int])
+    seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     name: str = "watched"
 
     async def observe(self, shown: TranscriptSlice) -> Observed:
         """Return the facts of a slice, or fail."""
-        self.seen |= {message.seq for message in shown.messages}
+        self.seen.setdefault(shown.session.id, set()).update(message.seq for message in shown.messages)
         await asyncio.sleep(0)
         if self.dice.random() < 0.15:
             raise ModelFailed("the dice said so")
@@ -81,18 +81,25 @@ class WatchedObserver:
 
 
 @dataclass
+class Conversation:
+    """One session under fire: what its client knows to be acknowledged, and the packs that it was given."""
+
+    id: str
+    acknowledged: list[str] = field(default_factory=list[str])
+    sent: int = 0
+    packs: dict[int, str] = field(default_factory=dict[int, str])
+
+
+@dataclass
 class World:
-    """One session under fire, and what its client knows to be acknowledged."""
+    """Several sessions of one pool, and everything that can happen to them."""
 
     parts: Parts
     who: Principal
     clock: FakeClock
     dice: random.Random
     observer: WatchedObserver
-    session_id: str = ""
-    acknowledged: list[str] = field(default_factory=list[str])
-    sent: int = 0
-    packs: dict[int, str] = field(default_factory=dict[int, str])
+    conversations: list[Conversation] = field(default_factory=list[Conversation])
 
     async def step(self) -> None:
         """Do one thing, or several at once."""
@@ -104,49 +111,58 @@ class World:
             self.observe_twice,
             self.run_due,
             self.event,
-            self.reflect,
+            self.reflect_all,
             self.pack,
             self.forget,
         ]
         action = self.dice.choice(actions)
         self.clock.advance(seconds=self.dice.choice([0, 1, 30, 300]))
-        with suppress(Crash, ModelFailed, EskerError):
-            await action()
+        await self._at_once(action())
+
+    async def _at_once(self, *things: Coroutine[Any, Any, object]) -> None:
+        """Do things at the same time; what may go wrong in this world may, and nothing else."""
+        for result in await asyncio.gather(*things, return_exceptions=True):
+            if isinstance(result, BaseException) and not _may_happen(result):
+                raise result
+
+    def _any(self) -> Conversation:
+        return self.dice.choice(self.conversations)
 
     async def send(self) -> None:
         """Send new messages in a batch."""
-        names = [f"m{self.sent + n}" for n in range(self.dice.randint(1, 6))]
-        self.sent += len(names)
-        await self._post(names)
+        one = self._any()
+        names = [f"m{one.sent + n}" for n in range(self.dice.randint(1, 6))]
+        one.sent += len(names)
+        await self._post(one, names)
 
     async def resend(self) -> None:
         """Send any of what was ever sent again, in any order, some of it perhaps for the first time."""
-        names = [f"m{n}" for n in range(self.sent)]
+        one = self._any()
+        names = [f"m{n}" for n in range(one.sent)]
         self.dice.shuffle(names)
-        await self._post(names[: self.dice.randint(0, len(names))])
+        await self._post(one, names[: self.dice.randint(0, len(names))])
 
-    async def _post(self, names: list[str]) -> None:
+    async def _post(self, one: Conversation, names: list[str]) -> None:
         role = "user"
         batch = [IncomingMessage(name, role, f"{name}: {WORDS[len(name + name[-1]) % len(WORDS)]}") for name in names]
-        await ingest(self.parts, self.who.pool_id, self.session_id, batch)
-        self.acknowledged += [name for name in names if name not in self.acknowledged]
+        await ingest(self.parts, self.who.pool_id, one.id, batch)
+        one.acknowledged += [name for name in names if name not in one.acknowledged]
 
-    async def observe(self) -> None:
+    async def observe(self, one: Conversation | None = None) -> None:
         """Observe and wait."""
-        await self._waiting(observe(self.parts, self.who.pool_id, self.session_id, wait=True))
+        await self._waiting(observe(self.parts, self.who.pool_id, (one or self._any()).id, wait=True))
 
     async def _waiting(self, request: Coroutine[Any, Any, object]) -> None:
         """Wait for a request as a server does, which takes due jobs meanwhile."""
         task = asyncio.create_task(request)
         while not task.done():
-            with suppress(EskerError):
-                await self.run_due()
+            await self._at_once(self.run_due(), self.run_due())
             await asyncio.sleep(0)
         await task
 
     async def observe_twice(self) -> None:
         """Two observers and a client at once."""
-        await asyncio.gather(self.observe(), self.run_due(), self.send(), return_exceptions=True)
+        await self._at_once(self.observe(), self.run_due(), self.send())
 
     async def run_due(self) -> None:
         """Take a job that is due, as the background runner does."""
@@ -156,17 +172,20 @@ class World:
     async def event(self) -> None:
         """Tell of an event."""
         kinds: list[EventKind] = ["compaction_pending", "session_end", "turn_end", "evicted"]
-        kind = self.dice.choice(kinds)
-        await receive_event(self.parts, self.who.pool_id, self.session_id, kind)
+        await receive_event(self.parts, self.who.pool_id, self._any().id, self.dice.choice(kinds))
 
-    async def reflect(self) -> None:
-        """Reflect and wait."""
-        await self._waiting(reflect(self.parts, self.who.pool_id, self.session_id, wait=True))
+    async def reflect_all(self) -> None:
+        """Reflect every session at once, and wait."""
+        await self._at_once(*(self._reflect(one) for one in self.conversations))
+
+    async def _reflect(self, one: Conversation) -> None:
+        await self._waiting(reflect(self.parts, self.who.pool_id, one.id, wait=True))
 
     async def pack(self) -> None:
-        """Ask for the pack: what was frozen under a version never changes."""
-        pack = await get_pack(self.parts, self.who.pool_id, self.session_id)
-        assert self.packs.setdefault(pack.version, pack.sha256) == pack.sha256
+        """Ask for packs: what was frozen under a version never changes."""
+        for one in self.conversations:
+            pack = await get_pack(self.parts, self.who.pool_id, one.id)
+            assert one.packs.setdefault(pack.version, pack.sha256) == pack.sha256
 
     async def forget(self) -> None:
         """Forget a row while others reflect and freeze."""
@@ -174,37 +193,55 @@ class World:
         if rows:
             gone = self.dice.choice(rows)
             forgetting = forget(self.parts, self.who, gone.id, with_messages=self.dice.random() < 0.3)
-            await asyncio.gather(forgetting, self.reflect(), self.pack(), return_exceptions=True)
+            await self._at_once(forgetting, self.reflect_all(), self.pack())
+
+
+def _may_happen(error: BaseException) -> bool:
+    """Tell whether an error is one of this world: a crash, a model that failed, a lost race."""
+    crashed = isinstance(error, EskerError) and "the commit" in str(error)
+    return crashed or isinstance(error, (Crash, ModelFailed, NotFound, Conflict))
 
 
 def check(owner_url: str, world: World, *, drained: bool) -> None:
     """Compare the database with what was acknowledged and what was seen."""
     with psycopg.connect(owner_url) as connection:
-        messages = connection.execute("SELECT seq, external_id, tokens FROM messages ORDER BY seq").fetchall()
-        groups = connection.execute("SELECT first_seq, last_seq FROM observation_groups ORDER BY 1").fetchall()
-        session = connection.execute(
-            "SELECT last_seq, observed_seq, unobserved_tokens, total_tokens FROM sessions"
-        ).fetchone()
-        sources = connection.execute(
-            "SELECT g.first_seq, g.last_seq, m.source_seqs"
-            " FROM memories m JOIN observation_groups g ON g.id = m.group_id"
-        ).fetchall()
         deadlocks = connection.execute(
             "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
         ).fetchone()
         shown = connection.execute("SELECT DISTINCT unnest(memory_ids) FROM packs").fetchall()
         there = connection.execute("SELECT id FROM memories").fetchall()
+        assert deadlocks == (0,)
+        assert set(shown) <= set(there), "a pack shows what was forgotten"
+        for one in world.conversations:
+            check_session(connection, world, one, drained=drained)
+
+
+def check_session(connection: psycopg.Connection, world: World, one: Conversation, *, drained: bool) -> None:
+    """Compare one session with what its client knows."""
+    about = (one.id,)
+    messages = connection.execute(
+        "SELECT seq, external_id, tokens FROM messages WHERE session_id = %s ORDER BY seq", about
+    ).fetchall()
+    groups = connection.execute(
+        "SELECT first_seq, last_seq FROM observation_groups WHERE session_id = %s ORDER BY 1", about
+    ).fetchall()
+    session = connection.execute(
+        "SELECT last_seq, observed_seq, unobserved_tokens, total_tokens FROM sessions WHERE id = %s", about
+    ).fetchone()
+    sources = connection.execute(
+        "SELECT g.first_seq, g.last_seq, m.source_seqs FROM memories m JOIN observation_groups g ON g.id = m.group_id"
+        " WHERE m.session_id = %s",
+        about,
+    ).fetchall()
     assert session is not None
-    assert deadlocks == (0,)
-    assert set(shown) <= set(there), "a pack shows what was forgotten"
     last, observed, unobserved, total = session
     assert [seq for seq, _, _ in messages] == list(range(1, last + 1))
     names = [name for _, name, _ in messages]
     assert len(names) == len(set(names)), "stored twice"
-    assert set(world.acknowledged) <= set(names), "lost after it was acknowledged"
+    assert set(one.acknowledged) <= set(names), "lost after it was acknowledged"
     covered = [seq for first, end in groups for seq in range(first, end + 1)]
     assert covered == list(range(1, observed + 1)), "not covered exactly once"
-    assert set(covered) <= world.observer.seen, "marked observed without being seen"
+    assert set(covered) <= world.observer.seen.get(one.id, set()), "marked observed without being seen"
     assert unobserved == sum(tokens for seq, _, tokens in messages if seq > observed)
     assert total == sum(tokens for _, _, tokens in messages)
     assert all(first <= seq <= end for first, end, seqs in sources for seq in seqs)
@@ -217,28 +254,31 @@ async def test_nothing_is_lost_or_covered_twice(
 ) -> None:
     dice = random.Random(seed)  # noqa: S311
     observer = WatchedObserver(dice)
-    async with CrashingDatabase(database_url, connections=6) as database:
+    async with CrashingDatabase(database_url, connections=12) as database:
         database.dice = dice
         clock.tick = timedelta(seconds=1)  # so that the lease of a worker that died runs out
-        changes = {"observe_tokens": 60, "job_lease_seconds": 5.0, "job_attempts": 10_000}
+        changes = {"observe_tokens": 60, "job_lease_seconds": 20.0, "job_attempts": 10_000}
         settings = parts.settings.model_copy(update=changes)
         world = World(
             replace(parts, database=database, observer=observer, settings=settings), who, clock, dice, observer
         )
-        world.session_id = (await open_session(parts, who.pool_id, SessionRequest("api", "s1"))).id
+        for number in range(3):
+            session = await open_session(parts, who.pool_id, SessionRequest("api", f"s{number}"))
+            world.conversations.append(Conversation(session.id))
         database.chance = 0.2
         for _ in range(STEPS):
             await world.step()
             check(owner_url, world, drained=False)
         database.chance = 0.0
-        while not await _drained(world):
-            clock.advance(hours=2)
+        for one in world.conversations:
+            while not await _drained(world, one):
+                clock.advance(hours=2)
         check(owner_url, world, drained=True)
 
 
-async def _drained(world: World) -> bool:
+async def _drained(world: World, one: Conversation) -> bool:
     try:
-        await world.observe()
-    except (ModelFailed, Unavailable):
+        await world.observe(one)
+    except ModelFailed:
         return False
     return True

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -10,6 +11,12 @@ from psycopg import sql
 from server.db.embedded import DATABASE, OWNER, Cluster
 
 _numbers = itertools.count()
+
+# Does anybody wait for a lock in this database?
+WAITING: LiteralString = """
+    SELECT count(*) > 0 AS waiting FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
 
 
 @contextmanager

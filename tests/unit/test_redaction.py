@@ -146,6 +146,15 @@ def test_a_secret_is_masked_wherever_a_long_text_is_taken_apart(place: int) -> N
         assert masked.count("word") == text.count("word")
 
 
+def test_what_stands_beside_the_data_of_an_image_is_masked() -> None:
+    source: Json = {"type": "base64", "data": "AAAA", "note": SECRETS["github classic"], "password": "hunter22"}
+    masked = redact_json(source)
+    assert isinstance(masked, dict)
+    assert masked["data"] == "AAAA"
+    assert "hunter22" not in str(masked)
+    assert SECRETS["github classic"] not in str(masked)
+
+
 def test_a_list_under_a_secret_name_is_masked() -> None:
     assert redact_json({"token": ["hunterabc", "hunterdef"]}) == {"token": ["[redacted:secret]"] * 2}
 

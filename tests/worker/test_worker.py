@@ -35,6 +35,7 @@ from server.usecases.inspect import stuck
 from server.usecases.parts import Parts
 from server.usecases.recall import RecallRequest, recall
 from server.usecases.remember import Note, remember
+from server.usecases.report_status import backlog
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 
@@ -325,12 +326,15 @@ async def test_another_model_is_another_space_built_beside_the_old_one(
         assert (early.semantic, len(early.hits)) == ("degraded", 3)
         await switch_when_complete(asking, other_space, who.pool_id)
         assert (await recall(asking, who.pool_id, RecallRequest("river"))).semantic == "ok"
+        await remember(asking, who, [Note("River number 4.")])  # queued for both
         await drain(asking, other, other_space)
         await switch_when_complete(asking, other_space, who.pool_id)
+        assert (await backlog(asking))["embeddings_waiting"] == 0
+        assert await stuck(asking) == {}
         after = await recall(
             replace(asking, embedders=QueryEmbedders(lambda _: other, "other")), who.pool_id, RecallRequest("river")
         )
-        assert (after.semantic, len(after.hits), after.pending) == ("ok", 3, 0)
+        assert (after.semantic, len(after.hits), after.pending) == ("ok", 4, 0)
         assert (await recall(asking, who.pool_id, RecallRequest("river"))).semantic == "degraded"
 
 
@@ -437,6 +441,33 @@ async def test_a_row_that_kills_its_worker_takes_no_other_with_it_and_is_left_in
     assert all(len(texts) == 1 for texts in killer.asked[1:])
     assert attempts(owner_url) == {"A killer.": (MAX_ATTEMPTS, True, "its worker died, 8 times", False)}
     assert killer.asked.count(["A killer."]) == MAX_ATTEMPTS - 1
+
+
+async def test_a_row_that_is_being_forgotten_leaves_no_vector(
+    asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock, owner_url: str
+) -> None:
+    [memory_id] = await remember(asking, who, [Note("A river.")])
+    async with asking.database.tenant(who.pool_id) as connection:
+        batch = await vectors.claim(connection, space.name, clock(), PAUSE, tried=False, limit=10)
+    made = await embedder.embed(["A river."])
+
+    async def store() -> int:
+        async with asking.database.tenant(who.pool_id) as connection:
+            return await vectors.store(connection, batch, batch.rows, made, clock())
+
+    async with asking.database.tenant(who.pool_id) as connection:
+        await memories.lock_to_delete(connection, [memory_id])
+        await memories.delete(connection, [memory_id])
+        storing = asyncio.create_task(store())
+        waiting = (
+            "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        while not (await asking.database.ask(waiting))[0]["n"]:
+            assert not storing.done()
+    assert await storing == 0
+    with psycopg.connect(owner_url) as connection:
+        count = connection.execute(f"SELECT count(*) FROM embeddings_{space.name}").fetchone()  # type: ignore[arg-type]  # noqa: S608
+    assert count == (0,)
 
 
 async def test_a_vector_of_an_older_text_is_not_kept(
