@@ -18,6 +18,7 @@ from server.core.errors import EskerError, Misconfigured
 from server.core.settings import Settings
 from server.db.data_dir import holder
 from server.providers.embedders import embedder_of
+from server.providers.messages_api import probe
 from server.usecases import inspect
 from server.usecases.inspect import DatabaseFacts, Stuck
 from server.usecases.parts import Parts
@@ -27,6 +28,7 @@ app = typer.Typer(add_completion=False)
 Status = Literal["ok", "warning", "wrong"]
 
 _MARK: dict[Status, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
+_LLM_HINT = "Check ESKER_LLM_BASE_URL and ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY)."
 _RETRY = "When the cause is mended, `esker doctor --retry` tries it again."
 _LEAST_FREE_BYTES = 1024**3
 _LEAST_POSTGRES = 16
@@ -190,7 +192,13 @@ def _models(settings: Settings) -> Iterator[Finding]:
             uses_model = choice == "model" or (choice == "auto" and settings.has_model)
             model = settings.observer_model if part == "observer" else settings.reflector_model
             where = settings.llm_base_url or "Anthropic's API"
-            yield Finding("ok", f"The {part} is {f'{model} at {where}' if uses_model else 'extractive'}.")
+            yield Finding("ok", f"The {part} is to be {f'{model} at {where}' if uses_model else 'extractive'}.")
+    if settings.has_model:
+        key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
+        if problem := asyncio.run(probe(settings.llm_base_url, key)):
+            yield Finding("wrong", f"The language model cannot be used: {problem}", _LLM_HINT)
+        else:
+            yield Finding("ok", "The language model's server answers.")
 
 
 def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:

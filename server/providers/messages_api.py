@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from server.core.errors import InvalidInput, ModelDown, ModelFailed, RequestRefused
 from server.core.json_input import parse_json
 from server.core.records import TokenUse
+from server.core.redaction import told
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -21,6 +22,7 @@ Content = list[dict[str, Any]]
 
 # A provider that has no time for a moment is asked again; for longer the job waits.
 _RETRIES = 2
+_PROBE_SECONDS = 5.0
 # What these say is not about the request: the key, the address, the time.
 _NOT_ABOUT_US = frozenset({401, 403, 404, 408, 425, 429})
 # A model writes at least so many tokens a second, or is not worth waiting for.
@@ -109,6 +111,24 @@ class MessagesModel:
         if answer.stop_reason in ("max_tokens", "refusal"):
             raise ModelFailed(f"{self.model} stopped early ({answer.stop_reason}).")
         return answer
+
+
+async def probe(base_url: str | None, api_key: str | None) -> str | None:
+    """Return why a server of the Messages API cannot be used, or None; nothing is asked of a model."""
+    import anthropic  # noqa: PLC0415 - see above
+
+    try:
+        async with _client(base_url, api_key, _PROBE_SECONDS) as client:
+            await client.models.list(limit=1)
+    except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
+        return f"it does not take the key ({error.status_code})."
+    except anthropic.APIStatusError:
+        return None  # it answers; many servers list no models
+    except anthropic.APIError as error:
+        return f"it cannot be reached ({told(error)})."
+    except Exception:  # noqa: BLE001 - the client reads whatever answers there
+        return "what answers there does not speak the Messages API."
+    return None
 
 
 def _client(base_url: str | None, api_key: str | None, timeout: float) -> "AsyncAnthropic":

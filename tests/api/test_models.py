@@ -232,7 +232,7 @@ async def test_a_hanging_model_blocks_nobody(client: httpx2.AsyncClient, model: 
     with psycopg.connect(owner_url, autocommit=True) as connection:
         # Those who wait look now and then; one that was held while the model thinks would be idle all the time.
         while connection.execute(idle).fetchone() != (0,):
-            await asyncio.sleep(0)
+            assert (await client.get("/livez")).status_code == 200
     assert len(model.asked) == at_once
     release.set()
     assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}

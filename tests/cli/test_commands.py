@@ -7,10 +7,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -173,6 +173,8 @@ def test_doctor_finds_nothing_wrong_where_all_is_well_and_says_what_is(server: d
     assert len(wrong) == 2
     assert any("observer is to be a model" in what for what in wrong)
     assert all(wrong.values())
+    down = esker("doctor", "--quick", ESKER_DATA_DIR=str(tmp_path / "d"), ESKER_LLM_BASE_URL="http://127.0.0.1:1")
+    assert "The language model cannot be used: it cannot be reached" in down.stdout
     unset = esker("doctor", ESKER_PORT="many")
     assert (unset.returncode, "ESKER_PORT" in unset.stdout) == (1, True)
 
@@ -255,15 +257,22 @@ class Nonsense(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
 
+@contextmanager
+def serving_nonsense(kind: type[BaseHTTPRequestHandler]) -> Generator[str]:
+    """The URL of a server that answers in its own way."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
 @pytest.fixture
 def nonsense() -> Generator[str]:
     """The URL of a language model that talks nonsense."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Nonsense) as model:
-        thread = threading.Thread(target=model.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{model.server_port}"
-        model.shutdown()
-        thread.join()
+    with serving_nonsense(Nonsense) as url:
+        yield url
 
 
 def test_what_failed_for_good_is_shown_and_can_be_tried_again(nonsense: str, tmp_path: Path) -> None:
@@ -306,3 +315,37 @@ def test_a_key_that_has_expired_is_listed_as_such(tmp_path: Path) -> None:
     assert "yes" in esker("pool", "list", **there).stdout
     [key] = json.loads(esker("key", "list", "--json", **there).stdout)
     assert key["expires_at"] is None
+
+
+def test_a_busy_server_is_asked_again_and_never_blamed_on_the_messages(tmp_path: Path) -> None:
+    class Busy(Nonsense):
+        """Has no time twice, and then is broken."""
+
+        asked: ClassVar[list[str]] = []
+
+        def do_POST(self) -> None:
+            self.asked.append(self.path)
+            busy = len(self.asked) in (2, 3)
+            body = b'{"id": "ses_1"}' if len(self.asked) == 1 else b'{"detail": "broken"}'
+            self.send_response(200 if len(self.asked) == 1 else 503 if busy else 500)
+            self.send_header("Retry-After", "0")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "19")
+            self.end_headers()
+            self.wfile.write(b'{"observations": 0}')
+
+    lines = [
+        {"type": "user", "uuid": f"u{n}", "sessionId": "s", "message": {"role": "user", "content": f"Rule {n}."}}
+        for n in range(5)
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines))
+    with serving_nonsense(Busy) as url:
+        done = esker("ingest", str(path), ESKER_URL=url)
+    assert (done.returncode, "broken" in done.stderr) == (1, True)
+    assert len([path for path in Busy.asked if path.endswith("/messages")]) == 3

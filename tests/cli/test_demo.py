@@ -39,7 +39,11 @@ def test_the_demo_shows_what_it_promises_and_a_second_run_changes_nothing(tmp_pa
     assert second["pack"] == first["pack"]
     assert second["recalls"] == first["recalls"]
 
-    shown = esker("demo", "--data-dir", str(tmp_path / "d"), **BUNDLED)
+
+def test_the_demo_leaves_the_usual_data_directory_to_the_server(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}
+    shown = esker("demo", **BUNDLED, **home)
     assert shown.returncode == 0
+    assert "default" in esker("pool", "list", **home).stdout
     for part in ("<global_observations>", *QUESTIONS, *ANSWERS, "Observer: extractive", "tokens as raw history"):
         assert part in shown.stdout
