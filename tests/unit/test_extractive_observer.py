@@ -253,7 +253,7 @@ def test_a_sentence_that_stands_alone_is_given_no_context() -> None:
     shown = conversation(
         ("assistant", "Shall I go on with the login?"), ("user", "We decided to use Redis for sessions.")
     )
-    assert the_fact("use Redis", among=facts(shown)).source_seqs == (2,)
+    assert the_fact("Redis", among=facts(shown)).source_seqs == (2,)
 
 
 def test_what_is_said_beside_a_tools_result_is_a_persons_word() -> None:

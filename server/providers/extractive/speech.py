@@ -20,6 +20,8 @@ _SELF_CONTAINED = 45
 _LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
 _LONGEST_CONTEXT = 160
+# What points at something in more words than this mostly says at what.
+_LONGEST_POINTING = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def _rest(said: list[str], answered: Fact | None) -> list[str]:
 def _leans(utterance: str, rule: Rule) -> bool:
     """Tell whether what opens a message cannot be understood without what it answers."""
     points = cues.CONTINUATION.search(utterance) or cues.POINTING.search(utterance)
-    return rule.label == labels.CORRECTION or bool(points)
+    return rule.label == labels.CORRECTION or bool(points and len(utterance) < _LONGEST_POINTING)
 
 
 def _with_context(fact: Fact, before: Message) -> Fact:
