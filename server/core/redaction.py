@@ -76,23 +76,29 @@ _EXPORTED = re.compile(
 
 
 _UNQUOTED = re.compile(
-    rf"(?i)(?P<name>(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAME}[\"']?(?:\s*(?::=|=>|[:=])\s*|\s+is:?\s+))(?P<value>[^\s\"'`,;(){{}}<>\[\]$]{{6,200}})(?![(\[])"
+    rf"(?i)(?P<name>(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]))){_NAME}[\"']?(?:\s*(?::=|=>|[:=])\s*|\s+is:?\s+))(?P<value>[^\s\"'`,;(){{}}<>\[\]$]{{6,200}})(?![(\[])"
 )
-# Secrets on a command line, in a netrc and in a cookie, by what stands before them.
-_GIVEN = re.compile(
-    r"(?i)((?:^|\s)--?(?:password|passwd|passphrase|pass|token|secret|api-?key|access-?key|auth-?token)[= ]"
-    r"|\bcurl\b[^\n]{0,300}?\s(?:-u|--user)[= ]?[^\s:]{1,100}:"
-    r"|\bmachine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+"
-    r"|\b(?:set-)?cookie:[^\n]{0,300}?\b(?:session|sessionid|sid|auth|token|jwt|csrftoken|connect\.sid)=)"
-    rf"{_NOT_MASKED}[\"']?(?P<value>[^\s\"';]{{6,200}})[\"']?"
+# Secrets that are given to a program, by what stands before them. What is not in quotes ends where a word does.
+_VALUE = r"(?P<value>\"[^\"\n]{6,200}\"|'[^'\n]{6,200}'|[^\s\"'`;|&]{6,200})"
+_OPTION = re.compile(
+    r"(?i)(?P<name>(?:^|\s)--(?:password|passwd|passphrase|token|secret|api-?key|access-?key|auth-?token)(?P<by>[= ]))"
+    + _NOT_MASKED
+    + _VALUE
+)
+_CURL = re.compile(r"\bcurl\b(?:[^\n|&;\\]|\\[\s\S]){1,4000}")
+_CURL_USER = re.compile(rf"(?P<name>\s(?:-u|--user)[= ]?[\"']?[^\s:\"']{{1,100}}:){_NOT_MASKED}{_VALUE}")
+_COOKIE = re.compile(r"(?im)(?:^|[\"'])[ \t]*(?:set-)?cookie:[^\n]{1,8000}")
+_COOKIE_VALUE = re.compile(
+    rf"(?i)(?P<name>[\w.-]{{0,40}}(?:sess|sid|auth|token|jwt|csrf)[\w.-]{{0,40}}=){_NOT_MASKED}(?P<value>[^;\s\"']{{6,}})"
+)
+_NETRC = re.compile(
+    rf"(?i)(?P<name>\bmachine\s+\S{{1,200}}\s+login\s+\S{{1,200}}\s+password\s+){_NOT_MASKED}(?P<value>\S{{6,200}})"
 )
 # What stands in such places and is no secret: links, paths, attributes, dates, versions, the names of formats.
 _HARMLESS = re.compile(
     r"(?i)https?:|[/~.]|[a-z_]\w*(?:\.[a-z_]\w*)+$|\d{4}-\d\d|v?\d+(?:\.\d+)+|\d+[a-z]{0,2}(?:-\d+[a-z]{0,2})?$"
     r"|(?:base|sha|md|utf|oauth|rsa|aes|hs|rs|es|ed|p)-?\d+\b"
 )
-
-_GIVEN_SIGNS = ("-pass", "-token", "-secret", "-key", "-auth", "apikey", "curl", "machine", "cookie")
 
 # A match holds up every other thread, so long texts are masked in parts.
 _PART = 262_144
@@ -136,21 +142,38 @@ def _redact(text: str) -> str:
         text = _AUTHORIZATION.sub(r"\1[redacted:authorization]", text)
     if any(name in lowered for name in _NAMES):
         text = _EXPORTED.sub(r"\1[redacted:secret]", _ASSIGNED.sub(r"\1[redacted:secret]", text))
-        text = _UNQUOTED.sub(_mask_unquoted, text)
-    if any(sign in lowered for sign in _GIVEN_SIGNS):
-        text = _GIVEN.sub(_mask_given, text)
+        text = _UNQUOTED.sub(_mask_if_it_looks_like_one, text)
+    if "--" in text:
+        text = _OPTION.sub(_mask_option, text)
+    if "curl" in lowered:
+        text = _CURL.sub(lambda command: _CURL_USER.sub(_mask, command[0]), text)
+    if "cookie:" in lowered:
+        text = _COOKIE.sub(lambda line: _COOKIE_VALUE.sub(_mask, line[0]), text)
+    if "machine" in lowered:
+        text = _NETRC.sub(_mask_if_it_looks_like_one, text)
     return text
 
 
-def _mask_given(match: re.Match[str]) -> str:
-    """Mask a value that was given to a program, unless it is a variable, a file or a place to fill in."""
-    return match[0] if match["value"][0] in "$<{[%@/-" else f"{match[1]}[redacted:secret]"
+def _mask(match: re.Match[str]) -> str:
+    return f"{match['name']}[redacted:secret]"
 
 
-def _mask_unquoted(match: re.Match[str]) -> str:
+def _mask_if_it_looks_like_one(match: re.Match[str]) -> str:
+    return _mask(match) if _looks_secret(match["value"]) else match[0]
+
+
+def _mask_option(match: re.Match[str]) -> str:
+    """Mask the value of an option, unless it is a variable or a place to fill in, or may be the next word of prose."""
     value = match["value"]
-    looks_secret = re.search(r"[A-Za-z]", value) and re.search(r"\d", value) and not _HARMLESS.match(value)
-    return f"{match['name']}[redacted:secret]" if looks_secret else match[0]
+    if value.strip("\"'")[:1] in "$<{[%@" or "[redacted:" in value:
+        return match[0]
+    sure = match["by"] == "=" or value[0] in "\"'"
+    return _mask(match) if sure or _looks_secret(value) else match[0]
+
+
+def _looks_secret(value: str) -> bool:
+    """Tell whether an unquoted word is a secret: letters and digits, and nothing that is known to be harmless."""
+    return bool(re.search(r"[A-Za-z]", value) and re.search(r"\d", value) and not _HARMLESS.match(value))
 
 
 def redact_json(value: Json) -> Json:
@@ -174,7 +197,8 @@ def _redact_member(key: str, item: Json) -> Json:
         return redact_json(item)
     if isinstance(item, list):
         return [_redact_member(key, part) for part in item]
-    if isinstance(item, str) and len(item) >= 6 and "[redacted:" not in item:
+    counts = key.lower().endswith("tokens") and isinstance(item, str) and (" " in item or item.isdigit())
+    if isinstance(item, str) and len(item) >= 6 and "[redacted:" not in item and not counts:
         return "[redacted:secret]"
     return redact_json(item)
 

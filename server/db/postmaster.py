@@ -12,14 +12,15 @@ from pathlib import Path
 
 import psutil
 
-from server.core.errors import Unavailable
+from server.core.errors import Misconfigured, Unavailable
 from server.db.programs import BINARIES, as_system_user
 
 _START_SECONDS = 120.0  # recovery after a crash can take a while
 _STOP_SECONDS = 60.0
 # When a server was killed, its helpers end a moment after it; until then a new one refuses to start.
 _STILL_ENDING = "still in use"
-_PATIENCE_SECONDS = 15.0
+# One whose pid file was removed looks for it every minute, and ends when it is gone.
+_PATIENCE_SECONDS = 75.0
 _PAUSE_SECONDS = 0.02
 _STATUS_LINE = 7
 
@@ -43,14 +44,21 @@ def start(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subpro
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         # What a server that is gone has left, or one that this directory was copied from.
-        (directory / "postmaster.pid").unlink(missing_ok=True)
-        (sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
+        _remove(directory / "postmaster.pid")
+        _remove(sockets / ".s.PGSQL.5432.lock")
         process = _launch(directory, sockets, settings)
         if _answers(process, directory):
             return process
         reason = _last_failure(directory / "log")
         if _STILL_ENDING not in reason or time.monotonic() > deadline:
             raise Unavailable(f"Postgres does not start: {reason}", hint=f"Its log is {directory / 'log'}.")
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise Misconfigured(f"{file} cannot be removed: {error.strerror}.", hint="Look at it and remove it.") from error
 
 
 def _launch(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -1,12 +1,17 @@
 """What stands between the wire and the MCP library, which refuses what clients do send."""
 
+import asyncio
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.core.errors import EskerError
+from server.core.errors import EskerError, TooLarge
 from server.core.json_input import clean_document
 from server.rest.problems import problem, problem_of
 
 PATH = "/mcp"
+_MOST_BYTES = 1024 * 1024
+# Below this a call is parsed faster than a thread starts.
+_SMALL = 64 * 1024
 
 
 class McpRoute:
@@ -19,8 +24,8 @@ class McpRoute:
         """Pass a request on, cleaned, or answer it."""
         if scope["type"] != "http" or scope["path"] != PATH:
             await self._app(scope, receive, send)
-        elif scope["method"] == "GET":
-            refused = problem(405, "Every call is answered at once; there is no stream to listen to.")
+        elif scope["method"] != "POST":
+            refused = problem(405, "Every call is a POST and is answered at once; there is no stream to listen to.")
             refused.headers["Allow"] = "POST"
             await refused(scope, receive, send)
         else:
@@ -28,7 +33,8 @@ class McpRoute:
 
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            body = clean_document(await _body(receive))
+            body = await _body(receive)
+            body = clean_document(body) if len(body) < _SMALL else await asyncio.to_thread(clean_document, body)
         except EskerError as error:
             await problem_of(error)(scope, receive, send)
             return
@@ -47,9 +53,12 @@ class McpRoute:
 
 
 async def _body(receive: Receive) -> bytes:
+    """Return the body of a call. Raises TooLarge."""
     parts: list[bytes] = []
     while True:
         message = await receive()
         parts.append(message.get("body", b""))
+        if sum(map(len, parts)) > _MOST_BYTES:
+            raise TooLarge(f"A call of a tool has at most {_MOST_BYTES:,} bytes.")
         if not message.get("more_body"):
             return b"".join(parts)

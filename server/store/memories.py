@@ -19,6 +19,8 @@ from server.db.statements import Statements, as_json
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 
 HINT = "`esker memories` lists those that are there; a key opens the memories of its own pool."
+# So many of the longest rows are written well within the time that a statement may take.
+_MOST_ROWS = 200
 _CLASSES = tuple(product(KIND_BIAS, PRIORITIES))
 
 
@@ -44,9 +46,14 @@ async def insert(connection: Connection, rows: Sequence[IndexedMemory]) -> set[s
 
     A row whose external id names a live row already, or another row of this call, is left out.
     """
-    values = await asyncio.to_thread(as_json, map(_values, rows))
-    cursor = await connection.execute(SQL["insert"], {"rows": values})
-    return {str(row[0]) for row in await cursor.fetchall()}
+    written: set[str] = set()
+    # In the order of their names across all statements, see the statement.
+    ordered = sorted(rows, key=lambda row: (row.memory.external_id or "", row.memory.id))
+    for start in range(0, len(ordered), _MOST_ROWS):
+        values = await asyncio.to_thread(as_json, map(_values, ordered[start : start + _MOST_ROWS]))
+        cursor = await connection.execute(SQL["insert"], {"rows": values})
+        written |= {str(row[0]) for row in await cursor.fetchall()}
+    return written
 
 
 def _values(indexed: IndexedMemory) -> dict[str, Any]:

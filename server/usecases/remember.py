@@ -60,10 +60,28 @@ async def remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[
     async with parts.database.tenant(who.pool_id) as connection:
         projects = await _projects(connection, notes)
     rows = await asyncio.to_thread(_rows, prepared, projects, who.actor, now)
+    for _ in range(_MOST_TRIES):
+        try:
+            return await _write(parts, who, rows)
+        except _Gone:
+            continue
+    raise Conflict("These notes are being written and forgotten at the same time.", hint="Try again.")
+
+
+class _Gone(Exception):
+    """A row that was there for one statement was forgotten before the next."""
+
+
+async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) -> list[str]:
+    names = {_named(row.memory) for row in rows}
     async with parts.database.tenant(who.pool_id) as connection:
         if any(row.memory.kind == "manual" for row in rows):
             await memories.lock_pins(connection)
-        written, known = await _written(connection, rows)
+        written = await memories.insert(connection, rows)
+        known = await memories.by_external_id(connection, names)
+        if known.keys() != names:
+            # Whoever goes on in this transaction would take locks out of order, so it begins anew.
+            raise _Gone
         ids = [_settled(row.memory, known) for row in rows]
         again = [
             (memory_id, row.memory) for memory_id, row in zip(ids, rows, strict=True) if row.memory.id not in written
@@ -71,7 +89,7 @@ async def remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[
         if again:
             await memories.raise_again(connection, again)
         await _limit_pins(connection, ids)
-        await vectors.enqueue(connection, written, now)
+        await vectors.enqueue(connection, written, parts.clock())
     return ids
 
 
@@ -152,22 +170,6 @@ def _settled(row: NewMemory, known: Mapping[str, memories.NamedMemory]) -> str:
             hint="Delete that one first, or use another external id.",
         )
     return there.id
-
-
-async def _written(
-    connection: Connection, rows: Sequence[IndexedMemory]
-) -> tuple[set[str], Mapping[str, memories.NamedMemory]]:
-    """Write rows; return the ids of those that are new, and the live rows of all names."""
-    names = {_named(row.memory) for row in rows}
-    written: set[str] = set()
-    known: dict[str, memories.NamedMemory] = {}
-    for _ in range(_MOST_TRIES):
-        written |= await memories.insert(connection, [row for row in rows if _named(row.memory) not in known])
-        known = await memories.by_external_id(connection, names)
-        # A row that was there for the first statement may be forgotten before the second.
-        if known.keys() == names:
-            return written, known
-    raise Conflict("These rows are being written and forgotten at the same time.", hint="Try again.")
 
 
 async def _limit_pins(connection: Connection, ids: Sequence[str]) -> None:

@@ -171,10 +171,17 @@ async def test_half_a_character_is_cleaned_on_stdio(served: str) -> None:
     assert await process.wait() == 0
 
 
-async def test_there_is_no_stream_to_hold_open(served: str) -> None:
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
+async def test_there_is_no_stream_to_hold_open_and_nothing_but_calls(served: str, method: str) -> None:
     async with httpx2.AsyncClient(base_url=served, headers={"Accept": "text/event-stream"}) as client:
-        answer = await client.get("/mcp")
+        answer = await client.request(method, "/mcp")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+async def test_a_call_larger_than_any_question_is_refused_before_it_is_read(served: str) -> None:
+    async with httpx2.AsyncClient(base_url=served) as client:
+        answer = await client.post("/mcp", content=b'["\\u0000",' + b"[]," * 500_000 + b"1]")
+    assert (answer.status_code, "1,048,576" in answer.json()["detail"]) == (413, True)
 
 
 async def test_a_call_that_is_too_large_is_refused(database_url: str, settings: Settings) -> None:

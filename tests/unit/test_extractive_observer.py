@@ -1,5 +1,6 @@
 """The extractive observer: what is said and done becomes facts, each with its sources."""
 
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from server.core.json_input import Json
 from server.core.records import ROLES, Category, Fact, Priority, Role, TranscriptSlice
 from server.core.tokens import estimate_tokens
 from server.providers.extractive.observer import observe
+from server.providers.extractive.sentences import sentences
 from tests.support.records import call, conversation, result
 
 
@@ -371,3 +373,14 @@ blocks_of_any_kind: st.SearchStrategy[Any] = st.lists(
 @given(st.lists(st.tuples(st.sampled_from(ROLES), blocks_of_any_kind), min_size=1, max_size=8))
 def test_no_transcript_whatsoever_is_a_crash(said: list[tuple[Role, Json]]) -> None:
     observe(conversation(*said))
+
+
+@pytest.mark.parametrize("piece", ["A. ", "no. ", "etc. ", "e.g. ", "1. ", "** ", "- ", "a? "])
+def test_sentences_are_found_in_linear_time(piece: str) -> None:
+    def seconds(length: int) -> float:
+        began = time.process_time()
+        sentences((piece * length)[:length])
+        return time.process_time() - began
+
+    # Eight times the text would take 64 times as long if it were quadratic.
+    assert seconds(32_000) < 24 * max(seconds(4_000), 0.002)

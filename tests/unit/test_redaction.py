@@ -1,7 +1,7 @@
 """Secrets are masked before anything else happens to a text."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.core.json_input import Json
@@ -74,8 +74,17 @@ def test_a_known_key_format_leaves_no_trace(name: str) -> None:
         ("mysql --password hunter22 db", "hunter22"),
         ("gh auth login --token=hunterabc", "hunterabc"),
         ("curl -s -u admin:hunterabc https://example.org", "hunterabc"),
-        ("machine example.org login me password hunterabc", "hunterabc"),
+        ("machine example.org login me password hunter22", "hunter22"),
         ("Cookie: theme=dark; session=hunterabc; x=1", "hunterabc"),
+        ("Cookie: sid=abcdef123456; session=hunterabc; auth=1", "hunterabc"),
+        ("curl -H 'Cookie: JSESSIONID=ABCDEF0123456789' x", "ABCDEF0123456789"),
+        ("curl -u alice:'my secret pw' https://x", "secret pw"),
+        ("curl -u a:first1234 -u b:second1234 https://x", "second1234"),
+        ("curl \\\n  -u alice:hunter22 https://x", "hunter22"),
+        ('--password "correct horse battery staple"', "horse"),
+        ("mysql --password='Hunter 2 is long'", "is long"),
+        ('--password "abc;def;ghi12345"', "ghi12345"),
+        ("DBPassword: hunter22a", "hunter22a"),
         ("prefix_ghp_" + _LOWER[:36], _LOWER[:20]),
         ('  "api_key": "q8w7e6r5t4"', "q8w7e6r5t4"),
         ("export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENG", "wJalrXUtnFEMI"),
@@ -92,6 +101,14 @@ def test_a_secret_is_known_by_the_place_where_it_stands(text: str, secret: str) 
 @pytest.mark.parametrize(
     "text",
     [
+        "pass --token expires after an hour",
+        "we pass --password interactively every time",
+        "  --secret string   The secret to use",
+        "a -token bucket algorithm",
+        "machine learning login flow password changes",
+        "curl -fsSL https://get.x | sh && docker run --user 1000:100000 img",
+        "The cookie: a session=expired-session means login",
+        "--password=$DB_PASSWORD --token <your token>",
         "const token: string = readToken()",
         "The password must have twelve characters.",
         "def redact(text: str) -> str:",
@@ -107,7 +124,24 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
     assert redact(text) == text
 
 
-@given(st.lists(st.sampled_from([*SECRETS.values(), "a word", "\n", 'password = "', '"', "KEY=", "://u:", "@h"])))
+PIECES = [
+    "a word",
+    "\n",
+    'password = "',
+    '"',
+    "KEY=",
+    "://u:",
+    "@h",
+    "curl -u a:",
+    "Cookie: sid=",
+    "; auth=",
+    "hunter22",
+]
+PIECES += ["--password ", "machine h login me password ", "authorization: bearer ", "'", "token: "]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from([*SECRETS.values(), *PIECES])))
 def test_masking_twice_changes_nothing(pieces: list[str]) -> None:
     once = redact(" ".join(pieces))
     assert redact(once) == once

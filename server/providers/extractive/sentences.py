@@ -42,7 +42,7 @@ def _sentences(text: str) -> list[str]:
 def _split(line: str) -> list[str]:
     parts: list[str] = []
     for part in _END.split(line):
-        if parts and _NO_END.search(parts[-1]):
+        if parts and len(parts[-1]) < 2 * MAX_SENTENCE and _NO_END.search(parts[-1]):
             parts[-1] += " " + part
         elif part.strip():
             parts.append(part.strip())

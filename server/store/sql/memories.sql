@@ -21,7 +21,7 @@ WITH new AS MATERIALIZED (
            session_id, group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
            refers_to, valid_until, last_used_at, reflection_id, external_id, created_at
     FROM new
-    ORDER BY external_id, id
+    ORDER BY external_id COLLATE "C" NULLS FIRST, id
     ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING
     RETURNING id
 ), indexed AS (
