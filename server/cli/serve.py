@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -53,14 +54,25 @@ def serve(
     port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes a free one.")] = None,
     data_dir: DataDir = None,
     worker: Annotated[bool | None, typer.Option(help="Whether to start an embedding worker.")] = None,
+    until_stdin_closes: Annotated[
+        bool, typer.Option("--until-stdin-closes", help="Stop when whoever holds standard input is gone.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the server: HTTP, MCP and an embedding worker. Ctrl-C stops all of it."""
     settings = Settings.from_environment(os.environ, host=host, port=port, data_dir=data_dir, worker=worker)
     configure_logs(settings.log_level)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both are a request to clean up and go
+    if until_stdin_closes:
+        threading.Thread(target=_stop_with_stdin, daemon=True).start()
     with suppress(KeyboardInterrupt), _listening(settings) as listener, _place(settings, listener) as place:
         asyncio.run(_run(place, as_json))
+
+
+def _stop_with_stdin() -> None:
+    """Wait until a pipe closes, which it does when the process at its other end dies, however it dies."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 @app.command("worker")

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import urllib.error
@@ -16,7 +17,7 @@ import psutil
 import pytest
 
 from server.db.data_dir import holder
-from tests.support.processes import esker, serve, using
+from tests.support.processes import ROOT, environment, esker, ready, serve, using
 
 
 @pytest.fixture
@@ -264,3 +265,20 @@ def test_a_copy_of_a_data_directory_leaves_the_original_alone(data_dir: Path) ->
 def test_any_path_can_be_a_data_directory(data_dir: Path) -> None:
     odd = data_dir.with_name('o\'neil "$HOME", 部')
     assert "default" in esker("pool", "list", "--data-dir", str(odd)).stdout
+
+
+def test_a_server_that_was_told_to_ends_with_whoever_started_it(data_dir: Path) -> None:
+    command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--json", "--data-dir", str(data_dir)]
+    starter = (
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen({[*command, '--until-stdin-closes']!r}, stdin=subprocess.PIPE)\n"
+        "time.sleep(1000)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", starter], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert ready(process)["url"]
+        process.kill()
+        while using(data_dir):
+            pass
+    assert holder(data_dir) is None
