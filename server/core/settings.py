@@ -56,8 +56,8 @@ class Settings(BaseModel):
     """A server that speaks the Messages API, without a trailing /v1. Unset: Anthropic's."""
     llm_api_key: SecretStr | None = None
     """The key for it; ANTHROPIC_API_KEY is read when this is not set."""
-    llm_timeout_seconds: Annotated[float, Field(gt=0)] = 120.0
-    """How long a call of a language model may take, longer answers aside; one that fails in passing is made again."""
+    llm_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
+    """How long a call of a language model may take; one that fails in passing is made again, twice at most."""
 
     observe_tokens: Positive = 8_000
     """Unobserved tokens at which a session is observed."""

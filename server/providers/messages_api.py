@@ -24,9 +24,7 @@ Content = list[dict[str, Any]]
 _RETRIES = 2
 _PROBE_SECONDS = 5.0
 # What these say is not about the request: the key, the address, the time.
-_NOT_ABOUT_US = frozenset({401, 403, 404, 408, 425, 429})
-# A model writes at least so many tokens a second, or is not worth waiting for.
-_SLOWEST = 30
+_NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
 
@@ -42,11 +40,10 @@ class MessagesModel:
     """Asks one model for answers of a given shape."""
 
     def __init__(
-        self, model: str, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 120.0
+        self, model: str, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 300.0
     ) -> None:
-        """`base_url` has no trailing /v1; None is Anthropic's own. `timeout` is in seconds, for a usual call."""
+        """`base_url` has no trailing /v1; None is Anthropic's own. `timeout` of a call is in seconds."""
         self.model = model
-        self._timeout = timeout
         self._client = _client(base_url, api_key, timeout)
 
     async def ask(
@@ -94,13 +91,12 @@ class MessagesModel:
                 max_tokens=max_tokens,
                 system=system,
                 messages=messages,
-                timeout=max(self._timeout, max_tokens / _SLOWEST),
                 output_config={"format": {"type": "json_schema", "schema": anthropic.transform_schema(shape)}},
             )
         except anthropic.APIStatusError as error:
             if error.status_code in (400, 413, 422):
                 raise RequestRefused(f"{self.model} answered {error.status_code}: {error.message}") from error
-            kind = ModelDown if error.status_code in _NOT_ABOUT_US or error.status_code >= 500 else ModelFailed
+            kind = ModelDown if error.status_code in _NOT_ABOUT_THE_REQUEST or error.status_code >= 500 else ModelFailed
             raise kind(f"{self.model} answered {error.status_code}: {error.message}") from error
         except anthropic.APIError as error:
             raise ModelDown(f"{self.model} at {self._client.base_url} cannot be reached: {error}") from error

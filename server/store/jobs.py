@@ -37,15 +37,9 @@ async def bury(connection: Connection, most: int, now: datetime) -> None:
     await connection.execute(SQL["bury"], {"most": most, "now": now})
 
 
-async def claim(
-    connection: Connection,
-    kinds: Sequence[JobKind],
-    now: datetime,
-    until: datetime,
-    session_id: str | None = None,
-) -> Lease | None:
+async def claim(connection: Connection, kinds: Sequence[JobKind], now: datetime, until: datetime) -> Lease | None:
     """Take one job that is due and hold it until `until`; None when there is none."""
-    values = {"kinds": list(kinds), "now": now, "until": until, "session": session_id}
+    values = {"kinds": list(kinds), "now": now, "until": until}
     async with connection.cursor(row_factory=class_row(Lease)) as cursor:
         await cursor.execute(SQL["claim"], values)
         return await cursor.fetchone()
@@ -86,9 +80,12 @@ async def rest(connection: Connection, lease: Lease, run_after: datetime) -> Non
 
 async def fail(connection: Connection, lease: Lease, error: EskerError, run_after: datetime, *, dead: bool) -> None:
     """Record a failure. Nothing happens when the lease was lost: the next holder has its own fortune."""
-    values = {**_key(lease), "error": told(error), "error_kind": type(error).__name__}
-    values |= {"run_after": run_after, "dead": dead}
-    await connection.execute(SQL["fail"], values)
+    await connection.execute(SQL["fail"], {**_failure(lease, error, run_after), "dead": dead})
+
+
+async def put_off(connection: Connection, lease: Lease, error: EskerError, run_after: datetime) -> None:
+    """Record a failure that says nothing about the job: it is no attempt, however often it comes."""
+    await connection.execute(SQL["put_off"], _failure(lease, error, run_after))
 
 
 async def release(connection: Connection, lease: Lease) -> None:
@@ -120,6 +117,10 @@ async def pools_with_work(database: Database, kinds: Sequence[JobKind], now: dat
 async def backlog(database: Database, now: datetime) -> dict[str, float]:
     """Return how much waits in all pools together, by name."""
     return {name: float(value) for name, value in (await database.ask(WORK["backlog"], {"now": now}))[0].items()}
+
+
+def _failure(lease: Lease, error: EskerError, run_after: datetime) -> dict[str, Any]:
+    return {**_key(lease), "error": told(error), "error_kind": type(error).__name__, "run_after": run_after}
 
 
 def _key(lease: Lease) -> dict[str, Any]:

@@ -26,6 +26,7 @@ _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 0.5
 _FIRST_BACKOFF = timedelta(seconds=15)
 _LONGEST_BACKOFF = timedelta(hours=1)
+_OUTAGE_PAUSE = timedelta(seconds=60)
 
 
 async def pools_with_jobs(parts: Parts, kinds: Sequence[JobKind]) -> list[str]:
@@ -33,14 +34,12 @@ async def pools_with_jobs(parts: Parts, kinds: Sequence[JobKind]) -> list[str]:
     return await jobs.pools_with_work(parts.database, kinds, parts.clock())
 
 
-async def claim_job(
-    parts: Parts, pool_id: str, kinds: Sequence[JobKind], session_id: str | None = None
-) -> Lease | None:
+async def claim_job(parts: Parts, pool_id: str, kinds: Sequence[JobKind]) -> Lease | None:
     """Take a job of a pool that is due, or None."""
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
         await jobs.bury(connection, parts.settings.job_attempts, now)
-        return await jobs.claim(connection, kinds, now, _lease_end(parts, now), session_id)
+        return await jobs.claim(connection, kinds, now, _lease_end(parts, now))
 
 
 async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
@@ -121,9 +120,12 @@ async def _beat(parts: Parts, lease: Lease) -> None:
 
 async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None:
     async with parts.database.tenant(lease.pool_id) as connection:
+        if isinstance(error, ModelDown):
+            log.warning("%s of %s waits for its model: %s", lease.kind, lease.session_id, told(error))
+            await jobs.put_off(connection, lease, error, parts.clock() + _OUTAGE_PAUSE)
+            return
         attempts = await jobs.attempts(connection, lease)
-        # A provider that is down says nothing about the job, however long it takes.
-        dead = attempts >= parts.settings.job_attempts and not isinstance(error, ModelDown)
+        dead = attempts >= parts.settings.job_attempts
         log.warning("%s of %s failed%s: %s", lease.kind, lease.session_id, " for good" if dead else "", told(error))
         await jobs.fail(connection, lease, error, parts.clock() + backoff(max(1, attempts)), dead=dead)
 

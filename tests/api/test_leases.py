@@ -268,6 +268,34 @@ async def test_a_provider_that_is_down_kills_no_job(parts: Parts, who: Principal
         clock.advance(hours=1)
     [job] = (await get_session(down, who.pool_id, session_id)).jobs
     assert (job.state, job.error_kind) == ("ready", "ModelDown")
+    # Nor does it count when the job's worker dies later on.
+    assert await claim_job(down, who.pool_id, ["observe"]) is not None
+    clock.advance(hours=1)
+    assert await claim_job(down, who.pool_id, ["observe"]) is not None
+
+
+async def test_new_messages_do_not_hurry_a_job_whose_provider_is_down(
+    parts: Parts, who: Principal, clock: FakeClock
+) -> None:
+    class Down(ExtractiveObserver):
+        """Is not there."""
+
+        calls = 0
+
+        async def observe(self, shown: TranscriptSlice) -> Observed:
+            self.calls += 1
+            raise ModelDown("down")
+
+    observer = Down()
+    down = replace(parts, observer=observer, settings=parts.settings.model_copy(update={"observe_tokens": 1}))
+    session_id = await session_with_a_message(down, who)
+    for number in range(60):
+        await ingest(down, who.pool_id, session_id, [IncomingMessage(f"n{number}", "user", "More.")])
+        if lease := await claim_job(down, who.pool_id, ["observe"]):
+            with suppress(ModelDown):
+                await run_job(down, lease, observe_leased)
+        clock.advance(seconds=6)
+    assert observer.calls == 6  # 6 minutes, one call in each
 
 
 async def test_new_messages_do_not_hurry_a_job_that_failed_for_good(

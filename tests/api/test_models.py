@@ -151,7 +151,9 @@ async def test_a_model_that_fails_loses_nothing_and_is_seen_to_fail(
     shown = (await client.get(f"/v1/sessions/{session}")).json()
     assert (shown["observed_messages"], shown["unobserved_tokens"] > 0) == (0, True)
     [job] = shown["jobs"]
-    assert (job["kind"], job["state"], job["attempts"]) == ("observe", "ready", 1)
+    # A key that is not taken says nothing about the job, so it is no attempt.
+    attempts = 0 if bad.status == 401 else 1
+    assert (job["kind"], job["state"], job["attempts"]) == ("observe", "ready", attempts)
     assert job["last_error"] in answer.json()["detail"]
     assert await rows(client) == []
     model.say(ANSWER)
@@ -468,7 +470,8 @@ async def test_no_request_holds_more_images_than_its_budget(client: httpx2.Async
     session = await opened(client)
     await said(client, session, {"external_id": "many", "role": "user", "content": [IMAGE] * 40})
     await said(client, session, *({"external_id": f"m{n}", "role": "user", "content": [IMAGE] * 5} for n in range(10)))
-    assert (await observed(client, session))["groups"] >= 3
+    await observed(client, session)
+    assert len(model.asked) >= 3
     assert all(1 <= images_in(asked) <= 35_000 // 1_600 for asked in model.asked)
 
 

@@ -19,7 +19,7 @@ ON CONFLICT (pool_id, kind, session_id) DO UPDATE
         asked_again = jobs.asked_again OR (jobs.state = 'running' AND excluded.run_after <= %(now)s),
         run_after = CASE
             WHEN jobs.state = 'dead' THEN greatest(jobs.run_after, excluded.run_after)
-            WHEN jobs.state = 'running' OR jobs.attempts > 0 OR jobs.up_to_seq > 0 THEN jobs.run_after
+            WHEN jobs.state = 'running' OR jobs.last_error IS NOT NULL OR jobs.up_to_seq > 0 THEN jobs.run_after
             ELSE excluded.run_after
         END
 
@@ -35,7 +35,7 @@ WHERE state = 'running' AND lease_until <= %(now)s AND attempts >= %(most)s
 WITH due AS (
     SELECT kind, session_id FROM jobs
     WHERE state <> 'dead' AND run_after <= %(now)s AND (lease_until IS NULL OR lease_until <= %(now)s)
-      AND kind = ANY (%(kinds)s) AND (%(session)s::text IS NULL OR session_id = %(session)s)
+      AND kind = ANY (%(kinds)s)
     ORDER BY run_after
     LIMIT 1
     FOR UPDATE SKIP LOCKED
@@ -78,6 +78,13 @@ WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
 -- The job failed: again later, or dead, with its error.
 UPDATE jobs
 SET state = CASE WHEN %(dead)s THEN 'dead' ELSE 'ready' END, lease_token = NULL, lease_until = NULL,
+    last_error = %(error)s, error_kind = %(error_kind)s, run_after = %(run_after)s
+WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+
+-- name: put_off
+-- The job could not be tried: again later.
+UPDATE jobs
+SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1,
     last_error = %(error)s, error_kind = %(error_kind)s, run_after = %(run_after)s
 WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
 
