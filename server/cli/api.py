@@ -90,12 +90,17 @@ class Api:
             try:
                 self._connection.request(method, self._base + path, data, self._headers)
                 answer = self._connection.getresponse()
-                return answer.status, answer.read(), min(10.0, float(answer.headers.get("Retry-After") or 1))
+                return answer.status, answer.read(), _pause(answer.headers.get("Retry-After"))
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                 self._connection.close()
                 if not again:
                     raise
         raise AssertionError  # the second round returns or raises
+
+
+def _pause(wanted: str | None) -> float:
+    """Return how many seconds to wait; a proxy may name a date instead, which is not worth reading."""
+    return min(10.0, float(wanted)) if wanted and wanted.isdecimal() else 1.0
 
 
 def _read(status: int, text: bytes) -> Any:

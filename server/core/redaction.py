@@ -128,7 +128,7 @@ def _parts(text: str) -> Iterator[str]:
 
 def _announces(text: str, place: int) -> bool:
     before = text[max(0, place - 80) : place].lower()
-    return any(name in before for name in (*_NAMES, "authorization", "://"))
+    return any(name in before for name in (*_NAMES, "authorization", "cookie", "curl", "machine", "://"))
 
 
 def _redact(text: str) -> str:

@@ -22,6 +22,7 @@ _STILL_ENDING = "still in use"
 # One whose pid file was removed looks for it every minute, and ends when it is gone.
 _PATIENCE_SECONDS = 75.0
 _PAUSE_SECONDS = 0.02
+_PAUSE_BETWEEN_STARTS_SECONDS = 0.25
 _STATUS_LINE = 7
 
 
@@ -52,6 +53,7 @@ def start(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subpro
         reason = _last_failure(directory / "log")
         if _STILL_ENDING not in reason or time.monotonic() > deadline:
             raise Unavailable(f"Postgres does not start: {reason}", hint=f"Its log is {directory / 'log'}.")
+        time.sleep(_PAUSE_BETWEEN_STARTS_SECONDS)
 
 
 def _remove(file: Path) -> None:

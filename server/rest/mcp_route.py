@@ -54,11 +54,11 @@ class McpRoute:
 
 async def _body(receive: Receive) -> bytes:
     """Return the body of a call. Raises TooLarge."""
-    parts: list[bytes] = []
+    body = bytearray()
     while True:
         message = await receive()
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > _MOST_BYTES:
+        body += message.get("body", b"")
+        if len(body) > _MOST_BYTES:
             raise TooLarge(f"A call of a tool has at most {_MOST_BYTES:,} bytes.")
         if not message.get("more_body"):
-            return b"".join(parts)
+            return bytes(body)

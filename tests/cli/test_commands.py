@@ -328,7 +328,7 @@ def test_a_busy_server_is_asked_again_and_never_blamed_on_the_messages(tmp_path:
             busy = len(self.asked) in (2, 3)
             body = b'{"id": "ses_1"}' if len(self.asked) == 1 else b'{"detail": "broken"}'
             self.send_response(200 if len(self.asked) == 1 else 503 if busy else 500)
-            self.send_header("Retry-After", "0")
+            self.send_header("Retry-After", "0" if len(self.asked) == 2 else "Sat, 28 Nov 2026 04:00:00 GMT")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -172,6 +172,9 @@ def test_a_secret_is_masked_wherever_a_long_text_is_taken_apart(place: int) -> N
         "the password is hunter22 again",
         SECRETS["private key"],
         "DB_PASSWORD=hunter22!",
+        "curl -u me:hunter22 https://shop.example",
+        "Cookie: theme=dark; sid=hunter22",
+        "machine shop.example login me password hunter22",
     ):
         text = "word " * (place // 5) + "\n" + secret + "\n" + "word " * 60_000
         masked = redact(text)
