@@ -10,8 +10,8 @@ ON CONFLICT (pool_id, kind, session_id) DO UPDATE
         up_to_seq = greatest(jobs.up_to_seq, excluded.up_to_seq)
 
 -- name: schedule
--- Have a job run at a time. One that was asked for, that runs, or that backs off after a failure keeps its own time; a
--- dead one is tried once more, when its pause is over.
+-- Have a job run at a time. One that was asked for, that runs, or that failed keeps its own time (asking and claiming
+-- both set `up_to_seq`); a dead one is tried once more, when its pause is over.
 INSERT INTO jobs (pool_id, kind, session_id, run_after, created_at)
 VALUES (current_pool(), %(kind)s, %(session)s, %(run_after)s, %(now)s)
 ON CONFLICT (pool_id, kind, session_id) DO UPDATE
@@ -19,7 +19,7 @@ ON CONFLICT (pool_id, kind, session_id) DO UPDATE
         asked_again = jobs.asked_again OR (jobs.state = 'running' AND excluded.run_after <= %(now)s),
         run_after = CASE
             WHEN jobs.state = 'dead' THEN greatest(jobs.run_after, excluded.run_after)
-            WHEN jobs.state = 'running' OR jobs.last_error IS NOT NULL OR jobs.up_to_seq > 0 THEN jobs.run_after
+            WHEN jobs.state = 'running' OR jobs.up_to_seq > 0 THEN jobs.run_after
             ELSE excluded.run_after
         END
 
