@@ -5,7 +5,6 @@ It starts a real server on a data directory of its own and talks to it as any cl
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -63,18 +62,15 @@ def _server(directory: Path, shown: Progress) -> Generator[tuple[Api, dict[str, 
     """Run a server on a free port while the block runs; yield a connection and what it says about itself."""
     task = shown.add_task("Starting Postgres and the server", total=1)
     command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--data-dir", str(directory), "--json"]
-    command += ["--until-stdin-closes"]  # no server outlives its demo
+    command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST")}
     environment["ESKER_LOG_LEVEL"] = "warning"
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        try:
-            ready = _read_document(process)
-            shown.advance(task)
-            yield Api(ready["url"]), ready
-        finally:
-            process.send_signal(signal.SIGINT)
+        ready = _read_document(process)
+        shown.advance(task)
+        yield Api(ready["url"]), ready
 
 
 def _read_document(process: subprocess.Popen[str]) -> dict[str, Any]:

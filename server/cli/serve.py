@@ -183,6 +183,12 @@ class ServerWithoutSignals(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop, and close what the server is made of even when there is no time for the requests in hand."""
+        await super().shutdown(sockets)
+        if self.force_exit:
+            await self.lifespan.shutdown()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
         await super().startup(sockets)

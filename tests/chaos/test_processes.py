@@ -59,6 +59,17 @@ def test_sigterm_is_a_clean_stop_too(data_dir: Path) -> None:
     assert using(data_dir) == []
 
 
+def test_an_impatient_stop_is_clean_as_well(data_dir: Path) -> None:
+    with serve("--data-dir", str(data_dir)) as (process, said):
+        get(f"{said['url']}/readyz")
+        process.send_signal(signal.SIGINT)
+        process.terminate()
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert "Traceback" not in stderr
+    assert using(data_dir) == []
+
+
 def test_what_was_stored_is_there_after_a_restart(data_dir: Path) -> None:
     with serve("--data-dir", str(data_dir)) as (_, said):
         memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
