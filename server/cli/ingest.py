@@ -55,8 +55,8 @@ def ingest(
     written = sum(report["observations"] for report in reports) - sum(sent.sessions.values())
     waiting = sum(report["unobserved_tokens"] for report in reports)
     if as_json:
-        counted = {"memories": written if observe else None, "unobserved_tokens": waiting, "failed": failed}
-        print_json({**asdict(read), **asdict(sent), "sessions": list(sent.sessions), **counted})
+        result = {"memories": written if observe else None, "unobserved_tokens": waiting, "failed": failed}
+        print_json({**asdict(read), **asdict(sent), "sessions": list(sent.sessions), **result})
     else:
         _show(read, sent)
         _show_observed(len(sent.sessions), written, waiting, failed, observed=observe)

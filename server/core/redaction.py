@@ -209,6 +209,6 @@ def redact_name(name: str) -> str:
     return name if masked == name else f"{masked[:_LONGEST_NAME]}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return what an error says as it may be kept and shown: others wrote some of it, so masked and not too long."""
     return redact(clean_text(str(error)[:_LONGEST_ERROR]))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from server.core.errors import InvalidInput, ModelDown, ModelFailed, RequestRefused
 from server.core.json_input import parse_json
 from server.core.records import TokenUse
-from server.core.redaction import told
+from server.core.redaction import error_text
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -121,7 +121,7 @@ async def probe(base_url: str | None, api_key: str | None) -> str | None:
     except anthropic.APIStatusError:
         return None  # it answers; many servers list no models
     except anthropic.APIError as error:
-        return f"it cannot be reached ({told(error)})."
+        return f"it cannot be reached ({error_text(error)})."
     except Exception:  # noqa: BLE001 - the client reads whatever answers there
         return "what answers there does not speak the Messages API."
     return None

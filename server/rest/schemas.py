@@ -76,7 +76,7 @@ class SessionOut(BaseModel):
 
 
 class SessionDetail(SessionOut):
-    """A session with what came of it: groups and observations that were ever written, and its jobs."""
+    """A session with what came of it: groups and observations, superseded ones included, and its jobs."""
 
     groups: int
     observations: int

@@ -52,7 +52,7 @@ async def of_session(connection: Connection, session_id: str) -> list[Group]:
 
 
 async def count(connection: Connection, session_id: str) -> tuple[int, int]:
-    """Return how many groups and observations of a session were ever written."""
+    """Return how many groups and observations of a session there are, superseded ones included."""
     row = await (await connection.execute(SQL["count"], {"session": session_id})).fetchone()
     assert row is not None  # it counts
     return int(row[0]), int(row[1])

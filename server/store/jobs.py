@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from server.core.errors import EskerError, LeaseLost
 from server.core.records import Job, JobKind, Lease
-from server.core.redaction import told
+from server.core.redaction import error_text
 from server.db.database import Connection, Database
 from server.db.statements import Statements
 
@@ -120,7 +120,7 @@ async def backlog(database: Database, now: datetime) -> dict[str, float]:
 
 
 def _failure(lease: Lease, error: EskerError, run_after: datetime) -> dict[str, Any]:
-    return {**_key(lease), "error": told(error), "error_kind": type(error).__name__, "run_after": run_after}
+    return {**_key(lease), "error": error_text(error), "error_kind": type(error).__name__, "run_after": run_after}
 
 
 def _key(lease: Lease) -> dict[str, Any]:

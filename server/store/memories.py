@@ -10,6 +10,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
+from server.core.errors import NotFound
 from server.core.indexing import IndexedMemory
 from server.core.ranking import KIND_BIAS
 from server.core.records import PRIORITIES, Filter, Memory, NewMemory
@@ -18,10 +19,15 @@ from server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 
-HINT = "`esker memories` lists those that are there; a key opens the memories of its own pool."
 # So many of the longest rows are written well within the time that a statement may take.
 _MOST_ROWS = 200
 _CLASSES = tuple(product(KIND_BIAS, PRIORITIES))
+
+
+def missing(memory_id: str) -> NotFound:
+    """Return the error for a row that is not there."""
+    hint = "`esker memories` lists those that are there; a key opens the memories of its own pool."
+    return NotFound(f"There is no memory {memory_id!r} in this pool.", hint=hint)
 
 
 def filter_values(what: Filter) -> dict[str, Any]:
@@ -217,7 +223,7 @@ async def lock_pins(connection: Connection) -> None:
 
 
 async def pinned_tokens(connection: Connection, project: str | None) -> int:
-    """Return what is pinned for one project, or (None) for all, costs."""
+    """Return how many tokens the pinned rows of one project, or (None) those for all projects, hold."""
     row = await (await connection.execute(SQL["pinned_tokens"], {"project": project})).fetchone()
     return int(row[0]) if row else 0
 

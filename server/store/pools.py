@@ -12,8 +12,10 @@ SQL = Statements(Path(__file__).parent / "sql/pools.sql")
 async def create(database: Database, name: str) -> Pool | None:
     """Make a pool and return it, or None when there is one of that name."""
     rows = await database.ask(SQL["create"], {"name": name})
+    if not rows:
+        return None
     await database.ask(SQL["notify"])
-    return Pool(**rows[0]) if rows else None
+    return Pool(**rows[0])
 
 
 async def by_name(database: Database, name: str) -> Pool | None:

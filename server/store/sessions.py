@@ -64,10 +64,15 @@ async def lock_all(connection: Connection, session_ids: Collection[str]) -> dict
         return {session.id: session for session in await cursor.fetchall()}
 
 
+def missing(session_id: str) -> NotFound:
+    """Return the error for a session that is not there."""
+    hint = "`esker sessions` lists those that are there; a key opens the sessions of its own pool."
+    return NotFound(f"There is no session {session_id!r} in this pool.", hint=hint)
+
+
 def _found(session: Session | None, session_id: str) -> Session:
     if session is None:
-        hint = "`esker sessions` lists those that are there; a key opens the sessions of its own pool."
-        raise NotFound(f"There is no session {session_id!r} in this pool.", hint=hint)
+        raise missing(session_id)
     return session
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from server.core.errors import EmbedderDown, TextRefused
 from server.core.labels import without_label
 from server.core.records import Space
-from server.core.redaction import told
+from server.core.redaction import error_text
 from server.providers.roles import Embedder
 from server.store import pools, vectors
 from server.store.vectors import Batch, ClaimedRow
@@ -41,7 +41,7 @@ async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str
         await _embed(parts, embedder, space, pool_id, batch, batch.rows)
     except EmbedderDown as error:
         async with parts.database.tenant(pool_id) as connection:
-            await vectors.release(connection, batch, told(error), parts.clock() + PAUSE)
+            await vectors.release(connection, batch, error_text(error), parts.clock() + PAUSE)
         raise
     return len(batch.rows)
 
@@ -57,7 +57,7 @@ async def _embed(
             for row in rows:
                 await _embed(parts, embedder, space, pool_id, batch, [row])
             return
-        await _refused(parts, pool_id, batch, rows[0], told(error))
+        await _refused(parts, pool_id, batch, rows[0], error_text(error))
         return
     async with parts.database.tenant(pool_id) as connection:
         await vectors.store(connection, batch, rows, made, parts.clock())

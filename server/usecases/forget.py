@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from server.core.errors import NotFound
 from server.core.records import Memory, Principal
 from server.db.database import Connection
 from server.store import audit, groups, memories, messages, packs, sessions, vectors
@@ -57,14 +56,14 @@ async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[
     while True:
         meant = await memories.stood_for(connection, [memory_id])
         if not meant:
-            raise NotFound(f"There is no memory {memory_id!r} in this pool.", hint=memories.HINT)
+            raise memories.missing(memory_id)
         rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
         if {row.session_id for row in rows.values() if row.session_id} <= locked:
             break
         locked |= {row.session_id for row in rows.values() if row.session_id}
         await sessions.lock_all(connection, locked)
     if memory_id not in await memories.lock_to_delete(connection, rows):
-        raise NotFound(f"There is no memory {memory_id!r} in this pool.")
+        raise memories.missing(memory_id)
     return meant, rows
 
 

@@ -43,7 +43,7 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Ses
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """A session with what came of it: groups and observations that were ever written, and its jobs."""
+    """A session with what came of it: groups and observations, superseded ones included, and its jobs."""
 
     session: Session
     groups: int

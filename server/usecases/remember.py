@@ -115,8 +115,8 @@ async def _projects(connection: Connection, notes: Sequence[Note]) -> dict[str, 
     """Return the projects of the sessions that the notes belong to. Raises NotFound."""
     asked = {note.session_id for note in notes if note.session_id}
     found = await sessions.projects(connection, asked) if asked else {}
-    if missing := sorted(asked - found.keys()):
-        raise NotFound(f"There is no session {missing[0]!r} in this pool.")
+    if unknown := sorted(asked - found.keys()):
+        raise sessions.missing(unknown[0])
     return found
 
 
@@ -189,7 +189,7 @@ async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> Memory:
     async with parts.database.tenant(pool_id) as connection:
         found = await memories.get(connection, [memory_id])
     if memory_id not in found:
-        raise NotFound(f"There is no memory {memory_id!r} in this pool.", hint=memories.HINT)
+        raise memories.missing(memory_id)
     return found[memory_id]
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from server.core import errors
 from server.core.errors import EskerError, LeaseLost, ModelDown
 from server.core.records import Job, JobKind, Lease
-from server.core.redaction import told
+from server.core.redaction import error_text
 from server.db.database import Connection
 from server.store import jobs
 from server.usecases.parts import Parts
@@ -121,12 +121,13 @@ async def _beat(parts: Parts, lease: Lease) -> None:
 async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None:
     async with parts.database.tenant(lease.pool_id) as connection:
         if isinstance(error, ModelDown):
-            log.warning("%s of %s waits for its model: %s", lease.kind, lease.session_id, told(error))
+            log.warning("%s of %s waits for its model: %s", lease.kind, lease.session_id, error_text(error))
             await jobs.put_off(connection, lease, error, parts.clock() + _OUTAGE_PAUSE)
             return
         attempts = await jobs.attempts(connection, lease)
         dead = attempts >= parts.settings.job_attempts
-        log.warning("%s of %s failed%s: %s", lease.kind, lease.session_id, " for good" if dead else "", told(error))
+        how = "failed for good" if dead else "failed"
+        log.warning("%s of %s %s: %s", lease.kind, lease.session_id, how, error_text(error))
         await jobs.fail(connection, lease, error, parts.clock() + backoff(max(1, attempts)), dead=dead)
 
 

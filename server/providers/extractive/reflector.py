@@ -145,7 +145,7 @@ def _told(part: Sequence[_Merged]) -> str:
     """Put the rows of one course into one text; a purpose that the request states already is not repeated."""
     requests = any(_is_request(merged.row) for merged in part)
     texts = (merged.row.content.split(" — asked: ")[0] if requests else merged.row.content for merged in part)
-    return " → ".join(text.rstrip(".") for text in texts)
+    return labels.STEP.join(text.rstrip(".") for text in texts)
 
 
 def _draft(part: Sequence[_Merged], content: str) -> Draft:

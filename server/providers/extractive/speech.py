@@ -98,7 +98,7 @@ def _rest(said: list[str], answered: Fact | None) -> list[str]:
     """Return what a message says besides its answer. A yes that goes on says something of its own."""
     if answered is None or not said or said[0] not in answered.content:
         return said
-    goes_on = answered.content.startswith("User agreed") and len(said[0]) > _LONGEST_AGREEMENT
+    goes_on = answered.content.startswith(labels.AGREED) and len(said[0]) > _LONGEST_AGREEMENT
     return said if goes_on else said[1:]
 
 
@@ -187,7 +187,7 @@ def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fa
     proposal, question = _last_proposal(offered), _last_question(offered)
     choice = question is not None and bool(_CHOICE.search(question))
     if proposal and not choice and _agrees(first):
-        content, category = f"User agreed (“{clip(first, 120)}”) to: {proposal}", "decision"
+        content, category = f"{labels.AGREED} (“{clip(first, 120)}”) to: {proposal}", "decision"
     elif question and _is_answer(first, question, choice=choice):
         rest = f" {said[0]}" if said and said[0] != first and len(first) < _SELF_CONTAINED else ""
         content, category = f"Asked “{question}”, user answered: {first}{rest}", "decision" if choice else "fact"

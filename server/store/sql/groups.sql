@@ -13,7 +13,7 @@ SELECT id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd, 
 FROM observation_groups WHERE session_id = %(session)s ORDER BY first_seq
 
 -- name: count
--- How many groups and observations of a session were ever written.
+-- How many groups and observations of a session there are, superseded ones included.
 SELECT (SELECT count(*) FROM observation_groups WHERE session_id = %(session)s),
        (SELECT count(*) FROM memories WHERE session_id = %(session)s AND kind = 'observation')
 
