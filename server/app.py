@@ -19,12 +19,12 @@ from server.db.database import Database
 from server.providers.embedders import embedder_of, make_embedder
 from server.providers.extractive.observer import ExtractiveObserver
 from server.providers.extractive.reflector import ExtractiveReflector
-from server.providers.messages_api import MessagesModel
+from server.providers.messages_api import Endpoint, MessagesModel
 from server.providers.model_observer import ModelObserver
 from server.providers.model_reflector import ModelReflector
 from server.providers.query_embedders import QueryEmbedders
 from server.providers.roles import Observer, Reflector
-from server.rest import health, memories, problems, sessions
+from server.rest import health, memories, problems, reflections, sessions, spend
 from server.rest.access import Access, hosts_for
 from server.rest.mcp_route import McpRoute
 from server.rest.metrics import Measured, Metrics
@@ -43,6 +43,8 @@ def make_parts(settings: Settings, database: Database, clock: Clock = system_clo
         observer=_observer(settings),
         reflector=_reflector(settings),
         embedders=_embedders(settings),
+        spare_observer=ExtractiveObserver(),
+        spare_reflector=ExtractiveReflector(),
     )
 
 
@@ -73,7 +75,7 @@ def make_app(parts: Parts) -> FastAPI:
     app.state.parts = parts
     app.state.metrics = metrics
     problems.install(app)
-    for routes in (sessions.router, memories.router, health.router):
+    for routes in (sessions.router, memories.router, reflections.router, spend.router, health.router):
         app.include_router(routes)
     # The routes and not the sub-app, so that a path that is nowhere is our 404.
     app.router.routes.extend(tools.routes)
@@ -133,9 +135,22 @@ def _model(settings: Settings, name: str) -> MessagesModel:
             "A model is to observe or reflect, but none can be reached.",
             hint="Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",
         )
-    return MessagesModel(
-        name,
+    if settings.daily_cap_usd is not None and settings.price(name) is None:
+        raise Misconfigured(
+            f"ESKER_DAILY_CAP_USD is set, but what {name} costs is not known.",
+            hint=f"Set ESKER_LLM_PRICES, for example {name}=0.10/0.50 (dollars for a million tokens in and out).",
+        )
+    return MessagesModel(name, endpoint_of(settings))
+
+
+def endpoint_of(settings: Settings) -> Endpoint:
+    """Return the server of the Messages API that the settings name."""
+    return Endpoint(
         base_url=settings.llm_base_url,
         api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
         timeout=settings.llm_timeout_seconds,
+        version=settings.llm_version,
+        key_header=settings.llm_key_header,
+        structured=settings.llm_structured,
+        temperature=settings.llm_temperature,
     )

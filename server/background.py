@@ -12,6 +12,7 @@ from server.db.database import listening
 from server.usecases.observe import observe_leased
 from server.usecases.parts import Parts
 from server.usecases.reflect import reflect_leased
+from server.usecases.reflect_pool import reflect_pool_leased
 from server.usecases.run_job import Work, claim_job, pools_with_jobs, run_job
 
 log = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 # A notification is a hint; a job also becomes due by itself, when a session has been idle.
 _LOOK_SECONDS = 2.0
 _AGAIN_SECONDS = 2.0
-_WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased}
+_WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased, "reflect_pool": reflect_pool_leased}
 
 
 @asynccontextmanager
@@ -69,6 +70,7 @@ def _kinds(parts: Parts) -> list[JobKind]:
         kinds.append("observe")
     if parts.reflector:
         kinds.append("reflect")
+        kinds.append("reflect_pool")
     return kinds
 
 
@@ -92,7 +94,7 @@ async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore) -> None:
     except EskerError:
         pass  # recorded with the job, and logged there
     except Exception:
-        log.exception("%s of %s failed in an unexpected way", lease.kind, lease.session_id)
+        log.exception("%s of %s failed in an unexpected way", lease.kind, lease.subject)
     finally:
         free.release()
 

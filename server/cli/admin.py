@@ -10,10 +10,11 @@ from server.cli.output import AsJson, DataDir, note, print_json, say, table
 from server.core.clock import system_clock
 from server.core.errors import InvalidInput
 from server.core.records import ListedKey
-from server.usecases import authenticate
+from server.usecases import authenticate, spending
+from server.usecases.spending import WhenSpent
 
 app = typer.Typer(add_completion=False)
-pools = typer.Typer(add_completion=False, no_args_is_help=True, help="Make and list pools.")
+pools = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and set up pools.")
 keys = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and revoke keys.")
 app.add_typer(pools, name="pool")
 app.add_typer(keys, name="key")
@@ -54,6 +55,34 @@ def list_pools(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     else:
         rows = [(p.name, f"{p.created_at:%Y-%m-%d}", "yes" if p.keys_required else "no") for p in found]
         table(("pool", "made", "has had a key"), rows)
+
+
+@pools.command("set")
+def set_pool(
+    name: Annotated[str, typer.Argument(help="The pool.")] = authenticate.DEFAULT_POOL,
+    daily_cap: Annotated[
+        float | None, typer.Option(min=0, help="Dollars that its models may cost in a day (UTC).")
+    ] = None,
+    no_cap: Annotated[bool, typer.Option("--no-cap", help="Take its own cap away; the server's holds again.")] = False,
+    when_spent: Annotated[
+        WhenSpent | None, typer.Option(help="What happens then: jobs wait for the next day, or go on without a model.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a pool's language models may cost in a day, and what happens when they have."""
+    if daily_cap is not None and no_cap:
+        raise InvalidInput("A pool has a cap or none.")
+    today = with_database(
+        settings_for(data_dir),
+        lambda parts: spending.set_daily_cap(parts, name, cap_usd=daily_cap, without_own=no_cap, when_spent=when_spent),
+    )
+    if as_json:
+        print_json(today)
+    else:
+        cap = "without a cap" if today.cap_usd is None else f"with a cap of ${today.cap_usd:.2f} a day"
+        then = "jobs wait" if today.when_spent == "wait" else "it goes on without a model"
+        say(f"Pool {name} is {cap}; when it is reached {then}. Today: ${today.spent_usd:.4f}.")
 
 
 @keys.command("create")

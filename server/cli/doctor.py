@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from server.app import endpoint_of
 from server.cli.api import Api
 from server.cli.database import lacking, settings_for, with_database
 from server.cli.output import AsJson, DataDir, counted, print_json, say
@@ -194,8 +195,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
             where = settings.llm_base_url or "Anthropic's API"
             yield Finding("ok", f"The {part} is to be {f'{model} at {where}' if uses_model else 'extractive'}.")
     if settings.has_model:
-        key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
-        if problem := asyncio.run(probe(settings.llm_base_url, key)):
+        if problem := asyncio.run(probe(endpoint_of(settings))):
             yield Finding("wrong", f"The language model cannot be used: {problem}", _LLM_HINT)
         else:
             yield Finding("ok", "The language model's server answers.")

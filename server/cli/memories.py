@@ -53,15 +53,15 @@ def show_recalled(found: dict[str, Any]) -> None:
 
 
 def _source(hit: dict[str, Any]) -> str:
-    sources = hit["sources"]
-    if sources["seqs"]:
-        origin = f"messages {', '.join(map(str, sources['seqs']))} of {sources['session_id']}"
-    elif sources["memory_ids"]:
-        count = len(sources["memory_ids"])
-        origin = f"reflected from {count} memor{'y' if count == 1 else 'ies'} of {sources['session_id']}"
-    else:
-        origin = f"a {hit['kind']}"
+    origin = "; ".join(map(_origin, hit["sources"])) or f"a {hit['kind']}"
     return f"{origin}{', project ' + hit['project'] if hit['project'] else ''} [{hit['id']}]"
+
+
+def _origin(source: dict[str, Any]) -> str:
+    if source["seqs"]:
+        return f"messages {', '.join(map(str, source['seqs']))} of {source['session_id']}"
+    count = counted(len(source["memory_ids"]), "memory", "memories")
+    return f"reflected from {count} of {source['session_id'] or 'the pool'}"
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`esker sessions`, `observe`, `reflect`, `pack`."""
+"""`esker sessions`, `observe`, `pack`, and asking something of several sessions."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -57,37 +57,36 @@ class Done:
 def observe(session: Session = None, wait: Wait = False, as_json: AsJson = False) -> None:
     """Have the unobserved messages of sessions observed."""
     api = Api.from_environment()
-    names = [resolve_session(api, session)] if session else _all(api, unobserved="true")
+    names = [resolve_session(api, session)] if session else all_sessions(api, unobserved="true")
     with progress(shown=wait and not as_json) as shown:
         done = observe_all(api, names, wait=wait, shown=shown)
     written = sum(report["memories"] for report in done.reports)
-    _finish(done, f"observed, {counted(written, 'memory', 'memories')} written", as_json)
+    finish(done, f"observed, {counted(written, 'memory', 'memories')} written{_others(done)}", as_json)
+
+
+def _others(done: Done) -> str:
+    """Say what became of facts that are no row of their own."""
+    merged, replaced = (sum(report[which] for report in done.reports) for which in ("merged", "replaced"))
+    refused = sum(count for report in done.reports for count in report["refused"].values())
+    parts = [
+        *([f"{merged:,} known before"] if merged else []),
+        *([f"{counted(replaced, 'old one')} replaced"] if replaced else []),
+        *([f"{refused:,} refused"] if refused else []),
+    ]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def observe_all(api: Api, names: list[str], *, wait: bool, shown: Progress) -> Done:
     """Have sessions observed; one that fails does not keep the others from it."""
-    return _each(api, names, "observe", wait, shown)
+    return ask_each(api, names, "observe", wait, shown)
 
 
-@app.command()
-def reflect(session: Session = None, wait: Wait = False, as_json: AsJson = False) -> None:
-    """Have the memories of sessions condensed."""
-    api = Api.from_environment()
-    names = [resolve_session(api, session)] if session else _all(api, unreflected="true")
-    with progress(shown=wait and not as_json) as shown:
-        done = _each(api, names, "reflect", wait, shown)
-    before, after = (sum(report[f"tokens_{when}"] for report in done.reports) for when in ("before", "after"))
-    old, new, out = (sum(r[which] for r in done.reports) for which in ("superseded", "memories", "left_out"))
-    became = f"{counted(old, 'memory', 'memories')} became {new}, {before:,} tokens became {after:,}"
-    became += f"; {out} small matters were left out" if out else ""
-    _finish(done, f"reflected: {became}", as_json)
-
-
-def _each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress) -> Done:
+def ask_each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress) -> Done:
+    """Ask something of each session; one that fails does not keep the others from it."""
     done = Done()
     for name in shown.track(names, description=f"{verb.capitalize().removesuffix('e')}ing"):
         try:
-            report = _asked(api, name, verb, wait)
+            report = ask_until_done(api, f"/v1/sessions/{name}/{verb}?wait={str(wait).lower()}", wait=wait)
         except EskerError as error:
             done.failed[name] = str(error)
             continue
@@ -96,15 +95,16 @@ def _each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress) ->
     return done
 
 
-def _asked(api: Api, name: str, verb: str, wait: bool) -> Json:
+def ask_until_done(api: Api, path: str, body: Json | None = None, *, wait: bool) -> Json:
     """Ask once or, where the answer is waited for and takes longer than a request, until it is there."""
     while True:
-        report = api.post(f"/v1/sessions/{name}/{verb}?wait={str(wait).lower()}")
+        report = api.post(path, body)
         if not (wait and report["queued"]):
             return report
 
 
-def _finish(done: Done, what: str, as_json: bool) -> None:
+def finish(done: Done, what: str, as_json: bool) -> None:
+    """Say what became of what sessions were asked for, and exit with 1 when one of them failed."""
     if as_json:
         print_json({"sessions": done.reports, "failed": done.failed})
     else:
@@ -121,7 +121,7 @@ def _finish(done: Done, what: str, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _all(api: Api, **which: str) -> list[str]:
+def all_sessions(api: Api, **which: str) -> list[str]:
     """Return all sessions of a sort."""
     names: list[str] = []
     before = None

@@ -1,10 +1,12 @@
 """Content blocks of the Messages API: what is valid, what they cost, what an observer sees."""
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 from server.core.errors import InvalidInput
-from server.core.injected import is_memory_tool, strip_injected
+from server.core.injected import Reason, is_memory_tool, strip_injected, strip_ours, withheld, writes_memory
 from server.core.json_input import Json
 from server.core.records import Block, Role
 from server.core.tokens import IMAGE_TOKENS, estimate_tokens
@@ -14,6 +16,20 @@ TOOL_CHARACTERS = 1_500
 
 # The number, the role and the time of a message.
 _HEADING_TOKENS = 16
+
+_REASONS: tuple[Reason, ...] = ("rules file", "from memory")
+
+# How far back white space is looked for, to cut there.
+_NEAR = 80
+_MASK = "[redacted:"
+_LONGEST_MASK = 60
+_JOINER = "\u200d"
+_VIRAMA = 9
+# What belongs to the character before it, besides marks: joiners, the colours of skin, tags of flags, parts of a
+# Hangul syllable, half-width voicing, the second half of a surrogate pair.
+_CONTINUES = re.compile(
+    "[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u1160-\u11ff\uff9e\uff9f\udc00-\udfff]"
+)
 
 _REQUIRED: dict[str, tuple[str, type]] = {
     "text": ("text", str),
@@ -64,12 +80,28 @@ def _block_tokens(block: Block) -> int:
 
 
 def tool_names(blocks: Sequence[Block]) -> dict[str, str]:
-    """Return the names of the tools that these blocks call, by the id of the call."""
+    """Return the names of the tools that these blocks call, by the id of the call.
+
+    The name of a call whose result is not to be shown says why: `Read (rules file)`, `Bash (from memory)`.
+    """
     return {
-        str(block["id"]): str(block["name"])
+        str(block["id"]): _name_of_call(str(block["name"]), block.get("input"))
         for block in blocks
         if block.get("type") == "tool_use" and isinstance(block.get("id"), str)
     }
+
+
+def _name_of_call(name: str, arguments: Json) -> str:
+    reason = None if is_memory_tool(name) else withheld(name, arguments)
+    return f"{name} ({reason})" if reason else name
+
+
+def _name_and_reason(name: str) -> tuple[str, Reason | None]:
+    """Return the name of the tool and why its result is left out, from a name that `tool_names` gave."""
+    for reason in _REASONS:
+        if name.endswith(f" ({reason})"):
+            return name.removesuffix(f" ({reason})"), reason
+    return name, "from memory" if is_memory_tool(name) else None
 
 
 def result_ids(blocks: Sequence[Block]) -> set[str]:
@@ -90,7 +122,7 @@ def observer_text(role: Role, blocks: Sequence[Block], names: Mapping[str, str])
     """Return a message as an observer sees it.
 
     Text stays, injected context and our own memory are taken out, tool calls and results become one line each,
-    thinking is dropped. `names` gives the tool names by call id.
+    thinking is dropped. `names` gives the tool names by call id, as `tool_names` returns them.
     """
     if role == "system":
         return ""
@@ -101,14 +133,14 @@ def observer_text(role: Role, blocks: Sequence[Block], names: Mapping[str, str])
 def _observer_part(role: Role, block: Block, names: Mapping[str, str]) -> str:
     match block:
         case {"type": "text", "text": str(text)} if role == "tool":
-            return f"[toolResult: {cut(text.strip(), TOOL_CHARACTERS)}]"
+            told = cut(strip_injected(text), TOOL_CHARACTERS)
+            return f"[toolResult: {told}]" if told else ""
         case {"type": "text", "text": str(text)}:
             return strip_injected(text)
         case {"type": "image"}:
             return "[image]"
         case {"type": "tool_use", "name": str(name)}:
-            arguments = json.dumps(block.get("input", {}), ensure_ascii=False)
-            return f"[toolCall {name}({cut(arguments, TOOL_CHARACTERS)})]"
+            return f"[toolCall {name}({_arguments(name, block.get('input', {}))})]"
         case {"type": "tool_result"}:
             return _result_line(block, names.get(str(block.get("tool_use_id")), ""))
         case {"type": "thinking" | "redacted_thinking"}:
@@ -117,10 +149,17 @@ def _observer_part(role: Role, block: Block, names: Mapping[str, str]) -> str:
             return f"[{block['type']}]"
 
 
+def _arguments(name: str, given: Json) -> str:
+    if writes_memory(name, given):
+        return "for memory, left out"
+    return cut(json.dumps(strip_ours(given), ensure_ascii=False), TOOL_CHARACTERS)
+
+
 def _result_line(block: Block, name: str) -> str:
-    label = " ".join(["toolResult", *([name] if name else []), *(["error"] if block.get("is_error") else [])])
-    if is_memory_tool(name):
-        return f"[{label}: from memory, left out]"
+    tool, reason = _name_and_reason(name)
+    label = " ".join(["toolResult", *([tool] if tool else []), *(["(error)"] if block.get("is_error") else [])])
+    if reason:
+        return f"[{label}: {reason}, left out]"
     return f"[{label}: {cut(result_text(block), TOOL_CHARACTERS)}]"
 
 
@@ -168,10 +207,57 @@ def shown_tokens(text: str, blocks: Sequence[Block]) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return `text`, or its first `limit` characters up to the last space and a note of how much is missing."""
+    """Return `text`, or a beginning of it and a note of how much is missing, in `limit` characters together.
+
+    It ends before white space if there is some near, and never inside what is one to a reader: a letter with its
+    marks, a joined emoji, a flag, the mask of a secret. `limit` has room for the note: 40 characters or more.
+    """
     if len(text) <= limit:
         return text
-    head = text[:limit]
-    space = head.rfind(" ", limit - 80)
-    head = head[:space] if space > 0 else head
-    return f"{head} … [{len(text) - len(head):,} more characters]"
+    place = _place_to_cut(text, max(0, limit - len(_missing(len(text)))))
+    return text[:place] + _missing(len(text) - place)
+
+
+def _missing(count: int) -> str:
+    return f" … [{count:,} more characters]"
+
+
+def _place_to_cut(text: str, limit: int) -> int:
+    """Return the last place up to `limit` before white space, else the last one where nothing is torn; else 0."""
+    nearest = 0
+    for place in range(limit, 0, -1):
+        if nearest and place < limit - _NEAR:
+            break
+        if _tears(text, place):
+            continue
+        if text[place].isspace():
+            return place
+        nearest = nearest or place
+    return nearest
+
+
+def _tears(text: str, place: int) -> bool:
+    """Tell whether a cut before `place` would split one character as a reader sees it, or a mask."""
+    before, after = text[place - 1], text[place]
+    if before == _JOINER or unicodedata.combining(before) == _VIRAMA:
+        return True
+    if unicodedata.category(after) in ("Mn", "Mc", "Me") or _CONTINUES.match(after):
+        return True
+    return _halves_flag(text, place) or _halves_mask(text, place)
+
+
+def _halves_flag(text: str, place: int) -> bool:
+    """Tell whether an odd number of the letters that make up flags, two each, stand before `place`, and one after."""
+    start = place
+    while start and _is_flag_letter(text[start - 1]):
+        start -= 1
+    return _is_flag_letter(text[place]) and (place - start) % 2 == 1
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _halves_mask(text: str, place: int) -> bool:
+    start = text.rfind(_MASK, max(0, place - _LONGEST_MASK), place + len(_MASK) - 1)
+    return start >= 0 and text.find("]", start, start + _LONGEST_MASK) >= place

@@ -8,6 +8,8 @@ MAX_OBSERVATION_TOKENS = 8_000
 """The most that one observer call may write."""
 PREVIOUS_OBSERVATION_TOKENS = 4_000
 """How much of a session's own latest observations the observer is shown."""
+KNOWN_MEMORY_TOKENS = 4_000
+"""How much of what came to the agent in a pack or by a recall the observer is shown, beside the above."""
 DEFAULT_EFFECTIVE_CONTEXT = 200_000
 
 

@@ -1,7 +1,7 @@
 """Time is injected: everything that needs "now" is handed a Clock."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from server.core.errors import InvalidInput
@@ -43,3 +43,8 @@ def in_zone(moment: datetime, timezone: str) -> datetime:
     if not EARLIEST.year <= year < LATEST.year:
         raise InvalidInput(f"The year {year} is outside 1970 to 2199.")
     return moment.replace(tzinfo=local) if moment.tzinfo is None else moment.astimezone(local)
+
+
+def tomorrow(now: datetime) -> datetime:
+    """Return when the next day (UTC) begins."""
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)

@@ -7,7 +7,8 @@
     ├── Unauthorized        no key, or a key that is not valid
     ├── Forbidden           a valid key that may not do this
     ├── Conflict            the thing is in a state that does not allow this
-    │   └── LeaseLost       another worker took over; what was done here does not count
+    │   ├── LeaseLost       another worker took over; what was done here does not count
+    │   └── SpendCapReached the pool's models may cost no more today
     ├── Unavailable         a part that we need is down; try again
     │   └── EmbedderDown    the embedder cannot answer
     ├── ModelFailed         the language model did not give a usable answer
@@ -60,6 +61,12 @@ class Conflict(EskerError):
 
 class LeaseLost(Conflict):
     """The lease on this job was lost; nothing was written."""
+
+
+class SpendCapReached(Conflict):
+    """The models of this pool may cost no more today."""
+
+    hint = "It goes on by itself at midnight UTC; `esker pool set NAME --daily-cap USD` raises the cap."
 
 
 class Unavailable(EskerError):

@@ -1,13 +1,15 @@
 """From what the two searches found to the hits of a recall: what is relevant, in which order, and how much fits."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from server.core.ranking import Fused, distinct, fuse, prior, wording
-from server.core.recalled import Hit, ScoreParts, Sources
-from server.core.records import Memory
+from server.core.ranking import Fused, fuse, prior, wording
+from server.core.recalled import Hit, ScoreParts
+from server.core.records import Memory, Source
 from server.core.rendering import recalled_line
+from server.core.similarity import Fingerprint, fingerprint, same_fact, same_meaning
+from server.core.sources import sources_of
 from server.core.tokens import estimate_tokens, trim_to_tokens
 
 # Evidence that a row is about the query, as shares of what is enough by itself: the cosine, which between unrelated
@@ -40,12 +42,17 @@ class VectorHit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What both searches found, best first, with the rows and, for rows that have a vector, the cosines by id."""
+    """What both searches found, best first, with the rows and, for rows that have a vector, the cosines by id.
+
+    `near` are the cosines between rows, by pairs of ids in order, and `again` where else a row was said.
+    """
 
     keyword: Sequence[KeywordHit]
     vector: Sequence[VectorHit]
     cosines: Mapping[str, float]
     rows: Mapping[str, Memory]
+    near: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    again: Mapping[str, Sequence[Source]] = field(default_factory=dict[str, Sequence[Source]])
 
 
 def relevant_hits(found: Found, now: datetime, *, explain: bool) -> list[Hit]:
@@ -60,16 +67,38 @@ def relevant_hits(found: Found, now: datetime, *, explain: bool) -> list[Hit]:
     vector = [hit.id for hit in found.vector if hit.id in relevant]
     priors = {row.id: prior(row.kind, row.priority) for row in found.rows.values()}
     fused = {candidate.id: candidate for candidate in fuse(keyword, vector, priors)}
-    # A wording has the score of its best row, whichever of its rows stands for it.
-    best: dict[str, float] = {}
-    for row_id, candidate in fused.items():
-        best.setdefault(wording(found.rows[row_id]), candidate.score)
     hits: list[Hit] = []
-    for row_id in distinct(found.rows[row_id] for row_id in fused):
-        parts = _parts(fused[row_id], coverage.get(row_id, 0.0), found.cosines.get(row_id), priors[row_id])
-        row = found.rows[row_id]
-        hits.append(_hit(row, best[wording(row)], now, parts if explain else None))
+    for stands, others in _alike([found.rows[row_id] for row_id in fused], found.near):
+        rows = [stands, *others]
+        # What several rows say has the score of the best of them, whichever stands for them.
+        score = max(fused[row.id].score for row in rows)
+        parts = _parts(fused[stands.id], coverage.get(stands.id, 0.0), found.cosines.get(stands.id), priors[stands.id])
+        sources = [source for row in rows for source in sources_of(row, found.again.get(row.id, ()))]
+        hits.append(_hit(stands, others, sources, score, now, parts if explain else None))
     return hits
+
+
+def _alike(rows: Sequence[Memory], near: Mapping[tuple[str, str], float]) -> list[tuple[Memory, list[Memory]]]:
+    """Return rows in order, each with those behind it that say the same; a live row stands for others."""
+    marks = {row.id: fingerprint(row.content) for row in rows}
+    gathered: list[list[Memory]] = []
+    for row in rows:
+        for same in gathered:
+            if _same(row, same[0], marks, near):
+                same.append(row)
+                break
+        else:
+            gathered.append([row])
+    chosen = ((next((row for row in same if row.superseded_at is None), same[0]), same) for same in gathered)
+    return [(stands, [row for row in same if row.id != stands.id]) for stands, same in chosen]
+
+
+def _same(row: Memory, first: Memory, marks: Mapping[str, Fingerprint], near: Mapping[tuple[str, str], float]) -> bool:
+    if wording(row) == wording(first):
+        return True
+    cosine = near.get((min(row.id, first.id), max(row.id, first.id)))
+    mark, other = marks[row.id], marks[first.id]
+    return same_fact(mark, other) or (cosine is not None and same_meaning(mark, other, cosine))
 
 
 def _relevant(coverage: float, cosine: float | None) -> bool:
@@ -88,7 +117,14 @@ def _parts(candidate: Fused, coverage: float, cosine: float | None, its_prior: f
     )
 
 
-def _hit(row: Memory, score: float, now: datetime, parts: ScoreParts | None) -> Hit:
+def _hit(
+    row: Memory,
+    others: Sequence[Memory],
+    sources: list[Source],
+    score: float,
+    now: datetime,
+    parts: ScoreParts | None,
+) -> Hit:
     return Hit(
         id=row.id,
         content=row.content,
@@ -103,7 +139,8 @@ def _hit(row: Memory, score: float, now: datetime, parts: ScoreParts | None) -> 
         project=row.project,
         session_id=row.session_id,
         tags=row.tags,
-        sources=Sources(row.session_id, row.source_seqs, row.source_ids),
+        sources=sources,
+        same=[other.id for other in others],
         superseded_by=row.superseded_by,
         truncated=False,
         parts=parts,

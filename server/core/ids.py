@@ -4,6 +4,7 @@ The layout is that of a ULID (48 bits of Unix milliseconds, 80 random bits, Croc
 rows land at the end of their index.
 """
 
+import re
 import secrets
 from datetime import datetime
 from typing import Literal
@@ -12,6 +13,7 @@ Prefix = Literal["ses", "grp", "mem", "ref", "key"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LENGTH = 26
+_MEMORY_ID = re.compile(rf"\bmem_[{_ALPHABET}]{{{_LENGTH}}}\b")
 
 
 def new_id(prefix: Prefix, now: datetime) -> str:
@@ -24,3 +26,8 @@ def new_id(prefix: Prefix, now: datetime) -> str:
 def new_ids(prefix: Prefix, now: datetime, count: int) -> list[str]:
     """Return `count` new identifiers made at `now`, in the order in which they sort."""
     return sorted(new_id(prefix, now) for _ in range(count))
+
+
+def memory_ids_in(text: str) -> list[str]:
+    """Return the ids of memories that stand in a text, each once, in order."""
+    return list(dict.fromkeys(_MEMORY_ID.findall(text)))

@@ -4,16 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from server.core.records import Category, Kind, Priority, Trust
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where a memory came from: messages of a session for observations, other memories for reflections."""
-
-    session_id: str | None
-    seqs: list[int]
-    memory_ids: list[str]
+from server.core.records import Category, Kind, Priority, Source, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +22,8 @@ class ScoreParts:
 class Hit:
     """A memory that answers the query. `score` is from 0 to 1 and falls from hit to hit.
 
-    `truncated` says that the content was cut to fit; the memory holds it whole.
+    `sources` are those of all rows that say it: this one and `same`, the ids of others that do. `truncated` says that
+    the content was cut to fit; the memory holds it whole.
     """
 
     id: str
@@ -47,7 +39,8 @@ class Hit:
     project: str | None
     session_id: str | None
     tags: list[str]
-    sources: Sources
+    sources: list[Source]
+    same: list[str]
     superseded_by: str | None
     truncated: bool
     parts: ScoreParts | None

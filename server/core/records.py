@@ -1,8 +1,8 @@
 """The records that pass between the layers: frozen, typed, without behaviour. Words are those of the README."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, get_args
 
 from server.core.json_input import Json
@@ -13,13 +13,18 @@ Priority = Literal["high", "medium", "low"]
 Kind = Literal["observation", "reflection", "note", "manual"]
 Category = Literal["decision", "preference", "fact", "issue", "next_step", "outcome", "state_change"]
 Scope = Literal["session", "project", "pool"]
+Facet = Literal["knowledge", "behavior", "event", "skill"]
+ReflectionScope = Literal["session", "pool"]
+ReflectionState = Literal["committed", "rejected", "undone"]
+Purpose = Literal["observe", "reflect"]
 PackReason = Literal["initial", "reflection", "evicted", "forgotten"]
-JobKind = Literal["observe", "reflect"]
+JobKind = Literal["observe", "reflect", "reflect_pool"]
 JobState = Literal["ready", "running", "dead"]
 
 ROLES: tuple[Role, ...] = get_args(Role)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 KINDS: tuple[Kind, ...] = get_args(Kind)
+FACETS: tuple[Facet, ...] = get_args(Facet)
 
 
 def at_least(least: Priority) -> tuple[Priority, ...]:
@@ -55,6 +60,7 @@ class Session:
     total_tokens: int
     unobserved_tokens: int
     last_received_at: datetime | None
+    reflect_at_tokens: int | None
     pack_version: int
     current_task: str | None
     suggested_continuation: str | None
@@ -102,7 +108,11 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that an observer found worth keeping."""
+    """One thing that an observer found worth keeping.
+
+    `trust` is the lowest of its sources. `replaces` names what it supersedes, by id or in words. A `tentative` fact
+    was said with a reservation.
+    """
 
     content: str
     priority: Priority
@@ -114,50 +124,90 @@ class Fact:
     refers_to: datetime | None = None
     valid_until: datetime | None = None
     tags: tuple[str, ...] = ()
+    replaces: str | None = None
+    tentative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUse:
-    """What a language model was sent and wrote, in its provider's own tokens; zeros without a model."""
+    """What a language model was sent and wrote, in its provider's own tokens; zeros without a model.
+
+    `input_tokens` are those that did not go through the provider's cache.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_read_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One observer call's output."""
+    """One observer call's output.
+
+    `used_ids` are the memories it was shown that the agent really used; `refused` counts the facts that were proposed
+    and cannot be kept, by reason.
+    """
 
     facts: tuple[Fact, ...]
     current_task: str | None = None
     suggested_continuation: str | None = None
     thread_title: str | None = None
+    used_ids: tuple[str, ...] = ()
+    refused: Mapping[str, int] = field(default_factory=dict[str, int])
     used: TokenUse = field(default_factory=TokenUse)
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptSlice:
-    """What an observer is shown: consecutive messages, and what the session already keeps."""
+    """What an observer is shown: consecutive messages, what the session already keeps, and what its agent was shown.
+
+    `previous` are the session's own latest rows, `known` the rows that came to the agent in a pack or by a recall.
+    """
 
     session: Session
     messages: tuple[Message, ...]
     previous: tuple["Memory", ...]
+    known: tuple["Memory", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A reflection row that a reflector proposes, standing for the memories `source_ids`."""
+    """A reflection row that a reflector proposes, drawn from the memories `source_ids`.
+
+    With a `facet` it is a lasting insight for the whole pool beside those memories; without, it stands for them.
+    """
 
     content: str
     priority: Priority
     category: Category
     source_ids: tuple[str, ...]
-    said_at: datetime
+    facet: Facet | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionTask:
+    """What a reflector is asked to condense, by time, and into how many tokens at most.
+
+    `vectors` are those of rows that have one, of one space. `level` (0 to 3) grows with every candidate that was no
+    good; `complaint` says what was wrong with the last one.
+    """
+
+    rows: tuple["Memory", ...]
+    target_tokens: int
+    timezone: str
+    scope: ReflectionScope
+    vectors: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
+    level: int = 0
+    complaint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """One reflector call's output. `dropped_ids` are sources that need no row of their own any more."""
+    """One reflector call's output; no drafts: there is nothing to gain.
+
+    `dropped_ids` are sources that need no row of their own any more. What no draft cites and is not dropped stays.
+    """
 
     drafts: tuple[Draft, ...]
     dropped_ids: tuple[str, ...] = ()
@@ -194,6 +244,7 @@ class Memory:
     superseded_at: datetime | None
     reflection_id: str | None
     external_id: str | None
+    tentative: bool
     created_at: datetime
 
 
@@ -225,6 +276,65 @@ class NewMemory:
     last_used_at: datetime | None = None
     reflection_id: str | None = None
     external_id: str | None = None
+    tentative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a memory came from: messages of a session for an observation, other memories for a reflection."""
+
+    session_id: str | None
+    seqs: list[int]
+    memory_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedMemory(Memory):
+    """A memory with every place that it came from."""
+
+    sources: list[Source]
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """What one reflection did, or why it did nothing.
+
+    Tokens are those of its inputs and of what takes their place, by our estimator; `input_tokens` and
+    `output_tokens` are what its model was sent and wrote.
+    """
+
+    id: str
+    scope: ReflectionScope
+    session_id: str | None
+    project: str | None
+    reflector: str
+    state: ReflectionState
+    level: int
+    reason: str | None
+    input_ids: list[str]
+    output_ids: list[str]
+    dropped_ids: list[str]
+    tokens_before: int
+    tokens_after: int
+    input_tokens: int
+    output_tokens: int
+    created_at: datetime
+    undone_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one model cost a pool on one day (UTC) for one purpose; `cost_usd` is None where its price is not known."""
+
+    day: date
+    model: str
+    purpose: Purpose
+    calls: int
+    input_tokens: int
+    cache_write_tokens: int
+    cache_read_tokens: int
+    output_tokens: int
+    cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,14 +423,15 @@ class ListedKey:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one job until `until`, proven by `token`."""
+    """The right to run one job until `until`, proven by `token`. `subject` is a session, or empty for the pool."""
 
     pool_id: str
     kind: JobKind
-    session_id: str
+    subject: str
     token: str
     attempts: int
     until: datetime
+    options: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)

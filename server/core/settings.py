@@ -12,6 +12,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from server.core.errors import Misconfigured
+from server.core.prices import KNOWN, Price, read_prices
 
 PREFIX = "ESKER_"
 Choice = Literal["auto", "model", "extractive", "off"]
@@ -58,11 +59,29 @@ class Settings(BaseModel):
     """The key for it; ANTHROPIC_API_KEY is read when this is not set."""
     llm_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
     """How long a call of a language model may take; one that fails in passing is made again, twice at most."""
+    llm_version: str | None = None
+    """The anthropic-version header; unset: the newest that we know. Older endpoints want 2023-06-01."""
+    llm_key_header: Literal["authorization", "x-api-key"] = "authorization"
+    """The header that carries the key."""
+    llm_structured: Literal["output_config", "tool", "prompt"] = "output_config"
+    """How the shape of an answer is asked for: by the API's schema, by a tool whose input it is, or in words."""
+    llm_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """The temperature; unset: the model's own. Anthropic's newest models take none."""
+    llm_prices: Mapping[str, Price] = {}
+    """Prices that are not built in, or other ones: `model=in/out, …` in dollars for a million tokens."""
+    daily_cap_usd: Annotated[float, Field(ge=0)] | None = None
+    """The most that models may cost a pool in a day (UTC); unset: no cap. A pool may have a cap of its own."""
 
     observe_tokens: Positive = 8_000
     """Unobserved tokens at which a session is observed."""
     observe_idle_seconds: Annotated[float, Field(ge=0)] = 120.0
     """Seconds without a message after which a session is observed."""
+    session_end_min_messages: Annotated[int, Field(ge=0)] = 1
+    """User messages that a session must have for its end to have it observed at once."""
+    pool_reflect_hours: Annotated[float, Field(ge=0)] = 24.0
+    """Hours between two reflections of a whole pool; 0: only on request."""
+    pool_reflect_min_age_days: Annotated[float, Field(ge=0)] = 3.0
+    """Days after which a row may be condensed with those of other sessions."""
     job_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
     """How many sessions are observed or reflected at the same time by one server."""
     job_lease_seconds: Annotated[float, Field(gt=0)] = 60.0
@@ -86,6 +105,10 @@ class Settings(BaseModel):
         """Whether a language model can be reached."""
         return self.llm_api_key is not None or self.llm_base_url is not None
 
+    def price(self, model: str) -> Price | None:
+        """Return what a model costs, or None where that is not known."""
+        return self.llm_prices.get(model) or KNOWN.get(model)
+
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **overrides: object) -> Self:
         """Read the settings from `environ`; `overrides` that are not None (from the command line) win.
@@ -103,9 +126,13 @@ class Settings(BaseModel):
             values["allowed_hosts"] = tuple(host.strip() for host in hosts.split(",") if host.strip())
         values |= {name: value for name, value in overrides.items() if value is not None}
         try:
+            if isinstance(prices := values.get("llm_prices"), str):
+                values["llm_prices"] = read_prices(prices)
             return cls.model_validate(values)
         except ValidationError as error:
             raise Misconfigured(_explain(error), hint="docs/configuration.md lists every setting.") from None
+        except ValueError as error:
+            raise Misconfigured(f"{PREFIX}LLM_PRICES: {error}.") from None
 
 
 def _explain(error: ValidationError) -> str:

@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from server.core.blocks import images, is_spoken
 from server.core.records import Message
 from server.core.tokens import IMAGE_TOKENS, estimate_tokens, trim_tail_to_tokens, trim_to_tokens
+
+_GAP = timedelta(minutes=10)
+"""A silence this long is marked."""
 
 
 def starts_turn(message: Message) -> bool:
@@ -59,3 +63,16 @@ def _head_and_tail(message: Message, limit: int) -> Message:
         head = trim_to_tokens(text, room * 2 // 3)
         text = head + mark + trim_tail_to_tokens(text, room - estimate_tokens(head))
     return replace(message, text=text, shown_tokens=estimate_tokens(text) + pictures)
+
+
+def gap_before(message: Message, before: Message | None) -> str:
+    """Return the line that stands before a message when nothing was said for a while, or nothing."""
+    gap = message.sent_at - before.sent_at if before else timedelta(0)
+    if gap < _GAP:
+        return ""
+    minutes = int(gap.total_seconds() // 60)
+    for unit, length in (("day", 1440), ("hour", 60), ("minute", 1)):
+        if minutes >= length:
+            count = minutes // length
+            return f"[{count:,} {unit}{'s' if count > 1 else ''} later]\n"
+    raise AssertionError  # a gap has ten minutes at least

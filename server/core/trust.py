@@ -39,3 +39,13 @@ def lowest_trust(trusts: Iterable[Trust]) -> Trust:
     """Return the lowest of some trusts: what is drawn from several sources is worth no more than the least of them."""
     ranks = {trust: rank for rank, trust in enumerate(_LOWEST_FIRST)}
     return _LOWEST_FIRST[min(ranks[trust] for trust in trusts)]
+
+
+def highest_trust(trusts: Iterable[Trust]) -> Trust:
+    """Return the highest of some trusts: whose word stands behind what is drawn from several sources."""
+    return max(trusts, key=_LOWEST_FIRST.index)
+
+
+def at_least_as_trusted(one: Trust, other: Trust) -> bool:
+    """Tell whether `one` is trusted as much as `other`, or more."""
+    return _LOWEST_FIRST.index(one) >= _LOWEST_FIRST.index(other)

@@ -1,31 +1,59 @@
 """A language model behind the Messages API, Anthropic's or any compatible one."""
 
-import re
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from server.core.errors import InvalidInput, ModelDown, ModelFailed, RequestRefused
-from server.core.json_input import parse_json
+from server.core.errors import ModelDown, ModelFailed, RequestRefused
 from server.core.records import TokenUse
 from server.core.redaction import error_text
+from server.providers.roles import Meter
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-    from anthropic.types import Message, MessageParam
+    from anthropic.types import Message
 
-Answer = TypeVar("Answer", bound=BaseModel)
 Accepted = TypeVar("Accepted")
 Content = list[dict[str, Any]]
+KeyHeader = Literal["authorization", "x-api-key"]
+Structured = Literal["output_config", "tool", "prompt"]
 
 # A provider that has no time for a moment is asked again; for longer the job waits.
 _RETRIES = 2
 _PROBE_SECONDS = 5.0
 # What these say is not about the request: the key, the address, the time.
 _NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+_TOOL = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server of the Messages API. `base_url` has no trailing /v1; None is Anthropic's own.
+
+    `timeout` of a call is in seconds. `version` is the anthropic-version header, None the client's own. `structured`
+    is how the shape of an answer is asked for: by the API's schema, by a tool whose input it is, or in words.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = None
+    timeout: float = 300.0
+    version: str | None = None
+    key_header: KeyHeader = "authorization"
+    structured: Structured = "output_config"
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model wrote. `cut_off`: it ran out of tokens. `last`: it will not be asked again, so take what is good."""
+
+    text: str
+    cut_off: bool
+    last: bool
+    output_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +67,40 @@ class Answered(Generic[Accepted]):
 class MessagesModel:
     """Asks one model for answers of a given shape."""
 
-    def __init__(
-        self, model: str, *, base_url: str | None = None, api_key: str | None = None, timeout: float = 300.0
-    ) -> None:
-        """`base_url` has no trailing /v1; None is Anthropic's own. `timeout` of a call is in seconds."""
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
         self.model = model
-        self._client = _client(base_url, api_key, timeout)
+        self._endpoint = endpoint
+        self._client = _client(endpoint)
 
     async def ask(
         self,
         system: str,
         content: Content,
-        shape: type[Answer],
-        accept: Callable[[Answer], Accepted],
+        shape: type[BaseModel],
+        read: Callable[[Reply], Accepted],
+        *,
         max_tokens: int,
+        meter: Meter,
     ) -> Answered[Accepted]:
-        """Return what `accept` makes of an answer of the given shape; it raises ValueError for a bad answer.
+        """Return what `read` makes of an answer of the given shape; it raises ValueError for a bad answer.
 
-        An answer that cannot be used is sent back once with what is wrong with it. Raises ModelFailed when that does
-        not help, when the answer was cut off or refused, and when the model cannot be reached.
+        An answer that cannot be used is sent back once with what is wrong with it. Every call is metered. Raises
+        ModelFailed when that does not help, when the answer was refused, and when the model cannot be reached;
+        SpendCapReached when the meter allows no call.
         """
         messages: list[Any] = [{"role": "user", "content": content}]
-        first = await self._create(system, messages, shape, max_tokens)
-        text = _text(first)
+        first = await self._create(system, messages, shape, max_tokens, meter)
         try:
-            return Answered(accept(_read(text, shape)), _used(first))
+            return Answered(read(_reply(first, last=False)), _used(first))
         except ValueError as error:
             complaint = f"That answer cannot be used: {error}\nAnswer again, with the JSON object alone."
         messages += [
-            {"role": "assistant", "content": text or "(empty)"},
+            {"role": "assistant", "content": _text(first) or "(empty)"},
             {"role": "user", "content": complaint},
         ]
-        second = await self._create(system, messages, shape, max_tokens)
+        second = await self._create(system, messages, shape, max_tokens, meter)
         try:
-            return Answered(accept(_read(_text(second), shape)), _used(first, second))
+            return Answered(read(_reply(second, last=True)), add_up([_used(first), _used(second)]))
         except ValueError as error:
             raise ModelFailed(f"{self.model} gave an answer that cannot be used, twice: {error}") from error
 
@@ -81,40 +109,65 @@ class MessagesModel:
         await self._client.close()
 
     async def _create(
-        self, system: str, messages: "list[MessageParam]", shape: type[BaseModel], max_tokens: int
+        self, system: str, messages: list[Any], shape: type[BaseModel], max_tokens: int, meter: Meter
     ) -> "Message":
+        await meter.allow()
+        answer = await self._send(self._request(system, messages, shape, max_tokens))
+        await meter.record(self.model, _used(answer))
+        if answer.stop_reason == "refusal":
+            raise ModelFailed(f"{self.model} refused to answer.")
+        return answer
+
+    def _request(self, system: str, messages: list[Any], shape: type[BaseModel], max_tokens: int) -> dict[str, Any]:
         import anthropic  # noqa: PLC0415 - takes over a second to import, and many installations never need it
 
+        schema = anthropic.transform_schema(shape)
+        request: dict[str, Any] = {"model": self.model, "max_tokens": max_tokens, "messages": messages}
+        match self._endpoint.structured:
+            case "output_config":
+                request["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+            case "tool":
+                request["tools"] = [{"name": _TOOL, "description": "Gives the answer.", "input_schema": schema}]
+                request["tool_choice"] = {"type": "tool", "name": _TOOL}
+            case "prompt":
+                system += f"\n\nThe answer is a JSON object that fits this schema:\n{json.dumps(schema)}"
+        # The prompt is the same in every call, so it is read from the provider's cache.
+        request["system"] = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
+        if self._endpoint.temperature is not None:
+            request["extra_body"] = {"temperature": self._endpoint.temperature}
+        return request
+
+    async def _send(self, request: dict[str, Any]) -> "Message":
+        import anthropic  # noqa: PLC0415 - see above
+
         try:
-            answer = await self._client.messages.create(
-                model=self.model,
-                max_tokens=max_tokens,
-                system=system,
-                messages=messages,
-                output_config={"format": {"type": "json_schema", "schema": anthropic.transform_schema(shape)}},
-            )
+            create: Any = self._client.messages.create
+            answer = await create(**request)
         except anthropic.APIStatusError as error:
-            if error.status_code in (400, 413, 422):
-                raise RequestRefused(f"{self.model} answered {error.status_code}: {error.message}") from error
-            kind = ModelDown if error.status_code in _NOT_ABOUT_THE_REQUEST or error.status_code >= 500 else ModelFailed
-            raise kind(f"{self.model} answered {error.status_code}: {error.message}") from error
+            raise _refusal(self.model, error.status_code, error.message) from error
         except anthropic.APIError as error:
             raise ModelDown(f"{self.model} at {self._client.base_url} cannot be reached: {error}") from error
         except Exception as error:  # the client reads whatever an endpoint answers
             raise ModelFailed(f"{self.model} answered what is no message ({type(error).__name__}).") from error
-        if not isinstance(answer, anthropic.types.Message):  # pyright: ignore[reportUnnecessaryIsInstance] - it may
+        if not isinstance(answer, anthropic.types.Message):
             raise ModelFailed(f"{self.model} answered what is no message.")
-        if answer.stop_reason in ("max_tokens", "refusal"):
-            raise ModelFailed(f"{self.model} stopped early ({answer.stop_reason}).")
         return answer
 
 
-async def probe(base_url: str | None, api_key: str | None) -> str | None:
+def _refusal(model: str, status: int, message: str) -> ModelFailed:
+    if status in (400, 413, 422):
+        hint = "A server that knows no output_config works with ESKER_LLM_STRUCTURED=tool or prompt."
+        return RequestRefused(f"{model} answered {status}: {message}", hint=hint)
+    kind = ModelDown if status in _NOT_ABOUT_THE_REQUEST or status >= 500 else ModelFailed
+    return kind(f"{model} answered {status}: {message}")
+
+
+async def probe(endpoint: Endpoint) -> str | None:
     """Return why a server of the Messages API cannot be used, or None; nothing is asked of a model."""
     import anthropic  # noqa: PLC0415 - see above
 
     try:
-        async with _client(base_url, api_key, _PROBE_SECONDS) as client:
+        async with _client(endpoint, timeout=_PROBE_SECONDS) as client:
             await client.models.list(limit=1)
     except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
         return f"it does not take the key ({error.status_code})."
@@ -127,37 +180,46 @@ async def probe(base_url: str | None, api_key: str | None) -> str | None:
     return None
 
 
-def _client(base_url: str | None, api_key: str | None, timeout: float) -> "AsyncAnthropic":
+def _client(endpoint: Endpoint, timeout: float | None = None) -> "AsyncAnthropic":
     import anthropic  # noqa: PLC0415 - see above
 
     # A local endpoint needs no key, but the client insists on one.
-    return anthropic.AsyncAnthropic(base_url=base_url, api_key=api_key or "none", timeout=timeout, max_retries=_RETRIES)
-
-
-def _text(answer: "Message") -> str:
-    return "".join(block.text for block in answer.content or () if block.type == "text")
-
-
-def _used(*answers: "Message") -> TokenUse:
-    """Add up what answers cost; `input_tokens` of the API leaves out what went through its cache."""
-    usages = [answer.usage for answer in answers]
-    return TokenUse(
-        sum(u.input_tokens + (u.cache_creation_input_tokens or 0) + (u.cache_read_input_tokens or 0) for u in usages),
-        sum(usage.output_tokens for usage in usages),
+    key = endpoint.api_key or "none"
+    headers: dict[str, Any] = {"anthropic-version": endpoint.version} if endpoint.version else {}
+    if endpoint.key_header == "x-api-key":
+        headers |= {"x-api-key": key, "Authorization": anthropic.omit}
+    return anthropic.AsyncAnthropic(
+        base_url=endpoint.base_url,
+        api_key=key,
+        timeout=timeout or endpoint.timeout,
+        max_retries=_RETRIES,
+        default_headers=headers,
     )
 
 
-def _read(text: str, shape: type[Answer]) -> Answer:
-    """Read an answer: plain JSON, JSON in a fence, or the JSON object that stands in some prose.
+def _text(answer: "Message") -> str:
+    """Return what an answer says: the input of our tool, where it calls it, else its words."""
+    for block in answer.content or ():
+        if block.type == "tool_use" and block.name == _TOOL:
+            return json.dumps(block.input, ensure_ascii=False)
+    return "".join(block.text for block in answer.content or () if block.type == "text")
 
-    Raises ValueError with what is wrong.
-    """
-    fenced = _FENCED.search(text)
-    body = fenced[1] if fenced else text[text.find("{") : text.rfind("}") + 1]
-    try:
-        return shape.model_validate(parse_json(body.encode("utf-8", "replace")))
-    except InvalidInput as error:
-        raise ValueError(f"not a JSON object ({error})") from None
-    except ValidationError as error:
-        problems = error.errors(include_input=False, include_url=False)
-        raise ValueError("; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems[:5])) from None
+
+def _reply(answer: "Message", *, last: bool) -> Reply:
+    return Reply(_text(answer), answer.stop_reason == "max_tokens", last, _used(answer).output_tokens)
+
+
+def _used(answer: "Message") -> TokenUse:
+    """Return what an answer cost; a server that does not say counts as nothing."""
+    names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return TokenUse(*(int(getattr(answer.usage, name, None) or 0) for name in names))
+
+
+def add_up(uses: Sequence[TokenUse]) -> TokenUse:
+    """Return what several calls cost together."""
+    return TokenUse(
+        sum(used.input_tokens for used in uses),
+        sum(used.output_tokens for used in uses),
+        sum(used.cache_write_tokens for used in uses),
+        sum(used.cache_read_tokens for used in uses),
+    )

@@ -1,25 +1,34 @@
 """The observer that is a language model."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from importlib.resources import files
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from server.core.blocks import images
 from server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
 from server.core.clock import in_zone, zone
 from server.core.errors import InvalidInput, RequestRefused
-from server.core.records import Category, Fact, Message, Observed, Priority, TranscriptSlice
+from server.core.grounding import Grounds, grounds_in, joined
+from server.core.records import Category, Fact, Memory, Message, Observed, Priority, TranscriptSlice
+from server.core.similarity import Fingerprint, fingerprint, same_fact
+from server.core.slices import gap_before
 from server.core.terms import says_something
 from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 from server.core.trust import lowest_trust
-from server.providers.messages_api import Answered, Content, MessagesModel
+from server.providers.answers import items_of, read_answer
+from server.providers.attribution import Attribution
+from server.providers.messages_api import Answered, Content, MessagesModel, Reply
+from server.providers.roles import Meter
+from server.providers.written_facts import Written, WrittenFact, read_written
 
 # JSON costs more than the facts in it.
 _ANSWER_TOKENS = 2 * MAX_OBSERVATION_TOKENS
+_MOST_COMPLAINTS = 5
 
 
 class FactAnswer(BaseModel):
@@ -32,12 +41,15 @@ class FactAnswer(BaseModel):
     refers_from: datetime | None = None
     refers_to: datetime | None = None
     valid_until: datetime | None = None
+    replaces: str | None = None
+    tentative: bool = False
 
 
 class ObserverAnswer(BaseModel):
     """What the model is asked for."""
 
     facts: list[FactAnswer]
+    used_memories: list[str] = []
     current_task: str | None = None
     suggested_continuation: str | None = None
     thread_title: str | None = None
@@ -49,81 +61,194 @@ class ModelObserver:
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
         self._prompt = files("server.providers").joinpath("prompts/observer.md").read_text(encoding="utf-8")
+        self._examples = [fingerprint(item["text"]) for item in items_of(self._prompt, "facts")]
 
     @property
     def name(self) -> str:
         """Return the name of the model."""
         return self._model.model
 
-    async def observe(self, shown: TranscriptSlice) -> Observed:
-        """Return the facts of a slice. Raises ModelFailed; no answer may cite what was not shown."""
-        messages = {message.seq: message for message in shown.messages}
+    async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
+        """Return the facts of a slice. Raises ModelFailed, SpendCapReached."""
+        reader = _Reader(shown, self._examples)
 
-        complained = False
-
-        def accept(answer: ObserverAnswer) -> Observed:
-            nonlocal complained
-            second, complained = complained, True
-            # What cannot be used in the second answer is left out: one date must not keep a session unobserved.
-            facts = [*_facts(answer, messages, shown.session.timezone, lenient=second)]
-            written = sum(estimate_tokens(fact.content) for fact in facts)
-            if written > MAX_OBSERVATION_TOKENS and not second:
-                raise ValueError(f"its facts have {written:,} tokens; the limit is {MAX_OBSERVATION_TOKENS:,}")
-            return Observed(
-                facts=tuple(_within_budget(facts)),
-                current_task=answer.current_task,
-                suggested_continuation=answer.suggested_continuation,
-                thread_title=answer.thread_title,
+        async def ask(room: int) -> Answered[Observed]:
+            content = _content(shown, room)
+            return await self._model.ask(
+                self._prompt, content, ObserverAnswer, reader.read, max_tokens=_ANSWER_TOKENS, meter=meter
             )
 
         room = _room_for_images(shown)
         try:
-            answered = await self._ask(_content(shown, room), accept)
+            answered = await ask(room)
         except RequestRefused:
             # An image that the API does not take must not keep the words from being observed.
             if not room or not any(images(message.content) for message in shown.messages):
                 raise
-            answered = await self._ask(_content(shown, 0), accept)
+            answered = await ask(0)
         return replace(answered.value, used=answered.used)
-
-    async def _ask(self, content: Content, accept: Callable[[ObserverAnswer], Observed]) -> Answered[Observed]:
-        return await self._model.ask(self._prompt, content, ObserverAnswer, accept, _ANSWER_TOKENS)
 
     async def close(self) -> None:
         """Close the connections to the model."""
         await self._model.close()
 
 
-def _fact(fact: FactAnswer, messages: dict[int, Message], timezone: str) -> Fact:
-    """Make a fact of an answer. Raises ValueError when it cites unknown messages or has an impossible date."""
-    if unknown := [seq for seq in fact.sources if seq not in messages]:
-        raise ValueError(f"message {unknown[0]} was not shown")
-    cited = [messages[seq] for seq in sorted(set(fact.sources))]
-    start, end = _moment(fact.refers_from, timezone), _moment(fact.refers_to, timezone)
-    if start and end and start > end:
-        start, end = end, start
-    return Fact(
-        content=fact.text,
-        priority=fact.priority,
-        category=fact.category,
-        trust=lowest_trust(message.trust for message in cited),
-        source_seqs=tuple(message.seq for message in cited),
-        said_at=max(message.sent_at for message in cited),
-        refers_from=start or end,
-        refers_to=end,
-        valid_until=_moment(fact.valid_until, timezone),
-    )
+class Refused(ValueError):
+    """A fact cannot be kept; `reason` is one word for the count."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
-def _facts(answer: ObserverAnswer, messages: dict[int, Message], timezone: str, *, lenient: bool) -> Iterator[Fact]:
-    for fact in answer.facts:
-        if not says_something(fact.text):
-            continue
+@dataclass(slots=True)
+class _Reader:
+    """Reads answers about one slice. A first answer is taken whole or sent back; of a last one, what is good."""
+
+    shown: TranscriptSlice
+    examples: Sequence[Fingerprint]
+    messages: dict[int, Message] = field(init=False)
+    memories: dict[str, Memory] = field(init=False)
+    _grounds: dict[str, Grounds] = field(init=False, default_factory=dict[str, Grounds])
+
+    def __post_init__(self) -> None:
+        self.messages = {message.seq: message for message in self.shown.messages}
+        self.memories = {row.id: row for row in (*self.shown.previous, *self.shown.known)}
+
+    def read(self, reply: Reply) -> Observed:
+        """Return what an answer says. Raises ValueError with everything that is wrong with it."""
+        if reply.cut_off and not reply.last:
+            raise ValueError(f"it was cut off after {reply.output_tokens:,} tokens; write fewer and shorter facts")
+        refused: Counter[str] = Counter()
+        answer = self._answer(reply, refused)
+        facts = list(self._facts(answer, reply.last, refused))
+        written = sum(estimate_tokens(fact.content) for fact in facts)
+        if written > MAX_OBSERVATION_TOKENS and not reply.last:
+            raise ValueError(f"its facts have {written:,} tokens; the limit is {MAX_OBSERVATION_TOKENS:,}")
+        kept = tuple(_within_budget(facts))
+        refused["over_budget"] += len(facts) - len(kept)
+        return Observed(
+            facts=kept,
+            current_task=answer.current_task,
+            suggested_continuation=answer.suggested_continuation,
+            thread_title=answer.thread_title,
+            used_ids=tuple(memory_id for memory_id in answer.used_memories if memory_id in self.memories),
+            refused=+refused,
+        )
+
+    def _answer(self, reply: Reply, refused: Counter[str]) -> ObserverAnswer:
+        """Read JSON; else tagged text, else a list; of a last answer the items that are whole and right."""
         try:
-            yield _fact(fact, messages, timezone)
+            return read_answer(reply.text, ObserverAnswer)
         except ValueError:
-            if not lenient:
+            if reply.last and (items := items_of(reply.text, "facts")):
+                return _answer_of(items, refused)
+            written = read_written(reply.text)
+            if written is None:
                 raise
+            return self._answer_of_text(written, refused)
+
+    def _answer_of_text(self, written: Written, refused: Counter[str]) -> ObserverAnswer:
+        attribution = Attribution(self.shown)
+        facts: list[FactAnswer] = []
+        for fact in written.facts:
+            sources = [seq for seq in fact.sources if seq in self.messages] or attribution.sources(fact)
+            if sources:
+                facts.append(_fact_answer(fact, sources))
+            else:
+                refused["no_source"] += 1
+        return ObserverAnswer(
+            facts=facts,
+            current_task=written.current_task,
+            suggested_continuation=written.suggested_continuation,
+            thread_title=written.thread_title,
+        )
+
+    def _facts(self, answer: ObserverAnswer, last: bool, refused: Counter[str]) -> Iterator[Fact]:
+        complaints: list[str] = []
+        for fact in answer.facts:
+            try:
+                yield self._fact(fact)
+            except Refused as error:
+                refused[error.reason] += 1
+                # A fact that says nothing is no reason to ask again.
+                if error.reason != "says_nothing":
+                    complaints.append(str(error))
+        if complaints and not last:
+            raise ValueError("; ".join(complaints[:_MOST_COMPLAINTS]))
+
+    def _fact(self, answer: FactAnswer) -> Fact:
+        """Make a fact of an answer. Raises Refused."""
+        if not says_something(answer.text):
+            raise Refused("says_nothing", "a fact says nothing")
+        if unknown := [seq for seq in answer.sources if seq not in self.messages]:
+            raise Refused("unknown_source", f"message {unknown[0]} was not shown")
+        mark = fingerprint(answer.text)
+        if any(same_fact(mark, example) for example in self.examples):
+            raise Refused("echo", f"“{answer.text[:80]}” is the example of the instructions")
+        fact = self._dated(answer, [self.messages[seq] for seq in sorted(set(answer.sources))])
+        if missing := self._ungrounded(fact):
+            named = ", ".join(repr(part) for part in missing[:3])
+            raise Refused("ungrounded", f"{named} of “{fact.content[:80]}” is not in the messages that it cites")
+        return fact
+
+    def _dated(self, answer: FactAnswer, cited: Sequence[Message]) -> Fact:
+        timezone = self.shown.session.timezone
+        start, end = _moment(answer.refers_from, timezone), _moment(answer.refers_to, timezone)
+        if start and end and start > end:
+            start, end = end, start
+        return Fact(
+            content=answer.text,
+            priority=answer.priority,
+            category=answer.category,
+            trust=lowest_trust(message.trust for message in cited),
+            source_seqs=tuple(message.seq for message in cited),
+            said_at=max(message.sent_at for message in cited),
+            refers_from=start or end,
+            refers_to=end,
+            valid_until=_moment(answer.valid_until, timezone),
+            replaces=(answer.replaces or "").strip() or None,
+            tentative=answer.tentative,
+        )
+
+    def _ungrounded(self, fact: Fact) -> list[str]:
+        session = self.shown.session
+        texts = [self.messages[seq].text for seq in fact.source_seqs]
+        texts += filter(None, (session.project, session.cwd, session.client))
+        if fact.replaces:
+            texts += (row.content for row in self.memories.values())
+        days = _days(fact, self.messages, session.timezone)
+        return joined(map(self._grounds_in, texts)).missing(fact.content, days)
+
+    def _grounds_in(self, text: str) -> Grounds:
+        """Read a text once: many facts cite the same message."""
+        if text not in self._grounds:
+            self._grounds[text] = grounds_in(text)
+        return self._grounds[text]
+
+
+def _days(fact: Fact, messages: dict[int, Message], timezone: str) -> frozenset[date]:
+    moments = [messages[seq].sent_at for seq in fact.source_seqs]
+    moments += filter(None, (fact.refers_from, fact.refers_to, fact.valid_until))
+    return frozenset(moment.astimezone(zone(timezone)).date() for moment in moments)
+
+
+def _answer_of(items: Sequence[Any], refused: Counter[str]) -> ObserverAnswer:
+    """Return those items that are facts of the shape that was asked for, and count the others."""
+    facts: list[FactAnswer] = []
+    for item in items:
+        try:
+            facts.append(FactAnswer.model_validate(item))
+        except ValidationError:
+            refused["malformed"] += 1
+    if not facts:
+        raise ValueError("none of its facts has the shape that was asked for")
+    return ObserverAnswer(facts=facts)
+
+
+def _fact_answer(fact: WrittenFact, sources: list[int]) -> FactAnswer:
+    category = fact.category or ("outcome" if fact.done else "fact")
+    return FactAnswer(text=fact.text[:2_000], priority=fact.priority, category=category, sources=sources)
 
 
 def _within_budget(facts: Sequence[Fact]) -> Iterator[Fact]:
@@ -140,30 +265,35 @@ def _moment(moment: datetime | None, timezone: str) -> datetime | None:
     try:
         return in_zone(moment, timezone) if moment else None
     except InvalidInput as error:
-        raise ValueError(str(error)) from error
+        raise Refused("impossible_date", str(error)) from error
 
 
 def _content(shown: TranscriptSlice, room: int) -> Content:
     """Return what the model reads, with up to `room` images; what there are more is named in the text."""
     session = shown.session
-    earlier = [f"- {memory.content}" for memory in shown.previous]
-    about = "\n".join(
-        [
-            f"Client: {session.client}. Project: {session.project or 'none'}. Time zone: {session.timezone}.",
-            *(["Earlier observations:", *earlier] if earlier else []),
-            "Transcript:",
-        ]
-    )
-    parts = [_text(about)]
+    about = [
+        f"Client: {session.client}. Project: {session.project or 'none'}. Time zone: {session.timezone}.",
+        *_rows("What the agent knew:", shown.known),
+        *_rows("Earlier observations:", shown.previous),
+        "Transcript:",
+    ]
+    parts = [_text("\n".join(about))]
+    before: Message | None = None
     for message in shown.messages:
         if not message.shown_tokens:
             continue
         time = message.sent_at.astimezone(zone(session.timezone)).strftime("%A %Y-%m-%d %H:%M")
-        parts.append(_text(f"[{message.seq}] {message.role}, {time}\n{message.text}"))
+        gap = gap_before(message, before)
+        parts.append(_text(f"{gap}[{message.seq}] {message.role}, {time}\n{message.text}"))
         fitting = images(message.content)[:room]
         parts += [{"type": "image", "source": source} for source in fitting]
         room -= len(fitting)
+        before = message
     return parts
+
+
+def _rows(heading: str, rows: Sequence[Memory]) -> list[str]:
+    return [heading, *(f"- {row.id} {' '.join(row.content.split())}" for row in rows)] if rows else []
 
 
 def _room_for_images(shown: TranscriptSlice) -> int:

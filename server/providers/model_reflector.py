@@ -1,18 +1,25 @@
 """The reflector that is a language model."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from server.core.clock import zone
-from server.core.records import Category, Draft, Memory, Priority, Reflected, Session
-from server.providers.messages_api import MessagesModel
+from server.core.condensing import MAX_ROW_TOKENS, completed
+from server.core.grounding import grounds_in, joined
+from server.core.records import Category, Draft, Facet, Memory, Priority, Reflected, ReflectionTask
+from server.core.tokens import estimate_tokens
+from server.providers.answers import read_answer
+from server.providers.messages_api import MessagesModel, Reply
+from server.providers.roles import Meter
 
 # What a model writes in a few minutes; the rows themselves are at most half of it, the rest is JSON and ids.
 _MOST_ANSWER_TOKENS = 16_000
 _MOST_TARGET_TOKENS = _MOST_ANSWER_TOKENS // 2
+_MOST_COMPLAINTS = 5
 
 
 class RowAnswer(BaseModel):
@@ -24,63 +31,120 @@ class RowAnswer(BaseModel):
     source_ids: Annotated[list[str], Field(min_length=1)]
 
 
+class InsightAnswer(BaseModel):
+    """One lasting insight as the model writes it."""
+
+    facet: Facet
+    text: Annotated[str, Field(min_length=1, max_length=2_000)]
+    priority: Priority = "medium"
+    source_ids: Annotated[list[str], Field(min_length=1)]
+
+
 class ReflectorAnswer(BaseModel):
     """What the model is asked for."""
 
     rows: Annotated[list[RowAnswer], Field(min_length=1)]
+    insights: list[InsightAnswer] = []
 
 
 class ModelReflector:
-    """Has a language model condense the rows of a session."""
+    """Has a language model condense rows."""
 
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
-        self._prompt = files("server.providers").joinpath("prompts/reflector.md").read_text(encoding="utf-8")
+        self._prompt = _prompt("reflector")
+        self._guidance = [part.strip() for part in _prompt("reflector_guidance").split("---")]
 
     @property
     def name(self) -> str:
         """Return the name of the model."""
         return self._model.model
 
-    async def reflect(self, session: Session, rows: Sequence[Memory], target_tokens: int) -> Reflected:
-        """Return rows that stand for `rows`. Raises ModelFailed; a row that cites what it was not shown fails."""
-        target = min(target_tokens, sum(row.tokens for row in rows) * 2 // 3, _MOST_TARGET_TOKENS)
-        shown = "\n".join([f"Write at most {target:,} tokens.", *_lines(session, rows)])
-        limit = min(_MOST_ANSWER_TOKENS, 2 * target + 1_000)
-        by_id = {row.id: row for row in rows}
+    async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
+        """Return a candidate for the rows of a task. Raises ModelFailed, SpendCapReached.
+
+        What must survive is carried over by the code, whatever the model forgot.
+        """
+        before = sum(row.tokens for row in task.rows)
+        target = min(task.target_tokens, before * 2 // (3 + task.level), _MOST_TARGET_TOKENS)
         answered = await self._model.ask(
             self._prompt,
-            [{"type": "text", "text": shown}],
+            [{"type": "text", "text": "\n".join([*_lines(task), self._request(task, target)])}],
             ReflectorAnswer,
-            lambda answer: [_draft(row, by_id) for row in answer.rows],
-            limit,
+            _Reader({row.id: row for row in task.rows}).read,
+            max_tokens=min(_MOST_ANSWER_TOKENS, 2 * target + 1_000),
+            meter=meter,
         )
-        cited = {source for draft in answered.value for source in draft.source_ids}
-        left_out = [row for row in rows if row.id not in cited]
-        # What matters most is never lost because a model forgot to mention it.
-        carried = [_carried(row) for row in left_out if row.priority == "high"]
-        dropped = tuple(row.id for row in left_out if row.priority != "high")
-        return Reflected((*answered.value, *carried), dropped, answered.used)
+        return replace(answered.value, used=answered.used)
+
+    def _request(self, task: ReflectionTask, target: int) -> str:
+        if not task.level:
+            return f"Write at most {target:,} tokens."
+        guidance = self._guidance[min(task.level, len(self._guidance)) - 1]
+        return guidance.format(complaint=(task.complaint or "it was no better").rstrip("."), target=f"{target:,}")
 
     async def close(self) -> None:
         """Close the connections to the model."""
         await self._model.close()
 
 
-def _lines(session: Session, rows: Sequence[Memory]) -> Iterator[str]:
-    local = zone(session.timezone)
-    for row in rows:
-        yield f"{row.id} {row.said_at.astimezone(local):%Y-%m-%d %H:%M} {row.priority} {row.content}"
+def _prompt(name: str) -> str:
+    return files("server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
-def _draft(answer: RowAnswer, rows: dict[str, Memory]) -> Draft:
-    """Make a draft of an answer. Raises ValueError when it cites unknown rows."""
-    if unknown := [source for source in answer.source_ids if source not in rows]:
-        raise ValueError(f"row {unknown[0][:40]!r} was not shown")
-    sources = tuple(dict.fromkeys(answer.source_ids))
-    said_at = max(rows[source].said_at for source in sources)
-    return Draft(answer.text, answer.priority, answer.category, sources, said_at)
+def _lines(task: ReflectionTask) -> Iterator[str]:
+    local = zone(task.timezone)
+    for row in task.rows:
+        reserved = " (tentative)" if row.tentative else ""
+        yield f"{row.id} {row.said_at.astimezone(local):%Y-%m-%d %H:%M} {row.priority}{reserved} {row.content}"
 
 
-def _carried(row: Memory) -> Draft:
-    return Draft(row.content, row.priority, row.category, (row.id,), row.said_at)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads answers about some rows. A first answer is taken whole or sent back; of a last one, what is good."""
+
+    rows: dict[str, Memory]
+
+    def read(self, reply: Reply) -> Reflected:
+        """Return the candidate in an answer. Raises ValueError with everything that is wrong with it."""
+        if reply.cut_off:
+            raise ValueError(f"it was cut off after {reply.output_tokens:,} tokens; write less")
+        answer = read_answer(reply.text, ReflectorAnswer)
+        offered = [Draft(r.text, r.priority, r.category, tuple(dict.fromkeys(r.source_ids))) for r in answer.rows]
+        offered += [
+            Draft(item.text, item.priority, "fact", tuple(dict.fromkeys(item.source_ids)), item.facet)
+            for item in answer.insights
+        ]
+        good: list[Draft] = []
+        bad: list[tuple[Draft, str]] = []
+        for draft in offered:
+            problem = self._problem(draft)
+            if problem:
+                bad.append((draft, problem))
+            else:
+                good.append(draft)
+        if bad and not reply.last:
+            raise ValueError("; ".join(problem for _, problem in bad[:_MOST_COMPLAINTS]))
+        if not any(draft.facet is None for draft in good):
+            raise ValueError(bad[0][1] if bad else "it has no rows")
+        # What a bad row was to stand for stays as it is.
+        untouched = {i for draft, _ in bad if draft.facet is None for i in draft.source_ids}
+        return completed(list(self.rows.values()), good, untouched=untouched - _cited(good))
+
+    def _problem(self, draft: Draft) -> str | None:
+        if unknown := [source for source in draft.source_ids if source not in self.rows]:
+            return f"row {unknown[0][:40]!r} was not shown"
+        tokens = estimate_tokens(draft.content)
+        if tokens > MAX_ROW_TOKENS and all(self.rows[i].content != draft.content for i in draft.source_ids):
+            return f"the row “{draft.content[:60]}…” has {tokens:,} tokens; a row has at most {MAX_ROW_TOKENS}"
+        sources = [self.rows[source] for source in draft.source_ids]
+        moments = (m for row in sources for m in (row.said_at, row.refers_from, row.refers_to, row.valid_until) if m)
+        grounds = joined(grounds_in(text) for row in sources for text in (row.content, row.project) if text)
+        if missing := grounds.missing(draft.content, [moment.date() for moment in moments]):
+            named = ", ".join(repr(part) for part in missing[:3])
+            return f"{named} of “{draft.content[:60]}” is not in the rows that it cites"
+        return None
+
+
+def _cited(drafts: Sequence[Draft]) -> set[str]:
+    return {source for draft in drafts if draft.facet is None for source in draft.source_ids}

@@ -3,7 +3,19 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from server.core.records import Memory, Observed, Reflected, Session, Space, TranscriptSlice
+from server.core.records import Observed, Reflected, ReflectionTask, Space, TokenUse, TranscriptSlice
+
+
+class Meter(Protocol):
+    """Counts what a language model costs, call by call."""
+
+    async def allow(self) -> None:
+        """Raise SpendCapReached when no call may be made any more today."""
+        ...
+
+    async def record(self, model: str, used: TokenUse) -> None:
+        """Count one call."""
+        ...
 
 
 class Observer(Protocol):
@@ -14,8 +26,8 @@ class Observer(Protocol):
         """The model's name, or `extractive`: the rows say who made them."""
         ...
 
-    async def observe(self, shown: TranscriptSlice) -> Observed:
-        """Return what is worth keeping; no facts is an answer. Raises ModelFailed."""
+    async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
+        """Return what is worth keeping; no facts is an answer. Raises ModelFailed, SpendCapReached."""
         ...
 
     async def close(self) -> None:
@@ -24,17 +36,17 @@ class Observer(Protocol):
 
 
 class Reflector(Protocol):
-    """Condenses the rows of a session."""
+    """Condenses the rows of a session or of a pool."""
 
     @property
     def name(self) -> str:
         """The model's name, or `extractive`."""
         ...
 
-    async def reflect(self, session: Session, rows: Sequence[Memory], target_tokens: int) -> Reflected:
-        """Return rows that stand for `rows` in about `target_tokens`; none when there is nothing to gain.
+    async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
+        """Return a candidate: rows that stand for those of the task; none when there is nothing to gain.
 
-        Raises ModelFailed.
+        Whether it is good enough is for the caller to say. Raises ModelFailed, SpendCapReached.
         """
         ...
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from server.core.recalled import Recalled
-from server.core.records import Filter, Kind, Memory, Priority, at_least
+from server.core.records import Filter, Kind, Priority, SourcedMemory, at_least
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, RecallIn
@@ -24,7 +24,7 @@ def _note(body: MemoryIn) -> Note:
 
 
 @router.post("/memories", status_code=201)
-async def write(body: MemoryIn, parts: WithParts, asking: Asking) -> Memory:
+async def write(body: MemoryIn, parts: WithParts, asking: Asking) -> SourcedMemory:
     """Write one row. The same external_id, or the same words in the same place, are the same row."""
     [memory_id] = await remember(parts, asking, [_note(body)])
     return await get_memory(parts, asking.pool_id, memory_id)
@@ -70,8 +70,8 @@ async def listed(
 
 
 @router.get("/memories/{memory_id}")
-async def one(memory_id: str, parts: WithParts, asking: Asking) -> Memory:
-    """Show one row, superseded or not."""
+async def one(memory_id: str, parts: WithParts, asking: Asking) -> SourcedMemory:
+    """Show one row, superseded or not, with every place that it came from."""
     return await get_memory(parts, asking.pool_id, memory_id)
 
 

@@ -16,6 +16,10 @@ BACKLOG = {
     "jobs_dead": "Jobs that failed too often.",
     "embeddings_waiting": "Rows that wait for their vector.",
     "embeddings_dead": "Rows that cannot be embedded.",
+    "messages": "Messages that are kept.",
+    "covered_messages": "Messages that stand in an observation group.",
+    "lost_messages": "Messages that are neither in a group nor waiting for one; there are none.",
+    "lowest_coverage": "The share of its messages that stand in a group, of the session with the lowest.",
 }
 
 

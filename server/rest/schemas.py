@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from server.core.records import Category, Job, Kind, Memory, Priority, Role, Scope, Trust
+from server.core.records import Category, Job, Kind, Priority, Reflection, Role, Scope, SourcedMemory, Trust
 from server.usecases.recall import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
 from server.usecases.receive_event import EventKind
+from server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
 
 
 def _no_blank(value: object) -> object:
@@ -80,6 +81,8 @@ class SessionDetail(SessionOut):
 
     groups: int
     observations: int
+    coverage: float
+    lost: int
     jobs: list[Job]
 
 
@@ -121,9 +124,35 @@ class MessagesIn(Lenient):
 
 
 class EventIn(Strict):
-    """Something that happened to a client's context."""
+    """Something that happened to a client's context; told again under the same `dedupe_key` it changes nothing."""
 
     kind: EventKind
+    dedupe_key: ExternalId | None = None
+
+
+class PoolReflectionIn(Strict):
+    """How the pool is to be condensed."""
+
+    project: Project | None = None
+    min_age_days: Annotated[float, Field(ge=0, le=36_500)] | None = None
+    target_tokens: Annotated[int, Field(ge=MIN_TARGET_TOKENS, le=BATCH_TOKENS)] | None = None
+    dry_run: bool = False
+
+
+class PoolReflectionPlan(BaseModel):
+    """What a reflection of the pool would look at."""
+
+    dry_run: Literal[True]
+    rows: int
+    tokens: int
+    batches: list[Batch]
+
+
+class ReflectionList(BaseModel):
+    """A page of reflections; `next` is the `before` of the page behind it."""
+
+    reflections: list[Reflection]
+    next: str | None
 
 
 class MemoryIn(Strict):
@@ -155,7 +184,7 @@ class MemoriesOut(BaseModel):
 class MemoryList(BaseModel):
     """A page of rows; `next` is the `before` of the page behind it."""
 
-    memories: list[Memory]
+    memories: list[SourcedMemory]
     next: str | None
 
 

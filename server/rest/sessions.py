@@ -24,7 +24,7 @@ from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import ObserveReport, observe
 from server.usecases.open_session import SessionRequest, get_session, list_messages, list_sessions, open_session
 from server.usecases.pack import get_pack
-from server.usecases.receive_event import receive_event
+from server.usecases.receive_event import EventReport, receive_event
 from server.usecases.reflect import ReflectReport, reflect
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=JsonRoute)
@@ -68,7 +68,8 @@ async def one(session_id: str, parts: WithParts, asking: Asking) -> SessionDetai
     """Show a session, its counters and its jobs."""
     found = await get_session(parts, asking.pool_id, session_id)
     counted = {"groups": found.groups, "observations": found.observations, "jobs": found.jobs}
-    return SessionDetail.model_validate({**asdict(found.session), **counted})
+    covered = {"coverage": round(found.coverage, 6), "lost": found.lost}
+    return SessionDetail.model_validate({**asdict(found.session), **counted, **covered})
 
 
 @router.get("/{session_id}/messages")
@@ -109,10 +110,9 @@ async def reflect_session(
 
 
 @router.post("/{session_id}/events", status_code=202)
-async def event(session_id: str, body: EventIn, parts: WithParts, asking: Asking) -> dict[str, str]:
-    """Tell what happened to the client's context."""
-    await receive_event(parts, asking.pool_id, session_id, body.kind)
-    return {"received": body.kind}
+async def event(session_id: str, body: EventIn, parts: WithParts, asking: Asking) -> EventReport:
+    """Tell what happened to the client's context; told again under the same dedupe_key it changes nothing."""
+    return await receive_event(parts, asking.pool_id, session_id, body.kind, body.dedupe_key)
 
 
 @router.get("/{session_id}/pack", response_model=PackOut, responses={200: {"content": {"text/plain": {}}}})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from psycopg.types.json import Jsonb
 
+from server.core.json_input import Json
 from server.db.database import Connection
 from server.db.statements import Statements
 
@@ -13,7 +14,7 @@ SQL = Statements(Path(__file__).parent / "sql/audit.sql")
 
 
 async def insert(
-    connection: Connection, actor: str, action: str, target: str, detail: Mapping[str, int], now: datetime
+    connection: Connection, actor: str, action: str, target: str, detail: Mapping[str, Json], now: datetime
 ) -> None:
     """Record that `actor` did `action` to the thing with the id `target`."""
     values = {"actor": actor, "action": action, "target": target, "detail": Jsonb(dict(detail)), "now": now}

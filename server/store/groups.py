@@ -1,10 +1,12 @@
 """Observation groups: which messages an observer call covered."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from server.core.records import Group, Message, Observed, Session
 from server.db.database import Connection
@@ -22,9 +24,15 @@ async def insert(
     last: Message,
     observer: str,
     observed: Observed,
+    merged: int,
+    replaced: int,
     now: datetime,
 ) -> None:
-    """Record that `observer` covered the messages from `first` to `last`."""
+    """Record that `observer` covered the messages from `first` to `last`.
+
+    `merged` of its facts were rows already, and `replaced` rows were superseded.
+    """
+    used = observed.used
     values = {
         "id": group_id,
         "session": session.id,
@@ -37,8 +45,11 @@ async def insert(
         "current_task": observed.current_task,
         "suggested_continuation": observed.suggested_continuation,
         "thread_title": observed.thread_title,
-        "input_tokens": observed.used.input_tokens,
-        "output_tokens": observed.used.output_tokens,
+        "input_tokens": used.input_tokens + used.cache_write_tokens + used.cache_read_tokens,
+        "output_tokens": used.output_tokens,
+        "merged": merged,
+        "replaced": replaced,
+        "refused": Jsonb(dict(observed.refused)),
         "now": now,
     }
     await connection.execute(SQL["insert"], values)
@@ -51,18 +62,38 @@ async def of_session(connection: Connection, session_id: str) -> list[Group]:
         return await cursor.fetchall()
 
 
-async def count(connection: Connection, session_id: str) -> tuple[int, int]:
-    """Return how many groups and observations of a session there are, superseded ones included."""
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many groups and observations a session has, and how many of its messages the groups cover."""
+
+    groups: int
+    covered: int
+    observations: int
+
+
+async def count(connection: Connection, session_id: str) -> Counted:
+    """Count what came of a session, superseded rows included."""
     row = await (await connection.execute(SQL["count"], {"session": session_id})).fetchone()
     assert row is not None  # it counts
-    return int(row[0]), int(row[1])
+    return Counted(*map(int, row))
 
 
-async def since(connection: Connection, session_id: str, seq: int) -> tuple[list[str], list[str]]:
-    """Return the ids of the groups that cover messages behind `seq`, and of the memories that came of them."""
-    cursor = await connection.execute(SQL["since"], {"session": session_id, "after": seq})
-    rows = await cursor.fetchall()
-    return [str(row[0]) for row in rows], [str(memory) for row in rows for memory in row[1]]
+@dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """What came of one observer call: rows, and facts that are no row of their own."""
+
+    id: str
+    memory_ids: list[str]
+    merged: int
+    replaced: int
+    refused: dict[str, int]
+
+
+async def since(connection: Connection, session_id: str, seq: int) -> list[GroupOutcome]:
+    """Return what came of the messages behind `seq`, group by group."""
+    async with connection.cursor(row_factory=class_row(GroupOutcome)) as cursor:
+        await cursor.execute(SQL["since"], {"session": session_id, "after": seq})
+        return await cursor.fetchall()
 
 
 async def forget_around(connection: Connection, session_id: str, seqs: Sequence[int]) -> None:

@@ -1,13 +1,18 @@
-"""Jobs: at most one of a kind for a session, run under a lease."""
+"""Jobs: at most one of a kind for a subject, run under a lease.
 
-from collections.abc import Sequence
+The subject of a job is a session, or empty for the pool itself.
+"""
+
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from server.core.errors import EskerError, LeaseLost
+from server.core.json_input import Json
 from server.core.records import Job, JobKind, Lease
 from server.core.redaction import error_text
 from server.db.database import Connection, Database
@@ -17,16 +22,39 @@ SQL = Statements(Path(__file__).parent / "sql/jobs.sql")
 WORK = Statements(Path(__file__).parent / "sql/work.sql")
 
 
-async def request(connection: Connection, kind: JobKind, session_id: str, now: datetime, up_to_seq: int = 0) -> None:
-    """Ask for a job now; messages up to `up_to_seq` are to be covered whatever the trigger says."""
-    values = {"kind": kind, "session": session_id, "now": now, "up_to_seq": up_to_seq}
+POOL = ""
+"""The subject of a job about the pool itself."""
+
+
+async def request(
+    connection: Connection,
+    kind: JobKind,
+    subject: str,
+    now: datetime,
+    *,
+    up_to_seq: int = 0,
+    options: Mapping[str, Json] | None = None,
+) -> None:
+    """Ask for a job now; messages up to `up_to_seq` are to be covered whatever the trigger says.
+
+    `options` say how a job about the pool is to be done.
+    """
+    values = {"kind": kind, "subject": subject, "now": now, "up_to_seq": up_to_seq, "options": Jsonb(options or {})}
     await connection.execute(SQL["request"], values)
     await connection.execute(SQL["notify"])
 
 
-async def schedule(connection: Connection, kind: JobKind, session_id: str, run_after: datetime, now: datetime) -> None:
+async def schedule_first(
+    connection: Connection, kind: JobKind, subject: str, run_after: datetime, now: datetime
+) -> None:
+    """Have a job run at `run_after`, unless there is one already."""
+    values = {"kind": kind, "subject": subject, "run_after": run_after, "now": now}
+    await connection.execute(SQL["schedule_first"], values)
+
+
+async def schedule(connection: Connection, kind: JobKind, subject: str, run_after: datetime, now: datetime) -> None:
     """Have a job run at `run_after`, unless it has a reason for its own time."""
-    values = {"kind": kind, "session": session_id, "run_after": run_after, "now": now}
+    values = {"kind": kind, "subject": subject, "run_after": run_after, "now": now}
     await connection.execute(SQL["schedule"], values)
     if run_after <= now:
         await connection.execute(SQL["notify"])
@@ -71,9 +99,12 @@ async def done(connection: Connection, lease: Lease, now: datetime) -> None:
         await connection.execute(SQL["notify"])
 
 
-async def rest(connection: Connection, lease: Lease, run_after: datetime) -> None:
-    """End a job for now; what came meanwhile is due at `run_after`. Raises LeaseLost."""
-    values = {**_key(lease), "run_after": run_after}
+async def rest(connection: Connection, lease: Lease, run_after: datetime, *, if_asked: datetime | None = None) -> None:
+    """End a job for now; what came meanwhile is due at `run_after`, or at `if_asked` where somebody asked for it.
+
+    Raises LeaseLost.
+    """
+    values = {**_key(lease), "run_after": run_after, "if_asked": if_asked}
     if not (await connection.execute(SQL["rest"], values)).rowcount:
         raise LeaseLost
 
@@ -93,10 +124,10 @@ async def release(connection: Connection, lease: Lease) -> None:
     await connection.execute(SQL["release"], _key(lease))
 
 
-async def of_session(connection: Connection, session_id: str) -> list[Job]:
-    """Return the jobs of a session."""
+async def about(connection: Connection, subject: str) -> list[Job]:
+    """Return the jobs about a session, or about the pool itself."""
     async with connection.cursor(row_factory=class_row(Job)) as cursor:
-        await cursor.execute(SQL["of_session"], {"session": session_id})
+        await cursor.execute(SQL["about"], {"subject": subject})
         return await cursor.fetchall()
 
 
@@ -108,6 +139,12 @@ async def revive(connection: Connection, now: datetime) -> int:
     return revived
 
 
+async def resume_paused(connection: Connection, now: datetime) -> None:
+    """Let the jobs run that waited because the day's money was spent."""
+    if (await connection.execute(SQL["resume_paused"], {"now": now})).rowcount:
+        await connection.execute(SQL["notify"])
+
+
 async def pools_with_work(database: Database, kinds: Sequence[JobKind], now: datetime) -> list[str]:
     """Return the pools that have a job of these kinds that can run, those that have waited longest first."""
     rows = await database.ask(WORK["pools_with_jobs"], {"kinds": list(kinds), "now": now})
@@ -115,8 +152,9 @@ async def pools_with_work(database: Database, kinds: Sequence[JobKind], now: dat
 
 
 async def backlog(database: Database, now: datetime) -> dict[str, float]:
-    """Return how much waits in all pools together, by name."""
-    return {name: float(value) for name, value in (await database.ask(WORK["backlog"], {"now": now}))[0].items()}
+    """Return how much waits in all pools together and how well their transcripts are covered, by name."""
+    [waiting], [covered] = await database.ask(WORK["backlog"], {"now": now}), await database.ask(WORK["coverage"])
+    return {name: float(value) for name, value in {**waiting, **covered}.items()}
 
 
 def _failure(lease: Lease, error: EskerError, run_after: datetime) -> dict[str, Any]:
@@ -124,4 +162,4 @@ def _failure(lease: Lease, error: EskerError, run_after: datetime) -> dict[str, 
 
 
 def _key(lease: Lease) -> dict[str, Any]:
-    return {"kind": lease.kind, "session": lease.session_id, "token": lease.token}
+    return {"kind": lease.kind, "subject": lease.subject, "token": lease.token}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,7 @@ from psycopg.rows import class_row
 from server.core.errors import NotFound
 from server.core.indexing import IndexedMemory
 from server.core.ranking import KIND_BIAS
-from server.core.records import PRIORITIES, Filter, Memory, NewMemory
+from server.core.records import PRIORITIES, Filter, Memory, NewMemory, Priority, Source
 from server.db.database import Connection
 from server.db.statements import Statements, as_json
 
@@ -89,6 +89,7 @@ def _values(indexed: IndexedMemory) -> dict[str, Any]:
         "last_used_at": min(row.last_used_at or row.said_at, row.created_at).isoformat(),
         "reflection_id": row.reflection_id,
         "external_id": row.external_id,
+        "tentative": row.tentative,
         "created_at": row.created_at.isoformat(),
     }
 
@@ -156,6 +157,73 @@ async def observation_tokens(connection: Connection, session_id: str) -> int:
     return int(row[0]) if row else 0
 
 
+async def lock_place(connection: Connection, place: str) -> None:
+    """Let one transaction at a time add what was observed in a session or a project."""
+    await connection.execute(SQL["lock_place"], {"place": place})
+
+
+async def sharing(
+    connection: Connection,
+    asked: Sequence[Collection[str]],
+    *,
+    session_id: str,
+    project: str | None,
+    now: datetime,
+    limit: int,
+) -> list[list[Memory]]:
+    """Return, for each set of terms, live rows of the session or its project that share them, best first."""
+    texts = [{"number": number, "terms": list(terms)} for number, terms in enumerate(asked)]
+    values = {"asked": as_json(texts), "session": session_id, "project": project, "now": now, "limit": limit}
+    pairs = await (await connection.execute(SQL["sharing"], values)).fetchall()
+    rows = await get(connection, {str(memory_id) for _, memory_id in pairs})
+    found: dict[int, list[Memory]] = {number: [] for number in range(len(asked))}
+    for number, memory_id in pairs:
+        found[int(number)].append(rows[str(memory_id)])
+    return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SaidAgain:
+    """A row that was said once more, in these messages of one group."""
+
+    id: str
+    seqs: Sequence[int]
+    said_at: datetime
+    priority: Priority
+    tentative: bool
+
+
+async def say_again(connection: Connection, again: Sequence[SaidAgain], session_id: str, group_id: str) -> None:
+    """Give rows another source. The caller has locked them."""
+    if not again:
+        return
+    rows = [{**asdict(one), "seqs": list(one.seqs), "said_at": one.said_at.isoformat()} for one in again]
+    values = {"again": as_json(rows), "session": session_id, "group": group_id}
+    await connection.execute(SQL["add_sources"], values)
+    await connection.execute(SQL["say_again"], values)
+
+
+async def other_sources(connection: Connection, ids: Collection[str]) -> dict[str, list[Source]]:
+    """Return where else rows were said, by id; those that were said once are left out."""
+    found: dict[str, list[Source]] = {}
+    for memory_id, session_id, seqs in await (
+        await connection.execute(SQL["other_sources"], {"ids": list(ids)})
+    ).fetchall():
+        found.setdefault(memory_id, []).append(Source(session_id, seqs, []))
+    return found
+
+
+async def use(connection: Connection, ids: Collection[str], at: datetime) -> None:
+    """Let rows count as used at a time. The caller has locked them."""
+    await connection.execute(SQL["use"], {"ids": list(ids), "at": at})
+
+
+async def lock_live(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Lock rows that are about to be changed; return those that are still live."""
+    cursor = await connection.execute(SQL["lock_live"], {"ids": list(ids)})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
 @dataclass(frozen=True, slots=True)
 class Superseder:
     """What replaces a row: a memory or a reflection, and when the newest of it was said."""
@@ -174,6 +242,35 @@ async def supersede(connection: Connection, by: Mapping[str, Superseder], now: d
     }
     cursor = await connection.execute(SQL["supersede"], values)
     return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def inherit_use(connection: Connection, ids: Collection[str]) -> None:
+    """Let rows that stand for others count as used when those were last."""
+    await connection.execute(SQL["inherit_use"], {"ids": list(ids)})
+
+
+async def to_reflect(
+    connection: Connection,
+    project: str | None,
+    *,
+    until: datetime,
+    notes_until: datetime,
+    now: datetime,
+    limit: int,
+) -> list[Memory]:
+    """Return what a reflection of the pool looks at, by project and time; `project` None is every project and none."""
+    values = {"project": project, "until": until, "notes_until": notes_until, "now": now, "limit": limit}
+    return await _fetch(connection, "to_reflect", values)
+
+
+async def undo(connection: Connection, reflection_id: str, output_ids: Collection[str], now: datetime) -> set[str]:
+    """Let what a reflection stood for take the place of its rows; return the ids of what is there again."""
+    values = {"reflection": reflection_id, "output_ids": list(output_ids), "now": now}
+    back: set[str] = set()
+    for statement in ("give_back", "give_back_dropped"):
+        back |= {str(row[0]) for row in await (await connection.execute(SQL[statement], values)).fetchall()}
+    await connection.execute(SQL["take_back"], values)
+    return back
 
 
 async def restore(connection: Connection, by_ids: Collection[str]) -> set[str]:

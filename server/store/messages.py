@@ -94,3 +94,9 @@ async def blank(connection: Connection, session_id: str, seqs: Sequence[int]) ->
     """Forget the content of these messages; return how many."""
     cursor = await connection.execute(SQL["blank"], {"session": session_id, "seqs": list(seqs)})
     return cursor.rowcount
+
+
+async def count_spoken(connection: Connection, session_id: str, limit: int) -> int:
+    """Return how many messages of a session are a person's own; counting ends at `limit`."""
+    row = await (await connection.execute(SQL["count_spoken"], {"session": session_id, "limit": limit})).fetchone()
+    return int(row[0]) if row else 0

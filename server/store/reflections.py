@@ -1,35 +1,61 @@
 """Reflections: what was condensed into what."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from server.core.records import TokenUse
+from psycopg.rows import class_row
+
+from server.core.errors import NotFound
+from server.core.records import Reflection, ReflectionScope, TokenUse
 from server.db.database import Connection
 from server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/reflections.sql")
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a reflection is about: a session, or (without one) a project's part of the whole pool."""
+
+    session_id: str | None
+    project: str | None
+
+    @property
+    def scope(self) -> ReflectionScope:
+        """The scope that this is."""
+        return "session" if self.session_id else "pool"
+
+
 async def insert(
     connection: Connection,
     *,
     reflection_id: str,
-    session_id: str,
+    place: Place,
     reflector: str,
-    input_ids: list[str],
-    output_ids: list[str],
+    level: int,
+    input_ids: Sequence[str],
     tokens_before: int,
     tokens_after: int,
     used: TokenUse,
     now: datetime,
+    output_ids: Sequence[str] = (),
+    dropped_ids: Sequence[str] = (),
+    reason: str | None = None,
 ) -> None:
-    """Record one reflection of a session. Token counts before and after are our estimates."""
+    """Record one reflection; with a `reason` it changed nothing. Tokens before and after are our estimates."""
     values = {
         "id": reflection_id,
-        "session": session_id,
+        "scope": place.scope,
+        "session": place.session_id,
+        "project": place.project,
         "reflector": reflector,
-        "input_ids": input_ids,
-        "output_ids": output_ids,
+        "level": level,
+        "reason": reason,
+        "input_ids": list(input_ids),
+        "output_ids": list(output_ids),
+        "dropped_ids": list(dropped_ids),
         "tokens_before": tokens_before,
         "tokens_after": tokens_after,
         "input_tokens": used.input_tokens,
@@ -37,3 +63,41 @@ async def insert(
         "now": now,
     }
     await connection.execute(SQL["insert"], values)
+
+
+async def get(connection: Connection, reflection_id: str, *, locked: bool = False) -> Reflection:
+    """Return a reflection, if asked locked until the transaction ends. Raises NotFound."""
+    async with connection.cursor(row_factory=class_row(Reflection)) as cursor:
+        await cursor.execute(SQL["lock" if locked else "get"], {"id": reflection_id})
+        found = await cursor.fetchone()
+    if found is None:
+        raise NotFound(
+            f"There is no reflection {reflection_id!r} in this pool.", hint="`esker reflections` lists them."
+        )
+    return found
+
+
+async def listed(
+    connection: Connection,
+    *,
+    session_id: str | None = None,
+    scope: ReflectionScope | None = None,
+    before: str | None = None,
+    limit: int = 100,
+) -> list[Reflection]:
+    """Return reflections, newest first, that come after the reflection `before` in that order."""
+    values = {"session": session_id, "scope": scope, "before": before, "limit": limit}
+    async with connection.cursor(row_factory=class_row(Reflection)) as cursor:
+        await cursor.execute(SQL["list"], values)
+        return await cursor.fetchall()
+
+
+async def was_rejected(connection: Connection, ids: Sequence[str]) -> bool:
+    """Tell whether there was no good candidate for just these rows of the pool before."""
+    row = await (await connection.execute(SQL["rejected"], {"ids": list(ids)})).fetchone()
+    return bool(row and row[0])
+
+
+async def undo(connection: Connection, reflection_id: str, now: datetime) -> None:
+    """Let a reflection count no more. The caller has locked it."""
+    await connection.execute(SQL["undo"], {"id": reflection_id, "now": now})

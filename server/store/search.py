@@ -41,3 +41,11 @@ async def cosines(
     values = {"vector": as_literal(vector), "ids": list(ids)}
     cursor = await connection.execute(for_space(SQL["cosines"], space), values)
     return {str(row[0]): float(row[1]) for row in await cursor.fetchall()}
+
+
+async def near_pairs(
+    connection: Connection, space: str, ids: Collection[str], least: float
+) -> dict[tuple[str, str], float]:
+    """Return the cosines between those of these rows that are at least so near, by pairs of ids in order."""
+    cursor = await connection.execute(for_space(SQL["near_pairs"], space), {"ids": list(ids), "least": least})
+    return {(str(row[0]), str(row[1])): float(row[2]) for row in await cursor.fetchall()}

@@ -139,3 +139,14 @@ async def cover(connection: Connection, session_id: str, first_seq: int, last_se
 async def forget_task(connection: Connection, session_id: str) -> None:
     """Take out the task, continuation and title, which may repeat what was forgotten."""
     await connection.execute(SQL["forget_task"], {"id": session_id})
+
+
+async def reflect_at(connection: Connection, session_id: str, tokens: int | None) -> None:
+    """Let a session be reflected by itself from so many tokens of live observations on; None: from its trigger."""
+    await connection.execute(SQL["reflect_at"], {"id": session_id, "tokens": tokens})
+
+
+async def add_event(connection: Connection, session_id: str, key: str, kind: str, now: datetime) -> bool:
+    """Remember an event under its key; return whether it is new."""
+    values = {"session": session_id, "key": key, "kind": kind, "now": now}
+    return await (await connection.execute(SQL["add_event"], values)).fetchone() is not None

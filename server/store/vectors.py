@@ -1,5 +1,6 @@
 """Embedding spaces, their vectors, and the queue of rows that have none yet."""
 
+import json
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -68,6 +69,15 @@ async def spaces(connection: Connection) -> list[PoolSpace]:
     async with connection.cursor(row_factory=class_row(PoolSpace)) as cursor:
         await cursor.execute(SQL["spaces"])
         return await cursor.fetchall()
+
+
+async def of_rows(connection: Connection, ids: Collection[str]) -> dict[str, list[float]]:
+    """Return the current vectors of those of these rows that have one in the space that recall uses."""
+    active = next((space for space in await spaces(connection) if space.state == "active"), None)
+    if active is None:
+        return {}
+    cursor = await connection.execute(for_space(SQL["of_rows"], active.name), {"ids": list(ids)})
+    return {str(row[0]): json.loads(row[1]) for row in await cursor.fetchall()}
 
 
 async def activate(connection: Connection, space: str) -> None:

@@ -6,34 +6,49 @@ answer neither loses a message nor covers it twice.
 """
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from server.core.blocks import cut
-from server.core.budgets import MAX_TRANSCRIPT_TOKENS, PREVIOUS_OBSERVATION_TOKENS, budgets
-from server.core.errors import Conflict
-from server.core.ids import new_id, new_ids
-from server.core.indexing import IndexedMemory, indexed
-from server.core.records import Fact, Lease, NewMemory, Observed, Session, TranscriptSlice
+from server.core.budgets import (
+    KNOWN_MEMORY_TOKENS,
+    MAX_TRANSCRIPT_TOKENS,
+    PREVIOUS_OBSERVATION_TOKENS,
+    budgets,
+)
+from server.core.errors import Conflict, SpendCapReached
+from server.core.ids import memory_ids_in, new_id
+from server.core.records import Lease, Memory, Message, Observed, Session, TranscriptSlice
 from server.core.redaction import redact
 from server.core.slices import first_slice
 from server.db.database import Connection
 from server.providers.roles import Observer
-from server.store import groups, jobs, memories, messages, sessions, vectors
+from server.store import groups, jobs, memories, messages, packs, sessions
 from server.usecases.ingest import observe_due
+from server.usecases.keep_facts import plan_facts, prepare_facts, write_plan
 from server.usecases.parts import Parts
+from server.usecases.reflect_pool import schedule_daily
 from server.usecases.run_job import wait_for_job
+from server.usecases.spending import PoolMeter, falls_back
 
 _MOST_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ObserveReport:
-    """What observing a session wrote; `queued` says that it will happen in the background."""
+    """What observing a session wrote; `queued` says that it will happen in the background.
+
+    Of the other facts that were found, `merged` were said before, and `refused` cannot be kept, by reason; `replaced`
+    rows were superseded.
+    """
 
     groups: int
     memories: int
+    merged: int
+    replaced: int
+    refused: dict[str, int]
     observer: str
     queued: bool
     group_ids: list[str]
@@ -50,7 +65,7 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     async with parts.database.tenant(pool_id) as connection:
         before = await sessions.lock(connection, session_id)
         if before.unobserved_tokens:
-            await jobs.request(connection, "observe", session_id, parts.clock(), before.last_seq)
+            await jobs.request(connection, "observe", session_id, parts.clock(), up_to_seq=before.last_seq)
 
     async def done(connection: Connection) -> bool:
         return (await sessions.get(connection, session_id)).observed_seq >= before.last_seq
@@ -59,17 +74,41 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     if wait and not finished:
         finished = await wait_for_job(parts, pool_id, session_id, "observe", done)
     async with parts.database.tenant(pool_id) as connection:
-        group_ids, memory_ids = await groups.since(connection, session_id, before.observed_seq)
-    return ObserveReport(len(group_ids), len(memory_ids), observer.name, not finished, group_ids, memory_ids)
+        outcomes = await groups.since(connection, session_id, before.observed_seq)
+    memory_ids = [memory_id for outcome in outcomes for memory_id in outcome.memory_ids]
+    return ObserveReport(
+        groups=len(outcomes),
+        memories=len(memory_ids),
+        merged=sum(outcome.merged for outcome in outcomes),
+        replaced=sum(outcome.replaced for outcome in outcomes),
+        refused=dict(sum((Counter(outcome.refused) for outcome in outcomes), Counter[str]())),
+        observer=observer.name,
+        queued=not finished,
+        group_ids=[outcome.id for outcome in outcomes],
+        memory_ids=memory_ids,
+    )
 
 
 async def observe_leased(parts: Parts, lease: Lease) -> None:
     """Observe a session slice by slice until nothing is due, and end the job."""
     observer = _observer(parts)
     while shown := await _next_slice(parts, lease):
-        seen = any(message.text for message in shown.messages)
-        observed = await observer.observe(shown) if seen else Observed(facts=())
-        await _commit(parts, lease, shown, observer.name, observed)
+        if any(message.text for message in shown.messages):
+            name, observed = await _observed(parts, lease, observer, shown)
+        else:
+            name, observed = observer.name, Observed(facts=())
+        await _commit(parts, lease, shown, name, observed)
+
+
+async def _observed(parts: Parts, lease: Lease, observer: Observer, shown: TranscriptSlice) -> tuple[str, Observed]:
+    """Return what was observed and by whom: where the day's money is spent and the pool wants it, without a model."""
+    meter = PoolMeter(parts, lease.pool_id, "observe")
+    try:
+        return observer.name, await observer.observe(shown, meter)
+    except SpendCapReached:
+        if parts.spare_observer is None or not await falls_back(parts, lease.pool_id):
+            raise
+        return parts.spare_observer.name, await parts.spare_observer.observe(shown, meter)
 
 
 def _observer(parts: Parts) -> Observer:
@@ -82,7 +121,7 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
     """Read what to observe next; when nothing is due, end the job in the same transaction and return None."""
     now = parts.clock()
     async with parts.database.tenant(lease.pool_id) as connection:
-        session = await sessions.lock(connection, lease.session_id)
+        session = await sessions.lock(connection, lease.subject)
         up_to_seq = await jobs.hold(connection, lease, lease.until)
         if not session.unobserved_tokens:
             await jobs.done(connection, lease, now)
@@ -93,9 +132,32 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
             return None
         backlog = await messages.unobserved(connection, session.id, session.observed_seq, MAX_TRANSCRIPT_TOKENS)
         previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
-    return TranscriptSlice(
-        session, await asyncio.to_thread(first_slice, backlog, MAX_TRANSCRIPT_TOKENS), tuple(previous)
-    )
+        known = await _known(connection, session, backlog, previous)
+    taken = await asyncio.to_thread(first_slice, backlog, MAX_TRANSCRIPT_TOKENS)
+    return TranscriptSlice(session, taken, tuple(previous), tuple(known))
+
+
+async def _known(
+    connection: Connection, session: Session, backlog: Iterable[Message], previous: Sequence[Memory]
+) -> list[Memory]:
+    """Return the live rows that came to the agent in its pack or by a recall, as far as the budget goes."""
+    recalled = [memory_id for message in backlog for memory_id in _recalled_ids(message)]
+    pack = await packs.current(connection, session.id)
+    names = dict.fromkeys([*recalled, *(pack.memory_ids if pack else ())])
+    rows = await memories.get(connection, names.keys() - {row.id for row in previous})
+    known: list[Memory] = []
+    room = KNOWN_MEMORY_TOKENS
+    for row in (rows[memory_id] for memory_id in names if memory_id in rows):
+        if row.superseded_at is None and row.tokens <= room:
+            room -= row.tokens
+            known.append(row)
+    return known
+
+
+def _recalled_ids(message: Message) -> list[str]:
+    """Return the memories that a tool has shown to the agent; what it says of them is taken out of the text."""
+    results = [block.get("content") for block in message.content if block.get("type") == "tool_result"]
+    return memory_ids_in(json.dumps(results)) if results else []
 
 
 async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: str, observed: Observed) -> None:
@@ -109,11 +171,12 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
         suggested_continuation=_short(observed.suggested_continuation),
         thread_title=_short(observed.thread_title),
     )
-    rows = await asyncio.to_thread(_rows, session, group_id, observer, observed.facts, now)
+    facts = await prepare_facts(shown, group_id, observer, observed.facts, now)
     async with parts.database.tenant(lease.pool_id) as connection:
         await sessions.cover(connection, session.id, first.seq, last.seq, observed)
         await jobs.hold(connection, lease, lease.until)
         await jobs.progress(connection, lease)
+        plan = await plan_facts(connection, shown, facts, observed.used_ids, now)
         await groups.insert(
             connection,
             group_id=group_id,
@@ -122,11 +185,13 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
             last=last,
             observer=observer,
             observed=observed,
+            merged=plan.merged,
+            replaced=len(plan.replaced),
             now=now,
         )
-        written = await memories.insert(connection, rows)
-        await vectors.enqueue(connection, written, now)
-        await _reflect_when_full(parts, connection, session.id, session.effective_context)
+        await write_plan(connection, plan, shown, group_id, now)
+        await _reflect_when_full(parts, connection, session.id)
+        await schedule_daily(parts, connection, now)
 
 
 def _short(text: str | None) -> str | None:
@@ -134,34 +199,9 @@ def _short(text: str | None) -> str | None:
     return cut(redact(text.strip()), _MOST_CHARACTERS) or None if text else None
 
 
-def _rows(session: Session, group_id: str, observer: str, facts: Sequence[Fact], now: datetime) -> list[IndexedMemory]:
-    ids = new_ids("mem", now, len(facts))
-    return indexed(
-        NewMemory(
-            id=memory_id,
-            kind="observation",
-            priority=fact.priority,
-            category=fact.category,
-            trust=fact.trust,
-            content=redact(fact.content),
-            author=observer,
-            said_at=fact.said_at,
-            created_at=now,
-            session_id=session.id,
-            group_id=group_id,
-            project=session.project,
-            tags=fact.tags,
-            source_seqs=fact.source_seqs,
-            refers_from=fact.refers_from,
-            refers_to=fact.refers_to,
-            valid_until=fact.valid_until,
-        )
-        for memory_id, fact in zip(ids, facts, strict=True)
-    )
-
-
-async def _reflect_when_full(parts: Parts, connection: Connection, session_id: str, effective_context: int) -> None:
-    trigger = budgets(effective_context).observation_tokens
+async def _reflect_when_full(parts: Parts, connection: Connection, session_id: str) -> None:
+    session = await sessions.get(connection, session_id)
+    trigger = session.reflect_at_tokens or budgets(session.effective_context).observation_tokens
     if parts.reflector and await memories.observation_tokens(connection, session_id) >= trigger:
         now = parts.clock()
         await jobs.schedule(connection, "reflect", session_id, now, now)

@@ -43,11 +43,17 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Ses
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """A session with what came of it: groups and observations, superseded ones included, and its jobs."""
+    """A session with what came of it: groups and observations, superseded ones included, and its jobs.
+
+    `coverage` is the share (0 to 1) of its messages that stand in a group; `lost` ones are neither in a group nor
+    waiting for one, and there are none.
+    """
 
     session: Session
     groups: int
     observations: int
+    coverage: float
+    lost: int
     jobs: list[Job]
 
 
@@ -55,8 +61,15 @@ async def get_session(parts: Parts, pool_id: str, session_id: str) -> SessionRep
     """Return a session and what came of it. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.get(connection, session_id)
-        counted, observations = await groups.count(connection, session_id)
-        return SessionReport(session, counted, observations, await jobs.of_session(connection, session_id))
+        counted = await groups.count(connection, session_id)
+        return SessionReport(
+            session=session,
+            groups=counted.groups,
+            observations=counted.observations,
+            coverage=counted.covered / session.last_seq if session.last_seq else 1.0,
+            lost=session.observed_seq - counted.covered,
+            jobs=await jobs.about(connection, session_id),
+        )
 
 
 async def list_sessions(

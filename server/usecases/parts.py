@@ -11,7 +11,10 @@ from server.providers.roles import Observer, Reflector
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The database, the time, the settings, and who observes, reflects and embeds queries; None: switched off."""
+    """The database, the time, the settings, and who observes, reflects and embeds queries; None: switched off.
+
+    The spare ones work for pools that have spent their day's money and want to go on without a model.
+    """
 
     database: Database
     clock: Clock
@@ -19,3 +22,5 @@ class Parts:
     observer: Observer | None = None
     reflector: Reflector | None = None
     embedders: QueryEmbedders | None = None
+    spare_observer: Observer | None = None
+    spare_reflector: Reflector | None = None

@@ -1,28 +1,57 @@
 """Events: what a client says happens to its context."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from server.core.errors import Conflict
-from server.store import jobs, sessions
+from server.core.records import Session
+from server.core.redaction import redact_name
+from server.db.database import Connection
+from server.store import jobs, messages, sessions
 from server.usecases.pack import freeze_pack
 from server.usecases.parts import Parts
 
 EventKind = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
 
 
-async def receive_event(parts: Parts, pool_id: str, session_id: str, kind: EventKind) -> None:
-    """Act on an event. Raises NotFound, and Conflict where observing is switched off.
+@dataclass(frozen=True, slots=True)
+class EventReport:
+    """What an event set off. `repeated`: it was told before, so nothing was done."""
 
-    `evicted`: the client has dropped messages, so its prefix is lost anyway and the pack is built anew.
-    `compaction_pending`, `session_end`: everything that the session holds is observed now, in the background.
+    received: EventKind
+    repeated: bool
+    observing: bool
+
+
+async def receive_event(
+    parts: Parts, pool_id: str, session_id: str, kind: EventKind, dedupe_key: str | None = None
+) -> EventReport:
+    """Act on an event, once for each `dedupe_key`. Raises NotFound, and Conflict where observing is switched off.
+
+    `evicted`: the client has dropped messages, so its prefix is lost anyway and the pack is built anew; and as with
+    `compaction_pending`, everything that the session holds is observed now, in the background.
+    `session_end`: the same, if a person said enough in it; else it is observed when it has been idle.
     `turn_end`: nothing; the tokens decide.
     """
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.lock(connection, session_id)
+        if dedupe_key is not None and not await sessions.add_event(
+            connection, session_id, redact_name(dedupe_key), kind, now
+        ):
+            return EventReport(kind, repeated=True, observing=False)
         if kind == "evicted":
             await freeze_pack(connection, session, "evicted", now)
-        elif kind != "turn_end" and session.unobserved_tokens:
+        observing = session.unobserved_tokens > 0 and await _calls_for_observing(parts, connection, session, kind)
+        if observing:
             if parts.observer is None:
                 raise Conflict("Observing is switched off on this server.")
-            await jobs.request(connection, "observe", session_id, now, session.last_seq)
+            await jobs.request(connection, "observe", session_id, now, up_to_seq=session.last_seq)
+        return EventReport(kind, repeated=False, observing=observing)
+
+
+async def _calls_for_observing(parts: Parts, connection: Connection, session: Session, kind: EventKind) -> bool:
+    if kind == "session_end":
+        least = parts.settings.session_end_min_messages
+        return await messages.count_spoken(connection, session.id, least) >= least
+    return kind in ("compaction_pending", "evicted")

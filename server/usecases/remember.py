@@ -3,15 +3,16 @@
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from server.core.clock import as_utc, in_zone
 from server.core.errors import Conflict, InvalidInput, NotFound
 from server.core.ids import new_ids
 from server.core.indexing import IndexedMemory, indexed
-from server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority
+from server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority, SourcedMemory
 from server.core.redaction import redact, redact_name
+from server.core.sources import sources_of
 from server.db.database import Connection
 from server.store import memories, sessions, vectors
 from server.usecases.parts import Parts
@@ -184,17 +185,29 @@ async def _limit_pins(connection: Connection, ids: Sequence[str]) -> None:
             )
 
 
-async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> Memory:
-    """Return one row. Raises NotFound."""
+async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> SourcedMemory:
+    """Return one row with every place that it came from. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
         found = await memories.get(connection, [memory_id])
-    if memory_id not in found:
-        raise memories.missing(memory_id)
-    return found[memory_id]
+        if memory_id not in found:
+            raise memories.missing(memory_id)
+        return (await _sourced(connection, [found[memory_id]]))[0]
 
 
-async def list_memories(parts: Parts, pool_id: str, what: Filter, *, before: str | None, limit: int) -> list[Memory]:
-    """Return rows, newest first, that come after the row `before` in that order.
+async def _sourced(connection: Connection, rows: Sequence[Memory]) -> list[SourcedMemory]:
+    """Return rows with every place that they came from."""
+    again = await memories.other_sources(connection, [row.id for row in rows])
+    names = [field.name for field in fields(Memory)]
+    return [
+        SourcedMemory(**{name: getattr(row, name) for name in names}, sources=sources_of(row, again.get(row.id, ())))
+        for row in rows
+    ]
+
+
+async def list_memories(
+    parts: Parts, pool_id: str, what: Filter, *, before: str | None, limit: int
+) -> list[SourcedMemory]:
+    """Return rows with their sources, newest first, that come after the row `before` in that order.
 
     Raises InvalidInput for a time out of range, NotFound for a session or a row `before` that is not there.
     """
@@ -204,4 +217,4 @@ async def list_memories(parts: Parts, pool_id: str, what: Filter, *, before: str
             await sessions.get(connection, what.session)
         if before is not None and not await memories.get(connection, [before]):
             raise NotFound(f"There is no memory {before!r} any more to go on from.", hint="Begin the list again.")
-        return await memories.listed(connection, bounded, before, limit)
+        return await _sourced(connection, await memories.listed(connection, bounded, before, limit))

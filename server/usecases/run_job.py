@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 from server.core import errors
-from server.core.errors import EskerError, LeaseLost, ModelDown
+from server.core.clock import tomorrow
+from server.core.errors import EskerError, LeaseLost, ModelDown, SpendCapReached
 from server.core.records import Job, JobKind, Lease
 from server.core.redaction import error_text
 from server.db.database import Connection
@@ -52,7 +53,7 @@ async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
         async with _heartbeat(parts, lease):
             await work(parts, lease)
     except LeaseLost:
-        log.info("%s of %s went to another worker", lease.kind, lease.session_id)
+        log.info("%s of %s went to another worker", lease.kind, lease.subject)
     except asyncio.CancelledError:
         async with parts.database.tenant(lease.pool_id) as connection:
             await jobs.release(connection, lease)
@@ -65,8 +66,8 @@ async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
         raise
 
 
-async def wait_for_job(parts: Parts, pool_id: str, session_id: str, kind: JobKind, done: Done) -> bool:
-    """Wait until `done` says that a session's job, which whoever takes jobs here or elsewhere runs, has done its work.
+async def wait_for_job(parts: Parts, pool_id: str, subject: str, kind: JobKind, done: Done) -> bool:
+    """Wait until `done` says that the job about a subject, whoever runs it here or elsewhere, has done its work.
 
     Returns False when that takes longer than a request should. Raises what the job failed with.
     """
@@ -76,7 +77,7 @@ async def wait_for_job(parts: Parts, pool_id: str, session_id: str, kind: JobKin
         async with parts.database.tenant(pool_id) as connection:
             if await done(connection):
                 return True
-            found = await jobs.of_session(connection, session_id)
+            found = await jobs.about(connection, subject)
         job = next((job for job in found if job.kind == kind), None)
         if job and job.last_error and (job.state == "dead" or job.run_after > parts.clock()):
             raise _as_it_was(job)
@@ -115,19 +116,23 @@ async def _beat(parts: Parts, lease: Lease) -> None:
         except LeaseLost:
             return
         except Exception as error:  # noqa: BLE001 - the next beat may do better, and without beats the lease is lost
-            log.warning("the lease of %s %s was not renewed: %s", lease.kind, lease.session_id, error)
+            log.warning("the lease of %s %s was not renewed: %s", lease.kind, lease.subject, error)
 
 
 async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None:
     async with parts.database.tenant(lease.pool_id) as connection:
+        if isinstance(error, SpendCapReached):
+            log.warning("%s of %s waits: %s", lease.kind, lease.subject or "the pool", error)
+            await jobs.put_off(connection, lease, error, tomorrow(parts.clock()))
+            return
         if isinstance(error, ModelDown):
-            log.warning("%s of %s waits for its model: %s", lease.kind, lease.session_id, error_text(error))
+            log.warning("%s of %s waits for its model: %s", lease.kind, lease.subject, error_text(error))
             await jobs.put_off(connection, lease, error, parts.clock() + _OUTAGE_PAUSE)
             return
         attempts = await jobs.attempts(connection, lease)
         dead = attempts >= parts.settings.job_attempts
         how = "failed for good" if dead else "failed"
-        log.warning("%s of %s %s: %s", lease.kind, lease.session_id, how, error_text(error))
+        log.warning("%s of %s %s: %s", lease.kind, lease.subject, how, error_text(error))
         await jobs.fail(connection, lease, error, parts.clock() + backoff(max(1, attempts)), dead=dead)
 
 

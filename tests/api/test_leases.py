@@ -14,6 +14,7 @@ from server.core.records import Filter, Lease, Memory, NewMemory, Observed, Prin
 from server.core.settings import Settings
 from server.db.database import Database
 from server.providers.extractive.observer import ExtractiveObserver
+from server.providers.roles import Meter
 from server.store import memories, sessions
 from server.store.memories import Superseder
 from server.usecases.forget import forget
@@ -36,12 +37,12 @@ class SlowObserver(ExtractiveObserver):
         self.go_on = asyncio.Event()
         self.calls = 0
 
-    async def observe(self, shown: TranscriptSlice) -> Observed:
+    async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice, when it is told to go on."""
         self.calls += 1
         self.begun.set()
         await self.go_on.wait()
-        return await super().observe(shown)
+        return await super().observe(shown, meter)
 
 
 @pytest.fixture
@@ -231,11 +232,11 @@ async def test_progress_forgives_the_failures_before_it(parts: Parts, who: Princ
 
         calls = 0
 
-        async def observe(self, shown: TranscriptSlice) -> Observed:
+        async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
             self.calls += 1
             if self.calls % 2:
                 raise ModelFailed("stumbled")
-            return await super().observe(shown)
+            return await super().observe(shown, meter)
 
     changes = {"job_attempts": 2, "observe_tokens": 1}
     stumbling = replace(parts, observer=Stumbling(), settings=parts.settings.model_copy(update=changes))
@@ -255,7 +256,7 @@ async def test_a_provider_that_is_down_kills_no_job(parts: Parts, who: Principal
     class Down(ExtractiveObserver):
         """Is not there."""
 
-        async def observe(self, shown: TranscriptSlice) -> Observed:
+        async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
             raise ModelDown("down")
 
     down = replace(parts, observer=Down(), settings=parts.settings.model_copy(update={"observe_tokens": 1}))
@@ -282,7 +283,7 @@ async def test_new_messages_do_not_hurry_a_job_whose_provider_is_down(
 
         calls = 0
 
-        async def observe(self, shown: TranscriptSlice) -> Observed:
+        async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
             self.calls += 1
             raise ModelDown("down")
 
@@ -306,7 +307,7 @@ async def test_new_messages_do_not_hurry_a_job_that_failed_for_good(
 
         calls = 0
 
-        async def observe(self, shown: TranscriptSlice) -> Observed:
+        async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
             self.calls += 1
             raise ModelFailed("poisoned")
 

@@ -180,7 +180,7 @@ async def test_scope_keeps_sessions_and_projects_apart(client: httpx2.AsyncClien
     ):
         [hit] = (await recalled(client, "our river", **narrow))["hits"]
         assert "Rhine" in hit["content"]
-        assert hit["sources"] == {"session_id": one, "seqs": [1], "memory_ids": []}
+        assert hit["sources"] == [{"session_id": one, "seqs": [1], "memory_ids": []}]
         assert hit["project"] == "p"
 
 

@@ -89,8 +89,8 @@ def test_ingest_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
 
     [reflected] = json.loads(esker("reflect", first["sessions"][0], "--wait", "--json", **server).stdout)["sessions"]
     assert reflected["memories"] > 0
-    assert "1 session reflected" in esker("reflect", "--wait", **server).stdout
-    assert "nothing to do" in esker("reflect", "--wait", **server).stdout
+    assert "1 session reflected" in esker("reflect", "--sessions", "--wait", **server).stdout
+    assert "nothing to do" in esker("reflect", "--sessions", "--wait", **server).stdout
     listed = esker("sessions", **server).stdout
     assert all(session in listed for session in first["sessions"])
     rows = json.loads(esker("memories", "--session", first["sessions"][0], "--json", **server).stdout)
@@ -181,7 +181,7 @@ def test_doctor_finds_nothing_wrong_where_all_is_well_and_says_what_is(server: d
 
 def test_migrate_reports_for_machines(tmp_path: Path) -> None:
     there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
-    assert json.loads(esker("migrate", "--json", **there).stdout) == {"applied": ["0001 spine"]}
+    assert json.loads(esker("migrate", "--json", **there).stdout) == {"applied": ["0001 spine", "0002 lose_nothing"]}
     assert json.loads(esker("migrate", "--json", **there).stdout) == {"applied": []}
     broken = esker("migrate", ESKER_DATABASE_URL="postgresql://nobody@127.0.0.1:1/x")
     assert (broken.returncode, "ESKER_DATABASE_URL" in broken.stderr) == (1, True)

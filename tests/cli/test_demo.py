@@ -31,7 +31,7 @@ def test_the_demo_shows_what_it_promises_and_a_second_run_changes_nothing(tmp_pa
         assert expected in best["content"]
         assert not set(terms(question)) & set(terms(best["content"])), "the answer shares no word with the question"
         assert best["age"]
-        assert best["sources"]["memory_ids"]
+        assert best["sources"][0]["memory_ids"]
 
     second = json.loads(esker("demo", "--json", "--data-dir", str(tmp_path / "d"), **BUNDLED).stdout)
     assert second["messages"] == {"stored": 0, "known": 61}

@@ -18,6 +18,7 @@ from server.core.errors import Conflict, EskerError, ModelFailed, NotFound
 from server.core.records import Filter, Observed, Principal, TranscriptSlice
 from server.db.database import Connection, Database
 from server.providers.extractive.observer import ExtractiveObserver
+from server.providers.roles import Meter
 from server.usecases.forget import forget
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import observe, observe_leased
@@ -68,13 +69,13 @@ class WatchedObserver:
     seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     name: str = "watched"
 
-    async def observe(self, shown: TranscriptSlice) -> Observed:
+    async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice, or fail."""
         self.seen.setdefault(shown.session.id, set()).update(message.seq for message in shown.messages)
         await asyncio.sleep(0)
         if self.dice.random() < 0.15:
             raise ModelFailed("the dice said so")
-        return await ExtractiveObserver().observe(shown)
+        return await ExtractiveObserver().observe(shown, meter)
 
     async def close(self) -> None:
         """Do nothing."""

@@ -40,6 +40,7 @@ def memory(content: str = "A fact.", **changes: Any) -> Memory:
         "superseded_at": None,
         "reflection_id": None,
         "external_id": None,
+        "tentative": False,
         "created_at": NOON,
     }
     return Memory(**(values | changes))
@@ -66,6 +67,7 @@ def session(**changes: Any) -> Session:
         "total_tokens": 0,
         "unobserved_tokens": 0,
         "last_received_at": None,
+        "reflect_at_tokens": None,
         "pack_version": 0,
         "current_task": None,
         "suggested_continuation": None,

@@ -52,23 +52,72 @@ def test_the_observer_sees_tools_as_lines_and_no_thinking() -> None:
     )
     assert observer_text("assistant", blocks, {}) == 'Looking.\n[toolCall Bash({"command": "ls"})]'
     answer = as_blocks([{"type": "tool_result", "tool_use_id": "t1", "content": "boom", "is_error": True}])
-    assert observer_text("user", answer, {"t1": "Bash"}) == "[toolResult Bash error: boom]"
+    assert observer_text("user", answer, {"t1": "Bash"}) == "[toolResult Bash (error): boom]"
 
 
 def test_tool_output_is_cut_at_a_space_and_says_so() -> None:
     text = "word " * 1_000
     block = as_blocks([{"type": "tool_result", "tool_use_id": "t1", "content": text}])
     shown = observer_text("user", block, {})
-    assert len(shown) < TOOL_CHARACTERS + 60
+    assert len(shown) <= TOOL_CHARACTERS + len("[toolResult: ]")
     assert shown.endswith("more characters]]")
     assert "wor …" not in shown
 
 
-@given(st.text(), st.integers(min_value=100, max_value=200))
-def test_a_cut_is_a_beginning(text: str, limit: int) -> None:
-    head = cut(text, limit).partition(" … [")[0]
-    assert text.startswith(head)
-    assert len(head) <= limit or len(text) <= limit
+# Each is one character to a reader, or one mask: nothing of it stands alone.
+WHOLE = [
+    *("a", "é", "語", "😀", " ", "\n"),
+    "e\u0301",  # a letter and its accent
+    "o\u0302\u0323\u0301",
+    "👩\u200d👩\u200d👧\u200d👦",
+    "👍🏽",
+    "❤\ufe0f",
+    "1\ufe0f\u20e3",  # a keycap
+    "🇩🇪",
+    "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",  # the flag of England
+    "क्षि",
+    "\u1100\u1161\u11a8",  # a Hangul syllable in its parts
+    "[redacted:github-token]",
+    "[redacted:secret]",
+]
+
+
+@given(st.lists(st.sampled_from(WHOLE), min_size=30, max_size=200), st.integers(min_value=40, max_value=200))
+def test_a_cut_tears_nothing_apart_and_stays_within_its_limit(pieces: list[str], limit: int) -> None:
+    text = "".join(pieces)
+    shown = cut(text, limit)
+    if len(text) <= limit:
+        assert shown == text
+        return
+    head, _, note = shown.rpartition(" … [")
+    assert len(shown) <= limit
+    assert note == f"{len(text) - len(head):,} more characters]"
+    assert head in {"".join(pieces[:count]) for count in range(len(pieces) + 1)}
+
+
+@pytest.mark.parametrize("piece", WHOLE)
+def test_a_cut_at_any_place_tears_nothing_apart(piece: str) -> None:
+    for limit in range(40, 40 + 2 * len(piece)):
+        head = cut(piece * 200, limit).rpartition(" … [")[0]
+        assert head == piece * (len(head) // len(piece))
+        assert len(head) > limit - 40 - len(piece)
+
+
+@given(st.text(), st.integers(min_value=40, max_value=200))
+def test_a_cut_is_a_beginning_of_any_text(text: str, limit: int) -> None:
+    shown = cut(text, limit)
+    assert len(shown) <= limit
+    assert shown == text or text.startswith(shown.rpartition(" … [")[0])
+
+
+def test_a_cut_keeps_as_much_as_it_can() -> None:
+    assert len(cut("x" * 5_000, 1_500)) == 1_500
+    assert cut("x" * 70 + " " + "y" * 5_000, 150).startswith("x" * 70 + " … [")
+    assert len(cut("x" * 20 + " " + "y" * 5_000, 150)) == 150
+
+
+def test_what_has_no_place_to_cut_is_left_out_whole() -> None:
+    assert cut("e" + "\u0301" * 999, 100) == " … [1,000 more characters]"
 
 
 def test_memory_does_not_feed_on_itself() -> None:

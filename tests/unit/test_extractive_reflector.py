@@ -1,14 +1,15 @@
 """The extractive reflector: fewer rows, fewer words, and nothing else."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.core.records import Memory
+from server.core.records import Memory, Reflected, ReflectionTask
 from server.core.tokens import estimate_tokens
 from server.providers.extractive.reflector import reflect
-from tests.support.records import NOON, observation
+from tests.support.records import observation
 
 ROOMY = 100_000
 
@@ -21,6 +22,11 @@ def log(*rows: tuple[str, str, str, str]) -> list[Memory]:
     ]
 
 
+def condensed(rows: Sequence[Memory], target: int = ROOMY, **changes: Any) -> Reflected:
+    """Have rows condensed."""
+    return reflect(ReflectionTask(tuple(rows), target, "UTC", "session", **changes))
+
+
 RULE = ("User preference: Never use floats for money.", "high", "preference", "user")
 ASKED = ("User asked: Fix the login.", "low", "fact", "user")
 FAILED = ("`make test` failed: KeyError: 'id' — cause: the id was renamed.", "medium", "issue", "tool")
@@ -30,16 +36,16 @@ FIXED = ("Outcome: Fixed the login.", "medium", "outcome", "assistant")
 
 def test_what_a_person_ruled_stays_verbatim_in_a_row_of_its_own() -> None:
     rows = log(ASKED, RULE, FAILED, CHANGED, FIXED)
-    drafts = reflect(rows, ROOMY).drafts
+    drafts = condensed(rows).drafts
     [rule] = [draft for draft in drafts if "floats" in draft.content]
     assert rule.content == RULE[0]
     assert rule.source_ids == (rows[1].id,)
-    assert (rule.priority, rule.category, rule.said_at) == ("high", "preference", rows[1].said_at)
+    assert (rule.priority, rule.category) == ("high", "preference")
 
 
 def test_what_happened_becomes_one_row_with_all_its_sources() -> None:
     rows = log(ASKED, FAILED, CHANGED, FIXED)
-    [draft] = reflect(rows, ROOMY).drafts
+    [draft] = condensed(rows).drafts
     assert draft.source_ids == tuple(row.id for row in rows)
     assert draft.content.index("Fix the login") < draft.content.index("KeyError: 'id'") < draft.content.index("Fixed")
     assert draft.content.count("Fix the login") == 1
@@ -48,20 +54,20 @@ def test_what_happened_becomes_one_row_with_all_its_sources() -> None:
 
 def test_the_next_thing_that_a_person_says_begins_another_row() -> None:
     rows = log(ASKED, FAILED, FIXED, ("User said: The footer is cut off.", "medium", "fact", "user"), CHANGED, FIXED)
-    contents = [draft.content for draft in reflect(rows, ROOMY).drafts]
+    contents = [draft.content for draft in condensed(rows).drafts]
     assert not [content for content in contents if "KeyError" in content and "footer" in content]
 
 
 def test_repeats_become_one_row_with_the_latest_wording_and_all_sources() -> None:
     rows = log(RULE, FAILED, FIXED, ("User preference: never use floats for money!", "high", "preference", "user"))
-    [rule] = [draft for draft in reflect(rows, ROOMY).drafts if "floats" in draft.content]
+    [rule] = [draft for draft in condensed(rows).drafts if "floats" in draft.content]
     assert rule.content == "User preference: never use floats for money!"
     assert rule.source_ids == (rows[0].id, rows[3].id)
 
 
 def test_what_was_asked_and_led_to_nothing_is_left_out_and_named() -> None:
     rows = log(RULE, ASKED)
-    reflected = reflect(rows, ROOMY)
+    reflected = condensed(rows)
     assert [draft.content for draft in reflected.drafts] == [RULE[0]]
     assert reflected.dropped_ids == (rows[1].id,)
 
@@ -75,20 +81,20 @@ def test_what_a_person_said_is_kept_whatever_came_of_it() -> None:
         "user",
     )
     changed = ("Changed src/a.ts", "low", "state_change", "assistant")
-    said = [draft.content for draft in reflect(log(RULE, wrote, changed, asked, changed), ROOMY).drafts]
+    said = [draft.content for draft in condensed(log(RULE, wrote, changed, asked, changed)).drafts]
     assert any("identifiers stay english" in text for text in said)
     assert any("15 min not hourly" in text for text in said)
     assert not any("src/a.ts" in text for text in said)
 
 
 def test_where_nothing_can_be_left_out_nothing_changes() -> None:
-    assert reflect(log(RULE), ROOMY).drafts == ()
-    assert reflect([], ROOMY).drafts == ()
+    assert condensed(log(RULE)).drafts == ()
+    assert condensed([]).drafts == ()
 
 
 def test_what_matters_least_goes_first_when_room_is_short() -> None:
     open_ends = [(f"Assistant left open: step {n} of the plan.", "low", "next_step", "assistant") for n in range(20)]
-    reflected = reflect(log(RULE, *open_ends), 60)
+    reflected = condensed(log(RULE, *open_ends), 60)
     contents = [draft.content for draft in reflected.drafts]
     assert RULE[0] in contents
     assert "step 19" in contents[-1]
@@ -113,7 +119,7 @@ any_row = st.builds(
 @given(st.lists(any_row, max_size=25), st.integers(min_value=10, max_value=400))
 def test_a_reflection_is_smaller_and_accounts_for_every_row(rows: list[tuple[str, str, str, str]], target: int) -> None:
     before = log(*rows)
-    reflected = reflect(before, target)
+    reflected = condensed(before, target)
     if not reflected.drafts:
         return
     cited = [source for draft in reflected.drafts for source in draft.source_ids]
@@ -128,17 +134,7 @@ def test_a_reflection_is_smaller_and_accounts_for_every_row(rows: list[tuple[str
 @given(st.lists(any_row, min_size=1, max_size=15))
 def test_a_reflection_says_nothing_that_its_sources_do_not_say(rows: list[tuple[str, str, str, str]]) -> None:
     before = {row.id: row for row in log(*rows)}
-    for draft in reflect(list(before.values()), ROOMY).drafts:
+    for draft in condensed(list(before.values())).drafts:
         said = " ".join(before[source].content for source in draft.source_ids)
         for part in draft.content.split(" → "):
             assert part.rstrip(".") in said
-        assert draft.said_at in {before[source].said_at for source in draft.source_ids}
-
-
-def test_dates_are_those_of_the_events() -> None:
-    rows = [
-        observation(f"Outcome: Step {n} done.", n, category="outcome", said_at=NOON + timedelta(days=n)) for n in (1, 2)
-    ]
-    request = observation("User asked: Do both steps, step 1 and step 2.", 1, priority="low", said_at=NOON)
-    [draft] = reflect([request, *rows], ROOMY).drafts or [None]
-    assert draft is None or draft.said_at == NOON + timedelta(days=2)

@@ -169,6 +169,14 @@ ONCE = _any(
     r"\b(?:diesmal|fürs erste|cette fois|por ahora|esta vez)\b|(?:这次|暂时|今回|とりあえず)",
 )
 
+# States that pass, and names that only a machine needs: nothing to remember for good.
+PASSING = _any(
+    r"^(?:the |all )?(?:\d+ )?(?:build|tests?|checks?|lint|ci|pipeline|suite|type ?check|compilation|install(?:ation)?)"
+    r" (?:\w+ )?(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?|ok|fine|clean|done|finished|complete[sd]?)\b[^,;:—]{0,40}$",
+    r"^\S*(?:/tmp/|/var/folders/|/private/tmp/|\\Temp\\)\S*$",
+    r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}[.]?$",
+)
+
 # What is denied, planned or conditional has not happened.
 NOT_DONE = _any(
     r"\b(?:nothing|nobody|not|never|cannot|can't|will|would|should|could|must|if|once|until|unless|before|to be|going to|plan(?:ned|s)?)\b|n't\b",

@@ -13,6 +13,8 @@ from server.core.slices import starts_turn
 from server.core.tokens import estimate_tokens
 from server.providers.extractive import cues, speech, tools
 from server.providers.extractive.sentences import clip
+from server.providers.extractive.superseding import with_replaced
+from server.providers.roles import Meter
 
 _MOST_FILES = 12
 
@@ -22,7 +24,7 @@ class ExtractiveObserver:
 
     name = "extractive"
 
-    async def observe(self, shown: TranscriptSlice) -> Observed:
+    async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice, each citing the messages whose words it uses."""
         return await asyncio.to_thread(observe, shown)
 
@@ -36,9 +38,10 @@ def observe(shown: TranscriptSlice) -> Observed:
     turns = list(_turns(shown.messages))
     facts = [fact for turn in turns for fact in _turn_facts(turn, known, shown.session.cwd or "")]
     asked = [turn.request for turn in turns if turn.request]
+    known_before = sorted((*shown.known, *shown.previous), key=lambda row: (row.said_at, row.id))
     open_ends = [fact.content for fact in facts if fact.category == "next_step"]
     return Observed(
-        facts=tuple(_within_budget(_unseen(facts, shown.previous))),
+        facts=tuple(_within_budget(with_replaced(_unseen(facts, shown.previous), known_before))),
         current_task=asked[-1] if asked else None,
         suggested_continuation=open_ends[-1] if open_ends else None,
         thread_title=clip(asked[0], 80) if asked and shown.session.thread_title is None else None,

@@ -10,16 +10,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from server.core import labels
+from server.core.condensing import must_survive
+from server.core.labels import without_label
 from server.core.ranking import PRIORITY_WEIGHT
-from server.core.records import Draft, Memory, Reflected, Session
+from server.core.records import Draft, Memory, Reflected, ReflectionTask
 from server.core.terms import terms
 from server.core.tokens import estimate_tokens
+from server.providers.extractive import cues
+from server.providers.extractive.repeats import likenesses, repeated
+from server.providers.roles import Meter
 
 _BARE_REQUEST_TOKENS = 16
 EPISODE_TOKENS = 450
 """How long the row of one episode may become."""
-_SAME = 0.8
-"""Share of terms (Jaccard) from which two rows say the same."""
+_LIKE = 0.75
+"""Cosine from which a small matter is like another."""
 # Rows whose messages are further apart than this belong to different episodes.
 _EPISODE_GAP = 40
 
@@ -29,9 +34,9 @@ class ExtractiveReflector:
 
     name = "extractive"
 
-    async def reflect(self, session: Session, rows: Sequence[Memory], target_tokens: int) -> Reflected:
-        """Return fewer, shorter rows that stand for `rows` (by time), or none when nothing can be left out."""
-        return await asyncio.to_thread(reflect, rows, target_tokens)
+    async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
+        """Return fewer, shorter rows that stand for those of a task, or none when nothing can be left out."""
+        return await asyncio.to_thread(reflect, task)
 
     async def close(self) -> None:
         """Do nothing: there is nothing to let go of."""
@@ -45,35 +50,30 @@ class _Merged:
     ids: tuple[str, ...]
 
 
-def reflect(rows: Sequence[Memory], target_tokens: int) -> Reflected:
-    """Return drafts for `rows`; the same rows give the same drafts."""
-    merged = _without_repeats(rows)
-    drafts = _fit([draft for episode in _episodes(merged) for draft in _condense(episode)], target_tokens)
+def reflect(task: ReflectionTask) -> Reflected:
+    """Return drafts for the rows of a task; the same task gives the same drafts."""
+    merged = _without_repeats(task)
+    drafts = _fit([draft for episode in _episodes(merged) for draft in _condense(episode)], task)
     cited = {source for draft in drafts for source in draft.source_ids}
-    before = sum(row.tokens for row in rows)
+    before = sum(row.tokens for row in task.rows)
     if not drafts or _cost(drafts) >= before:
         return Reflected(drafts=())
-    return Reflected(tuple(drafts), dropped_ids=tuple(row.id for row in rows if row.id not in cited))
+    return Reflected(tuple(drafts), dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
 
 
-def _without_repeats(rows: Sequence[Memory]) -> list[_Merged]:
-    """Merge rows that say the same; the latest wording and the highest priority stay, at the place of the first."""
-    kept: list[tuple[frozenset[str], _Merged]] = []
-    for row in rows:
-        words = frozenset(terms(row.content))
-        for place, (others, merged) in enumerate(kept):
-            if merged.row.category == row.category and _alike(words, others):
-                priority = max(merged.row.priority, row.priority, key=PRIORITY_WEIGHT.__getitem__)
-                kept[place] = (words, _Merged(replace(row, priority=priority), (*merged.ids, row.id)))
-                break
-        else:
-            kept.append((words, _Merged(row, (row.id,))))
-    return [merged for _, merged in kept]
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    small, large = sorted((len(one), len(other)))
-    return small >= _SAME * large and len(one & other) >= _SAME * max(1, len(one | other))
+def _without_repeats(task: ReflectionTask) -> list[_Merged]:
+    """Merge rows that say the same, at the place of the first: the fullest and latest wording, the highest priority."""
+    kept: list[_Merged] = []
+    for row, repeats in zip(task.rows, repeated(task.rows, task.vectors), strict=True):
+        if repeats is None:
+            kept.append(_Merged(row, (row.id,)))
+            continue
+        place = next(place for place, merged in enumerate(kept) if repeats in merged.ids)
+        before = kept[place]
+        priority = max(before.row.priority, row.priority, key=PRIORITY_WEIGHT.__getitem__)
+        fullest = max(row, before.row, key=lambda one: len(set(terms(one.content))))
+        kept[place] = _Merged(replace(fullest, priority=priority), (*before.ids, row.id))
+    return kept
 
 
 def _episodes(rows: Sequence[_Merged]) -> Iterator[list[_Merged]]:
@@ -95,7 +95,7 @@ def _is_request(row: Memory) -> bool:
 
 def _far(row: Memory, after: Memory) -> bool:
     """Tell whether rows are no neighbours: reflections stand alone, and so does what is far away."""
-    if not row.source_seqs or not after.source_seqs:
+    if not row.source_seqs or not after.source_seqs or row.session_id != after.session_id:
         return True
     return after.source_seqs[0] - row.source_seqs[-1] > _EPISODE_GAP
 
@@ -104,6 +104,8 @@ def _condense(episode: Sequence[_Merged]) -> Iterator[Draft]:
     """Yield the rows of an episode: assertions as they are, the course of things as one row."""
     course: list[_Merged] = []
     for merged in episode:
+        if cues.PASSING.search(without_label(merged.row.content)) and not must_survive(merged.row):
+            continue
         if _stands_alone(merged.row):
             yield _draft([merged], merged.row.content)
         else:
@@ -156,16 +158,20 @@ def _draft(part: Sequence[_Merged], content: str) -> Draft:
         priority=best.priority,
         category=best.category if len(part) == 1 else last.category,
         source_ids=tuple(dict.fromkeys(source for merged in part for source in merged.ids)),
-        said_at=last.said_at,
     )
 
 
-def _fit(drafts: list[Draft], target_tokens: int) -> list[Draft]:
-    """Drop low rows, oldest first, until the rest costs at most `target_tokens`; more than low is never dropped."""
+def _fit(drafts: list[Draft], task: ReflectionTask) -> list[Draft]:
+    """Drop low rows until the rest costs at most the target: what is most like another first, then the oldest.
+
+    More than low is never dropped.
+    """
     kept = list(drafts)
     cost = _cost(drafts)
-    for draft in [draft for draft in drafts if draft.priority == "low"]:
-        if cost <= target_tokens:
+    likeness = dict(zip(map(id, drafts), likenesses([d.source_ids for d in drafts], task.vectors), strict=True))
+    low = [draft for draft in drafts if draft.priority == "low"]
+    for draft in sorted(low, key=lambda draft: likeness[id(draft)] < _LIKE):
+        if cost <= task.target_tokens:
             break
         kept.remove(draft)
         cost -= _cost([draft])

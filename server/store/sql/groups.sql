@@ -2,10 +2,10 @@
 -- Record what one observer call covered.
 INSERT INTO observation_groups (pool_id, id, session_id, first_seq, last_seq, first_external_id, last_external_id,
                                 cwd, observer, current_task, suggested_continuation, thread_title, input_tokens,
-                                output_tokens, created_at)
+                                output_tokens, merged, replaced, refused, created_at)
 VALUES (current_pool(), %(id)s, %(session)s, %(first_seq)s, %(last_seq)s, %(first_external_id)s,
         %(last_external_id)s, %(cwd)s, %(observer)s, %(current_task)s, %(suggested_continuation)s, %(thread_title)s,
-        %(input_tokens)s, %(output_tokens)s, %(now)s)
+        %(input_tokens)s, %(output_tokens)s, %(merged)s, %(replaced)s, %(refused)s, %(now)s)
 
 -- name: of_session
 -- The groups of a session, in order.
@@ -13,13 +13,16 @@ SELECT id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd, 
 FROM observation_groups WHERE session_id = %(session)s ORDER BY first_seq
 
 -- name: count
--- How many groups and observations of a session there are, superseded ones included.
+-- How many groups and observations of a session there are, superseded ones included, and how many messages the groups
+-- cover.
 SELECT (SELECT count(*) FROM observation_groups WHERE session_id = %(session)s),
+       (SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM observation_groups WHERE session_id = %(session)s),
        (SELECT count(*) FROM memories WHERE session_id = %(session)s AND kind = 'observation')
 
 -- name: since
--- The groups that cover messages behind a seq, with the memories that came of them.
-SELECT g.id, ARRAY(SELECT m.id FROM memories m WHERE m.group_id = g.id ORDER BY m.id)
+-- The groups that cover messages behind a seq, with the memories that came of them and what became of other facts.
+SELECT g.id, ARRAY(SELECT m.id FROM memories m WHERE m.group_id = g.id ORDER BY m.id) AS memory_ids, g.merged,
+       g.replaced, g.refused
 FROM observation_groups g WHERE g.session_id = %(session)s AND g.first_seq > %(after)s ORDER BY g.first_seq
 
 -- name: forget_around

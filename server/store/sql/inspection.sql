@@ -24,7 +24,7 @@ ORDER BY 1
 
 -- name: dead_jobs
 -- Jobs of the pool that failed too often.
-SELECT kind, session_id, last_error FROM jobs WHERE state = 'dead' ORDER BY session_id LIMIT 20
+SELECT kind, subject, last_error FROM jobs WHERE state = 'dead' ORDER BY subject LIMIT 20
 
 -- name: dead_embeddings
 -- Rows of the pool that cannot be embedded.

@@ -1,20 +1,27 @@
 -- name: request
 -- Ask for a job now, up to a message; a dead job gets a new life.
-INSERT INTO jobs (pool_id, kind, session_id, run_after, up_to_seq, created_at)
-VALUES (current_pool(), %(kind)s, %(session)s, %(now)s, %(up_to_seq)s, %(now)s)
-ON CONFLICT (pool_id, kind, session_id) DO UPDATE
+INSERT INTO jobs (pool_id, kind, subject, run_after, up_to_seq, options, created_at)
+VALUES (current_pool(), %(kind)s, %(subject)s, %(now)s, %(up_to_seq)s, %(options)s, %(now)s)
+ON CONFLICT (pool_id, kind, subject) DO UPDATE
     SET state = CASE jobs.state WHEN 'dead' THEN 'ready' ELSE jobs.state END,
         attempts = CASE jobs.state WHEN 'running' THEN jobs.attempts ELSE 0 END,
         asked_again = jobs.state = 'running',
         run_after = least(jobs.run_after, excluded.run_after),
-        up_to_seq = greatest(jobs.up_to_seq, excluded.up_to_seq)
+        up_to_seq = greatest(jobs.up_to_seq, excluded.up_to_seq),
+        options = excluded.options
+
+-- name: schedule_first
+-- Have a job run at a time, unless there is one.
+INSERT INTO jobs (pool_id, kind, subject, run_after, created_at)
+VALUES (current_pool(), %(kind)s, %(subject)s, %(run_after)s, %(now)s)
+ON CONFLICT (pool_id, kind, subject) DO NOTHING
 
 -- name: schedule
 -- Have a job run at a time. One that was asked for, that runs, or that failed keeps its own time (asking and claiming
 -- both set `up_to_seq`); a dead one is tried once more, when its pause is over.
-INSERT INTO jobs (pool_id, kind, session_id, run_after, created_at)
-VALUES (current_pool(), %(kind)s, %(session)s, %(run_after)s, %(now)s)
-ON CONFLICT (pool_id, kind, session_id) DO UPDATE
+INSERT INTO jobs (pool_id, kind, subject, run_after, created_at)
+VALUES (current_pool(), %(kind)s, %(subject)s, %(run_after)s, %(now)s)
+ON CONFLICT (pool_id, kind, subject) DO UPDATE
     SET state = CASE jobs.state WHEN 'dead' THEN 'ready' ELSE jobs.state END,
         asked_again = jobs.asked_again OR (jobs.state = 'running' AND excluded.run_after <= %(now)s),
         run_after = CASE
@@ -33,7 +40,7 @@ WHERE state = 'running' AND lease_until <= %(now)s AND attempts >= %(most)s
 -- name: claim
 -- Take one job that is due, or whose holder went silent. What the session holds by now is what the job is for.
 WITH due AS (
-    SELECT kind, session_id FROM jobs
+    SELECT kind, subject FROM jobs
     WHERE state <> 'dead' AND run_after <= %(now)s AND (lease_until IS NULL OR lease_until <= %(now)s)
       AND kind = ANY (%(kinds)s)
     ORDER BY run_after
@@ -42,65 +49,73 @@ WITH due AS (
 )
 UPDATE jobs j
 SET state = 'running', lease_token = gen_random_uuid(), lease_until = %(until)s, attempts = attempts + 1,
-    asked_again = false, up_to_seq = greatest(j.up_to_seq, (SELECT last_seq FROM sessions s WHERE s.id = j.session_id))
+    asked_again = false, up_to_seq = greatest(j.up_to_seq, (SELECT last_seq FROM sessions s WHERE s.id = j.subject))
 FROM due
-WHERE j.kind = due.kind AND j.session_id = due.session_id
-RETURNING j.pool_id::text, j.kind, j.session_id, j.lease_token::text AS token, j.attempts, j.lease_until AS until
+WHERE j.kind = due.kind AND j.subject = due.subject
+RETURNING j.pool_id::text, j.kind, j.subject, j.lease_token::text AS token, j.attempts, j.lease_until AS until,
+          j.options
 
 -- name: hold
 -- Prove the lease and lengthen it; nothing comes back when it was lost.
 UPDATE jobs SET lease_until = greatest(lease_until, %(until)s)
-WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 RETURNING up_to_seq
 
 -- name: attempts
 -- How often the job was begun since it last got on.
-SELECT attempts FROM jobs WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+SELECT attempts FROM jobs WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: progress
 -- A part of the job is done, so what failed before it counts no more.
 UPDATE jobs SET attempts = 1, last_error = NULL, error_kind = NULL
-WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: done
 -- The job is over, unless somebody asked for it while it ran.
 DELETE FROM jobs
-WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s AND NOT asked_again
+WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s AND NOT asked_again
 
 -- name: rest
 -- The job is over for now; more came meanwhile, and waits until its own time.
 UPDATE jobs
-SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = 0, up_to_seq = 0, asked_again = false,
-    last_error = NULL, error_kind = NULL, run_after = %(run_after)s
-WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+SET options = CASE WHEN asked_again THEN options ELSE '{}' END,
+    state = 'ready', lease_token = NULL, lease_until = NULL, attempts = 0, up_to_seq = 0, asked_again = false,
+    last_error = NULL, error_kind = NULL,
+    run_after = CASE WHEN asked_again THEN coalesce(%(if_asked)s::timestamptz, %(run_after)s::timestamptz)
+                     ELSE %(run_after)s END
+WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: fail
 -- The job failed: again later, or dead, with its error.
 UPDATE jobs
 SET state = CASE WHEN %(dead)s THEN 'dead' ELSE 'ready' END, lease_token = NULL, lease_until = NULL,
     last_error = %(error)s, error_kind = %(error_kind)s, run_after = %(run_after)s
-WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: put_off
 -- The job could not be tried: again later.
 UPDATE jobs
 SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1,
     last_error = %(error)s, error_kind = %(error_kind)s, run_after = %(run_after)s
-WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: release
 -- Give a job back untried, because its worker stops.
 UPDATE jobs
 SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1
-WHERE kind = %(kind)s AND session_id = %(session)s AND lease_token = %(token)s
+WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
--- name: of_session
--- The jobs of a session.
-SELECT kind, state, run_after, attempts, last_error, error_kind FROM jobs WHERE session_id = %(session)s ORDER BY kind
+-- name: about
+-- The jobs about a session, or (an empty subject) about the pool.
+SELECT kind, state, run_after, attempts, last_error, error_kind FROM jobs WHERE subject = %(subject)s ORDER BY kind
 
 -- name: revive
 -- Give dead jobs a new life.
 UPDATE jobs SET state = 'ready', attempts = 0, run_after = %(now)s WHERE state = 'dead'
+
+-- name: resume_paused
+-- Jobs that waited for tomorrow's money need not wait any more.
+UPDATE jobs SET run_after = %(now)s WHERE state = 'ready' AND error_kind = 'SpendCapReached'
 
 -- name: notify
 -- Wake the job runners.

@@ -1,7 +1,7 @@
 -- columns: memory
 id, kind, priority, category, trust, content, author, session_id, group_id, project, tags, source_seqs, source_ids,
 tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at, reflection_id,
-external_id, created_at
+external_id, tentative, created_at
 
 -- name: insert
 -- Write rows with the terms that they are found by, in the order of their names, so that two batches of the same notes
@@ -11,15 +11,15 @@ WITH new AS MATERIALIZED (
         id text, kind text, priority text, category text, trust text, content text, author text, session_id text,
         group_id text, project text, tags text[], source_seqs bigint[], source_ids text[], tokens int, terms int,
         frequencies jsonb, said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
-        valid_until timestamptz, last_used_at timestamptz, reflection_id text, external_id text,
+        valid_until timestamptz, last_used_at timestamptz, reflection_id text, external_id text, tentative boolean,
         created_at timestamptz)
 ), written AS (
     INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
                           group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
-                          refers_to, valid_until, last_used_at, reflection_id, external_id, created_at)
+                          refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, created_at)
     SELECT current_pool(), id, kind, priority, category, trust, content, sha256(convert_to(content, 'UTF8')), author,
            session_id, group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
-           refers_to, valid_until, last_used_at, reflection_id, external_id, created_at
+           refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, created_at
     FROM new
     ORDER BY external_id COLLATE "C" NULLS FIRST, id
     ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING
@@ -84,12 +84,104 @@ ORDER BY said_at, id
 SELECT coalesce(sum(tokens), 0)::bigint FROM memories
 WHERE session_id = %(session)s AND kind = 'observation' AND superseded_at IS NULL
 
+-- name: lock_place
+-- One transaction at a time adds what was observed in a session or its project, so that what two sessions hear at the
+-- same moment becomes one row.
+SELECT pg_advisory_xact_lock(hashtext('observed'), hashtext(current_pool()::text || %(place)s))
+
+-- name: sharing
+-- Live rows of a session or of its project that share terms with a text (by its number), those that share most first.
+SELECT asked.number, row.id
+FROM jsonb_to_recordset(%(asked)s::jsonb) AS asked (number int, terms text[])
+CROSS JOIN LATERAL (
+    SELECT m.id
+    FROM postings p JOIN memories m ON m.id = p.memory_id
+    WHERE p.term = ANY (asked.terms) AND m.superseded_at IS NULL
+      AND (m.session_id = %(session)s OR m.project = %(project)s::text)
+      AND (m.valid_until IS NULL OR m.valid_until > %(now)s)
+    GROUP BY m.id ORDER BY count(*) DESC, m.id DESC
+    LIMIT %(limit)s
+) AS row
+
+-- name: lock_live
+-- Lock rows that are about to be changed, and return those that are still live.
+SELECT id FROM (SELECT id, superseded_at FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE) AS locked
+WHERE superseded_at IS NULL
+
+-- name: say_again
+-- What these rows say was said once more: they matter as much as what is said now, and count as used then.
+UPDATE memories m
+SET last_used_at = greatest(m.last_used_at, again.said_at),
+    priority = (ARRAY ['high', 'medium', 'low'])[least(
+        array_position(ARRAY ['high', 'medium', 'low'], m.priority),
+        array_position(ARRAY ['high', 'medium', 'low'], again.priority))],
+    tentative = m.tentative AND again.tentative
+FROM jsonb_to_recordset(%(again)s::jsonb) AS again (id text, said_at timestamptz, priority text, tentative boolean)
+WHERE m.id = again.id
+
+-- name: add_sources
+-- Where else these rows were said.
+INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)
+SELECT current_pool(), id, %(session)s, %(group)s, seqs, said_at
+FROM jsonb_to_recordset(%(again)s::jsonb) AS again (id text, seqs bigint[], said_at timestamptz)
+ON CONFLICT (pool_id, memory_id, group_id) DO UPDATE
+    SET seqs = ARRAY(SELECT DISTINCT unnest(memory_sources.seqs || excluded.seqs) ORDER BY 1)
+
+-- name: other_sources
+-- Where else rows were said, in the order in which it was.
+SELECT memory_id, session_id, seqs FROM memory_sources WHERE memory_id = ANY (%(ids)s) ORDER BY said_at, group_id
+
+-- name: use
+-- Rows that an agent really used count as used at a time.
+UPDATE memories SET last_used_at = greatest(last_used_at, %(at)s) WHERE id = ANY (%(ids)s)
+
 -- name: supersede
 -- Let rows be replaced, but only those that are still live.
 UPDATE memories SET superseded_by = new.by_id, superseded_at = %(now)s, outdated_at = new.said_at
 FROM unnest(%(ids)s::text[], %(by_ids)s::text[], %(said)s::timestamptz[]) AS new (id, by_id, said_at)
 WHERE memories.id = new.id AND superseded_at IS NULL
 RETURNING memories.id
+
+-- name: inherit_use
+-- Rows that stand for others count as used when those were last, also while they were being condensed.
+UPDATE memories m
+SET last_used_at = greatest(m.last_used_at, (SELECT max(s.last_used_at) FROM memories s WHERE s.id = ANY (m.source_ids)))
+WHERE m.id = ANY (%(ids)s)
+
+-- name: give_back
+-- Undo: what a reflection stood for is live again, used as lately as what stood for it, or replaced by whatever has
+-- replaced that since.
+UPDATE memories m
+SET superseded_by = o.superseded_by, superseded_at = o.superseded_at, outdated_at = o.outdated_at,
+    last_used_at = greatest(m.last_used_at, o.last_used_at)
+FROM memories o
+WHERE o.id = ANY (%(output_ids)s) AND m.superseded_by = o.id
+RETURNING m.id
+
+-- name: give_back_dropped
+-- Undo: what a reflection left out is live again.
+UPDATE memories SET superseded_by = NULL, superseded_at = NULL, outdated_at = NULL
+WHERE superseded_by = %(reflection)s AND id <> ALL (%(output_ids)s)
+RETURNING id
+
+-- name: take_back
+-- Undo: the rows of a reflection are replaced by what they stood for, and were never true by themselves.
+UPDATE memories SET superseded_by = %(reflection)s, superseded_at = %(now)s, outdated_at = '-infinity'
+WHERE id = ANY (%(output_ids)s)
+
+-- name: to_reflect
+-- What a reflection of the pool looks at, by project and time: what sessions observed and reflected, and notes, that is
+-- old enough. What a person pinned stays as it is, and so do rows that were condensed with others before, for good or
+-- (somebody undid it) not.
+SELECT {memory} FROM memories m
+WHERE superseded_at IS NULL AND kind <> 'manual' AND (kind = 'note' OR session_id IS NOT NULL)
+  AND said_at <= CASE kind WHEN 'note' THEN %(notes_until)s ELSE %(until)s END
+  AND (valid_until IS NULL OR valid_until > %(now)s)
+  AND (%(project)s::text IS NULL OR project = %(project)s)
+  AND NOT EXISTS (SELECT FROM reflections r
+                  WHERE r.scope = 'pool' AND r.state = 'undone' AND r.input_ids @> ARRAY [m.id])
+ORDER BY project NULLS FIRST, said_at, id
+LIMIT %(limit)s
 
 -- name: restore
 -- Bring back what a row had replaced.
@@ -126,8 +218,9 @@ WITH RECURSIVE drawn AS (
     UNION
     SELECT m.id, m.superseded_by
     FROM drawn
-    JOIN memories s ON s.id = drawn.superseded_by
-    JOIN memories m ON m.reflection_id = s.reflection_id AND m.source_ids @> ARRAY [drawn.id]
+    LEFT JOIN memories s ON s.id = drawn.superseded_by
+    JOIN memories m
+      ON m.reflection_id = coalesce(s.reflection_id, drawn.superseded_by) AND m.source_ids @> ARRAY [drawn.id]
 )
 SELECT id FROM drawn
 

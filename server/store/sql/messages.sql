@@ -48,3 +48,10 @@ UPDATE messages
 SET content = '[{"type": "text", "text": "[forgotten]"}]', content_hash = '\x', calls = '{}', text = '',
     shown_tokens = 0
 WHERE session_id = %(session)s AND seq = ANY (%(seqs)s)
+
+-- name: count_spoken
+-- How many messages of a session are a person's own, counted up to a limit.
+SELECT count(*) FROM (
+    SELECT FROM messages WHERE session_id = %(session)s AND role = 'user' AND trust = 'user' AND text <> ''
+    LIMIT %(limit)s
+) AS spoken

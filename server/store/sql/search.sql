@@ -55,3 +55,10 @@ LIMIT %(limit)s
 -- How near some rows are that the other search found.
 SELECT v.memory_id, (1 - (v.embedding <=> %(vector)s::halfvec))::float8
 FROM {vectors} v WHERE v.memory_id = ANY (%(ids)s)
+
+-- name: near_pairs
+-- Which of some rows are near each other.
+SELECT one.memory_id, other.memory_id, (1 - (one.embedding <=> other.embedding))::float8
+FROM {vectors} one JOIN {vectors} other ON one.memory_id < other.memory_id
+WHERE one.memory_id = ANY (%(ids)s) AND other.memory_id = ANY (%(ids)s)
+  AND one.embedding <=> other.embedding <= 1 - %(least)s::float8

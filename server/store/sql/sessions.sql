@@ -1,6 +1,6 @@
 -- columns: session
 id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
-unobserved_tokens, last_received_at, pack_version, current_task, suggested_continuation, thread_title, created_at
+unobserved_tokens, last_received_at, reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at
 
 -- name: upsert
 -- Find or make the session of a client; what it did not know about its place before is filled in, and what it says
@@ -76,3 +76,14 @@ UPDATE sessions SET pack_version = pack_version + 1 WHERE id = %(id)s RETURNING 
 -- name: forget_task
 -- Take out what a session says about what was forgotten in it.
 UPDATE sessions SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL WHERE id = %(id)s
+
+-- name: reflect_at
+-- From how many tokens of live observations on a session is reflected by itself; NULL: from its own trigger.
+UPDATE sessions SET reflect_at_tokens = %(tokens)s WHERE id = %(id)s
+
+-- name: add_event
+-- Remember an event; nothing comes back when it was told before.
+INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
+VALUES (current_pool(), %(session)s, %(key)s, %(kind)s, %(now)s)
+ON CONFLICT (pool_id, session_id, dedupe_key) DO NOTHING
+RETURNING dedupe_key

@@ -136,3 +136,9 @@ DELETE FROM {vectors} WHERE memory_id = ANY (%(ids)s)
 -- name: notify
 -- Wake the embedding worker.
 SELECT pg_notify('esker_embed', '')
+
+-- name: of_rows
+-- The current vectors of some rows in a space.
+SELECT v.memory_id, v.embedding::text
+FROM memories m JOIN {vectors} v ON v.memory_id = m.id AND v.content_hash = m.content_hash
+WHERE m.id = ANY (%(ids)s)

@@ -13,3 +13,7 @@ SELECT pool_id::text FROM pools_without_space(%(space)s, %(or_retired)s)
 -- name: backlog
 -- How much waits, in all pools together.
 SELECT * FROM backlog(%(now)s)
+
+-- name: coverage
+-- How well transcripts are covered, in all pools together.
+SELECT * FROM coverage()

@@ -1,0 +1,176 @@
+"""`esker reflect`, `reflections`."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from server.cli.api import Api
+from server.cli.output import AsJson, console, counted, print_json, progress, say, table
+from server.cli.sessions import Done, Wait, all_sessions, ask_each, ask_until_done, finish, resolve_session
+from server.core.errors import InvalidInput
+from server.core.rendering import MARK
+
+app = typer.Typer(add_completion=False)
+reflections = typer.Typer(add_completion=False)
+app.add_typer(reflections, name="reflections")
+
+Json = dict[str, Any]
+ReflectionId = Annotated[str, typer.Argument(help="The id of the reflection, ref_…")]
+
+
+@app.command()
+def reflect(
+    session: Annotated[
+        str | None, typer.Argument(help="A session: our id or the client's own. The whole pool, if left out.")
+    ] = None,
+    sessions: Annotated[bool, typer.Option("--sessions", help="Every session that has new observations.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be looked at.")] = False,
+    project: Annotated[str | None, typer.Option(help="Of the pool only this project.")] = None,
+    min_age_days: Annotated[
+        float | None, typer.Option(min=0, help="Of the pool only what is as old. 3 unless set otherwise.")
+    ] = None,
+    target_tokens: Annotated[int | None, typer.Option(help="The most tokens that a batch may become.")] = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have memories condensed, of a session or of the pool.
+
+    Without a session that is what sessions left in the pool days ago.
+    """
+    options = {"project": project, "min_age_days": min_age_days, "target_tokens": target_tokens}
+    asked: Json = {name: value for name, value in options.items() if value is not None}
+    if (session or sessions) and (asked or dry_run):
+        raise InvalidInput("--dry-run, --project, --min-age-days and --target-tokens are for the whole pool.")
+    api = Api.from_environment()
+    if session or sessions:
+        names = [resolve_session(api, session)] if session else all_sessions(api, unreflected="true")
+        with progress(shown=wait and not as_json) as shown:
+            done = ask_each(api, names, "reflect", wait, shown)
+        _show_sessions(done, as_json)
+    elif dry_run:
+        _show_plan(api.post("/v1/reflect", {**asked, "dry_run": True}), as_json)
+    else:
+        with progress(shown=wait and not as_json) as shown:
+            task = shown.add_task("Reflecting the pool", total=1)
+            report = ask_until_done(api, f"/v1/reflect?wait={str(wait).lower()}", asked, wait=wait)
+            shown.advance(task)
+        _show_pool(report, as_json)
+
+
+def _show_sessions(done: Done, as_json: bool) -> None:
+    for report in done.reports:
+        if report["rejected"] and not as_json:
+            say(f"{report['session_id']} stays as it is: {report['rejected']}.")
+    finish(done, f"reflected: {_became(done.reports)}", as_json)
+
+
+def _became(reports: list[Json]) -> str:
+    before, after = (sum(report[f"tokens_{when}"] for report in reports) for when in ("before", "after"))
+    old, new, out = (sum(report[which] for report in reports) for which in ("superseded", "memories", "left_out"))
+    became = f"{counted(old, 'memory', 'memories')} became {new:,}, {before:,} tokens became {after:,}"
+    return became + (f"; {out:,} small matters were left out" if out else "")
+
+
+def _show_plan(plan: Json, as_json: bool) -> None:
+    if as_json:
+        print_json(plan)
+        return
+    say(f"{counted(plan['rows'], 'memory', 'memories')} of {plan['tokens']:,} tokens would be looked at.")
+    rows = [
+        (b["project"] or "(none)", b["rows"], b["tokens"], b["first_said_at"][:10], b["last_said_at"][:10])
+        for b in plan["batches"]
+    ]
+    table(("project", "memories", "tokens", "from", "to"), rows)
+
+
+def _show_pool(report: Json, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+    elif report["queued"]:
+        say("The pool will be reflected in the background.")
+    elif report["rejected"]:
+        say(f"Some of the pool stays as it is: {report['rejected']}.")
+    elif not report["reflection_ids"]:
+        say("There is nothing to do.")
+    if not as_json and report["reflection_ids"]:
+        say(f"The pool is reflected: {_became([report])}.")
+        say(f"`esker reflections diff {report['reflection_ids'][-1]}` shows it.")
+
+
+@reflections.callback(invoke_without_command=True)
+def list_reflections(
+    context: typer.Context,
+    session: Annotated[str | None, typer.Option(help="Only of this session: our id or the client's own.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most reflections to show.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List reflections, show what one changed, take it back."""
+    if context.invoked_subcommand:
+        return
+    api = Api.from_environment()
+    session_id = resolve_session(api, session) if session else None
+    found = api.get("/v1/reflections", session_id=session_id, limit=limit)["reflections"]
+    if as_json:
+        print_json(found)
+        return
+    columns = ("id", "of", "when", "by", "state", "memories", "tokens")
+    table(columns, [_listed(reflection) for reflection in found])
+    for reflection in found:
+        if reflection["reason"]:
+            say(f"{reflection['id']}: {reflection['reason']}")
+
+
+def _listed(reflection: Json) -> tuple[object, ...]:
+    what = reflection["session_id"] or f"the pool{', ' + reflection['project'] if reflection['project'] else ''}"
+    rows = f"{len(reflection['input_ids']):,} → {len(reflection['output_ids']):,}"
+    tokens = f"{reflection['tokens_before']:,} → {reflection['tokens_after']:,}"
+    when = reflection["created_at"][:16].replace("T", " ")
+    return reflection["id"], what, when, reflection["reflector"], reflection["state"], rows, tokens
+
+
+@reflections.command()
+def diff(reflection_id: ReflectionId, as_json: AsJson = False) -> None:
+    """Show what a reflection changed: what went (red), what took its place (green), what stayed."""
+    found = Api.from_environment().get(f"/v1/reflections/{reflection_id}/diff")
+    if as_json:
+        print_json(found)
+        return
+    reflection = found["reflection"]
+    say(f"{reflection['id']} by {reflection['reflector']}, {reflection['state']}")
+    if reflection["reason"]:
+        say(f"Nothing was changed: {reflection['reason']}.")
+    for change in found["changes"]:
+        say()
+        _show_change(change)
+    say()
+    say(f"{reflection['tokens_before']:,} tokens became {reflection['tokens_after']:,}.")
+
+
+def _show_change(change: Json) -> None:
+    """Print one change; the signs say in black and white what the colours say."""
+    sign, style = {"became": ("-", "red"), "dropped": ("-", "red"), "kept": (" ", ""), "insight": (" ", "dim")}[
+        change["change"]
+    ]
+    for row in change["before"]:
+        console.print(Text(f"{sign} {_line(row)}", style))
+    if change["after"]:
+        label = "insight, " if change["change"] == "insight" else ""
+        console.print(Text(f"+ {label}{_line(change['after'])}", "green"))
+    elif change["change"] == "dropped":
+        console.print(Text("  (left out: it can still be found when asked for)", "dim"))
+
+
+def _line(row: Json) -> str:
+    return f"{MARK[row['priority']]} {row['said_at'][:10]} {' '.join(row['content'].split())} [{row['id']}]"
+
+
+@reflections.command()
+def undo(reflection_id: ReflectionId, as_json: AsJson = False) -> None:
+    """Take a reflection back: what it stood for is live again."""
+    undone = Api.from_environment().post(f"/v1/reflections/{reflection_id}/undo")
+    if as_json:
+        print_json(undone)
+    else:
+        restored = counted(undone["restored"], "memory is", "memories are")
+        say(f"{restored} live again; {counted(undone['taken_back'], 'row')} of the reflection no more.")

@@ -1,0 +1,52 @@
+"""What language models cost: dollars for a million tokens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from server.core.records import TokenUse
+
+_MILLION = 1_000_000
+# A write into the provider's cache (for five minutes) and a read from it, as shares of an input token.
+_CACHE_WRITE = 1.25
+_CACHE_READ = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars for a million tokens that a model is sent and that it writes."""
+
+    input: float
+    output: float
+
+
+# Anthropic's list of November 2026. Haiku 5.5 is dearer for prompts above 100,000 tokens, which ours never reach.
+KNOWN: Mapping[str, Price] = {
+    "claude-haiku-4-5": Price(1, 5),
+    "claude-haiku-5-5": Price(0.10, 0.50),
+    "claude-sonnet-5": Price(2, 10),
+    "claude-sonnet-5-5": Price(2, 10),
+    "claude-opus-5": Price(5, 25),
+    "claude-opus-5-5": Price(4, 20),
+    "claude-fable-5-1": Price(10, 50),
+}
+
+
+def read_prices(text: str) -> dict[str, Price]:
+    """Read "model=in/out, …" in dollars for a million tokens. Raises ValueError."""
+    prices: dict[str, Price] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        model, _, price = entry.rpartition("=")
+        given, _, written = price.partition("/")
+        try:
+            prices[model.strip()] = Price(float(given), float(written))
+        except ValueError:
+            raise ValueError(f"{entry!r} is no price; one looks like claude-haiku-5-5=0.10/0.50") from None
+        if not model.strip() or not 0 <= prices[model.strip()].input < 1e6 > prices[model.strip()].output >= 0:
+            raise ValueError(f"{entry!r} is no price; one looks like claude-haiku-5-5=0.10/0.50")
+    return prices
+
+
+def cost(used: TokenUse, price: Price) -> float:
+    """Return the dollars that a call cost."""
+    given = used.input_tokens + _CACHE_WRITE * used.cache_write_tokens + _CACHE_READ * used.cache_read_tokens
+    return (given * price.input + used.output_tokens * price.output) / _MILLION

@@ -1,0 +1,78 @@
+"""Rows that say the same as a row before them, by their words and, where they have vectors, by their meaning."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from server.core.records import Memory
+from server.core.similarity import SAME_MEANING, Fingerprint, fingerprint, same_fact, same_meaning
+
+# A term that more rows than this share tells none of them apart.
+_MOST_ROWS = 200
+
+
+def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[str | None]:
+    """Return for each row the id of the first row that says the same, or None; rows of other categories never do."""
+    marks = [fingerprint(row.content) for row in rows]
+    near = _near_before(rows, vectors)
+    by_term: dict[str, list[int]] = defaultdict(list)
+    first: list[int | None] = []
+    for place, (row, mark) in enumerate(zip(rows, marks, strict=True)):
+        found = next(
+            (
+                other
+                for other in _candidates(mark, by_term, near[place])
+                if rows[other].category == row.category and _says_the_same(mark, marks[other], near[place].get(other))
+            ),
+            None,
+        )
+        first.append(None if found is None else _root(first, found))
+        for term in mark.terms:
+            by_term[term].append(place)
+    return [None if place is None else rows[place].id for place in first]
+
+
+def _root(first: Sequence[int | None], place: int) -> int:
+    before = first[place]
+    return place if before is None else before
+
+
+def _says_the_same(mark: Fingerprint, other: Fingerprint, cosine: float | None) -> bool:
+    return same_fact(mark, other) or (cosine is not None and same_meaning(mark, other, cosine))
+
+
+def _candidates(mark: Fingerprint, by_term: Mapping[str, list[int]], near: Mapping[int, float]) -> Iterator[int]:
+    """Yield rows before this one that share a telling term with it, or are near it, oldest first."""
+    sharing = {
+        place for term in mark.terms if len(by_term.get(term, ())) <= _MOST_ROWS for place in by_term.get(term, ())
+    }
+    yield from sorted(sharing | near.keys())
+
+
+def _near_before(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[dict[int, float]]:
+    """Return for each row the rows before it whose vectors are near its own, with the cosines."""
+    near = [dict[int, float]() for _ in rows]
+    places = [place for place, row in enumerate(rows) if row.id in vectors]
+    if len(places) < 2:
+        return near
+    matrix = np.array([vectors[rows[place].id] for place in places], dtype=np.float32)
+    for number, place in enumerate(places):
+        cosines = matrix[:number] @ matrix[number]
+        for other in np.flatnonzero(cosines >= SAME_MEANING):
+            near[place][places[int(other)]] = float(cosines[other])
+    return near
+
+
+def likenesses(groups: Sequence[Sequence[str]], vectors: Mapping[str, Sequence[float]]) -> list[float]:
+    """Return for each group of ids how near (a cosine) its vectors come to those of any other group; -1 without any."""
+    owners = np.array([place for place, group in enumerate(groups) for i in group if i in vectors])
+    nearest = np.full(len(groups), -1.0)
+    if len(owners) < 2:
+        return nearest.tolist()
+    matrix = np.array([vectors[i] for group in groups for i in group if i in vectors], dtype=np.float32)
+    for owner, vector in zip(owners, matrix, strict=True):
+        others = matrix[owners != owner] @ vector
+        if others.size:
+            nearest[owner] = max(nearest[owner], float(others.max()))
+    return nearest.tolist()

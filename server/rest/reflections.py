@@ -1,0 +1,78 @@
+"""Routes of reflections: condense the pool, look at what was condensed, take it back."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from server.core.records import Reflection, ReflectionScope
+from server.rest.context import Asking, WithParts
+from server.rest.json_route import JsonRoute
+from server.rest.schemas import PoolReflectionIn, PoolReflectionPlan, ReflectionList
+from server.usecases.reflect import ReflectReport
+from server.usecases.reflect_pool import PoolReflection, plan_pool_reflection, reflect_pool
+from server.usecases.reflections import (
+    Diff,
+    Undone,
+    diff_reflection,
+    get_reflection,
+    list_reflections,
+    undo_reflection,
+)
+
+router = APIRouter(prefix="/v1", tags=["reflections"], route_class=JsonRoute)
+
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+
+
+@router.post("/reflect", response_model=None)
+async def reflect_whole_pool(
+    response: Response, parts: WithParts, asking: Asking, body: PoolReflectionIn | None = None, wait: bool = False
+) -> ReflectReport | PoolReflectionPlan:
+    """Condense what sessions left behind days ago; with `dry_run`, only say what that would look at."""
+    given = body or PoolReflectionIn()
+    asked = PoolReflection(given.project, given.min_age_days, given.target_tokens)
+    if given.dry_run:
+        batches = await plan_pool_reflection(parts, asking.pool_id, asked)
+        return PoolReflectionPlan(
+            dry_run=True,
+            rows=sum(batch.rows for batch in batches),
+            tokens=sum(batch.tokens for batch in batches),
+            batches=batches,
+        )
+    report = await reflect_pool(parts, asking.pool_id, asked, wait=wait)
+    response.status_code = 202 if report.queued else 200
+    return report
+
+
+@router.get("/reflections")
+async def listed(
+    parts: WithParts,
+    asking: Asking,
+    session_id: str | None = None,
+    scope: ReflectionScope | None = None,
+    before: str | None = None,
+    limit: Limit = 100,
+) -> ReflectionList:
+    """List reflections, newest first, those that were not good enough included."""
+    found = await list_reflections(
+        parts, asking.pool_id, session_id=session_id, scope=scope, before=before, limit=limit
+    )
+    return ReflectionList(reflections=found, next=found[-1].id if len(found) == limit else None)
+
+
+@router.get("/reflections/{reflection_id}")
+async def one(reflection_id: str, parts: WithParts, asking: Asking) -> Reflection:
+    """Show one reflection: what went in, what came out, what it cost."""
+    return await get_reflection(parts, asking.pool_id, reflection_id)
+
+
+@router.get("/reflections/{reflection_id}/diff")
+async def diff(reflection_id: str, parts: WithParts, asking: Asking) -> Diff:
+    """Show what a reflection changed, row by row."""
+    return await diff_reflection(parts, asking.pool_id, reflection_id)
+
+
+@router.post("/reflections/{reflection_id}/undo")
+async def undo(reflection_id: str, parts: WithParts, asking: Asking) -> Undone:
+    """Take a reflection back: what it stood for is live again."""
+    return await undo_reflection(parts, asking, reflection_id)

@@ -1,0 +1,208 @@
+"""Condense: have rows reflected until a candidate is good enough, and put it in their place."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from server.core.condensing import judge
+from server.core.errors import Conflict, ModelDown, ModelFailed, RequestRefused, SpendCapReached
+from server.core.ids import new_id, new_ids
+from server.core.indexing import IndexedMemory, indexed
+from server.core.records import Draft, Memory, NewMemory, Reflected, ReflectionTask, TokenUse
+from server.core.redaction import redact
+from server.core.trust import lowest_trust
+from server.db.database import Connection
+from server.providers.roles import Meter, Reflector
+from server.store import memories, reflections, sessions, vectors
+from server.store.memories import Superseder
+from server.store.reflections import Place
+from server.usecases.parts import Parts
+from server.usecases.spending import PoolMeter, falls_back
+
+LEVELS = 4
+"""How many candidates there are at most, each with more guidance than the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A candidate that is good enough (`problem` is None), or the last one that was not."""
+
+    reflector: str
+    level: int
+    problem: str | None
+    reflected: Reflected
+    used: TokenUse
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there was nothing to gain."""
+        return self.problem is None and not self.reflected.drafts
+
+
+async def best_candidate(parts: Parts, pool_id: str, reflector: Reflector, task: ReflectionTask) -> Candidate:
+    """Return the first candidate that is good enough, or what was wrong with the last.
+
+    Where the day's money is spent and the pool wants it, the candidate is made without a model. Raises ModelFailed
+    when the model cannot be asked, SpendCapReached.
+    """
+    meter = PoolMeter(parts, pool_id, "reflect")
+    try:
+        return await _levels(reflector, task, meter)
+    except SpendCapReached:
+        if parts.spare_reflector is None or not await falls_back(parts, pool_id):
+            raise
+        return await _levels(parts.spare_reflector, task, meter)
+
+
+async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> Candidate:
+    used: list[TokenUse] = []
+    problem, reflected, level = None, Reflected(()), 0
+    for level in range(LEVELS):
+        try:
+            reflected = await reflector.reflect(replace(task, level=level, complaint=problem), meter)
+        except (ModelDown, RequestRefused):
+            raise
+        except ModelFailed as error:
+            problem = str(error)
+            continue
+        used.append(reflected.used)
+        if not reflected.drafts:
+            return Candidate(reflector.name, level, None, reflected, _sum(used))
+        problem = (await asyncio.to_thread(judge, task.rows, reflected, task.target_tokens)).problem
+        if problem is None:
+            break
+    return Candidate(reflector.name, level, problem, reflected, _sum(used))
+
+
+def _sum(uses: Sequence[TokenUse]) -> TokenUse:
+    return TokenUse(
+        sum(used.input_tokens + used.cache_write_tokens + used.cache_read_tokens for used in uses),
+        sum(used.output_tokens for used in uses),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A reflection that is ready to be written. `replaced` are the old rows, each with what takes its place."""
+
+    id: str
+    place: Place
+    candidate: Candidate
+    inputs: Sequence[Memory]
+    rows: list[IndexedMemory]
+    replaced: Mapping[str, Superseder]
+
+    @property
+    def tokens(self) -> int:
+        """What takes the place of the inputs, with what stays of them as it was."""
+        stays = sum(row.tokens for row in self.inputs if row.id not in self.replaced)
+        return stays + sum(row.tokens for row in self.rows)
+
+
+async def made_of(candidate: Candidate, inputs: Sequence[Memory], place: Place, now: datetime) -> Made:
+    """Make rows of a candidate; what takes long is done here, before a transaction begins."""
+    return await asyncio.to_thread(_made, candidate, inputs, place, now)
+
+
+def _made(candidate: Candidate, inputs: Sequence[Memory], place: Place, now: datetime) -> Made:
+    reflection_id = new_id("ref", now)
+    by_id = {row.id: row for row in inputs}
+    drafts = candidate.reflected.drafts
+    fresh = [
+        _row(memory_id, draft, [by_id[source] for source in draft.source_ids], place, candidate.reflector, now)
+        for memory_id, draft in zip(new_ids("mem", now, len(drafts)), drafts, strict=True)
+    ]
+    fresh = [replace(row, reflection_id=reflection_id) for row in fresh]
+    whole = Superseder(reflection_id, max(row.said_at for row in inputs))
+    replaced = dict.fromkeys(candidate.reflected.dropped_ids, whole)
+    for draft, row in zip(drafts, fresh, strict=True):
+        if not draft.facet:
+            replaced |= {source: Superseder(row.id, row.said_at) for source in row.source_ids}
+    return Made(reflection_id, place, candidate, inputs, indexed(fresh), replaced)
+
+
+def _row(
+    memory_id: str, draft: Draft, sources: Sequence[Memory], place: Place, reflector: str, now: datetime
+) -> NewMemory:
+    """Return the row of a draft: it is trusted and dated as its sources are, and says it is by the reflector."""
+    began = [row.refers_from for row in sources if row.refers_from]
+    ended = [end for row in sources if (end := row.refers_to or row.refers_from)]
+    limits = [row.valid_until for row in sources]
+    return NewMemory(
+        id=memory_id,
+        kind="reflection",
+        priority=draft.priority,
+        category=draft.category,
+        trust=lowest_trust(row.trust for row in sources),
+        content=redact(draft.content),
+        author=reflector,
+        said_at=max(row.said_at for row in sources),
+        last_used_at=max(row.last_used_at for row in sources),
+        created_at=now,
+        session_id=None if draft.facet else place.session_id,
+        project=place.project,
+        tags=tuple(dict.fromkeys([*([draft.facet] if draft.facet else []), *(t for row in sources for t in row.tags)])),
+        source_ids=draft.source_ids,
+        refers_from=min(began, default=None),
+        refers_to=max(ended, default=None) if began else None,
+        # It expires with the last of its sources, if all of them do.
+        valid_until=max(filter(None, limits)) if all(limits) else None,
+        tentative=all(row.tentative for row in sources),
+    )
+
+
+async def write(connection: Connection, made: Made, now: datetime) -> None:
+    """Write a reflection and supersede what it stands for. The caller holds the sessions' locks.
+
+    Raises Conflict when a source is not live any more: what was forgotten must not come back.
+    """
+    if await memories.lock_live(connection, made.replaced) != set(made.replaced):
+        raise Conflict("A row was changed while it was being reflected; the reflection is not used.", hint="Try again.")
+    await memories.insert(connection, made.rows)
+    await memories.inherit_use(connection, [row.memory.id for row in made.rows])
+    await memories.supersede(connection, made.replaced, now)
+    await reflections.insert(
+        connection,
+        reflection_id=made.id,
+        place=made.place,
+        reflector=made.candidate.reflector,
+        level=made.candidate.level,
+        input_ids=[row.id for row in made.inputs],
+        output_ids=[row.memory.id for row in made.rows],
+        dropped_ids=list(made.candidate.reflected.dropped_ids),
+        tokens_before=tokens_of(made.inputs),
+        tokens_after=made.tokens,
+        used=made.candidate.used,
+        now=now,
+    )
+    await vectors.enqueue(connection, [row.memory.id for row in made.rows], now)
+
+
+async def record_rejection(
+    connection: Connection, candidate: Candidate, inputs: Sequence[Memory], place: Place, now: datetime
+) -> None:
+    """Record that no candidate was good enough; nothing else changes."""
+    await reflections.insert(
+        connection,
+        reflection_id=new_id("ref", now),
+        place=place,
+        reflector=candidate.reflector,
+        level=candidate.level,
+        reason=candidate.problem,
+        input_ids=[row.id for row in inputs],
+        tokens_before=tokens_of(inputs),
+        tokens_after=tokens_of(inputs),
+        used=candidate.used,
+        now=now,
+    )
+
+
+async def lock_sessions(connection: Connection, rows: Sequence[Memory]) -> None:
+    """Lock the sessions that rows belong to, so that nobody else condenses or forgets them meanwhile."""
+    await sessions.lock_all(connection, {row.session_id for row in rows if row.session_id})
+
+
+def tokens_of(rows: Sequence[Memory]) -> int:
+    """Return what rows cost."""
+    return sum(row.tokens for row in rows)

@@ -1,0 +1,192 @@
+"""Reflect the pool: what sessions left behind days ago is condensed across sessions, project by project."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
+from server.core.errors import Conflict, InvalidInput, LeaseLost
+from server.core.records import Lease, Memory, ReflectionTask
+from server.core.redaction import redact
+from server.db.database import Connection
+from server.store import jobs, memories, reflections, vectors
+from server.store.jobs import POOL
+from server.store.reflections import Place
+from server.usecases.condense import best_candidate, lock_sessions, made_of, record_rejection, tokens_of, write
+from server.usecases.parts import Parts
+from server.usecases.reflect import ReflectReport, reflector_of, report_of
+from server.usecases.run_job import wait_for_job
+
+BATCH_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
+"""How much one batch holds at most; a row that is larger stands alone."""
+MIN_TARGET_TOKENS = 100
+# Notes are what an agent chose to write down, so they rest this long whatever is asked for.
+_NOTES_AGE = timedelta(days=3)
+# Of a pool that was never reflected, so many rows are looked at in one run.
+_MOST_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class PoolReflection:
+    """How a pool is to be reflected. None: the settings say, every project, half of what a batch holds."""
+
+    project: str | None = None
+    min_age_days: float | None = None
+    target_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows that are condensed together: of one project (or none), oldest first."""
+
+    project: str | None
+    rows: int
+    tokens: int
+    first_said_at: datetime
+    last_said_at: datetime
+
+
+async def plan_pool_reflection(parts: Parts, pool_id: str, asked: PoolReflection) -> list[Batch]:
+    """Return what a reflection of the pool would look at; nothing is changed and no model is asked.
+
+    Raises InvalidInput.
+    """
+    asked = _checked(asked)
+    async with parts.database.tenant(pool_id) as connection:
+        found = await _batches(parts, connection, asked)
+    return [Batch(b[0].project, len(b), tokens_of(b), b[0].said_at, b[-1].said_at) for b in found]
+
+
+async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wait: bool) -> ReflectReport:
+    """Have the pool reflected, in the background or, with `wait`, before returning.
+
+    With nothing that is old enough no model is asked and nothing changes. What takes longer than a request may last
+    goes on in the background; asking again waits on. Raises InvalidInput, Conflict when reflecting is switched off,
+    and with `wait` whatever the job failed with.
+    """
+    reflector = reflector_of(parts)
+    asked = _checked(asked)
+    async with parts.database.tenant(pool_id) as connection:
+        there = [row for batch in await _batches(parts, connection, asked) for row in batch]
+        before = {found.id for found in await reflections.listed(connection, scope="pool")}
+        if there:
+            await jobs.request(connection, "reflect_pool", POOL, parts.clock(), options=asdict(asked))
+
+    async def done(connection: Connection) -> bool:
+        mine = [job for job in await jobs.about(connection, POOL) if job.kind == "reflect_pool"]
+        return all(job.state == "ready" and job.run_after > parts.clock() and not job.last_error for job in mine)
+
+    finished = not there or (wait and await wait_for_job(parts, pool_id, POOL, "reflect_pool", done))
+    async with parts.database.tenant(pool_id) as connection:
+        made = [r for r in await reflections.listed(connection, scope="pool") if r.id not in before]
+        return await report_of(connection, made, reflector.name, tokens_of(there), queued=not finished)
+
+
+def _checked(asked: PoolReflection) -> PoolReflection:
+    if asked.min_age_days is not None and not 0 <= asked.min_age_days <= 36_500:
+        raise InvalidInput("min_age_days is from 0 to 36,500.")
+    if asked.target_tokens is not None and not MIN_TARGET_TOKENS <= asked.target_tokens <= BATCH_TOKENS:
+        raise InvalidInput(f"target_tokens is from {MIN_TARGET_TOKENS} to {BATCH_TOKENS:,}.")
+    return PoolReflection(redact(asked.project) if asked.project else None, asked.min_age_days, asked.target_tokens)
+
+
+async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) -> list[list[Memory]]:
+    """Return what is to be condensed together. What no candidate was good enough for before is left out."""
+    now = parts.clock()
+    days = parts.settings.pool_reflect_min_age_days if asked.min_age_days is None else asked.min_age_days
+    age = timedelta(days=days)
+    notes_until = now - max(age, _NOTES_AGE)
+    rows = await memories.to_reflect(
+        connection, asked.project, until=now - age, notes_until=notes_until, now=now, limit=_MOST_ROWS
+    )
+    found = [batch for _, same in groupby(rows, lambda row: row.project) for batch in _cut(list(same))]
+    return [b for b in found if not await reflections.was_rejected(connection, [row.id for row in b])]
+
+
+def _cut(rows: Sequence[Memory]) -> list[list[Memory]]:
+    """Cut rows, oldest first, into batches; a single row is a batch only where it is too large for any other."""
+    batches: list[list[Memory]] = []
+    room = 0
+    for row in rows:
+        if not batches or row.tokens > room:
+            batches.append([])
+            room = BATCH_TOKENS
+        batches[-1].append(row)
+        room -= row.tokens
+    return [batch for batch in batches if len(batch) > 1 or tokens_of(batch) > BATCH_TOKENS]
+
+
+async def reflect_pool_leased(parts: Parts, lease: Lease) -> None:
+    """Condense every batch that is due, each in a transaction of its own, and end the job."""
+    asked = _asked(lease)
+    async with parts.database.tenant(lease.pool_id) as connection:
+        planned = [[row.id for row in batch] for batch in await _batches(parts, connection, asked)]
+    for ids in planned:
+        await _condense(parts, lease, asked, ids)
+    await _end(parts, lease)
+
+
+def _asked(lease: Lease) -> PoolReflection:
+    given = lease.options
+    project, days, target = given.get("project"), given.get("min_age_days"), given.get("target_tokens")
+    return PoolReflection(
+        project if isinstance(project, str) else None,
+        float(days) if isinstance(days, (int, float)) else None,
+        int(target) if isinstance(target, (int, float)) else None,
+    )
+
+
+async def _condense(parts: Parts, lease: Lease, asked: PoolReflection, ids: Sequence[str]) -> None:
+    """Condense one batch; what was changed or forgotten meanwhile is left for another day."""
+    async with parts.database.tenant(lease.pool_id) as connection:
+        await jobs.hold(connection, lease, lease.until)
+        rows = await memories.get(connection, ids)
+        known = await vectors.of_rows(connection, ids)
+    batch = [rows[i] for i in ids if i in rows and rows[i].superseded_at is None]
+    if len(batch) < len(ids):
+        return
+    place = Place(None, batch[0].project)
+    target = asked.target_tokens or BATCH_TOKENS // 2
+    task = ReflectionTask(tuple(batch), target, "UTC", "pool", known)
+    candidate = await best_candidate(parts, lease.pool_id, reflector_of(parts), task)
+    now = parts.clock()
+    if candidate.nothing:
+        return
+    if candidate.problem:
+        async with parts.database.tenant(lease.pool_id) as connection:
+            await jobs.hold(connection, lease, lease.until)
+            await record_rejection(connection, candidate, batch, place, now)
+        return
+    made = await made_of(candidate, batch, place, now)
+    try:
+        async with parts.database.tenant(lease.pool_id) as connection:
+            await lock_sessions(connection, batch)
+            await write(connection, made, now)
+            await jobs.hold(connection, lease, lease.until)
+            await jobs.progress(connection, lease)
+    except LeaseLost:
+        raise
+    except Conflict:
+        return
+
+
+async def _end(parts: Parts, lease: Lease) -> None:
+    """End the job; as long as there is something that will be old enough one day, it comes again."""
+    now = parts.clock()
+    async with parts.database.tenant(lease.pool_id) as connection:
+        young = await memories.to_reflect(connection, None, until=now, notes_until=now, now=now, limit=1)
+        if young and parts.settings.pool_reflect_hours:
+            await jobs.rest(connection, lease, _next_run(parts, now), if_asked=now)
+        else:
+            await jobs.done(connection, lease, now)
+
+
+async def schedule_daily(parts: Parts, connection: Connection, now: datetime) -> None:
+    """Have the pool reflected in a day, in the transaction that adds to it."""
+    if parts.reflector and parts.settings.pool_reflect_hours:
+        await jobs.schedule_first(connection, "reflect_pool", POOL, _next_run(parts, now), now)
+
+
+def _next_run(parts: Parts, now: datetime) -> datetime:
+    return now + timedelta(hours=parts.settings.pool_reflect_hours)

@@ -1,0 +1,140 @@
+"""Looking at reflections, what they changed, and taking them back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from server.core.condensing import is_insight
+from server.core.errors import Conflict
+from server.core.records import Memory, Principal, Reflection, ReflectionScope
+from server.db.database import Connection
+from server.store import audit, memories, reflections, sessions
+from server.usecases.pack import freeze_pack
+from server.usecases.parts import Parts
+from server.usecases.reflect import wait_for_more
+
+Change = Literal["became", "dropped", "kept", "insight"]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One change that a reflection made: rows `before`, and the row that stands for them.
+
+    `dropped` rows have none, `kept` ones stayed as they were, and an `insight` stands beside its rows.
+    """
+
+    change: Change
+    before: list[Memory]
+    after: Memory | None
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What a reflection changed, row by row; what was forgotten since is in it no more."""
+
+    reflection: Reflection
+    changes: list[Changed]
+
+
+async def list_reflections(
+    parts: Parts,
+    pool_id: str,
+    *,
+    session_id: str | None = None,
+    scope: ReflectionScope | None = None,
+    before: str | None = None,
+    limit: int = 100,
+) -> list[Reflection]:
+    """Return reflections, newest first, that come after the one called `before`. Raises NotFound."""
+    async with parts.database.tenant(pool_id) as connection:
+        if session_id is not None:
+            await sessions.get(connection, session_id)
+        if before is not None:
+            await reflections.get(connection, before)
+        return await reflections.listed(connection, session_id=session_id, scope=scope, before=before, limit=limit)
+
+
+async def get_reflection(parts: Parts, pool_id: str, reflection_id: str) -> Reflection:
+    """Return one reflection. Raises NotFound."""
+    async with parts.database.tenant(pool_id) as connection:
+        return await reflections.get(connection, reflection_id)
+
+
+async def diff_reflection(parts: Parts, pool_id: str, reflection_id: str) -> Diff:
+    """Return what a reflection changed. Raises NotFound."""
+    async with parts.database.tenant(pool_id) as connection:
+        reflection = await reflections.get(connection, reflection_id)
+        rows = await memories.get(connection, [*reflection.input_ids, *reflection.output_ids])
+    return Diff(reflection, _changes(reflection, rows))
+
+
+def _changes(reflection: Reflection, rows: Mapping[str, Memory]) -> list[Changed]:
+    outputs = [rows[i] for i in reflection.output_ids if i in rows]
+    changes = [
+        Changed(
+            "insight" if is_insight(row) else "became",
+            [rows[i] for i in row.source_ids if i in rows],
+            row,
+        )
+        for row in outputs
+    ]
+    cited = {i for row in outputs if not is_insight(row) for i in row.source_ids}
+    dropped = {*reflection.dropped_ids}
+    left = (i for i in reflection.input_ids if i in rows and i not in cited)
+    return [*changes, *(Changed("dropped" if i in dropped else "kept", [rows[i]], None) for i in left)]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What undoing a reflection did: how many rows are live again, and how many of its rows are no more."""
+
+    id: str
+    restored: int
+    taken_back: int
+
+
+async def undo_reflection(parts: Parts, who: Principal, reflection_id: str) -> Undone:
+    """Take a reflection back: what it stood for is live again, and its rows are superseded.
+
+    What has replaced one of its rows since replaces what that row stood for. The session's pack is built anew; a
+    frozen pack that shows rows of a reflection of the pool stays. Raises NotFound, and Conflict when it did nothing,
+    was undone before, or a later reflection stands on it.
+    """
+    now = parts.clock()
+    async with parts.database.tenant(who.pool_id) as connection:
+        await _lock(connection, await reflections.get(connection, reflection_id))
+        reflection = await reflections.get(connection, reflection_id, locked=True)
+        await _require_undoable(connection, reflection)
+        restored = await memories.undo(connection, reflection.id, reflection.output_ids, now)
+        await reflections.undo(connection, reflection.id, now)
+        if reflection.session_id:
+            session = await sessions.get(connection, reflection.session_id)
+            await wait_for_more(connection, session)
+            await freeze_pack(connection, session, "reflection", now)
+        counts = {"restored": len(restored), "taken_back": len(reflection.output_ids)}
+        await audit.insert(connection, who.actor, "reflection.undo", reflection.id, counts, now)
+    return Undone(reflection.id, len(restored), len(reflection.output_ids))
+
+
+async def _lock(connection: Connection, reflection: Reflection) -> None:
+    """Lock the sessions and the rows that a reflection touched, in the order that everybody keeps."""
+    touched = [*reflection.input_ids, *reflection.output_ids]
+    rows = await memories.get(connection, touched)
+    own = [reflection.session_id] if reflection.session_id else []
+    await sessions.lock_all(connection, {*own, *(row.session_id for row in rows.values() if row.session_id)})
+    await memories.lock_to_change(connection, touched)
+
+
+async def _require_undoable(connection: Connection, reflection: Reflection) -> None:
+    """Raise Conflict for a reflection that cannot be taken back."""
+    if reflection.state != "committed":
+        raise Conflict(f"The reflection {reflection.id} was {reflection.state}; there is nothing to undo.")
+    outputs = await memories.get(connection, reflection.output_ids)
+    over = await memories.get(connection, {row.superseded_by for row in outputs.values() if row.superseded_by})
+    later = {row.reflection_id for row in over.values() if row.reflection_id}
+    by = (row.superseded_by or "" for row in outputs.values())
+    later |= {superseder for superseder in by if superseder.startswith("ref_")}
+    if later:
+        raise Conflict(
+            f"The reflection {min(later)} stands on this one.", hint=f"Undo {min(later)} first; its diff shows it."
+        )

@@ -1,0 +1,106 @@
+"""Spending: every call of a language model is counted, and a pool that has spent its day's money makes no more."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from server.core.clock import tomorrow
+from server.core.errors import InvalidInput, SpendCapReached
+from server.core.json_input import Json
+from server.core.prices import cost
+from server.core.records import Purpose, Spent, TokenUse
+from server.db.database import Connection
+from server.store import audit, jobs, spend
+from server.store.spend import WhenSpent
+from server.usecases.authenticate import require_pool
+from server.usecases.parts import Parts
+
+MOST_DAYS = 366
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMeter:
+    """Counts the calls that are made for one pool, and knows when there may be no more."""
+
+    parts: Parts
+    pool_id: str
+    purpose: Purpose
+
+    async def allow(self) -> None:
+        """Raise SpendCapReached when the pool's models have cost what they may today."""
+        async with self.parts.database.tenant(self.pool_id) as connection:
+            today = await _today(self.parts, connection)
+        if today.cap_usd is not None and today.spent_usd >= today.cap_usd:
+            raise SpendCapReached(
+                f"The models of this pool have cost ${today.spent_usd:.4f} today (UTC); the cap is"
+                f" ${today.cap_usd:.2f}. What is to be done waits until {today.ends_at:%Y-%m-%d %H:%M} UTC."
+            )
+
+    async def record(self, model: str, used: TokenUse) -> None:
+        """Count one call, whatever comes of it."""
+        price = self.parts.settings.price(model)
+        day = self.parts.clock().astimezone(UTC).date()
+        async with self.parts.database.tenant(self.pool_id) as connection:
+            await spend.add(connection, day, model, self.purpose, used, cost(used, price) if price else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """What a pool has spent today (UTC) and may spend; None: there is no cap."""
+
+    day: date
+    spent_usd: float
+    cap_usd: float | None
+    when_spent: WhenSpent
+    paused: bool
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SpendReport:
+    """Today, and what was spent by day, model and purpose."""
+
+    today: Today
+    days: list[Spent]
+
+
+async def report_spending(parts: Parts, pool_id: str, days: int) -> SpendReport:
+    """Return what the pool's models cost in the last `days` days. Raises InvalidInput."""
+    if not 1 <= days <= MOST_DAYS:
+        raise InvalidInput(f"days is from 1 to {MOST_DAYS}.")
+    async with parts.database.tenant(pool_id) as connection:
+        today = await _today(parts, connection)
+        return SpendReport(today, await spend.since(connection, today.day - timedelta(days=days - 1)))
+
+
+async def set_daily_cap(
+    parts: Parts, pool: str, *, cap_usd: float | None, without_own: bool, when_spent: WhenSpent | None
+) -> Today:
+    """Set what a pool's models may cost in a day; jobs that waited for tomorrow look again now.
+
+    None leaves a thing as it is; `without_own` takes the pool's own cap away. Raises NotFound.
+    """
+    found = await require_pool(parts, pool)
+    async with parts.database.tenant(found.id) as connection:
+        before = await spend.allowance(connection, parts.clock().astimezone(UTC).date())
+        cap = None if without_own else before.daily_cap_usd if cap_usd is None else cap_usd
+        await spend.set_cap(connection, cap, when_spent or before.when_spent)
+        await jobs.resume_paused(connection, parts.clock())
+        detail: dict[str, Json] = {"daily_cap_usd": cap, "when_spent": when_spent}
+        await audit.insert(connection, "operator", "pool.set", found.id, detail, parts.clock())
+        return await _today(parts, connection)
+
+
+async def falls_back(parts: Parts, pool_id: str) -> bool:
+    """Tell whether a pool whose money is spent wants the extractive observer and reflector instead."""
+    async with parts.database.tenant(pool_id) as connection:
+        return (await _today(parts, connection)).when_spent == "extractive"
+
+
+async def _today(parts: Parts, connection: Connection) -> Today:
+    now = parts.clock()
+    day = now.astimezone(UTC).date()
+    allowed = await spend.allowance(connection, day)
+    own = allowed.daily_cap_usd
+    cap = parts.settings.daily_cap_usd if own is None else own
+    paused = cap is not None and allowed.spent_usd >= cap
+    return Today(day, allowed.spent_usd, cap, allowed.when_spent, paused, tomorrow(now))
