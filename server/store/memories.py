@@ -273,6 +273,12 @@ async def undo(connection: Connection, reflection_id: str, output_ids: Collectio
     return back
 
 
+async def replaced_by(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Return the rows that some rows have replaced."""
+    cursor = await connection.execute(SQL["replaced_by"], {"ids": list(ids)})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
 async def restore(connection: Connection, by_ids: Collection[str]) -> set[str]:
     """Bring back the rows that these had replaced; return their ids."""
     cursor = await connection.execute(SQL["restore"], {"by_ids": list(by_ids)})

@@ -13,7 +13,7 @@ from server.usecases.parts import Parts
 class Receipt:
     """What went, `reflections` among the `memories`.
 
-    `restored` rows had been condensed into a reflection that is gone, and are live again.
+    `restored` rows had been replaced by what is gone, and are live again.
     """
 
     id: str
@@ -37,7 +37,7 @@ async def forget(parts: Parts, who: Principal, memory_id: str, *, with_messages:
         gone = rows.keys()
         blanked = await _forget_messages(connection, [rows[i] for i in sorted(meant)]) if with_messages else 0
         deleted = await memories.delete(connection, gone)
-        restored = await memories.restore(connection, {row.id for row in rows.values() if row.kind == "reflection"})
+        restored = await memories.restore(connection, gone)
         embedded = await vectors.delete(connection, gone)
         shown = await packs.delete_showing(connection, gone)
         reflections = sum(row.kind == "reflection" for row in rows.values())
@@ -62,7 +62,9 @@ async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[
             break
         locked |= {row.session_id for row in rows.values() if row.session_id}
         await sessions.lock_all(connection, locked)
-    if memory_id not in await memories.lock_to_delete(connection, rows):
+    # In one statement with what will come back, so that all locks are taken in one order.
+    replaced = await memories.replaced_by(connection, rows)
+    if memory_id not in await memories.lock_to_delete(connection, rows.keys() | replaced):
         raise memories.missing(memory_id)
     return meant, rows
 

@@ -1,7 +1,8 @@
 """Whatever happens in whatever order, no message is lost, covered twice, or marked observed without being seen.
 
-Each seed is a random interleaving of batches, resends, observers at once, models that fail, events, reflections and
-crashes before and after every commit. `--full` runs more of them.
+Each seed is a random interleaving of batches, resends, observers at once, models that fail, events, reflections of
+sessions and of the pool, their undoing, forgetting, restarts and crashes before and after every commit. `--full` runs
+more of them.
 """
 
 import asyncio
@@ -15,7 +16,16 @@ from typing import Any
 import psycopg
 
 from server.core.errors import Conflict, EskerError, ModelFailed, NotFound
-from server.core.records import Filter, Observed, Principal, TranscriptSlice
+from server.core.records import (
+    Draft,
+    Filter,
+    JobKind,
+    Observed,
+    Principal,
+    Reflected,
+    ReflectionTask,
+    TranscriptSlice,
+)
 from server.db.database import Connection, Database
 from server.providers.extractive.observer import ExtractiveObserver
 from server.providers.roles import Meter
@@ -27,15 +37,25 @@ from server.usecases.pack import get_pack
 from server.usecases.parts import Parts
 from server.usecases.receive_event import EventKind, receive_event
 from server.usecases.reflect import reflect, reflect_leased
+from server.usecases.reflect_pool import PoolReflection, reflect_pool, reflect_pool_leased
+from server.usecases.reflections import list_reflections, undo_reflection
 from server.usecases.remember import list_memories
-from server.usecases.run_job import claim_job, run_job
+from server.usecases.run_job import Work, claim_job, run_job
 from tests.support.clock import FakeClock
 
 STEPS = 18
+WORK: dict[JobKind, Work] = {
+    "observe": observe_leased,
+    "reflect": reflect_leased,
+    "reflect_pool": reflect_pool_leased,
+}
 WORDS = (
-    "Never use floats for money. We decided to use Redis. Please fix the login. The tests are broken. ok 部署".split(
-        ". "
-    )
+    "Never use floats for money.",
+    "We decided to name module {} after a river.",
+    "We decided to use Redis.",
+    "Please fix the login of {}.",
+    "The tests of {} are broken since we use Redis instead of files.",
+    "ok 部署",
 )
 
 
@@ -63,7 +83,10 @@ class CrashingDatabase(Database):
 
 @dataclass
 class WatchedObserver:
-    """The extractive observer, watched: what it was shown; sometimes it fails or takes its time."""
+    """The extractive observer, watched: what it was shown; sometimes it fails or takes its time.
+
+    Now and then it says that a fact replaces a row that it was shown, and that others were used.
+    """
 
     dice: random.Random
     seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
@@ -75,7 +98,38 @@ class WatchedObserver:
         await asyncio.sleep(0)
         if self.dice.random() < 0.15:
             raise ModelFailed("the dice said so")
-        return await ExtractiveObserver().observe(shown, meter)
+        observed = await ExtractiveObserver().observe(shown, meter)
+        offered = [row.id for row in (*shown.previous, *shown.known)]
+        facts = tuple(
+            replace(fact, replaces=self.dice.choice(offered) if offered and self.dice.random() < 0.2 else fact.replaces)
+            for fact in observed.facts
+        )
+        return replace(observed, facts=facts, used_ids=tuple(offered[:2]))
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class RandomReflector:
+    """Puts a short row in the place of some rows, drops others and leaves others; now and then it is no good at all."""
+
+    dice: random.Random
+    name: str = "random"
+
+    async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
+        """Return a candidate, or fail."""
+        await asyncio.sleep(0)
+        fate = self.dice.random()
+        if fate < 0.1:
+            raise ModelFailed("the dice said so")
+        if fate < 0.2:
+            return Reflected((Draft("word " * 5_000, "low", "fact", (task.rows[0].id,)),))
+        ids = [row.id for row in task.rows]
+        self.dice.shuffle(ids)
+        half = max(1, len(ids) // 2)
+        drafts = (Draft("A short row.", "medium", "fact", tuple(ids[:half])),)
+        return Reflected(drafts if len(ids) > 1 else (), tuple(ids[half : half + half // 2]))
 
     async def close(self) -> None:
         """Do nothing."""
@@ -113,6 +167,9 @@ class World:
             self.run_due,
             self.event,
             self.reflect_all,
+            self.reflect_pool,
+            self.undo,
+            self.restart,
             self.pack,
             self.forget,
         ]
@@ -145,7 +202,7 @@ class World:
 
     async def _post(self, one: Conversation, names: list[str]) -> None:
         role = "user"
-        batch = [IncomingMessage(name, role, f"{name}: {WORDS[len(name + name[-1]) % len(WORDS)]}") for name in names]
+        batch = [IncomingMessage(name, role, WORDS[int(name[1:]) % len(WORDS)].format(name)) for name in names]
         await ingest(self.parts, self.who.pool_id, one.id, batch)
         one.acknowledged += [name for name in names if name not in one.acknowledged]
 
@@ -167,13 +224,16 @@ class World:
 
     async def run_due(self) -> None:
         """Take a job that is due, as the background runner does."""
-        if lease := await claim_job(self.parts, self.who.pool_id, ["observe", "reflect"]):
-            await run_job(self.parts, lease, observe_leased if lease.kind == "observe" else reflect_leased)
+        if lease := await claim_job(self.parts, self.who.pool_id, list(WORK)):
+            await run_job(self.parts, lease, WORK[lease.kind])
 
     async def event(self) -> None:
-        """Tell of an event."""
+        """Tell of an event, perhaps twice at once, perhaps under a key that was used before."""
         kinds: list[EventKind] = ["compaction_pending", "session_end", "turn_end", "evicted"]
-        await receive_event(self.parts, self.who.pool_id, self._any().id, self.dice.choice(kinds))
+        one, kind, key = self._any(), self.dice.choice(kinds), self.dice.choice([None, "a", "b"])
+        await self._at_once(
+            *(receive_event(self.parts, self.who.pool_id, one.id, kind, key) for _ in range(self.dice.randint(1, 2)))
+        )
 
     async def reflect_all(self) -> None:
         """Reflect every session at once, and wait."""
@@ -181,6 +241,23 @@ class World:
 
     async def _reflect(self, one: Conversation) -> None:
         await self._waiting(reflect(self.parts, self.who.pool_id, one.id, wait=True))
+
+    async def reflect_pool(self) -> None:
+        """Reflect the pool, while a session is observed and another reflection runs."""
+        pool = reflect_pool(self.parts, self.who.pool_id, PoolReflection(min_age_days=0), wait=True)
+        await self._at_once(self._waiting(pool), self.observe(), self._reflect(self._any()))
+
+    async def undo(self) -> None:
+        """Take a reflection back while others reflect."""
+        made = await list_reflections(self.parts, self.who.pool_id)
+        if made:
+            undoing = undo_reflection(self.parts, self.who, self.dice.choice(made).id)
+            await self._at_once(undoing, self.run_due(), self.pack())
+
+    async def restart(self) -> None:
+        """Go on with a new process, after leases of the old one have run out."""
+        self.clock.advance(seconds=self.parts.settings.job_lease_seconds * 2)
+        self.parts = replace(self.parts)
 
     async def pack(self) -> None:
         """Ask for packs: what was frozen under a version never changes."""
@@ -211,10 +288,31 @@ def check(owner_url: str, world: World, *, drained: bool) -> None:
         ).fetchone()
         shown = connection.execute("SELECT DISTINCT unnest(memory_ids) FROM packs").fetchall()
         there = connection.execute("SELECT id FROM memories").fetchall()
+        check_reflections(connection)
         assert deadlocks == (0,)
         assert set(shown) <= set(there), "a pack shows what was forgotten"
         for one in world.conversations:
             check_session(connection, world, one, drained=drained)
+
+
+def check_reflections(connection: psycopg.Connection) -> None:
+    """Every row that was replaced leads to what replaced it, and what was undone replaces nothing."""
+    orphans = connection.execute(
+        "SELECT m.id FROM memories m WHERE m.superseded_by LIKE 'mem%' AND NOT EXISTS"
+        " (SELECT FROM memories o WHERE o.id = m.superseded_by)"
+    ).fetchall()
+    assert orphans == [], "replaced by nothing"
+    undone = connection.execute(
+        "SELECT m.id FROM memories m JOIN reflections r ON r.id = m.reflection_id"
+        " WHERE r.state = 'undone' AND m.superseded_at IS NULL"
+    ).fetchall()
+    assert undone == [], "a row of an undone reflection is live"
+    hidden = connection.execute(
+        "SELECT m.id FROM memories m JOIN reflections r"
+        " ON r.id = m.superseded_by OR m.superseded_by = ANY (r.output_ids)"
+        " WHERE r.state = 'undone' AND m.reflection_id IS DISTINCT FROM r.id"
+    ).fetchall()
+    assert hidden == [], "still replaced by an undone reflection"
 
 
 def check_session(connection: psycopg.Connection, world: World, one: Conversation, *, drained: bool) -> None:
@@ -231,8 +329,10 @@ def check_session(connection: psycopg.Connection, world: World, one: Conversatio
     ).fetchone()
     sources = connection.execute(
         "SELECT g.first_seq, g.last_seq, m.source_seqs FROM memories m JOIN observation_groups g ON g.id = m.group_id"
-        " WHERE m.session_id = %s",
-        about,
+        " WHERE m.session_id = %s"
+        " UNION ALL SELECT g.first_seq, g.last_seq, s.seqs FROM memory_sources s JOIN observation_groups g"
+        " ON g.id = s.group_id WHERE s.session_id = %s",
+        (one.id, one.id),
     ).fetchall()
     assert session is not None
     last, observed, unobserved, total = session
@@ -261,10 +361,16 @@ async def test_nothing_is_lost_or_covered_twice(
         changes = {"observe_tokens": 60, "job_lease_seconds": 20.0, "job_attempts": 10_000}
         settings = parts.settings.model_copy(update=changes)
         world = World(
-            replace(parts, database=database, observer=observer, settings=settings), who, clock, dice, observer
+            replace(parts, database=database, observer=observer, reflector=RandomReflector(dice), settings=settings),
+            who,
+            clock,
+            dice,
+            observer,
         )
         for number in range(3):
-            session = await open_session(parts, who.pool_id, SessionRequest("api", f"s{number}"))
+            # Two of them share a project, so that what they hear becomes one row.
+            asked = SessionRequest("api", f"s{number}", project="shop" if number else None)
+            session = await open_session(parts, who.pool_id, asked)
             world.conversations.append(Conversation(session.id))
         database.chance = 0.2
         for _ in range(STEPS):

@@ -183,6 +183,10 @@ WHERE superseded_at IS NULL AND kind <> 'manual' AND (kind = 'note' OR session_i
 ORDER BY project NULLS FIRST, said_at, id
 LIMIT %(limit)s
 
+-- name: replaced_by
+-- What some rows have replaced.
+SELECT id FROM memories WHERE superseded_by = ANY (%(ids)s)
+
 -- name: restore
 -- Bring back what a row had replaced.
 UPDATE memories SET superseded_by = NULL, superseded_at = NULL, outdated_at = NULL
