@@ -39,6 +39,7 @@ class Hit:
     project: str | None
     session_id: str | None
     tags: list[str]
+    tentative: bool
     sources: list[Source]
     same: list[str]
     superseded_by: str | None

@@ -15,9 +15,11 @@ from xml.sax.saxutils import quoteattr
 from server.core.clock import zone
 from server.core.recalled import Hit
 from server.core.records import Group, Memory, Priority, Session
+from server.core.tokens import estimate_tokens
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
 DONE = "✅"
+TENTATIVE = " (tentative)"
 _OUR_TAGS = re.compile(r"<(?=/?(?:global_observations|local_observations|observation-group|recalled_memories)\b)")
 
 
@@ -51,7 +53,17 @@ def render_pack(rows: PackRows, session: Session) -> str:
 def pool_line(memory: Memory, session: Session) -> str:
     """Return one row of the pool with its date and, where it is another one, its project."""
     about = f" (project {fenced(memory.project)})" if memory.project and memory.project != session.project else ""
-    return f"* {_mark(memory)} {local_date(memory.said_at, session.timezone)} {fenced(memory.content)}{about}"
+    return f"* {_mark(memory)} {local_date(memory.said_at, session.timezone)} {_said(memory)}{about}"
+
+
+def offered_line(memory: Memory) -> str:
+    """Return one row as an observer is shown it: by its id, so that it can be named, and on one line."""
+    return f"- {memory.id} {' '.join(memory.content.split())}"
+
+
+def offered_cost(memory: Memory) -> int:
+    """Return the tokens of that line."""
+    return estimate_tokens(offered_line(memory)) + 1
 
 
 def _own_lines(rows: PackRows, timezone: str) -> Iterable[str]:
@@ -74,7 +86,11 @@ def _dated_lines(memories: Iterable[Memory], timezone: str) -> Iterable[str]:
 def own_line(memory: Memory, timezone: str) -> str:
     """Return one row of the session itself with its time of day."""
     time = memory.said_at.astimezone(zone(timezone)).strftime("%H:%M")
-    return f"* {_mark(memory)} ({time}) {fenced(memory.content)}"
+    return f"* {_mark(memory)} ({time}) {_said(memory)}"
+
+
+def _said(memory: Memory) -> str:
+    return fenced(memory.content) + (TENTATIVE if memory.tentative else "")
 
 
 def open_group(group: Group) -> str:
@@ -105,7 +121,8 @@ def recalled_line(hit: Hit) -> str:
     """Return one hit as a model reads it: with its id, its age, its project and whose words it is."""
     where = f", project {fenced(hit.project)}" if hit.project else ""
     cut = " …" if hit.truncated else ""
-    return f"* {MARK[hit.priority]} {fenced(hit.content)}{cut} [{hit.id}, {hit.age}{where}, from {hit.trust}]"
+    reserved = TENTATIVE if hit.tentative else ""
+    return f"* {MARK[hit.priority]} {fenced(hit.content)}{cut}{reserved} [{hit.id}, {hit.age}{where}, from {hit.trust}]"
 
 
 def local_date(moment: datetime, timezone: str) -> str:

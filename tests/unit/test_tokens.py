@@ -52,8 +52,9 @@ def test_no_text_takes_more_than_linear_time(character: str) -> None:
         trim_tail_to_tokens(text, 1_000)
         return time.process_time() - began
 
-    # Sixteen times the text would take 256 times as long if it were quadratic.
-    assert seconds(160_000) < 60 * max(seconds(10_000), 0.002)
+    # Sixteen times the text would take 256 times as long if it were quadratic. The best of three tries counts, since
+    # whatever else the machine does takes time as well.
+    assert min(seconds(160_000) for _ in range(3)) < 60 * max(seconds(10_000), 0.002)
 
 
 @settings(max_examples=25)

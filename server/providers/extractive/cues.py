@@ -169,6 +169,14 @@ ONCE = _any(
     r"\b(?:diesmal|fürs erste|cette fois|por ahora|esta vez)\b|(?:这次|暂时|今回|とりあえず)",
 )
 
+# What is said with a reservation is not settled.
+TENTATIVE = _any(
+    r"\b(?:maybe|perhaps|possibly|probably|tentatively|might want to|might be|could be that|not sure (?:yet )?(?:if|whether))\b",
+    r"\b(?:i'm|i am|we're|we are) (?:considering|thinking (?:about|of)|leaning)\b|\bfor now i think\b",
+    r"\b(?:vielleicht|möglicherweise|eventuell|wahrscheinlich|peut-être|probablement|quizás?|tal vez|a lo mejor)\b",
+    r"(?:也许|可能|或许|大概|考虑|かもしれ|たぶん|多分|検討)",
+)
+
 # States that pass, and names that only a machine needs: nothing to remember for good.
 PASSING = _any(
     r"^(?:the |all )?(?:\d+ )?(?:build|tests?|checks?|lint|ci|pipeline|suite|type ?check|compilation|install(?:ation)?)"
@@ -202,6 +210,9 @@ PROPOSAL = _any(
 YES_OR_NO = _any(
     r"^(?:so,? |and |ok,? )?(?:do|does|did|is|are|was|were|should|shall|can|could|would|will|have|has|may|want|ready)\b",
 )
+# Questions that offer a choice, and an answer that says no.
+CHOICE = _any(r"\b(?:which|either|or|prefer)\b")
+NO = _any(r"^(?:no|nope|not|nah|nein|nicht|non)\b", r"^(?:いいえ|不|没)")
 OPEN = _any(
     r"\b(?:what|how) (?:would|do|should|can|could|may) (?:you|i|we) (?:like|want|need|help|do|work|proceed|start|tackle)\b",
     r"\b(?:what's next|what next|anything else)\b|^(?:can|could|would|will) you\b",

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from server.core import labels
 from server.core.blocks import spoken
 from server.core.budgets import MAX_OBSERVATION_TOKENS
+from server.core.labels import without_label
 from server.core.ranking import PRIORITY_WEIGHT
 from server.core.records import Fact, Memory, Message, Observed, TranscriptSlice
 from server.core.slices import starts_turn
 from server.core.tokens import estimate_tokens
+from server.core.when import told_time
 from server.providers.extractive import cues, speech, tools
 from server.providers.extractive.sentences import clip
 from server.providers.extractive.superseding import with_replaced
@@ -40,8 +42,9 @@ def observe(shown: TranscriptSlice) -> Observed:
     asked = [turn.request for turn in turns if turn.request]
     known_before = sorted((*shown.known, *shown.previous), key=lambda row: (row.said_at, row.id))
     open_ends = [fact.content for fact in facts if fact.category == "next_step"]
+    told = [_with_time(fact, shown.session.timezone) for fact in _unseen(facts, shown.previous)]
     return Observed(
-        facts=tuple(_within_budget(with_replaced(_unseen(facts, shown.previous), known_before))),
+        facts=tuple(_within_budget(with_replaced(told, known_before))),
         current_task=asked[-1] if asked else None,
         suggested_continuation=open_ends[-1] if open_ends else None,
         thread_title=clip(asked[0], 80) if asked and shown.session.thread_title is None else None,
@@ -158,7 +161,7 @@ def _changes(turn: _Turn, cwd: str) -> Iterator[Fact]:
     commits = {text: message for message in turn.work for text in tools.commits(message)}
     if files:
         more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-        purpose = f" — asked: {turn.request}" if turn.request else ""
+        purpose = f"{labels.PURPOSE}{turn.request}" if turn.request else ""
         opening = [turn.opening.seq] if turn.opening and turn.request else []
         yield Fact(
             content=f"Changed {', '.join(list(files)[:_MOST_FILES])}{more}{purpose}",
@@ -186,6 +189,20 @@ def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
             seen.add(key)
             kept.append(fact)
     return kept
+
+
+def _with_time(fact: Fact, timezone: str) -> Fact:
+    """Return a fact with the time that it speaks of, and whether it was said with a reservation."""
+    told = told_time(without_label(fact.content), fact.said_at, timezone)
+    tentative = fact.trust == "user" and bool(cues.TENTATIVE.search(fact.content))
+    return replace(
+        fact,
+        priority="medium" if tentative and fact.priority == "high" else fact.priority,
+        refers_from=told.refers.start if told.refers else None,
+        refers_to=told.refers.end if told.refers else None,
+        valid_until=told.valid_until if told.valid_until and told.valid_until > fact.said_at else None,
+        tentative=tentative,
+    )
 
 
 def _same(text: str) -> str:

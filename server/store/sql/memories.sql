@@ -90,18 +90,30 @@ WHERE session_id = %(session)s AND kind = 'observation' AND superseded_at IS NUL
 SELECT pg_advisory_xact_lock(hashtext('observed'), hashtext(current_pool()::text || %(place)s))
 
 -- name: sharing
--- Live rows of a session or of its project that share terms with a text (by its number), those that share most first.
-SELECT asked.number, row.id
+-- Live rows of a session or of its project that share terms with a text (by its number), those that share most first,
+-- of those the newest. Of each term the newest rows are counted, as its index has them: what more rows hold tells
+-- nothing. Rows are looked up one by one until enough may be seen; the OFFSETs keep the planner from another way.
+SELECT asked.number, found.id
 FROM jsonb_to_recordset(%(asked)s::jsonb) AS asked (number int, terms text[])
 CROSS JOIN LATERAL (
-    SELECT m.id
-    FROM postings p JOIN memories m ON m.id = p.memory_id
-    WHERE p.term = ANY (asked.terms) AND m.superseded_at IS NULL
-      AND (m.session_id = %(session)s OR m.project = %(project)s::text)
-      AND (m.valid_until IS NULL OR m.valid_until > %(now)s)
-    GROUP BY m.id ORDER BY count(*) DESC, m.id DESC
+    SELECT counted.memory_id AS id
+    FROM (
+        SELECT held.memory_id
+        FROM unnest(asked.terms) AS wanted (term)
+        CROSS JOIN LATERAL (
+            SELECT memory_id FROM postings WHERE term = wanted.term ORDER BY memory_id DESC LIMIT 300
+        ) AS held
+        GROUP BY held.memory_id ORDER BY count(*) DESC, held.memory_id DESC OFFSET 0
+    ) AS counted
+    CROSS JOIN LATERAL (
+        SELECT FROM memories m
+        WHERE m.id = counted.memory_id AND m.superseded_at IS NULL
+          AND (m.session_id = %(session)s OR m.project = %(project)s::text)
+          AND (m.valid_until IS NULL OR m.valid_until > %(now)s)
+        OFFSET 0
+    ) AS seen
     LIMIT %(limit)s
-) AS row
+) AS found
 
 -- name: lock_live
 -- Lock rows that are about to be changed, and return those that are still live.
@@ -149,11 +161,13 @@ SET last_used_at = greatest(m.last_used_at, (SELECT max(s.last_used_at) FROM mem
 WHERE m.id = ANY (%(ids)s)
 
 -- name: give_back
--- Undo: what a reflection stood for is live again, used as lately as what stood for it, or replaced by whatever has
--- replaced that since.
+-- Undo: what a reflection stood for is live again, or replaced by whatever has replaced its row since. It counts as used
+-- when that row was, if that was used since it stood for all of its sources.
 UPDATE memories m
 SET superseded_by = o.superseded_by, superseded_at = o.superseded_at, outdated_at = o.outdated_at,
-    last_used_at = greatest(m.last_used_at, o.last_used_at)
+    last_used_at = CASE
+        WHEN o.last_used_at > (SELECT max(s.last_used_at) FROM memories s WHERE s.id = ANY (o.source_ids))
+        THEN o.last_used_at ELSE m.last_used_at END
 FROM memories o
 WHERE o.id = ANY (%(output_ids)s) AND m.superseded_by = o.id
 RETURNING m.id
