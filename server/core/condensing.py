@@ -109,12 +109,12 @@ def judge(rows: Sequence[Memory], candidate: Reflected, target_tokens: int) -> J
         return Judged(tokens, f"it has {len(candidate.drafts):,} rows in place of {len(rows) - len(stays):,}")
     if reworded > target_tokens:
         return Judged(tokens, f"it has {reworded:,} tokens; the limit is {target_tokens:,}")
-    return Judged(tokens, degenerate_rows([draft.content for draft in written]) or _too_little(candidate, by_id))
+    return Judged(tokens, degenerate_rows([draft.content for draft in written]) or _too_little(written, by_id))
 
 
-def _too_little(candidate: Reflected, by_id: Mapping[str, Memory]) -> str | None:
-    """Say which row says next to nothing of what it stands for, above all of what matters most."""
-    for draft in candidate.drafts:
+def _too_little(written: Iterable[Draft], by_id: Mapping[str, Memory]) -> str | None:
+    """Say which reworded row says next to nothing of what it stands for, above all of what matters most."""
+    for draft in written:
         if draft.facet:
             continue
         sources = [by_id[source] for source in draft.source_ids]

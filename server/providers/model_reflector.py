@@ -71,7 +71,7 @@ class ModelReflector:
             self._prompt,
             [{"type": "text", "text": "\n".join([*_lines(task), self._request(task, target)])}],
             ReflectorAnswer,
-            _Reader({row.id: row for row in task.rows}).read,
+            _Reader({row.id: row for row in task.rows}, task.timezone).read,
             max_tokens=min(_MOST_ANSWER_TOKENS, 2 * target + 1_000),
             meter=meter,
         )
@@ -104,6 +104,7 @@ class _Reader:
     """Reads answers about some rows. A first answer is taken whole or sent back; of a last one, what is good."""
 
     rows: dict[str, Memory]
+    timezone: str
 
     def read(self, reply: Reply) -> Reflected:
         """Return the candidate in an answer. Raises ValueError with everything that is wrong with it."""
@@ -139,8 +140,9 @@ class _Reader:
             return f"the row “{draft.content[:60]}…” has {tokens:,} tokens; a row has at most {MAX_ROW_TOKENS}"
         sources = [self.rows[source] for source in draft.source_ids]
         moments = (m for row in sources for m in (row.said_at, row.refers_from, row.refers_to, row.valid_until) if m)
+        days = [moment.astimezone(zone(self.timezone)).date() for moment in moments]
         grounds = joined(grounds_in(text) for row in sources for text in (row.content, row.project) if text)
-        if missing := grounds.missing(draft.content, [moment.date() for moment in moments]):
+        if missing := grounds.missing(draft.content, days):
             named = ", ".join(repr(part) for part in missing[:3])
             return f"{named} of “{draft.content[:60]}” is not in the rows that it cites"
         return None
