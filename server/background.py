@@ -14,6 +14,7 @@ from server.usecases.parts import Parts
 from server.usecases.reflect import reflect_leased
 from server.usecases.reflect_pool import reflect_pool_leased
 from server.usecases.run_job import Work, claim_job, pools_with_jobs, run_job
+from server.usecases.spending import resume_paused_jobs
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +52,14 @@ async def run_jobs(parts: Parts) -> None:
         return
     wake = asyncio.Event()
     free = asyncio.Semaphore(parts.settings.job_concurrency)
+    resumed = False
     async with asyncio.TaskGroup() as running, listening(parts.database.url, "esker_jobs", wake):
         while True:
             wake.clear()
             try:
+                if not resumed:
+                    await resume_paused_jobs(parts)
+                    resumed = True
                 while lease := await _next(parts, kinds, free):
                     running.create_task(_run(parts, lease, free))
             except EskerError as error:

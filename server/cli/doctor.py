@@ -15,7 +15,7 @@ from server.app import endpoint_of
 from server.cli.api import Api
 from server.cli.database import lacking, settings_for, with_database
 from server.cli.output import AsJson, DataDir, counted, print_json, say
-from server.core.errors import EskerError, Misconfigured
+from server.core.errors import EskerError, Misconfigured, named
 from server.core.settings import Settings
 from server.db.data_dir import holder
 from server.providers.embedders import embedder_of
@@ -149,6 +149,9 @@ def _database(settings: Settings, quick: bool) -> Iterator[Finding]:
     for pool_id, stuck in found.stuck.items():
         for what, error in (*stuck.jobs, *stuck.embeddings):
             yield Finding("warning", f"Pool {pool_id}: {what} has failed for good: {error}", _RETRY)
+        for kind, error, count in stuck.paused:
+            waiting = counted(count, "job waits", "jobs wait")
+            yield Finding("warning", f"Pool {pool_id}: {waiting} for money. {error}", named(kind).hint)
         if stuck.overdue:
             yield Finding(
                 "warning",

@@ -6,16 +6,17 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from server.core.errors import InvalidInput
-from server.core.injected import Reason, is_memory_tool, strip_injected, strip_ours, withheld, writes_memory
+from server.core.injected import strip_injected, strip_ours
 from server.core.json_input import Json
+from server.core.memory_tools import Reason, is_memory_tool, withheld, writes_memory
 from server.core.records import Block, Role
 from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 
 TOOL_CHARACTERS = 1_500
 """How much of a tool's arguments or result an observer is shown."""
 
-# The number, the role and the time of a message.
-_HEADING_TOKENS = 16
+# The number, the role and the time of a message, and the mark of a silence before it; most cost less.
+_HEADING_TOKENS = 28
 
 _REASONS: tuple[Reason, ...] = ("rules file", "from memory")
 

@@ -12,6 +12,12 @@ def negates(row: Fingerprint) -> bool:
     return any(mark == _NEGATION for mark, _ in row.marks)
 
 
+def denied(row: Fingerprint) -> frozenset[str]:
+    """Return what a row denies or gives up; a row that denies doing something denies all that it is about."""
+    follow = {follows for mark, follows in row.marks if mark == _NEGATION}
+    return row.terms if follow - row.subject else frozenset(follow)
+
+
 def contradicts(newer: Fingerprint, older: Fingerprint) -> bool:
     """Tell whether two rows judge the same thing in opposite ways: "loves X" and "hates X", "do Y" and "never do Y"."""
     if set(newer.exact) != set(older.exact):

@@ -8,7 +8,9 @@
     ├── Forbidden           a valid key that may not do this
     ├── Conflict            the thing is in a state that does not allow this
     │   ├── LeaseLost       another worker took over; what was done here does not count
+    │   ├── RowsChanged     what was reflected meanwhile became something else
     │   └── SpendCapReached the pool's models may cost no more today
+    │       └── PriceUnknown nobody can say what they cost
     ├── Unavailable         a part that we need is down; try again
     │   └── EmbedderDown    the embedder cannot answer
     ├── ModelFailed         the language model did not give a usable answer
@@ -17,7 +19,8 @@
     ├── TextRefused         the embedder refuses one text; the others are fine
     └── Misconfigured       a setting or the machine has to be changed first
 
-The message of an error is one or two sentences: what happened and why. `hint` says what to do next.
+The message of an error is one or two sentences: what happened and why. `hint` says what to do next; a job keeps the
+kind and the message of its error, so what can happen in a job has its hint in its class.
 HTTP statuses are mapped in one place, `server.rest.problems`.
 """
 
@@ -63,10 +66,25 @@ class LeaseLost(Conflict):
     """The lease on this job was lost; nothing was written."""
 
 
+class RowsChanged(Conflict):
+    """A row was changed while it was being reflected; the reflection is not used."""
+
+    hint = "Try again."
+
+
 class SpendCapReached(Conflict):
     """The models of this pool may cost no more today."""
 
     hint = "It goes on by itself at midnight UTC; `esker pool set NAME --daily-cap USD` raises the cap."
+
+
+class PriceUnknown(SpendCapReached):
+    """There is a cap on what models cost in a day, but what one costs is not known."""
+
+    hint = (
+        "Set ESKER_LLM_PRICES, for example to MODEL=0.10/0.50 (dollars for a million tokens in and out; 0/0 for a model"
+        " that costs nothing), and start the server again; or take the cap away."
+    )
 
 
 class Unavailable(EskerError):
@@ -84,6 +102,11 @@ class ModelFailed(EskerError):
 class RequestRefused(ModelFailed):
     """The language model's API refused the request."""
 
+    hint = (
+        "If the server does not know output_config, or refuses a forced tool, set ESKER_LLM_STRUCTURED to another of"
+        " output_config, tool and prompt."
+    )
+
 
 class ModelDown(ModelFailed):
     """The language model cannot be reached, has no time, or does not know us."""
@@ -95,3 +118,9 @@ class TextRefused(EskerError):
 
 class Misconfigured(EskerError):
     """A setting has to be changed first."""
+
+
+def named(kind: str | None) -> type[EskerError]:
+    """Return the kind of error of that name; one that there is no more counts as the root."""
+    found = globals().get(kind or "")
+    return found if isinstance(found, type) and issubclass(found, EskerError) else EskerError

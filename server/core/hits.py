@@ -1,13 +1,15 @@
 """From what the two searches found to the hits of a recall: what is relevant, in which order, and how much fits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache
 
 from server.core.ranking import Fused, fuse, prior, wording
 from server.core.recalled import Hit, ScoreParts
 from server.core.records import Memory, Source
 from server.core.rendering import recalled_line
+from server.core.retelling import retells, retold_print
 from server.core.similarity import Fingerprint, fingerprint, same_fact, same_meaning
 from server.core.sources import sources_of
 from server.core.tokens import estimate_tokens, trim_to_tokens
@@ -81,10 +83,11 @@ def relevant_hits(found: Found, now: datetime, *, explain: bool) -> list[Hit]:
 def _alike(rows: Sequence[Memory], near: Mapping[tuple[str, str], float]) -> list[tuple[Memory, list[Memory]]]:
     """Return rows in order, each with those behind it that say the same; a live row stands for others."""
     marks = {row.id: fingerprint(row.content) for row in rows}
+    retold = cache(retold_print)
     gathered: list[list[Memory]] = []
     for row in rows:
         for same in gathered:
-            if _same(row, same[0], marks, near):
+            if _same(row, same[0], marks, near) or _retold(row, same[0], retold, near):
                 same.append(row)
                 break
         else:
@@ -99,6 +102,16 @@ def _same(row: Memory, first: Memory, marks: Mapping[str, Fingerprint], near: Ma
     cosine = near.get((min(row.id, first.id), max(row.id, first.id)))
     mark, other = marks[row.id], marks[first.id]
     return same_fact(mark, other) or (cosine is not None and same_meaning(mark, other, cosine))
+
+
+def _retold(
+    row: Memory, first: Memory, of: Callable[[str], Fingerprint], near: Mapping[tuple[str, str], float]
+) -> bool:
+    """Tell whether a row tells the same as another in other small words, about the same project and as surely."""
+    cosine = near.get((min(row.id, first.id), max(row.id, first.id)))
+    if cosine is None or (row.project, row.tentative) != (first.project, first.tentative):
+        return False
+    return retells(of(row.content), of(first.content), cosine)
 
 
 def _relevant(coverage: float, cosine: float | None) -> bool:
@@ -139,6 +152,7 @@ def _hit(
         project=row.project,
         session_id=row.session_id,
         tags=row.tags,
+        tentative=row.tentative,
         sources=sources,
         same=[other.id for other in others],
         superseded_by=row.superseded_by,

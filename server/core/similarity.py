@@ -186,6 +186,8 @@ class Fingerprint:
     past: frozenset[str]
 
 
+# A row is compared with many, so that its print is asked for again and again.
+@lru_cache(4_000)
 def fingerprint(text: str) -> Fingerprint:
     """Return what is compared of a row's text; the label that introduces it does not count."""
     plain = _spelled_out(unicodedata.normalize("NFKC", without_label(text)))
@@ -253,14 +255,14 @@ def same_fact(one: Fingerprint, other: Fingerprint) -> bool:
     )
 
 
-def same_meaning(one: Fingerprint, other: Fingerprint, cosine: float) -> bool:
-    """Tell whether one row is a paraphrase of the other; `cosine` is that of their embeddings.
+def same_meaning(one: Fingerprint, other: Fingerprint, cosine: float, *, least: float = SAME_MEANING) -> bool:
+    """Tell whether one row is a paraphrase of the other; `cosine` is that of their embeddings, `least` what it must be.
 
     Both have to be made of the same terms (small words and a few synonyms aside), in the same order, but for
     circumstances that one states first ("In spring …"), and for active and passive.
     """
     return (
-        cosine >= SAME_MEANING
+        cosine >= least
         and one.exact == other.exact
         and _jaccard(one, other) >= _LITTLE_SHARED
         and (_told_alike(one, other) or _is_passive_of(one, other) or _is_passive_of(other, one))

@@ -2,18 +2,22 @@
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from server.core.errors import InvalidInput
-from server.core.json_input import parse_json
+from server.core.json_input import Json, clean_json, clean_text, parse_json
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_BARE_LIST = re.compile(r"\[(?=\s{0,99}\{)")
+_NO_SEPARATOR = re.compile(r"[^ \t\r\n,]")
+_SHOWN = 200
+# To find out that something is broken takes long at the end of a long text.
+_MOST_BROKEN = 100
 _DECODER = json.JSONDecoder()
 
 
@@ -22,21 +26,47 @@ def read_answer(text: str, shape: type[Answer]) -> Answer:
 
     Raises ValueError with what is wrong.
     """
-    text = _THOUGHT.sub("", text)
-    fenced = _FENCED.search(text)
-    body = fenced[1] if fenced else text[text.find("{") : text.rfind("}") + 1]
     try:
-        return shape.model_validate(parse_json(body.encode("utf-8", "replace")))
+        return shape.model_validate(parse_json(_body(text).encode("utf-8", "replace")))
     except InvalidInput as error:
         raise ValueError(f"not a JSON object ({error})") from None
     except ValidationError as error:
         raise ValueError(_problems(error)) from None
 
 
-def items_of(text: str, key: str) -> list[Any]:
-    """Return the items of a JSON object's list `key`, or of a bare list; of one that was cut off the whole ones."""
-    begin = re.search(rf'"{re.escape(key)}"\s*:\s*\[', text) or re.search(r"\A[^{\[]*\[", text)
-    return list(_whole_items(text, begin.end())) if begin else []
+def object_of(text: str) -> dict[str, Json]:
+    """Return the JSON object that an answer is, whatever its shape; an empty one when it is none."""
+    try:
+        found = parse_json(_body(text).encode("utf-8", "replace"))
+    except InvalidInput:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def items_of(text: str, key: str) -> list[Json]:
+    """Return the items of every list `key` of an answer, or of a bare list of objects.
+
+    What is broken or cut off is returned as the text that it is, so that it can be counted; where much is broken, the
+    reading ends.
+    """
+    begin = re.compile(rf'"{re.escape(key)}"\s{{0,99}}:\s{{0,99}}\[')
+    behind = re.compile(rf"(?<=\}}),(?=\s{{0,99}}\{{)|(?={begin.pattern})")
+    items: list[Json] = []
+    found = begin.search(text) or _BARE_LIST.search(text)
+    broken = 0
+    while found and broken < _MOST_BROKEN:
+        more, end = _items_from(text, found.end(), behind)
+        items += more
+        broken += sum(isinstance(item, str) for item in more)
+        found = begin.search(text, end)
+    return items
+
+
+def _body(text: str) -> str:
+    """Return what is most likely the JSON object of an answer."""
+    text = _THOUGHT.sub("", text)
+    fenced = _FENCED.search(text)
+    return fenced[1] if fenced else text[text.find("{") : text.rfind("}") + 1]
 
 
 def _problems(error: ValidationError) -> str:
@@ -44,12 +74,23 @@ def _problems(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems[:5])
 
 
-def _whole_items(text: str, place: int) -> Iterator[Any]:
-    while place < len(text):
-        while place < len(text) and text[place] in " \t\r\n,":
-            place += 1
+def _items_from(text: str, place: int, behind: re.Pattern[str]) -> tuple[list[Json], int]:
+    """Return the items of the list that begins before `place`, and where it ends.
+
+    `behind` finds where to go on after a broken item: at the comma before the next object, or with the next list.
+    """
+    items: list[Json] = []
+    broken = 0
+    while broken < _MOST_BROKEN and (begin := _NO_SEPARATOR.search(text, place)) and begin[0] != "]":
+        place = begin.start()
         try:
             item, place = _DECODER.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            return
-        yield item
+            items.append(clean_json(item))
+        except (ValueError, RecursionError, InvalidInput):
+            further = behind.search(text, place)
+            end = further.start() if further else len(text)
+            items.append(clean_text(text[place:end][:_SHOWN]))
+            place, broken = end, broken + 1
+            if not further or not further[0]:
+                break
+    return items, place

@@ -7,7 +7,7 @@ from server.core.clock import zone
 from server.core.grounding import grounds_in, joined
 from server.core.records import Message, TranscriptSlice
 from server.core.terms import terms
-from server.providers.written_facts import WrittenFact
+from server.providers.written.facts import WrittenFact
 
 # A message must share so much of a fact's terms to be where it comes from.
 _LEAST_SHARED = 0.3

@@ -27,6 +27,8 @@ _PROBE_SECONDS = 5.0
 # What these say is not about the request: the key, the address, the time.
 _NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
 _TOOL = "answer"
+# No call has so many; whatever says so is no count.
+_MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class MessagesModel:
     async def _create(
         self, system: str, messages: list[Any], shape: type[BaseModel], max_tokens: int, meter: Meter
     ) -> "Message":
-        await meter.allow()
+        await meter.allow(self.model)
         answer = await self._send(self._request(system, messages, shape, max_tokens))
         await meter.record(self.model, _used(answer))
         if answer.stop_reason == "refusal":
@@ -156,8 +158,7 @@ class MessagesModel:
 
 def _refusal(model: str, status: int, message: str) -> ModelFailed:
     if status in (400, 413, 422):
-        hint = "A server that knows no output_config works with ESKER_LLM_STRUCTURED=tool or prompt."
-        return RequestRefused(f"{model} answered {status}: {message}", hint=hint)
+        return RequestRefused(f"{model} answered {status}: {message}")
     kind = ModelDown if status in _NOT_ABOUT_THE_REQUEST or status >= 500 else ModelFailed
     return kind(f"{model} answered {status}: {message}")
 
@@ -210,9 +211,13 @@ def _reply(answer: "Message", *, last: bool) -> Reply:
 
 
 def _used(answer: "Message") -> TokenUse:
-    """Return what an answer cost; a server that does not say counts as nothing."""
+    """Return what an answer cost; what a server does not say, or says badly, counts as nothing."""
     names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return TokenUse(*(int(getattr(answer.usage, name, None) or 0) for name in names))
+    return TokenUse(*(_count(getattr(answer.usage, name, None)) for name in names))
+
+
+def _count(said: object) -> int:
+    return int(said) if isinstance(said, int | float) and 0 < said < _MOST_TOKENS else 0
 
 
 def add_up(uses: Sequence[TokenUse]) -> TokenUse:

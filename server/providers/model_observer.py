@@ -1,30 +1,33 @@
 """The observer that is a language model."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from server.core.blocks import images
 from server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
 from server.core.clock import in_zone, zone
 from server.core.errors import InvalidInput, RequestRefused
 from server.core.grounding import Grounds, grounds_in, joined
+from server.core.json_input import Json
 from server.core.records import Category, Fact, Memory, Message, Observed, Priority, TranscriptSlice
+from server.core.rendering import offered_line
 from server.core.similarity import Fingerprint, fingerprint, same_fact
 from server.core.slices import gap_before
 from server.core.terms import says_something
 from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 from server.core.trust import lowest_trust
-from server.providers.answers import items_of, read_answer
+from server.providers.answers import items_of, object_of, read_answer
 from server.providers.attribution import Attribution
 from server.providers.messages_api import Answered, Content, MessagesModel, Reply
 from server.providers.roles import Meter
-from server.providers.written_facts import Written, WrittenFact, read_written
+from server.providers.written.answer import Written, read_written
+from server.providers.written.facts import WrittenFact
 
 # JSON costs more than the facts in it.
 _ANSWER_TOKENS = 2 * MAX_OBSERVATION_TOKENS
@@ -45,14 +48,26 @@ class FactAnswer(BaseModel):
     tentative: bool = False
 
 
+def _words_or_none(value: object) -> object:
+    return value if isinstance(value, str) else None
+
+
+def _words_among(value: object) -> object:
+    return [item for item in cast(list[object], value) if isinstance(item, str)] if isinstance(value, list) else []
+
+
+Slot = Annotated[str | None, BeforeValidator(_words_or_none)]
+
+
 class ObserverAnswer(BaseModel):
     """What the model is asked for."""
 
     facts: list[FactAnswer]
-    used_memories: list[str] = []
-    current_task: str | None = None
-    suggested_continuation: str | None = None
-    thread_title: str | None = None
+    # What stands beside the facts is no reason to send them back.
+    used_memories: Annotated[list[str], BeforeValidator(_words_among)] = []
+    current_task: Slot = None
+    suggested_continuation: Slot = None
+    thread_title: Slot = None
 
 
 class ModelObserver:
@@ -61,7 +76,8 @@ class ModelObserver:
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
         self._prompt = files("server.providers").joinpath("prompts/observer.md").read_text(encoding="utf-8")
-        self._examples = [fingerprint(item["text"]) for item in items_of(self._prompt, "facts")]
+        examples = read_answer(self._prompt, ObserverAnswer)
+        self._examples = [fingerprint(fact.text) for fact in examples.facts]
 
     @property
     def name(self) -> str:
@@ -142,7 +158,7 @@ class _Reader:
             return read_answer(reply.text, ObserverAnswer)
         except ValueError:
             if reply.last and (items := items_of(reply.text, "facts")):
-                return _answer_of(items, refused)
+                return _answer_of(items, object_of(reply.text), refused)
             written = read_written(reply.text)
             if written is None:
                 raise
@@ -233,8 +249,8 @@ def _days(fact: Fact, messages: dict[int, Message], timezone: str) -> frozenset[
     return frozenset(moment.astimezone(zone(timezone)).date() for moment in moments)
 
 
-def _answer_of(items: Sequence[Any], refused: Counter[str]) -> ObserverAnswer:
-    """Return those items that are facts of the shape that was asked for, and count the others."""
+def _answer_of(items: Sequence[Json], beside: Mapping[str, Json], refused: Counter[str]) -> ObserverAnswer:
+    """Return those items that are facts of the shape that was asked for, count the others, and add what is beside."""
     facts: list[FactAnswer] = []
     for item in items:
         try:
@@ -243,7 +259,8 @@ def _answer_of(items: Sequence[Any], refused: Counter[str]) -> ObserverAnswer:
             refused["malformed"] += 1
     if not facts:
         raise ValueError("none of its facts has the shape that was asked for")
-    return ObserverAnswer(facts=facts)
+    slots = ObserverAnswer.model_validate({**beside, "facts": []})
+    return slots.model_copy(update={"facts": facts})
 
 
 def _fact_answer(fact: WrittenFact, sources: list[int]) -> FactAnswer:
@@ -293,7 +310,7 @@ def _content(shown: TranscriptSlice, room: int) -> Content:
 
 
 def _rows(heading: str, rows: Sequence[Memory]) -> list[str]:
-    return [heading, *(f"- {row.id} {' '.join(row.content.split())}" for row in rows)] if rows else []
+    return [heading, *map(offered_line, rows)] if rows else []
 
 
 def _room_for_images(shown: TranscriptSlice) -> int:

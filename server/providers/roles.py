@@ -9,8 +9,8 @@ from server.core.records import Observed, Reflected, ReflectionTask, Space, Toke
 class Meter(Protocol):
     """Counts what a language model costs, call by call."""
 
-    async def allow(self) -> None:
-        """Raise SpendCapReached when no call may be made any more today."""
+    async def allow(self, model: str) -> None:
+        """Raise SpendCapReached when no call of a model may be made any more today."""
         ...
 
     async def record(self, model: str, used: TokenUse) -> None:

@@ -3,9 +3,21 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
 
-from server.core.records import Category, Job, Kind, Priority, Reflection, Role, Scope, SourcedMemory, Trust
+from server.core.errors import named
+from server.core.records import (
+    Category,
+    JobKind,
+    JobState,
+    Kind,
+    Priority,
+    Reflection,
+    Role,
+    Scope,
+    SourcedMemory,
+    Trust,
+)
 from server.usecases.recall import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
 from server.usecases.receive_event import EventKind
 from server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
@@ -76,6 +88,25 @@ class SessionOut(BaseModel):
     created_at: datetime
 
 
+class JobOut(BaseModel):
+    """A job of a session; with an error, `hint` says what to do about it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    kind: JobKind
+    state: JobState
+    run_after: datetime
+    attempts: int
+    last_error: str | None
+    error_kind: str | None
+
+    @computed_field
+    @property
+    def hint(self) -> str | None:
+        """What to do about the error, where there is something."""
+        return named(self.error_kind).hint
+
+
 class SessionDetail(SessionOut):
     """A session with what came of it: groups and observations, superseded ones included, and its jobs."""
 
@@ -83,7 +114,7 @@ class SessionDetail(SessionOut):
     observations: int
     coverage: float
     lost: int
-    jobs: list[Job]
+    jobs: list[JobOut]
 
 
 class MessageOut(BaseModel):

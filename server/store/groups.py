@@ -83,6 +83,7 @@ class GroupOutcome:
     """What came of one observer call: rows, and facts that are no row of their own."""
 
     id: str
+    observer: str
     memory_ids: list[str]
     merged: int
     replaced: int

@@ -23,11 +23,15 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """What does not get on in one pool: (what, last error) each, and how many rows wait too long for a vector."""
+    """What does not get on in one pool: (what, last error) each, and how many rows wait too long for a vector.
+
+    `paused` are the jobs that wait for money: the kind of their error, the error, and how many there are.
+    """
 
     jobs: list[tuple[str, str]]
     embeddings: list[tuple[str, str]]
     overdue: int
+    paused: list[tuple[str, str, int]]
 
 
 async def facts(database: Database) -> DatabaseFacts:
@@ -49,13 +53,15 @@ async def schema_version(database: Database) -> int:
     return int((await database.ask(SQL["schema_version"]))[0]["version"])
 
 
-async def stuck(connection: Connection, before: datetime) -> Stuck:
+async def stuck(connection: Connection, now: datetime, before: datetime) -> Stuck:
     """Return what does not get on in the pool; rows that were due `before` should have a vector by now."""
     jobs = await (await connection.execute(SQL["dead_jobs"])).fetchall()
     embeddings = await (await connection.execute(SQL["dead_embeddings"])).fetchall()
+    paused = await (await connection.execute(SQL["paused_jobs"], {"now": now})).fetchall()
     overdue = await (await connection.execute(SQL["overdue_embeddings"], {"moment": before})).fetchone()
     return Stuck(
         jobs=[(f"{kind} {session}", error) for kind, session, error in jobs],
         embeddings=[(memory, error or "unknown") for memory, error in embeddings],
         overdue=int(overdue[0]) if overdue else 0,
+        paused=[(kind, error, int(count)) for kind, error, count in paused],
     )

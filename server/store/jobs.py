@@ -47,7 +47,7 @@ async def request(
 async def schedule_first(
     connection: Connection, kind: JobKind, subject: str, run_after: datetime, now: datetime
 ) -> None:
-    """Have a job run at `run_after`, unless there is one already."""
+    """Have a job run at `run_after`, unless there is one already that is not dead."""
     values = {"kind": kind, "subject": subject, "run_after": run_after, "now": now}
     await connection.execute(SQL["schedule_first"], values)
 

@@ -14,6 +14,7 @@ from server.core.errors import NotFound
 from server.core.indexing import IndexedMemory
 from server.core.ranking import KIND_BIAS
 from server.core.records import PRIORITIES, Filter, Memory, NewMemory, Priority, Source
+from server.core.rendering import offered_cost
 from server.db.database import Connection
 from server.db.statements import Statements, as_json
 
@@ -135,11 +136,11 @@ async def listed(connection: Connection, what: Filter, before: str | None, limit
 
 
 async def latest_of_session(connection: Connection, session_id: str, tokens: int) -> list[Memory]:
-    """Return the session's own latest rows, oldest first, up to `tokens` tokens."""
+    """Return the session's own latest rows, oldest first, that an observer can be shown in `tokens` tokens."""
     kept: list[Memory] = []
     spent = 0
     for memory in await _fetch(connection, "latest_of_session", {"session": session_id, "limit": tokens // 4}):
-        spent += memory.tokens
+        spent += offered_cost(memory)
         if spent > tokens:
             break
         kept.append(memory)
@@ -201,6 +202,12 @@ async def say_again(connection: Connection, again: Sequence[SaidAgain], session_
     values = {"again": as_json(rows), "session": session_id, "group": group_id}
     await connection.execute(SQL["add_sources"], values)
     await connection.execute(SQL["say_again"], values)
+
+
+async def inherit_sources(connection: Connection, by: Mapping[str, str]) -> None:
+    """Give rows the sources of those that they say all of: for each id of `by` the id of what says it now."""
+    for memory_id, by_id in by.items():
+        await connection.execute(SQL["inherit_sources"], {"id": memory_id, "by_id": by_id})
 
 
 async def other_sources(connection: Connection, ids: Collection[str]) -> dict[str, list[Source]]:

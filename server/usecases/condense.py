@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from server.core.condensing import judge
-from server.core.errors import Conflict, ModelDown, ModelFailed, RequestRefused, SpendCapReached
+from server.core.errors import ModelDown, ModelFailed, RequestRefused, RowsChanged, SpendCapReached
 from server.core.ids import new_id, new_ids
 from server.core.indexing import IndexedMemory, indexed
 from server.core.records import Draft, Memory, NewMemory, Reflected, ReflectionTask, TokenUse
@@ -155,10 +155,10 @@ def _row(
 async def write(connection: Connection, made: Made, now: datetime) -> None:
     """Write a reflection and supersede what it stands for. The caller holds the sessions' locks.
 
-    Raises Conflict when a source is not live any more: what was forgotten must not come back.
+    Raises RowsChanged when a source is not live any more: what was forgotten must not come back.
     """
     if await memories.lock_live(connection, made.replaced) != set(made.replaced):
-        raise Conflict("A row was changed while it was being reflected; the reflection is not used.", hint="Try again.")
+        raise RowsChanged
     await memories.insert(connection, made.rows)
     await memories.inherit_use(connection, [row.memory.id for row in made.rows])
     await memories.supersede(connection, made.replaced, now)

@@ -1,9 +1,11 @@
 """Forget: a row, its vectors and terms, the reflections drawn from it and the packs that show it, at once."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from server.core.records import Memory, Principal
+from server.core.similarity import fingerprint, same_fact
+from server.core.sources import sources_of
 from server.db.database import Connection
 from server.store import audit, groups, memories, messages, packs, sessions, vectors
 from server.usecases.parts import Parts
@@ -26,7 +28,8 @@ class Receipt:
 
 
 async def forget(parts: Parts, who: Principal, memory_id: str, *, with_messages: bool) -> Receipt:
-    """Delete a row and everything that says the same; with `with_messages` also the words of its source messages.
+    """Delete a row and everything that says the same; with `with_messages` also the words of all messages it was
+    said in, of whatever session.
 
     A reflection goes with the rows that it stands for, and every row with the reflections drawn from it; what else
     such a reflection stood for comes back. Packs that showed any of it go too, and are frozen anew when they are next
@@ -54,13 +57,14 @@ async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[
     """
     locked: set[str] = set()
     while True:
-        meant = await memories.stood_for(connection, [memory_id])
-        if not meant:
-            raise memories.missing(memory_id)
+        meant = await _meant(connection, memory_id)
         rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
-        if {row.session_id for row in rows.values() if row.session_id} <= locked:
+        again = await memories.other_sources(connection, meant)
+        heard = (*rows.values(), *(source for sources in again.values() for source in sources))
+        concerned = {place.session_id for place in heard if place.session_id}
+        if concerned <= locked:
             break
-        locked |= {row.session_id for row in rows.values() if row.session_id}
+        locked |= concerned
         await sessions.lock_all(connection, locked)
     # In one statement with what will come back, so that all locks are taken in one order.
     replaced = await memories.replaced_by(connection, rows)
@@ -69,11 +73,35 @@ async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[
     return meant, rows
 
 
-async def _forget_messages(connection: Connection, rows: Iterable[Memory]) -> int:
+async def _meant(connection: Connection, memory_id: str) -> set[str]:
+    """Return the ids of all that a row stands for, and of what such a row replaced by saying it with a word more.
+
+    Raises NotFound.
+    """
+    meant = await memories.stood_for(connection, [memory_id])
+    if not meant:
+        raise memories.missing(memory_id)
+    while True:
+        replaced = await memories.replaced_by(connection, meant) - meant
+        rows = await memories.get(connection, meant | replaced)
+        same = {i for i in replaced if _says_the_same(rows[i], rows)}
+        if not same:
+            return meant
+        meant |= await memories.stood_for(connection, same)
+
+
+def _says_the_same(row: Memory, rows: Mapping[str, Memory]) -> bool:
+    by = rows.get(row.superseded_by or "")
+    return by is not None and same_fact(fingerprint(row.content), fingerprint(by.content))
+
+
+async def _forget_messages(connection: Connection, rows: Sequence[Memory]) -> int:
+    """Blank the messages in which rows were said, the first time and again; return how many."""
+    again = await memories.other_sources(connection, [row.id for row in rows])
     blanked = 0
-    for row in rows:
-        if row.session_id and row.source_seqs:
-            await groups.forget_around(connection, row.session_id, row.source_seqs)
-            await sessions.forget_task(connection, row.session_id)
-            blanked += await messages.blank(connection, row.session_id, row.source_seqs)
+    for source in (source for row in rows for source in sources_of(row, again.get(row.id, ()))):
+        if source.session_id and source.seqs:
+            await groups.forget_around(connection, source.session_id, source.seqs)
+            await sessions.forget_task(connection, source.session_id)
+            blanked += await messages.blank(connection, source.session_id, source.seqs)
     return blanked

@@ -20,8 +20,8 @@ async def stuck(parts: Parts) -> dict[str, Stuck]:
     found: dict[str, Stuck] = {}
     for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
-            there = await inspection.stuck(connection, parts.clock() - _PATIENCE)
-        if there.jobs or there.embeddings or there.overdue:
+            there = await inspection.stuck(connection, parts.clock(), parts.clock() - _PATIENCE)
+        if there.jobs or there.embeddings or there.overdue or there.paused:
             found[pool_id] = there
     return found
 

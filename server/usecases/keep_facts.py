@@ -6,17 +6,19 @@ what was said before supersedes it; both are kept.
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from server.core.blocks import spoken
 from server.core.ids import memory_ids_in, new_ids
 from server.core.indexing import IndexedMemory, indexed
-from server.core.ranking import pack_score
-from server.core.records import Fact, Memory, NewMemory, TranscriptSlice, Trust
+from server.core.ranking import PRIORITY_WEIGHT, pack_score
+from server.core.records import Fact, Memory, Message, NewMemory, TranscriptSlice, Trust
 from server.core.redaction import redact
 from server.core.similarity import Fingerprint, fingerprint, same_fact, same_subject
-from server.core.trust import at_least_as_trusted, highest_trust
+from server.core.trust import at_least_as_trusted, highest_trust, lowest_trust
 from server.db.database import Connection
 from server.store import memories, vectors
 from server.store.memories import SaidAgain, Superseder
@@ -28,25 +30,38 @@ _SPARE_TERMS = 2
 _CANDIDATES = 50
 # How much a row must be about what a fact says it replaces.
 _SAME_SUBJECT = 0.6
+_RULINGS = ("decision", "preference")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
+
+AnyRow = Memory | NewMemory
+"""A row that is there, or that this call writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact with the row that it would be, and what tells it from others."""
+    """A fact with the row that it would be, and what tells it from others.
+
+    `voice` is whose word stands behind it, `asserted` whether anybody said it or it was merely asked.
+    """
 
     fact: Fact
     row: IndexedMemory
     print: Fingerprint
     voice: Trust
+    asserted: bool
 
 
 @dataclass(slots=True)
 class Plan:
-    """What is to become of facts: rows to write, and by their ids rows that were said again, superseded or used."""
+    """What is to become of facts: rows to write, and by their ids rows that were said again, superseded or used.
+
+    `said_by` names, for a row that is replaced by one that says all of it, that one: it has its sources too.
+    """
 
     fresh: list[IndexedMemory] = field(default_factory=list[IndexedMemory])
     again: dict[str, SaidAgain] = field(default_factory=dict[str, SaidAgain])
     replaced: dict[str, Superseder] = field(default_factory=dict[str, Superseder])
+    said_by: dict[str, str] = field(default_factory=dict[str, str])
     used: list[str] = field(default_factory=list[str])
     merged: int = 0
 
@@ -61,26 +76,54 @@ async def prepare_facts(
 def _prepared(
     shown: TranscriptSlice, group_id: str, author: str, facts: Sequence[Fact], now: datetime
 ) -> list[NewFact]:
-    trusts: dict[int, Trust] = {message.seq: message.trust for message in shown.messages}
     cleaned = [replace(fact, content=redact(fact.content)) for fact in facts]
-    distinct: list[tuple[Fact, Fingerprint]] = []
-    for fact in cleaned:
-        mark = fingerprint(fact.content)
-        for place, (other, its_mark) in enumerate(distinct):
-            if same_fact(mark, its_mark):
-                together = _together(other, fact)
-                distinct[place] = (together, fingerprint(together.content))
-                break
-        else:
-            distinct.append((fact, mark))
+    distinct = _each_once(sorted(cleaned, key=lambda fact: fact.said_at))
     ids = new_ids("mem", now, len(distinct))
     rows = indexed(
         _row(shown, group_id, author, memory_id, fact, now) for memory_id, (fact, _) in zip(ids, distinct, strict=True)
     )
+    messages = {message.seq: message for message in shown.messages}
+    cited = [[messages[seq] for seq in fact.source_seqs] for fact, _ in distinct]
     return [
-        NewFact(fact, row, mark, highest_trust(trusts[seq] for seq in fact.source_seqs))
-        for (fact, mark), row in zip(distinct, rows, strict=True)
+        NewFact(fact, row, mark, _voice(fact, heard), any(map(_asserts, heard)))
+        for (fact, mark), row, heard in zip(distinct, rows, cited, strict=True)
     ]
+
+
+def _each_once(facts: Sequence[Fact]) -> list[tuple[Fact, Fingerprint]]:
+    """Return facts, by time, each wording once; what was taken back between two mentions is two facts."""
+    distinct: list[tuple[Fact, Fingerprint]] = []
+    for fact in facts:
+        mark = fingerprint(fact.content)
+        place = next((place for place, (_, other) in enumerate(distinct) if same_fact(mark, other)), None)
+        if place is None or _taken_back(distinct, place):
+            distinct.append((fact, mark))
+        else:
+            together = _together(distinct[place][0], fact)
+            distinct[place] = (together, fingerprint(together.content))
+    return distinct
+
+
+def _taken_back(facts: Sequence[tuple[Fact, Fingerprint]], place: int) -> bool:
+    """Tell whether one of the later facts says that it replaces the one at a place."""
+    mark = facts[place][1]
+    named = (_named(fact) for fact, _ in facts[place + 1 :])
+    return any(words and same_subject(fingerprint(words), mark) >= _SAME_SUBJECT for words in named)
+
+
+def _voice(fact: Fact, cited: Sequence[Message]) -> Trust:
+    """Return whose word stands behind a fact.
+
+    A person's yes makes a proposal of the assistant their own word, but what a tool or a page says stays what it is.
+    """
+    trusts: list[Trust] = [message.trust for message in cited]
+    return highest_trust(trusts) if at_least_as_trusted(lowest_trust(trusts), "assistant") else fact.trust
+
+
+def _asserts(message: Message) -> bool:
+    """Tell whether a message says anything that is no question."""
+    said = _SENTENCE_END.split(spoken(message.content) or message.text)
+    return any(sentence.strip() and not sentence.rstrip(" \t\"'”’)]").endswith(("?", "？")) for sentence in said)
 
 
 def _together(one: Fact, again: Fact) -> Fact:
@@ -129,27 +172,53 @@ async def plan_facts(
     """
     session = shown.session
     await memories.lock_place(connection, session.project or session.id)
-    named = [_named(fact.fact) for fact in facts]
     alike, meant = [
         await memories.sharing(
             connection, asked, session_id=session.id, project=session.project, now=now, limit=_CANDIDATES
         )
         for asked in (
             [_telling_terms(fact.row.terms) for fact in facts],
-            [fingerprint(words).terms for words in named],
+            [fingerprint(_named(fact.fact)).terms for fact in facts],
         )
     ]
     offered = {row.id: row for row in (*shown.previous, *shown.known)}
-    same = [_same_row(fact, rows) for fact, rows in zip(facts, alike, strict=True)]
-    old = [
-        _less_full(fact, like) or _replaced_row(fact, words, offered, rows)
-        for fact, like, words, rows in zip(facts, alike, named, meant, strict=True)
-    ]
     used = _best_used(offered, used_ids)
-    live = await memories.lock_live(connection, {*used, *(row.id for row in (*same, *old) if row)})
-    plan = Plan(used=[memory_id for memory_id in used if memory_id in live])
-    for fact, row, former in zip(facts, same, old, strict=True):
-        _add(plan, fact, row if row and row.id in live else None, former if former and former.id in live else None)
+    gone: set[str] = set()
+    while True:
+        # Comparing takes long where there is much, and meanwhile the server answers others.
+        plan = await asyncio.to_thread(_planned, facts, alike, meant, offered, gone)
+        changed = {*plan.again, *(plan.replaced.keys() - {fact.row.memory.id for fact in facts})}
+        live = await memories.lock_live(connection, {*used, *changed})
+        if changed <= live:
+            return replace(plan, used=[memory_id for memory_id in used if memory_id in live])
+        gone |= changed - live
+
+
+def _planned(
+    facts: Sequence[NewFact],
+    alike: Sequence[Sequence[Memory]],
+    meant: Sequence[Sequence[Memory]],
+    offered: Mapping[str, Memory],
+    gone: Collection[str],
+) -> Plan:
+    """Decide fact by fact, by time, so that a later one can replace what an earlier one says or joins.
+
+    `alike` and `meant` are the rows that say much the same as each fact, and as what it says it replaces. Those that
+    are `gone` do not count.
+    """
+    plan = Plan()
+    said: dict[str, AnyRow] = {}
+    for fact, like, sharing in zip(facts, alike, meant, strict=True):
+        out = {*gone, *plan.replaced}
+        like = [row for row in like if row.id not in out]
+        there = {row.id: row for row in (*offered.values(), *sharing, *said.values()) if row.id not in out}
+        row = _same_row(fact, like)
+        lesser = [*_lesser(fact, [*like, *there.values()])]
+        former = [*lesser, *_replaced_rows(fact, offered, there)]
+        became = row or fact.row.memory
+        said[became.id] = became
+        plan.said_by.update((one.id, became.id) for one in lesser if one.id != became.id)
+        _add(plan, fact, row, [one for one in former if one.id != became.id])
     return plan
 
 
@@ -167,71 +236,100 @@ def _named(fact: Fact) -> str:
     return fact.replaces or "" if not fact.tentative else ""
 
 
-def _same_row(fact: NewFact, rows: Sequence[Memory]) -> Memory | None:
-    """Return the row that says all of what a fact says."""
+def _same_row(fact: NewFact, rows: Iterable[Memory]) -> Memory | None:
+    """Return the row that says all of what a fact says, and with as much weight."""
+    return next((row for row in rows if _says(row, fact.print) and not _weighs_less(row, fact)), None)
+
+
+def _says(row: AnyRow, mark: Fingerprint) -> bool:
+    own = fingerprint(row.content)
+    return same_fact(mark, own) and mark.terms <= own.terms
+
+
+def _weighs_less(row: AnyRow, fact: NewFact) -> bool:
+    """Tell whether others may undo a row that may not undo a fact: it would not do to keep that in this."""
+    ruled = fact.fact.category in _RULINGS and row.category not in _RULINGS
+    return not at_least_as_trusted(row.trust, fact.voice) or (ruled and fact.voice == "user")
+
+
+def _lesser(fact: NewFact, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
+    """Yield the rows that a fact says with a word or with weight more: it replaces them, so that nothing is lost."""
     for row in rows:
         mark = fingerprint(row.content)
-        if same_fact(fact.print, mark) and fact.print.terms <= mark.terms:
-            return row
-    return None
+        if not same_fact(fact.print, mark) or not _outranks(fact, row):
+            continue
+        if mark.terms < fact.print.terms or (mark.terms == fact.print.terms and _weighs_less(row, fact)):
+            yield row
 
 
-def _less_full(fact: NewFact, rows: Sequence[Memory]) -> Memory | None:
-    """Return the row that a fact says with a word more: it is replaced, so that nothing of either is lost."""
-    for row in rows:
-        mark = fingerprint(row.content)
-        if same_fact(fact.print, mark) and mark.terms < fact.print.terms and _outranks(fact, row):
-            return row
-    return None
-
-
-def _replaced_row(fact: NewFact, named: str, offered: Mapping[str, Memory], sharing: Sequence[Memory]) -> Memory | None:
-    """Return the row that a fact replaces: the one that it names, among those that were shown, or that it means."""
+def _replaced_rows(fact: NewFact, offered: Mapping[str, Memory], there: Mapping[str, AnyRow]) -> list[AnyRow]:
+    """Return the rows that a fact replaces: those that it names, among those that were shown, or the one it means."""
+    named = _named(fact.fact)
+    if not named or not fact.asserted:
+        return []
     if ids := memory_ids_in(named):
-        candidates = [offered[memory_id] for memory_id in ids if memory_id in offered]
-    elif named:
-        candidates = _meant(fingerprint(named), {row.id: row for row in (*offered.values(), *sharing)})
-    else:
-        return None
-    return next((row for row in candidates if _may_replace(fact, row)), None)
+        return [there[i] for i in ids if i in offered and i in there and _may_replace(fact, there[i])]
+    return [row for row in _meant(fingerprint(named), there) if _may_replace(fact, row)][:1]
 
 
-def _meant(named: Fingerprint, rows: Mapping[str, Memory]) -> list[Memory]:
-    scores = {row.id: same_subject(named, fingerprint(row.content)) for row in rows.values()}
+def _meant(named: Fingerprint, rows: Mapping[str, AnyRow]) -> list[AnyRow]:
+    """Return the rows that are about what is named and hold every name and number of it, best first."""
+    scores = {row.id: _about(named, fingerprint(row.content)) for row in rows.values()}
     fitting = [row for row in rows.values() if scores[row.id] >= _SAME_SUBJECT]
     return sorted(fitting, key=lambda row: (-scores[row.id], -row.said_at.timestamp(), row.id))
 
 
-def _may_replace(fact: NewFact, row: Memory) -> bool:
-    """Tell whether a fact may supersede a row: what was said later, by somebody who is trusted as much.
+def _about(named: Fingerprint, row: Fingerprint) -> float:
+    particular = named.particular <= row.terms and set(named.exact) <= set(row.exact)
+    return same_subject(named, row) if particular else 0.0
 
-    What a person ruled or wants is undone by a person alone, and what is pinned by nobody but who pinned it.
-    """
+
+def _may_replace(fact: NewFact, row: AnyRow) -> bool:
+    """Tell whether a fact may supersede a row that it names."""
     return _outranks(fact, row) and not same_fact(fact.print, fingerprint(row.content))
 
 
-def _outranks(fact: NewFact, row: Memory) -> bool:
+def _outranks(fact: NewFact, row: AnyRow) -> bool:
+    """Tell whether a fact may take the place of a row: said no earlier, by somebody who is trusted as much.
+
+    What a person ruled or wants is undone by a person alone, and what is pinned by nobody but who pinned it.
+    """
     if row.kind == "manual" or row.said_at > fact.fact.said_at or fact.fact.tentative > row.tentative:
         return False
-    if row.category in ("decision", "preference"):
+    if row.category in _RULINGS:
         return at_least_as_trusted(fact.voice, row.trust)
     return fact.voice in ("user", "assistant") or at_least_as_trusted(fact.voice, row.trust)
 
 
-def _add(plan: Plan, fact: NewFact, row: Memory | None, former: Memory | None) -> None:
-    by = row.id if row else fact.row.memory.id
+def _add(plan: Plan, fact: NewFact, row: Memory | None, former: Iterable[AnyRow]) -> None:
     if row:
         plan.merged += 1
-        plan.again[row.id] = _said_again(plan.again.get(row.id), row.id, fact.fact)
+        plan.again[row.id] = _said_again(plan.again.get(row.id), row, fact)
     else:
         plan.fresh.append(fact.row)
-    if former and former.id != by:
-        plan.replaced[former.id] = Superseder(by, fact.fact.said_at)
+    by = Superseder(row.id if row else fact.row.memory.id, fact.fact.said_at)
+    plan.replaced.update((one.id, by) for one in former)
 
 
-def _said_again(before: SaidAgain | None, memory_id: str, fact: Fact) -> SaidAgain:
-    seqs = sorted({*(before.seqs if before else ()), *fact.source_seqs})
-    return SaidAgain(memory_id, seqs, fact.said_at, fact.priority, fact.tentative)
+def _said_again(before: SaidAgain | None, row: Memory, fact: NewFact) -> SaidAgain:
+    """Return what a fact gives to a row: it matters more, or is certain, only on the word of somebody as trusted."""
+    heard = at_least_as_trusted(fact.voice, row.trust)
+    again = SaidAgain(
+        row.id,
+        fact.fact.source_seqs,
+        fact.fact.said_at,
+        fact.fact.priority if heard else row.priority,
+        fact.fact.tentative if heard else row.tentative,
+    )
+    if before is None:
+        return again
+    return SaidAgain(
+        row.id,
+        sorted({*before.seqs, *again.seqs}),
+        max(before.said_at, again.said_at),
+        max(before.priority, again.priority, key=PRIORITY_WEIGHT.__getitem__),
+        before.tentative and again.tentative,
+    )
 
 
 async def write_plan(connection: Connection, plan: Plan, shown: TranscriptSlice, group_id: str, now: datetime) -> None:
@@ -240,6 +338,7 @@ async def write_plan(connection: Connection, plan: Plan, shown: TranscriptSlice,
     await vectors.enqueue(connection, written, now)
     await memories.say_again(connection, list(plan.again.values()), shown.session.id, group_id)
     await memories.supersede(connection, plan.replaced, now)
+    await memories.inherit_sources(connection, plan.said_by)
     await memories.use(connection, plan.used, min(now, shown.messages[-1].sent_at))
 
 

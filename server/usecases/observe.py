@@ -22,6 +22,7 @@ from server.core.errors import Conflict, SpendCapReached
 from server.core.ids import memory_ids_in, new_id
 from server.core.records import Lease, Memory, Message, Observed, Session, TranscriptSlice
 from server.core.redaction import redact
+from server.core.rendering import offered_cost
 from server.core.slices import first_slice
 from server.db.database import Connection
 from server.providers.roles import Observer
@@ -82,7 +83,8 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
         merged=sum(outcome.merged for outcome in outcomes),
         replaced=sum(outcome.replaced for outcome in outcomes),
         refused=dict(sum((Counter(outcome.refused) for outcome in outcomes), Counter[str]())),
-        observer=observer.name,
+        # Where the day's money was spent that may be another than is meant to.
+        observer=outcomes[-1].observer if outcomes else observer.name,
         queued=not finished,
         group_ids=[outcome.id for outcome in outcomes],
         memory_ids=memory_ids,
@@ -148,8 +150,8 @@ async def _known(
     known: list[Memory] = []
     room = KNOWN_MEMORY_TOKENS
     for row in (rows[memory_id] for memory_id in names if memory_id in rows):
-        if row.superseded_at is None and row.tokens <= room:
-            room -= row.tokens
+        if row.superseded_at is None and (cost := offered_cost(row)) <= room:
+            room -= cost
             known.append(row)
     return known
 

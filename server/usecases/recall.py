@@ -13,7 +13,7 @@ from server.core.labels import without_label
 from server.core.recalled import Recalled
 from server.core.records import Filter, Kind, Priority, Scope, at_least
 from server.core.redaction import redact
-from server.core.similarity import SAME_MEANING
+from server.core.retelling import RETOLD
 from server.core.terms import terms
 from server.db.database import Connection
 from server.store import memories, search, sessions, vectors
@@ -165,7 +165,7 @@ async def _search(connection: Connection, query: str, semantic: _Semantic, what:
         cosines |= await search.cosines(connection, semantic.space, semantic.vector, missing)
     ids = {hit.id for hit in (*keyword, *vector)}
     rows = await memories.get(connection, ids)
-    near = await search.near_pairs(connection, semantic.space, ids, SAME_MEANING) if semantic.space else {}
+    near = await search.near_pairs(connection, semantic.space, ids, RETOLD) if semantic.space else {}
     return Found(keyword, vector, cosines, rows, near, await memories.other_sources(connection, ids))
 
 

@@ -75,7 +75,7 @@ async def report_of(
         memories=len(outputs),
         superseded=len(cited) + left_out,
         left_out=left_out,
-        reflector=reflector,
+        reflector=made[0].reflector if made else reflector,
         queued=queued,
         rejected=rejected,
         tokens_before=sum(r.tokens_before for r in made) if made else untouched,

@@ -122,7 +122,10 @@ async def _lock(connection: Connection, reflection: Reflection) -> None:
     rows = await memories.get(connection, touched)
     own = [reflection.session_id] if reflection.session_id else []
     await sessions.lock_all(connection, {*own, *(row.session_id for row in rows.values() if row.session_id)})
-    await memories.lock_to_change(connection, touched)
+    # Also what was written again under the name of a row, since that row will be replaced by it.
+    names = {row.external_id for row in rows.values() if row.external_id}
+    again = [named.id for named in (await memories.by_external_id(connection, names)).values()]
+    await memories.lock_to_change(connection, {*touched, *again})
 
 
 async def _require_undoable(connection: Connection, reflection: Reflection) -> None:

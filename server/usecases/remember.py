@@ -16,6 +16,7 @@ from server.core.sources import sources_of
 from server.db.database import Connection
 from server.store import memories, sessions, vectors
 from server.usecases.parts import Parts
+from server.usecases.reflect_pool import schedule_daily
 
 MAX_CHARACTERS = 16_000
 _MOST_TRIES = 5
@@ -91,6 +92,7 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) ->
             await memories.raise_again(connection, again)
         await _limit_pins(connection, ids)
         await vectors.enqueue(connection, written, parts.clock())
+        await schedule_daily(parts, connection, parts.clock())
     return ids
 
 

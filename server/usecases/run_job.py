@@ -7,9 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from server.core import errors
 from server.core.clock import tomorrow
-from server.core.errors import EskerError, LeaseLost, ModelDown, SpendCapReached
+from server.core.errors import EskerError, LeaseLost, ModelDown, SpendCapReached, named
 from server.core.records import Job, JobKind, Lease
 from server.core.redaction import error_text
 from server.db.database import Connection
@@ -88,8 +87,7 @@ async def wait_for_job(parts: Parts, pool_id: str, subject: str, kind: JobKind, 
 
 def _as_it_was(job: Job) -> EskerError:
     """Return the error that a job failed with, whoever met it."""
-    kind = getattr(errors, job.error_kind or "", EskerError)
-    return kind(job.last_error)
+    return named(job.error_kind)(job.last_error)
 
 
 def _lease_end(parts: Parts, now: datetime) -> datetime:

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from server.core.clock import tomorrow
-from server.core.errors import InvalidInput, SpendCapReached
+from server.core.errors import InvalidInput, PriceUnknown, SpendCapReached
 from server.core.json_input import Json
 from server.core.prices import cost
 from server.core.records import Purpose, Spent, TokenUse
 from server.db.database import Connection
-from server.store import audit, jobs, spend
+from server.store import audit, jobs, pools, spend
 from server.store.spend import WhenSpent
 from server.usecases.authenticate import require_pool
 from server.usecases.parts import Parts
 
 MOST_DAYS = 366
+MOST_USD = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,17 @@ class PoolMeter:
     pool_id: str
     purpose: Purpose
 
-    async def allow(self) -> None:
-        """Raise SpendCapReached when the pool's models have cost what they may today."""
+    async def allow(self, model: str) -> None:
+        """Raise SpendCapReached when the pool's models have cost what they may today.
+
+        PriceUnknown is raised where there is a cap, and nobody can say what the model costs.
+        """
         async with self.parts.database.tenant(self.pool_id) as connection:
             today = await _today(self.parts, connection)
+        if today.cap_usd is not None and self.parts.settings.price(model) is None:
+            raise PriceUnknown(
+                f"This pool has a cap of ${today.cap_usd:.2f} a day, but what {model} costs is not known."
+            )
         if today.cap_usd is not None and today.spent_usd >= today.cap_usd:
             raise SpendCapReached(
                 f"The models of this pool have cost ${today.spent_usd:.4f} today (UTC); the cap is"
@@ -77,8 +85,10 @@ async def set_daily_cap(
 ) -> Today:
     """Set what a pool's models may cost in a day; jobs that waited for tomorrow look again now.
 
-    None leaves a thing as it is; `without_own` takes the pool's own cap away. Raises NotFound.
+    None leaves a thing as it is; `without_own` takes the pool's own cap away. Raises InvalidInput, NotFound.
     """
+    if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
+        raise InvalidInput(f"A cap is from 0 to {MOST_USD:,} dollars a day.")
     found = await require_pool(parts, pool)
     async with parts.database.tenant(found.id) as connection:
         before = await spend.allowance(connection, parts.clock().astimezone(UTC).date())
@@ -88,6 +98,13 @@ async def set_daily_cap(
         detail: dict[str, Json] = {"daily_cap_usd": cap, "when_spent": when_spent}
         await audit.insert(connection, "operator", "pool.set", found.id, detail, parts.clock())
         return await _today(parts, connection)
+
+
+async def resume_paused_jobs(parts: Parts) -> None:
+    """Let the jobs of all pools that wait for money look again: another cap, or a price, may have been set since."""
+    for pool_id in await pools.ids(parts.database):
+        async with parts.database.tenant(pool_id) as connection:
+            await jobs.resume_paused(connection, parts.clock())
 
 
 async def falls_back(parts: Parts, pool_id: str) -> bool:

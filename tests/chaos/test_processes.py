@@ -1,5 +1,6 @@
 """Esker as processes: it starts, explains itself, survives being killed, and leaves nothing running."""
 
+import asyncio
 import json
 import os
 import signal
@@ -13,11 +14,19 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import psutil
 import pytest
 
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
 from server.db.data_dir import holder
+from server.db.database import Database
+from tests.support.api import opened, said, until
+from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.processes import ROOT, environment, esker, ready, serve, using
+from tests.support.serving import serving
 
 
 @pytest.fixture
@@ -136,6 +145,53 @@ def _status(url: str) -> int:
             return answer.status
     except urllib.error.HTTPError as error:
         return error.code
+
+
+LEASE_SECONDS = 2.0
+
+
+async def test_what_a_killed_server_was_observing_is_done_by_another_within_the_lease_and_once(
+    database_url: str,
+) -> None:
+    async with model_server() as model:
+        shared = {
+            "ESKER_EMBEDDER": "none",
+            "ESKER_LLM_BASE_URL": model.url,
+            "ESKER_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
+        }
+        session = await _killed_in_mid_call(model, ESKER_DATABASE_URL=database_url, **shared)
+        fact = {"text": "User decided to use Redis.", "priority": "high", "category": "decision", "sources": [1]}
+        model.say({"facts": [fact]})
+        parts = make_parts(Settings.from_environment(shared), Database(database_url), system_clock)
+        async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as other:
+            # Beside the rest of the lease, a server looks for work every two seconds.
+            async with asyncio.timeout(LEASE_SECONDS + 5):
+                shown = await until(other, f"/v1/sessions/{session}", lambda state: not state["jobs"])
+            assert (shown["groups"], shown["observations"], shown["coverage"], shown["lost"]) == (1, 1, 1, 0)
+            [row] = (await other.get("/v1/memories")).json()["memories"]
+            assert (row["content"], row["source_seqs"]) == (fact["text"], [1])
+        assert len(model.asked) == 2
+
+
+async def _killed_in_mid_call(model: ModelServer, **settings: str) -> str:
+    """Have a server ask a model that hangs, and kill it meanwhile; return the session that it was about."""
+    release = asyncio.Event()
+    model.say(Said("too late", wait_for=release))
+    running = serve(**settings)
+    process, started = await asyncio.to_thread(running.__enter__)
+    try:
+        async with httpx2.AsyncClient(base_url=started["url"], timeout=30) as client:
+            session = await opened(client)
+            await said(client, session, "Let's use Redis.")
+            await client.post(f"/v1/sessions/{session}/observe")
+            await model.arrived.wait()
+            state = (await client.get(f"/v1/sessions/{session}")).json()
+            assert (state["jobs"][0]["state"], state["observed_messages"]) == ("running", 0)
+            process.kill()
+    finally:
+        await asyncio.to_thread(running.__exit__, None, None, None)
+        release.set()
+    return session
 
 
 def test_no_worker_outlives_its_server(data_dir: Path) -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from server.clients.claude_code import read_transcript
 from server.core.blocks import as_blocks, observer_text, result_text, shown_tokens, tool_names
-from server.core.injected import is_memory_tool, is_rules_file, strip_injected, strip_ours
+from server.core.injected import strip_injected, strip_ours
 from server.core.json_input import Json
+from server.core.memory_tools import is_memory_tool, is_rules_file
 from server.core.records import Block
 
 PACK = (
@@ -323,6 +324,7 @@ def test_a_rules_file_that_is_changed_still_shows(tool: str, arguments: Json) ->
         "somebodys_recall_memory",
         "forget_memory",
         "mcp__mem0__search_memories",
+        "mem0_search",
         "mcp__memory__read_graph",
         "mcp__plugin_claude-mem_mcp-search__search",
         "mcp__basic-memory__read_note",

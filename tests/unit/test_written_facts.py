@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.records import Category, Priority
-from server.providers.written_facts import Written, WrittenFact, read_written
+from server.providers.written.answer import Written, read_written
+from server.providers.written.facts import WrittenFact
 
 MARCH_2 = date(2026, 3, 2)
 TABS = WrittenFact("User prefers tabs")
@@ -569,6 +570,11 @@ def test_xml_with_one_element_a_fact_is_read() -> None:
     )
     wanted = [WrittenFact(TABS.text, "high", "preference", False, (3, 5), MARCH_2), WrittenFact("It is old", "low")]
     assert facts(f"<observations>{inner}</observations>") == facts(inner) == wanted
+    assert facts(f"{inner}\n- Agent agreed") == [*wanted, WrittenFact("Agent agreed")]
+
+
+def test_a_tag_in_backticks_is_spoken_of() -> None:
+    assert fact("- Agent parses `<observation>` now") == WrittenFact("Agent parses `<observation>` now")
 
 
 def test_tags_of_groups_go_and_their_lines_stay() -> None:
@@ -876,19 +882,24 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_hostile_text_takes_time_in_proportion_to_its_length(unit: str) -> None:
-    def once(text: str) -> float:
+    def seconds(length: int) -> float:
+        text = f"<observations>\n- a b{unit * (length // len(unit))} z"
         began = process_time()
         read_written(text)
         read_written(text.removeprefix("<observations>"))
         return process_time() - began
 
-    def seconds(length: int) -> float:
-        # The best of several: a pause of the machine is no property of the code.
-        text = f"<observations>\n- a b{unit * (length // len(unit))} z"
-        return min(once(text) for _ in range(3))
+    # Sixteen times the length would take 256 times as long if any step were quadratic. What seems slow is measured
+    # again: a pause of the machine is no property of the code.
+    bound = 60 * max(0.0005, min(seconds(4_000) for _ in range(3)))
+    assert any(seconds(64_000) < bound for _ in range(3))
 
-    # Sixteen times the length would take 256 times as long if any step were quadratic.
-    assert seconds(64_000) < 60 * max(seconds(4_000), 0.0005)
+
+def test_of_an_endless_answer_only_whole_lines_at_its_beginning_are_read() -> None:
+    lines = [f"User pasted page {number} {'of a book ' * 1_000}".strip() for number in range(60)]
+    read = [fact.text for fact in facts("\n".join(f"- {line}" for line in lines))]
+    assert read == lines[: len(read)]
+    assert 350_000 < sum(map(len, read)) < 400_000
 
 
 # Round trips

@@ -146,7 +146,7 @@ def _course(course: Sequence[_Merged]) -> Iterator[Draft]:
 def _told(part: Sequence[_Merged]) -> str:
     """Put the rows of one course into one text; a purpose that the request states already is not repeated."""
     requests = any(_is_request(merged.row) for merged in part)
-    texts = (merged.row.content.split(" — asked: ")[0] if requests else merged.row.content for merged in part)
+    texts = (merged.row.content.split(labels.PURPOSE)[0] if requests else merged.row.content for merged in part)
     return labels.STEP.join(text.rstrip(".") for text in texts)
 
 

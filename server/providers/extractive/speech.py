@@ -1,6 +1,5 @@
 """What people and assistants say: their messages, sorted into facts."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from re import Pattern
@@ -84,14 +83,20 @@ def _whole_corrections(said: Sequence[str]) -> list[str]:
     """Join a short "no, that's wrong" with the sentence behind it, which says what is right."""
     joined: list[str] = []
     for utterance in said:
-        rule = _user_rule(joined[-1]) if joined else None
-        unfinished = rule is not None and rule.label == labels.CORRECTION
-        unfinished &= bool(joined) and (len(joined[-1]) < _SELF_CONTAINED or bool(cues.POINTING.search(utterance)))
-        if unfinished and not cues.asks(utterance) and len(utterance) < _LONGEST_ANSWER:
+        if joined and _is_half_of_correction(joined[-1], utterance):
             joined[-1] += " " + utterance
         else:
             joined.append(utterance)
     return joined
+
+
+def _is_half_of_correction(before: str, utterance: str) -> bool:
+    """Tell whether what is said next belongs to a correction: that was short, or this points at it."""
+    rule = _user_rule(before)
+    if rule is None or rule.label != labels.CORRECTION:
+        return False
+    unfinished = len(before) < _SELF_CONTAINED or bool(cues.POINTING.search(utterance))
+    return unfinished and not cues.asks(utterance) and len(utterance) < _LONGEST_ANSWER
 
 
 def _rest(said: list[str], answered: Fact | None) -> list[str]:
@@ -114,7 +119,7 @@ def _with_context(fact: Fact, before: Message) -> Fact:
     if not offered:
         return fact
     about = clip(_last_proposal(offered) or offered[-1], _LONGEST_CONTEXT)
-    content = f"{fact.content} (in answer to: “{about}”)"
+    content = f"{fact.content}{labels.IN_ANSWER}“{about}”)"
     return replace(fact, content=content, source_seqs=(before.seq, *fact.source_seqs))
 
 
@@ -133,8 +138,8 @@ def _only_agrees(utterance: str) -> bool:
 
 
 def assistant_facts(message: Message) -> list[Fact]:
-    """Return the causes, outcomes and open ends that an assistant's message states."""
-    said = (utterance for utterance in utterances(message) if not cues.asks(utterance))
+    """Return the causes, outcomes and open ends that an assistant's message states; a heading states nothing."""
+    said = (said for said in utterances(message) if not cues.asks(said) and not said.istitle())
     found = ((utterance, _first(_ASSISTANT_RULES, utterance)) for utterance in said)
     return [_fact(message, utterance, rule) for utterance, rule in found if rule][:_MOST_ASSISTANT_FACTS]
 
@@ -185,7 +190,7 @@ def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fa
     offered = sentences(spoken(before.content))
     first = opening(spoken(message.content))
     proposal, question = _last_proposal(offered), _last_question(offered)
-    choice = question is not None and bool(_CHOICE.search(question))
+    choice = question is not None and bool(cues.CHOICE.search(question))
     if proposal and not choice and _agrees(first):
         content, category = f"{labels.AGREED} (“{clip(first, 120)}”) to: {proposal}", "decision"
     elif question and _is_answer(first, question, choice=choice):
@@ -228,9 +233,5 @@ def _is_answer(first: str, question: str, *, choice: bool) -> bool:
     if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN.search(last):
         return False
     if cues.YES_OR_NO.search(last) and not choice:
-        return bool(_NO.search(first))
+        return bool(cues.NO.search(first))
     return not cues.REQUEST.search(first) and not _first(_ASSERTIONS, first) and (choice or not _only_agrees(first))
-
-
-_CHOICE = re.compile(r"\b(?:which|either|or|prefer)\b", re.IGNORECASE)
-_NO = re.compile(r"^(?:no|nope|not|nah|nein|nicht|non|いいえ|不|没)\b", re.IGNORECASE)

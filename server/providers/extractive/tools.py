@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from server.core.blocks import result_text
+from server.core.memory_tools import withheld
 from server.core.records import Block, Message
 from server.providers.extractive.sentences import clip
 
@@ -37,11 +38,12 @@ _SOURCE_LINE = re.compile(r"\d+\s*[│|:]|[│|*#]|//")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call and where it stands."""
+    """A tool call and where it stands; of one that reads memory or rules, the result is `withheld`."""
 
     seq: int
     name: str
     command: str
+    withheld: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,16 @@ class Failure:
 def calls(messages: Iterable[Message]) -> dict[str, Call]:
     """Return the tool calls of messages by call id."""
     return {
-        str(block["id"]): Call(message.seq, str(block.get("name")), _command(block))
+        str(block["id"]): _call(message, block)
         for message in messages
         for block in message.content
         if block.get("type") == "tool_use" and "id" in block
     }
+
+
+def _call(message: Message, block: Block) -> Call:
+    name = str(block.get("name"))
+    return Call(message.seq, name, _command(block), withheld(name, block.get("input")) is not None)
 
 
 def _command(block: Block) -> str:
@@ -102,13 +109,14 @@ def commits(message: Message) -> Iterator[str]:
 def failures(message: Message, known: dict[str, Call]) -> Iterator[Failure]:
     """Yield the failed commands among a message's tool results; `known` are the calls so far by id.
 
-    A failed edit or read is an agent's own stumble and tells nothing about the project.
+    A failed edit or read is an agent's own stumble and tells nothing about the project, and what is read from memory
+    or from rules is no news.
     """
     for block in message.content:
         if block.get("type") != "tool_result":
             continue
         call = known.get(str(block.get("tool_use_id")))
-        if call and not _SHELLS.search(call.name):
+        if call and (call.withheld or not _SHELLS.search(call.name)):
             continue
         text = result_text(block)[-_MOST_CHARACTERS:]
         line = _error_line(text)

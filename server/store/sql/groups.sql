@@ -21,8 +21,8 @@ SELECT (SELECT count(*) FROM observation_groups WHERE session_id = %(session)s),
 
 -- name: since
 -- The groups that cover messages behind a seq, with the memories that came of them and what became of other facts.
-SELECT g.id, ARRAY(SELECT m.id FROM memories m WHERE m.group_id = g.id ORDER BY m.id) AS memory_ids, g.merged,
-       g.replaced, g.refused
+SELECT g.id, g.observer, ARRAY(SELECT m.id FROM memories m WHERE m.group_id = g.id ORDER BY m.id) AS memory_ids,
+       g.merged, g.replaced, g.refused
 FROM observation_groups g WHERE g.session_id = %(session)s AND g.first_seq > %(after)s ORDER BY g.first_seq
 
 -- name: forget_around

@@ -26,6 +26,12 @@ ORDER BY 1
 -- Jobs of the pool that failed too often.
 SELECT kind, subject, last_error FROM jobs WHERE state = 'dead' ORDER BY subject LIMIT 20
 
+-- name: paused_jobs
+-- Why jobs of the pool wait for another day's money, and how many.
+SELECT error_kind, max(last_error), count(*) FROM jobs
+WHERE state = 'ready' AND error_kind IN ('SpendCapReached', 'PriceUnknown') AND run_after > %(now)s
+GROUP BY error_kind ORDER BY error_kind
+
 -- name: dead_embeddings
 -- Rows of the pool that cannot be embedded.
 SELECT memory_id, last_error FROM embedding_attempts WHERE dead ORDER BY memory_id LIMIT 20

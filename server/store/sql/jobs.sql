@@ -11,7 +11,11 @@ ON CONFLICT (pool_id, kind, subject) DO UPDATE
         options = excluded.options
 
 -- name: schedule_first
--- Have a job run at a time, unless there is one.
+-- Have a job run at a time, unless there is one that is alive; a dead one is tried once more.
+WITH revived AS (
+    UPDATE jobs SET state = 'ready', run_after = %(run_after)s
+    WHERE kind = %(kind)s AND subject = %(subject)s AND state = 'dead'
+)
 INSERT INTO jobs (pool_id, kind, subject, run_after, created_at)
 VALUES (current_pool(), %(kind)s, %(subject)s, %(run_after)s, %(now)s)
 ON CONFLICT (pool_id, kind, subject) DO NOTHING
@@ -115,7 +119,7 @@ UPDATE jobs SET state = 'ready', attempts = 0, run_after = %(now)s WHERE state =
 
 -- name: resume_paused
 -- Jobs that waited for tomorrow's money need not wait any more.
-UPDATE jobs SET run_after = %(now)s WHERE state = 'ready' AND error_kind = 'SpendCapReached'
+UPDATE jobs SET run_after = %(now)s WHERE state = 'ready' AND error_kind IN ('SpendCapReached', 'PriceUnknown')
 
 -- name: notify
 -- Wake the job runners.

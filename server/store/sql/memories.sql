@@ -139,6 +139,20 @@ FROM jsonb_to_recordset(%(again)s::jsonb) AS again (id text, seqs bigint[], said
 ON CONFLICT (pool_id, memory_id, group_id) DO UPDATE
     SET seqs = ARRAY(SELECT DISTINCT unnest(memory_sources.seqs || excluded.seqs) ORDER BY 1)
 
+-- name: inherit_sources
+-- A row that says all of what another says was said where that was, too.
+INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)
+SELECT current_pool(), %(by_id)s, session_id, group_id, array_agg(DISTINCT seq ORDER BY seq), min(said_at)
+FROM (
+    SELECT session_id, group_id, unnest(source_seqs) AS seq, said_at FROM memories
+    WHERE id = %(id)s AND group_id IS NOT NULL
+    UNION ALL
+    SELECT session_id, group_id, unnest(seqs), said_at FROM memory_sources WHERE memory_id = %(id)s
+) AS heard
+GROUP BY session_id, group_id
+ON CONFLICT (pool_id, memory_id, group_id) DO UPDATE
+    SET seqs = ARRAY(SELECT DISTINCT unnest(memory_sources.seqs || excluded.seqs) ORDER BY 1)
+
 -- name: other_sources
 -- Where else rows were said, in the order in which it was.
 SELECT memory_id, session_id, seqs FROM memory_sources WHERE memory_id = ANY (%(ids)s) ORDER BY said_at, group_id
@@ -162,21 +176,31 @@ WHERE m.id = ANY (%(ids)s)
 
 -- name: give_back
 -- Undo: what a reflection stood for is live again, or replaced by whatever has replaced its row since. It counts as used
--- when that row was, if that was used since it stood for all of its sources.
+-- when that row was, if that was used since it stood for all of its sources. A note that was written again meanwhile
+-- is replaced by itself.
 UPDATE memories m
-SET superseded_by = o.superseded_by, superseded_at = o.superseded_at, outdated_at = o.outdated_at,
+SET superseded_by = coalesce(o.superseded_by, again.id),
+    superseded_at = CASE WHEN o.superseded_by IS NULL AND again.id IS NOT NULL THEN m.superseded_at
+                         ELSE o.superseded_at END,
+    outdated_at = CASE WHEN o.superseded_by IS NULL THEN again.said_at ELSE o.outdated_at END,
     last_used_at = CASE
         WHEN o.last_used_at > (SELECT max(s.last_used_at) FROM memories s WHERE s.id = ANY (o.source_ids))
         THEN o.last_used_at ELSE m.last_used_at END
 FROM memories o
-WHERE o.id = ANY (%(output_ids)s) AND m.superseded_by = o.id
+JOIN memories stood_for ON stood_for.superseded_by = o.id
+LEFT JOIN memories again ON again.external_id = stood_for.external_id AND again.superseded_at IS NULL
+WHERE o.id = ANY (%(output_ids)s) AND m.id = stood_for.id
 RETURNING m.id
 
 -- name: give_back_dropped
--- Undo: what a reflection left out is live again.
-UPDATE memories SET superseded_by = NULL, superseded_at = NULL, outdated_at = NULL
-WHERE superseded_by = %(reflection)s AND id <> ALL (%(output_ids)s)
-RETURNING id
+-- Undo: what a reflection left out is live again, unless it is a note that was written again meanwhile.
+UPDATE memories m
+SET superseded_by = again.id, superseded_at = CASE WHEN again.id IS NOT NULL THEN m.superseded_at END,
+    outdated_at = again.said_at
+FROM memories left_out
+LEFT JOIN memories again ON again.external_id = left_out.external_id AND again.superseded_at IS NULL
+WHERE left_out.superseded_by = %(reflection)s AND left_out.id <> ALL (%(output_ids)s) AND m.id = left_out.id
+RETURNING m.id
 
 -- name: take_back
 -- Undo: the rows of a reflection are replaced by what they stood for, and were never true by themselves.
@@ -189,7 +213,7 @@ WHERE id = ANY (%(output_ids)s)
 -- (somebody undid it) not.
 SELECT {memory} FROM memories m
 WHERE superseded_at IS NULL AND kind <> 'manual' AND (kind = 'note' OR session_id IS NOT NULL)
-  AND said_at <= CASE kind WHEN 'note' THEN %(notes_until)s ELSE %(until)s END
+  AND said_at <= CASE kind WHEN 'note' THEN %(notes_until)s::timestamptz ELSE %(until)s END
   AND (valid_until IS NULL OR valid_until > %(now)s)
   AND (%(project)s::text IS NULL OR project = %(project)s)
   AND NOT EXISTS (SELECT FROM reflections r
@@ -202,10 +226,14 @@ LIMIT %(limit)s
 SELECT id FROM memories WHERE superseded_by = ANY (%(ids)s)
 
 -- name: restore
--- Bring back what a row had replaced.
-UPDATE memories SET superseded_by = NULL, superseded_at = NULL, outdated_at = NULL
-WHERE superseded_by = ANY (%(by_ids)s)
-RETURNING id
+-- Bring back what a row had replaced, unless it is a note that was written again meanwhile.
+UPDATE memories m
+SET superseded_by = again.id, superseded_at = CASE WHEN again.id IS NOT NULL THEN m.superseded_at END,
+    outdated_at = again.said_at
+FROM memories replaced
+LEFT JOIN memories again ON again.external_id = replaced.external_id AND again.superseded_at IS NULL
+WHERE replaced.superseded_by = ANY (%(by_ids)s) AND m.id = replaced.id
+RETURNING m.id
 
 -- name: hold
 -- Those of these rows that are there, kept there until the transaction ends, whoever wants to delete them.
@@ -247,10 +275,14 @@ SELECT id FROM drawn
 DELETE FROM memories WHERE id = ANY (%(ids)s)
 
 -- name: forget_in_reflections
--- Take ids out of what reflections say about themselves.
+-- Take ids out of what reflections say about themselves; the others keep their order.
 UPDATE reflections
-SET input_ids = ARRAY(SELECT unnest(input_ids) EXCEPT SELECT unnest(%(ids)s::text[])),
-    output_ids = ARRAY(SELECT unnest(output_ids) EXCEPT SELECT unnest(%(ids)s::text[]))
+SET input_ids = ARRAY(SELECT id FROM unnest(input_ids) WITH ORDINALITY AS i (id, place)
+                      WHERE id <> ALL (%(ids)s) ORDER BY place),
+    output_ids = ARRAY(SELECT id FROM unnest(output_ids) WITH ORDINALITY AS o (id, place)
+                       WHERE id <> ALL (%(ids)s) ORDER BY place),
+    dropped_ids = ARRAY(SELECT id FROM unnest(dropped_ids) WITH ORDINALITY AS d (id, place)
+                        WHERE id <> ALL (%(ids)s) ORDER BY place)
 WHERE input_ids && %(ids)s OR output_ids && %(ids)s
 
 -- name: lock_pins

@@ -1,0 +1,259 @@
+"""Servers that speak the Messages API in their own way: what goes over the wire for each, and what comes back."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from tests.support.api import observed, opened, said, until
+from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.serving import serving
+
+FACT: dict[str, Any] = {
+    "text": "User decided to use Redis.",
+    "priority": "high",
+    "category": "decision",
+    "sources": [1],
+}
+ANSWER: dict[str, Any] = {"facts": [FACT]}
+
+
+@pytest.fixture
+async def model() -> AsyncGenerator[ModelServer]:
+    """A scripted model."""
+    async with model_server() as server:
+        server.say(ANSWER)
+        yield server
+
+
+@asynccontextmanager
+async def served(model: ModelServer, database_url: str, **settings: str) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Run a server that asks the scripted model by these settings, and yield its client."""
+    given = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
+    given |= {f"ESKER_LLM_{name.upper()}": value for name, value in settings.items()}
+    parts = make_parts(Settings.from_environment(given), Database(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as connected:
+        yield connected
+
+
+async def session_with_a_message(client: httpx2.AsyncClient) -> str:
+    """Return a session in which something was said."""
+    session = await opened(client)
+    await said(client, session, "Let's use Redis.")
+    return session
+
+
+async def contents(client: httpx2.AsyncClient) -> list[str]:
+    """Return what the live memories say."""
+    return [row["content"] for row in (await client.get("/v1/memories")).json()["memories"]]
+
+
+def message(*content: dict[str, Any], **more: Any) -> Said:
+    """Return an answer with these blocks as it goes over the wire."""
+    start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": list(content)}
+    used = {"input_tokens": 100, "output_tokens": 20}
+    return Said(raw=json.dumps({**start, "stop_reason": "end_turn", "stop_sequence": None, "usage": used} | more))
+
+
+def text(words: str) -> dict[str, Any]:
+    """Return a block of text."""
+    return {"type": "text", "text": words}
+
+
+def system_of(asked: dict[str, Any]) -> str:
+    """Return the system prompt of a request."""
+    return "\n".join(block["text"] for block in asked["system"])
+
+
+# How the shape of an answer is asked for --------------------------------------------------------------------------
+
+
+async def test_a_schema_is_asked_for_by_output_config(model: ModelServer, database_url: str) -> None:
+    async with served(model, database_url) as client:
+        await observed(client, await session_with_a_message(client))
+    [asked] = model.asked
+    assert asked["output_config"]["format"]["type"] == "json_schema"
+    assert "facts" in asked["output_config"]["format"]["schema"]["properties"]
+    assert asked.keys() & {"tools", "tool_choice"} == set()
+
+
+async def test_a_tool_is_forced_and_its_input_is_the_answer(model: ModelServer, database_url: str) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "answer", "input": ANSWER}
+    model.say(message({"type": "thinking", "thinking": "Hm.", "signature": ""}, text("Here:"), call))
+    async with served(model, database_url, structured="tool") as client:
+        await observed(client, await session_with_a_message(client))
+        assert await contents(client) == [FACT["text"]]
+    [asked] = model.asked
+    [tool] = asked["tools"]
+    assert asked["tool_choice"] == {"type": "tool", "name": tool["name"]} == {"type": "tool", "name": "answer"}
+    assert "facts" in tool["input_schema"]["properties"]
+    assert "output_config" not in asked
+
+
+async def test_a_server_that_ignores_the_tool_and_answers_in_words_is_understood(
+    model: ModelServer, database_url: str
+) -> None:
+    async with served(model, database_url, structured="tool") as client:
+        await observed(client, await session_with_a_message(client))
+        assert await contents(client) == [FACT["text"]]
+    assert len(model.asked) == 1
+
+
+async def test_an_answer_by_a_tool_that_cannot_be_used_is_sent_back_in_words(
+    model: ModelServer, database_url: str
+) -> None:
+    bad = {"type": "tool_use", "id": "toolu_1", "name": "answer", "input": {"facts": [{"text": "x"}]}}
+    good = {"type": "tool_use", "id": "toolu_2", "name": "answer", "input": ANSWER}
+    model.say(message(bad), message(good))
+    async with served(model, database_url, structured="tool") as client:
+        await observed(client, await session_with_a_message(client))
+        assert await contents(client) == [FACT["text"]]
+    # A tool's call in the transcript would want a tool's result; words want nothing.
+    [mine, complaint] = model.asked[1]["messages"][1:]
+    assert (mine["role"], json.loads(mine["content"])) == ("assistant", bad["input"])
+    assert complaint["content"].startswith("That answer cannot be used: ")
+
+
+async def test_in_words_the_schema_is_in_the_prompt_and_nothing_else_is_sent(
+    model: ModelServer, database_url: str
+) -> None:
+    async with served(model, database_url, structured="prompt") as client:
+        await observed(client, await session_with_a_message(client))
+        assert await contents(client) == [FACT["text"]]
+    [asked] = model.asked
+    assert asked.keys() & {"output_config", "tools", "tool_choice"} == set()
+    schema = json.loads(system_of(asked).rpartition("\n")[2])
+    assert "facts" in schema["properties"]
+
+
+async def test_a_reflector_asks_in_the_same_way(model: ModelServer, database_url: str) -> None:
+    async with served(model, database_url, structured="prompt") as client:
+        session = await session_with_a_message(client)
+        await observed(client, session)
+        model.say({"rows": []})
+        await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    assert "output_config" not in model.asked[-1]
+    assert "rows" in json.loads(system_of(model.asked[-1]).rpartition("\n")[2])["properties"]
+
+
+@pytest.mark.parametrize("mode", ["output_config", "tool", "prompt"])
+async def test_a_request_that_is_refused_says_which_setting_to_try(
+    model: ModelServer, database_url: str, mode: str
+) -> None:
+    model.say(Said("output_config: Extra inputs are not permitted", status=400))
+    async with served(model, database_url, structured=mode) as client:
+        session = await session_with_a_message(client)
+        answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
+        # Whoever did not wait for it finds the same with the job.
+        shown = await until(client, f"/v1/sessions/{session}", lambda s: s["jobs"][0]["last_error"])
+    assert (answer.status_code, "Extra inputs" in answer.json()["detail"]) == (502, True)
+    for hint in (answer.json()["hint"], shown["jobs"][0]["hint"]):
+        assert "set ESKER_LLM_STRUCTURED" in hint
+
+
+# Headers and parameters --------------------------------------------------------------------------------------------
+
+
+async def test_the_key_and_the_version_go_into_the_headers_that_are_set(model: ModelServer, database_url: str) -> None:
+    async with served(model, database_url, version="2023-06-01", key_header="x-api-key") as client:
+        await observed(client, await session_with_a_message(client))
+    [sent] = model.headers
+    assert (sent["anthropic-version"], sent["x-api-key"]) == ("2023-06-01", "sk-scripted")
+    assert "authorization" not in sent
+
+
+async def test_without_those_settings_the_key_is_a_bearer_token(model: ModelServer, database_url: str) -> None:
+    async with served(model, database_url) as client:
+        await observed(client, await session_with_a_message(client))
+    [sent] = model.headers
+    assert sent["authorization"] == "Bearer sk-scripted"
+    assert "x-api-key" not in sent
+    assert sent["anthropic-version"] > "2023-06-01"
+
+
+@pytest.mark.parametrize(("setting", "sent"), [({}, None), ({"temperature": "0"}, 0), ({"temperature": "0.5"}, 0.5)])
+async def test_a_temperature_is_sent_only_where_one_is_set(
+    model: ModelServer, database_url: str, setting: dict[str, str], sent: float | None
+) -> None:
+    async with served(model, database_url, **setting) as client:
+        await observed(client, await session_with_a_message(client))
+    assert model.asked[0].get("temperature") == sent
+    assert ("temperature" in model.asked[0]) == bool(setting)
+
+
+async def test_the_system_prompt_is_the_same_every_time_and_asks_to_be_cached(
+    model: ModelServer, database_url: str
+) -> None:
+    model.say({"facts": []})
+    async with served(model, database_url) as client:
+        session = await session_with_a_message(client)
+        await observed(client, session)
+        await said(client, session, "And something else.")
+        await observed(client, session)
+    first, second = model.asked
+    assert first["system"] == second["system"]
+    assert first["messages"] != second["messages"]
+    assert first["system"][-1]["cache_control"] == {"type": "ephemeral"}
+
+
+# What servers leave out --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "used",
+    [None, {}, {"input_tokens": None, "output_tokens": 3}, {"input_tokens": 5, "output_tokens": 1, "new_tokens": "x"}],
+    ids=["null", "empty", "a part", "more than we know"],
+)
+async def test_an_answer_that_does_not_say_what_it_cost_is_used(
+    model: ModelServer, database_url: str, used: dict[str, Any] | None
+) -> None:
+    model.say(message(text(json.dumps(ANSWER)), usage=used))
+    async with served(model, database_url) as client:
+        await observed(client, await session_with_a_message(client))
+        assert await contents(client) == [FACT["text"]]
+        [spent] = (await client.get("/v1/spend")).json()["days"]
+    known = used or {}
+    assert spent["calls"] == 1
+    assert (spent["input_tokens"], spent["output_tokens"]) == (
+        known.get("input_tokens") or 0,
+        known.get("output_tokens") or 0,
+    )
+
+
+async def test_an_answer_without_usage_at_all_is_used(model: ModelServer, database_url: str) -> None:
+    whole = json.loads(message(text(json.dumps(ANSWER))).raw or "")
+    del whole["usage"]
+    model.say(Said(raw=json.dumps(whole)))
+    async with served(model, database_url) as client:
+        await observed(client, await session_with_a_message(client))
+        assert await contents(client) == [FACT["text"]]
+        assert (await client.get("/v1/spend")).json()["days"][0]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    "used",
+    [{"input_tokens": "many", "output_tokens": -5}, {"input_tokens": -1, "output_tokens": [1]}, "nothing", 5, []],
+    ids=["words", "less than nothing", "a string", "a number", "a list"],
+)
+async def test_a_count_that_is_none_counts_as_nothing(model: ModelServer, database_url: str, used: Any) -> None:
+    model.say(message(text(json.dumps(ANSWER)), usage=used))
+    async with served(model, database_url) as client:
+        await observed(client, await session_with_a_message(client))
+        assert await contents(client) == [FACT["text"]]
+        [spent] = (await client.get("/v1/spend")).json()["days"]
+    assert (spent["input_tokens"], spent["output_tokens"]) == (0, 0)
+
+
+async def test_thinking_before_the_answer_is_not_the_answer(model: ModelServer, database_url: str) -> None:
+    thought = {"type": "thinking", "thinking": '{"facts": []}', "signature": "x"}
+    model.say(message(thought, text(json.dumps(ANSWER)), {"type": "new_block", "x": 1}))
+    async with served(model, database_url) as client:
+        await observed(client, await session_with_a_message(client))
+        assert await contents(client) == [FACT["text"]]

@@ -1,0 +1,702 @@
+"""Reflections of the pool and of sessions through the public surface: what is condensed, shown and taken back."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+from server.core.records import Lease, Principal
+from server.db.database import Database
+from server.store import jobs
+from server.usecases.authenticate import create_key, create_pool
+from server.usecases.ingest import IncomingMessage, ingest
+from server.usecases.observe import observe_leased
+from server.usecases.open_session import SessionRequest, open_session
+from server.usecases.parts import Parts
+from server.usecases.reflect_pool import PoolReflection, plan_pool_reflection, reflect_pool_leased
+from server.usecases.reflections import list_reflections
+from server.usecases.remember import Note, remember
+from server.usecases.run_job import claim_job, run_job
+from tests.support.api import contents, observed, recalled, said
+from tests.support.clock import FakeClock
+from tests.support.model_server import ModelServer, Said
+from tests.support.reflecting import fact, kept, live, pool_reflected, row, scripted, session_reflected, stored
+
+WEATHER = "The agent explained at great length how the weather comes about, and that it rains a lot in the west."
+COFFEE = "The coffee machine of the office was out of order for a whole week in the summer, and nobody mended it."
+TRAIN = "The train to the coast was so full that everybody had to stand in the corridor for the whole way there."
+GARDEN = "The garden behind the house has an old apple tree that carries far more fruit than anyone could eat."
+RULE = fact("Never use floats for money.", priority="high", category="preference")
+SHORT = "Weather and coffee were talked about."
+
+
+@pytest.fixture
+async def both(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
+    """A client of a server with a scripted model, and the model."""
+    async with scripted(database_url) as found:
+        yield found
+
+
+@pytest.fixture
+def client(both: tuple[httpx2.AsyncClient, ModelServer]) -> httpx2.AsyncClient:
+    """A client of a server that asks the scripted model."""
+    return both[0]
+
+
+@pytest.fixture
+def model(both: tuple[httpx2.AsyncClient, ModelServer]) -> ModelServer:
+    """The scripted model."""
+    return both[1]
+
+
+def ago(**duration: float) -> str:
+    """Return a moment before now."""
+    return (datetime.now(UTC) - timedelta(**duration)).isoformat()
+
+
+async def noted(client: httpx2.AsyncClient, content: str, **more: Any) -> str:
+    """Write a memory and return its id."""
+    answer = await client.post("/v1/memories", json={"content": content, **more})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
+async def planned(client: httpx2.AsyncClient, **asked: Any) -> dict[str, Any]:
+    """Return what a reflection of the pool would look at."""
+    answer = await client.post("/v1/reflect", json={**asked, "dry_run": True})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def listed(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
+    """Return all reflections, newest first."""
+    return (await client.get("/v1/reflections")).json()["reflections"]
+
+
+async def undone(client: httpx2.AsyncClient, reflection: str) -> httpx2.Response:
+    """Ask for a reflection to be taken back."""
+    return await client.post(f"/v1/reflections/{reflection}/undo")
+
+
+def held(*rows: dict[str, Any], insights: Any = ()) -> tuple[Said, asyncio.Event]:
+    """Return an answer of a reflecting model that comes when the event is set."""
+    release = asyncio.Event()
+    return Said(json.dumps({"rows": rows, "insights": list(insights)}), wait_for=release), release
+
+
+# What the pool's reflection looks at -------------------------------------------------------------------------------
+
+
+async def test_only_what_is_old_enough_is_looked_at_and_a_dry_run_changes_nothing(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str
+) -> None:
+    session, _ = await kept(client, model, WEATHER, COFFEE)
+    await kept(client, model, TRAIN, GARDEN, session="s2", days_ago=1)
+    await noted(client, "A note that is old.", said_at=ago(days=9))
+    await noted(client, "A note of yesterday.", said_at=ago(days=1))
+    await noted(client, "What a person pinned.", kind="manual", said_at=ago(days=9), session_id=session)
+    before = stored(owner_url)
+    model.asked.clear()
+    assert (await planned(client))["rows"] == 3
+    assert (await planned(client, min_age_days=0))["rows"] == 5, "a note rests for three days whatever is asked for"
+    assert (await planned(client, min_age_days=9.5))["rows"] == 2
+    assert (await planned(client, min_age_days=30)) == {"dry_run": True, "rows": 0, "tokens": 0, "batches": []}
+    assert (model.asked, await listed(client)) == ([], [])
+    assert stored(owner_url) == before
+
+
+async def test_what_the_pool_condensed_once_is_not_condensed_again_and_costs_no_call(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str
+) -> None:
+    _, ids = await kept(client, model, WEATHER, COFFEE, TRAIN)
+    model.say({"rows": [row(SHORT, *ids[:2]), row("The train was full.", ids[2])]})
+    report = await pool_reflected(client)
+    assert (report["memories"], report["superseded"], len(model.asked)) == (2, 3, 1)
+    before = stored(owner_url)
+    assert (await planned(client, min_age_days=0))["rows"] == 0
+    again = await pool_reflected(client, min_age_days=0)
+    assert (again["memories"], again["superseded"], again["reflection_ids"]) == (0, 0, [])
+    assert (len(model.asked), len(await listed(client))) == (1, 1)
+    assert stored(owner_url) == before
+
+
+async def test_what_was_no_better_once_is_not_tried_again_until_there_is_more(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    _, ids = await kept(client, model, WEATHER, COFFEE)
+    model.say({"rows": [row(WEATHER, ids[0]), row(COFFEE, ids[1])]})
+    assert (await pool_reflected(client))["rejected"]
+    asked = len(model.asked)
+    assert asked == 4
+    assert (await pool_reflected(client))["rejected"] is None
+    assert len(model.asked) == asked
+    _, more = await kept(client, model, TRAIN, session="s2")
+    model.say({"rows": [row(SHORT, *ids, *more)]})
+    assert (await pool_reflected(client))["memories"] == 1
+
+
+async def test_batches_are_of_one_project_oldest_first_and_no_larger_than_the_trigger(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    async def written(project: str | None, *tokens: int) -> None:
+        for place, cost in enumerate(tokens):
+            text = f"A note of {project} about the matter {place}."
+            found = await noted(client, text, project=project, said_at=ago(days=20 - place))
+            with psycopg.connect(owner_url, autocommit=True) as connection:
+                connection.execute("UPDATE memories SET tokens = %s WHERE id = %s", [cost, found])
+
+    await written("a", 30_000, 30_000, 5_000, 1, 70_000, 10, 20)
+    await written("b", 64_000)
+    await written(None, 7, 8)
+    shown = (await planned(client))["batches"]
+    assert [(batch["project"], batch["rows"], batch["tokens"]) for batch in shown] == [
+        (None, 2, 15),
+        ("a", 3, 65_000),
+        ("a", 1, 70_000),
+        ("a", 2, 30),
+    ]
+    assert [batch["first_said_at"] for batch in shown[1:]] == sorted(batch["first_said_at"] for batch in shown[1:])
+    [only] = (await planned(client, project="b", min_age_days=25))["batches"] or [None]
+    assert only is None
+
+
+async def test_a_project_is_reflected_alone_within_the_tokens_that_are_asked_for(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    _, ids = await kept(client, model, *(f"{WEATHER} It was day {word}." for word in WORDS), project="a")
+    _, others = await kept(client, model, COFFEE, TRAIN, session="s2", project="b")
+    long = " ".join(f"It rained on day {word}." for word in WORDS)
+    model.say(
+        {"rows": [row(f"{long} {long}", *ids)]},
+        {"rows": [row("The agent said at length that it rains a lot, day after day.", *ids)]},
+    )
+    report = await pool_reflected(client, project="a", target_tokens=100)
+    assert (report["memories"], len(model.asked)) == (1, 2)
+    assert "at most 100 tokens" in model.prompt(0)
+    assert "the limit is 100" in model.prompt(1)
+    assert {*others} <= (await live(client)).keys()
+    [made] = [one for one in (await live(client)).values() if one["kind"] == "reflection"]
+    assert (made["project"], made["session_id"], made["author"]) == ("a", None, "claude-sonnet-5-5")
+
+
+WORDS = "anchor basket candle dragon engine forest harbour island jacket kettle ladder magnet".split()
+
+
+# What becomes of an answer -----------------------------------------------------------------------------------------
+
+
+async def test_guidance_grows_with_each_candidate_and_the_first_that_is_good_enough_is_taken(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE)
+    echo = {"rows": [row(WEATHER, ids[0]), row(COFFEE, ids[1])]}
+    model.say(echo, echo, echo, {"rows": [row(SHORT, *ids)]}, {"rows": [row("Never asked for.", *ids)]})
+    await session_reflected(client, session)
+    assert len(model.asked) == 4
+    guidance = ["Write at most", "somewhat harder", "much harder", "last attempt"]
+    for place, words in enumerate(guidance):
+        assert [other in model.prompt(place) for other in guidance] == [other == words for other in guidance]
+        assert (place == 0) or "what it would replace has" in model.prompt(place)
+    [made] = await listed(client)
+    assert (made["level"], made["state"], made["input_tokens"], made["output_tokens"]) == (3, "committed", 428, 80)
+    assert [one["content"] for one in (await live(client)).values()] == [SHORT]
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        (
+            lambda ids: row("The train was full. " * 20 + " ".join(f"word{n}" for n in range(600)), ids[2]),
+            "at most 600",
+        ),
+        (lambda ids: row("The train had 47 wagons.", ids[2]), "'47' of"),
+        (lambda ids: row("The train was full.", ids[2], "mem_unknown"), "'mem_unknown' was not shown"),
+    ],
+    ids=["over 600 tokens", "ungrounded", "unknown id"],
+)
+async def test_a_bad_row_is_sent_back_once_and_then_its_sources_stay_as_they_were(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str, bad: Any, complaint: str
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN)
+    before = stored(owner_url)[ids[2]]
+    model.say({"rows": [row(SHORT, *ids[:2]), bad(ids)]})
+    report = await session_reflected(client, session)
+    assert len(model.asked) == 2
+    assert complaint in model.prompt(1)
+    assert (report["memories"], report["superseded"], report["left_out"]) == (1, 2, 0)
+    assert stored(owner_url)[ids[2]] == before
+    assert sorted(one["content"] for one in (await live(client)).values()) == sorted([SHORT, TRAIN])
+
+
+async def test_a_bad_row_that_is_mended_when_it_was_sent_back_is_used(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN)
+    model.say(
+        {"rows": [row(SHORT, *ids[:2]), row("The train had 47 wagons.", ids[2])]},
+        {"rows": [row(SHORT, *ids[:2]), row("The train was full.", ids[2])]},
+    )
+    assert (await session_reflected(client, session))["memories"] == 2
+    assert len(model.asked) == 2
+
+
+async def test_an_open_point_never_becomes_an_outcome(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    later = "Migrate the invoices table; this was put off until the release."
+    open_point = fact(later, category="next_step", priority="medium")
+    session, ids = await kept(client, model, WEATHER, open_point, COFFEE)
+    done = row(f"The weather and the coffee machine were discussed. {later}", *ids, category="outcome")
+    model.say({"rows": [done]})
+    await session_reflected(client, session)
+    by_category = {one["category"]: one for one in (await live(client)).values()}
+    assert (by_category["next_step"]["content"], by_category["next_step"]["source_ids"]) == (later, [ids[1]])
+    assert by_category["outcome"]["source_ids"] == [ids[0], ids[2]]
+
+
+async def test_an_insight_is_a_row_of_the_pool_and_goes_when_its_source_is_forgotten(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, project="shop")
+    insight = {"facet": "knowledge", "text": "It rains a lot in the west.", "priority": "medium"}
+    model.say({"rows": [row(SHORT, *ids)], "insights": [insight | {"source_ids": [ids[0]]}]})
+    report = await session_reflected(client, session)
+    assert (report["memories"], report["superseded"]) == (2, 3)
+    [found] = [one for one in (await live(client)).values() if one["tags"]]
+    assert (found["content"], found["tags"], found["session_id"]) == (insight["text"], ["knowledge"], None)
+    assert (found["project"], found["source_ids"]) == ("shop", [ids[0]])
+    assert insight["text"] in contents(await recalled(client, "rains in the west", project="shop"))
+    assert (await planned(client, min_age_days=0))["rows"] == 0, "one row of the session alone; an insight is none"
+    await client.delete(f"/v1/memories/{ids[0]}")
+    assert found["id"] not in stored(owner_url)
+    assert {*await live(client)} == {ids[1], ids[2]}
+
+
+# What happens meanwhile --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", ["session", "pool"])
+async def test_what_is_used_or_added_while_the_reflector_thinks_counts(
+    client: httpx2.AsyncClient, model: ModelServer, scope: str
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE, project="shop")
+    answer, release = held(row(SHORT, *ids))
+    path = f"/v1/sessions/{session}/reflect" if scope == "session" else "/v1/reflect"
+    again, new = fact(WEATHER, sources=[3]), fact(TRAIN, sources=[4])
+    model.say(answer, {"facts": [again, new]})
+    waiting = asyncio.create_task(client.post(f"{path}?wait=true"))
+    await model.arrived.wait()
+    now = datetime.now(UTC).isoformat()
+    texts = [{"external_id": text, "role": "user", "content": text, "sent_at": now} for text in (WEATHER, TRAIN)]
+    await said(client, session, *texts)
+    report = await observed(client, session)
+    assert (report["memories"], report["merged"]) == (1, 1)
+    release.set()
+    assert (await waiting).json()["memories"] == 1
+    found = {one["content"]: one for one in (await live(client)).values()}
+    assert {*found} == {SHORT, TRAIN}
+    assert found[TRAIN]["id"] == report["memory_ids"][0]
+    assert datetime.fromisoformat(found[SHORT]["last_used_at"]) == datetime.fromisoformat(now)
+
+
+async def test_a_sessions_pack_is_built_anew_and_nobody_elses(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    async def pack(of: str) -> dict[str, Any]:
+        return (await client.get(f"/v1/sessions/{of}/pack")).json()
+
+    session, ids = await kept(client, model, WEATHER, COFFEE)
+    other, more = await kept(client, model, TRAIN, GARDEN, session="s2")
+    own, others = await pack(session), await pack(other)
+    assert WEATHER in others["text"], "what other sessions observed is in a pack"
+    model.say({"rows": [row(SHORT, *ids)]})
+    await session_reflected(client, session)
+    after = await pack(session)
+    assert (after["reason"], after["version"], SHORT in after["text"]) == ("reflection", own["version"] + 1, True)
+    assert WEATHER not in after["text"]
+    assert await pack(other) == others
+    model.say({"rows": [row("Trains and gardens, weather and coffee.", *more, *(await live(client)).keys() - {*more})]})
+    assert (await pool_reflected(client))["memories"] == 1
+    assert (await pack(session), await pack(other)) == (after, others)
+
+
+# Looking at it and taking it back ----------------------------------------------------------------------------------
+
+
+async def test_a_diff_says_what_became_what_was_dropped_what_was_kept_and_what_was_learnt(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, GARDEN)
+    insight = {"facet": "skill", "text": "An old apple tree carries fruit.", "source_ids": [ids[3]]}
+    ungrounded = row("The train had 47 wagons.", ids[2])
+    model.say({"rows": [row(SHORT, *ids[:2]), ungrounded], "insights": [insight]})
+    report = await session_reflected(client, session)
+    [reflection] = report["reflection_ids"]
+    diff = (await client.get(f"/v1/reflections/{reflection}/diff")).json()
+    changes = {
+        change["change"]: ([one["id"] for one in change["before"]], change["after"] and change["after"]["content"])
+        for change in diff["changes"]
+    }
+    assert changes == {
+        "became": (ids[:2], SHORT),
+        "insight": ([ids[3]], insight["text"]),
+        "kept": ([ids[2]], None),
+        "dropped": ([ids[3]], None),
+    }
+    shown = (await client.get(f"/v1/reflections/{reflection}")).json()
+    assert diff["reflection"] == shown
+    assert (shown["input_ids"], shown["dropped_ids"], shown["scope"]) == (ids, [ids[3]], "session")
+    assert (report["superseded"], report["left_out"], report["memories"]) == (3, 1, 2)
+
+
+@pytest.mark.parametrize("scope", ["session", "pool"])
+async def test_undo_brings_back_exactly_what_was_live(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str, scope: str
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE, RULE, TRAIN)
+    before, shown = stored(owner_url), await live(client)
+    insight = {"facet": "knowledge", "text": "It rains a lot in the west.", "source_ids": [ids[0]]}
+    model.say({"rows": [row(SHORT, *ids[:2])], "insights": [insight]})
+    report = await (session_reflected(client, session) if scope == "session" else pool_reflected(client))
+    assert report["left_out"] == 1
+    [reflection] = report["reflection_ids"]
+    answer = await undone(client, reflection)
+    assert answer.json() == {"id": reflection, "restored": 4, "taken_back": 3}
+    after = stored(owner_url)
+    assert {i: after[i] for i in before} == before
+    assert await live(client) == shown
+    assert SHORT not in contents(await recalled(client, "weather and coffee talked about", include_superseded=False))
+    assert (await client.get(f"/v1/reflections/{reflection}")).json()["state"] == "undone"
+    assert (await undone(client, reflection)).status_code == 409
+    assert await live(client) == shown
+
+
+async def test_what_was_used_since_is_used_still_when_it_is_undone(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE)
+    model.say({"rows": [row(SHORT, *ids)]})
+    [reflection] = (await session_reflected(client, session))["reflection_ids"]
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("UPDATE memories SET last_used_at = now() WHERE reflection_id = %s", [reflection])
+    [made] = (await live(client)).values()
+    await undone(client, reflection)
+    assert {one["last_used_at"] for one in (await live(client)).values()} == {made["last_used_at"]}
+
+
+async def test_a_later_reflection_is_undone_before_the_one_that_it_stands_on(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE)
+    shown = await live(client)
+    model.say({"rows": [row(SHORT, *ids)]})
+    [first] = (await session_reflected(client, session))["reflection_ids"]
+    [made] = await live(client)
+    _, more = await kept(client, model, TRAIN, session="s2")
+    model.say({"rows": [row("Weather, coffee, trains.", made, *more)]})
+    [second] = (await pool_reflected(client))["reflection_ids"]
+    refused = await undone(client, first)
+    assert (refused.status_code, second in refused.json()["detail"]) == (409, True)
+    assert (await undone(client, second)).status_code == 200
+    assert (await undone(client, first)).status_code == 200
+    assert {i: one for i, one in (await live(client)).items() if i in shown} == shown
+    assert {*await live(client)} == {*ids, *more}
+
+
+async def test_what_was_rejected_or_is_not_there_cannot_be_undone(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE)
+    model.say({"rows": [row(WEATHER, ids[0]), row(COFFEE, ids[1])]})
+    await session_reflected(client, session)
+    [rejected] = await listed(client)
+    before = stored(owner_url)
+    answer = await undone(client, rejected["id"])
+    assert (answer.status_code, "rejected" in answer.json()["detail"]) == (409, True)
+    assert (await undone(client, "ref_nowhere")).status_code == 404
+    assert stored(owner_url) == before
+
+
+async def test_what_an_observation_has_replaced_since_does_not_come_back(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session, ids = await kept(client, model, "Deploys of the shop go to Render.", COFFEE, project="shop")
+    model.say({"rows": [row("Deploys go to Render.", ids[0]), row("The coffee machine was broken.", ids[1])]})
+    [reflection] = (await session_reflected(client, session))["reflection_ids"]
+    [made] = [i for i, one in (await live(client)).items() if "Render" in one["content"]]
+    now = fact("Deploys of the shop go to Hetzner now.", replaces=made)
+    _, [new] = await kept(client, model, now, days_ago=0.1, project="shop")
+    assert (await client.get(f"/v1/memories/{made}")).json()["superseded_by"] == new
+    assert (await undone(client, reflection)).status_code == 200
+    assert {*await live(client)} == {ids[1], new}
+    old = (await client.get(f"/v1/memories/{ids[0]}")).json()
+    assert old["superseded_by"] == new
+
+
+@pytest.mark.parametrize("how", ["undone", "forgotten"])
+@pytest.mark.parametrize("dropped", [False, True], ids=["stood for", "left out"])
+async def test_a_note_that_was_written_again_is_there_once_when_its_reflection_is_gone(
+    client: httpx2.AsyncClient, model: ModelServer, how: str, dropped: bool
+) -> None:
+    notes = [await noted(client, text, said_at=ago(days=9)) for text in (WEATHER, COFFEE, TRAIN)]
+    model.say({"rows": [row(SHORT, *(notes[1:] if dropped else notes))]})
+    [reflection] = (await pool_reflected(client))["reflection_ids"]
+    again = await noted(client, WEATHER)
+    assert again not in notes
+    if how == "undone":
+        assert (await undone(client, reflection)).status_code == 200
+        assert {*await live(client)} == {again, *notes[1:]}
+    else:
+        assert (await client.delete(f"/v1/memories/{notes[1]}")).status_code == 200
+        assert {*await live(client)} == {again, notes[2]}
+    if how == "undone" or not dropped:
+        assert (await client.get(f"/v1/memories/{notes[0]}")).json()["superseded_by"] == again
+
+
+async def test_what_was_forgotten_comes_back_by_no_reflection_and_no_undoing(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, GARDEN)
+    model.say({"rows": [row(SHORT, *ids[:2]), row("The train was full.", ids[2])]})
+    [reflection] = (await session_reflected(client, session))["reflection_ids"]
+    await client.delete(f"/v1/memories/{ids[0]}")
+    await client.delete(f"/v1/memories/{ids[3]}")
+    shown = (await client.get(f"/v1/reflections/{reflection}")).json()
+    assert (shown["input_ids"], len(shown["output_ids"]), shown["dropped_ids"]) == (ids[1:3], 1, [])
+    assert (await undone(client, reflection)).status_code == 200
+    assert {*await live(client)} == {ids[1], ids[2]}
+    model.say({"rows": [row("A broken machine and a full train.", *ids[1:])]})
+    await pool_reflected(client)
+    await session_reflected(client, session)
+    assert all(ids[0] not in model.prompt(asked) for asked in range(1, len(model.asked)))
+    with psycopg.connect(owner_url) as connection:
+        [count] = connection.execute(
+            "SELECT count(*) FROM memories WHERE content ~ 'weather|Weather' OR %s = ANY (source_ids)", [ids[0]]
+        ).fetchone() or [None]
+    assert count == 0
+
+
+async def test_a_reflection_of_another_pool_is_not_there(database_url: str, parts: Parts, pool_id: str) -> None:
+    async with scripted(database_url) as (client, model):
+        session, ids = await kept(client, model, WEATHER, COFFEE)
+        model.say({"rows": [row(SHORT, *ids)]})
+        [reflection] = (await session_reflected(client, session))["reflection_ids"]
+        shown = await live(client)
+        await create_pool(parts, "strangers")
+        [mine, theirs] = [
+            {"Authorization": f"Bearer {(await create_key(parts, name=pool, pool=pool, scopes=['read', 'write'])).key}"}
+            for pool in ("default", "strangers")
+        ]
+        for method, path in (("GET", ""), ("GET", "/diff"), ("POST", "/undo")):
+            answer = await client.request(method, f"/v1/reflections/{reflection}{path}", headers=theirs)
+            assert answer.status_code == 404, path
+        assert (await client.get("/v1/reflections", headers=theirs)).json()["reflections"] == []
+        client.headers.update(mine)
+        assert await live(client) == shown
+
+
+# Races -------------------------------------------------------------------------------------------------------------
+
+
+async def test_undoing_beside_a_running_reflection_of_the_session_loses_nothing(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE)
+    model.say({"rows": [row(SHORT, *ids)]})
+    [first] = (await session_reflected(client, session))["reflection_ids"]
+    [made] = await live(client)
+    _, [train] = await kept(client, model, TRAIN, days_ago=5)
+    answer, release = held(row("All of it was talked about.", made, train))
+    model.say(answer)
+    waiting = asyncio.create_task(client.post(f"/v1/sessions/{session}/reflect?wait=true"))
+    await model.arrived.wait()
+    assert (await undone(client, first)).status_code == 200
+    release.set()
+    assert (await waiting).status_code == 409
+    assert {*await live(client)} == {*ids, train}
+
+
+async def test_two_reflections_of_the_pool_at_once_condense_once(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    _, ids = await kept(client, model, WEATHER, COFFEE)
+    model.say({"rows": [row(SHORT, *ids)]})
+    await asyncio.gather(*(pool_reflected(client) for _ in range(4)))
+    [made] = await listed(client)
+    assert (made["state"], len(model.asked)) == ("committed", 1)
+    assert [one["content"] for one in (await live(client)).values()] == [SHORT]
+
+
+@pytest.mark.parametrize("first", ["session", "pool"])
+async def test_the_pool_and_a_session_never_condense_the_same_row_twice(
+    client: httpx2.AsyncClient, model: ModelServer, first: str
+) -> None:
+    session, ids = await kept(client, model, WEATHER, COFFEE)
+    answers = {name: held(row(f"Weather and coffee, says the {name}.", *ids)) for name in ("session", "pool")}
+    paths = {"session": f"/v1/sessions/{session}/reflect", "pool": "/v1/reflect"}
+    waiting: dict[str, asyncio.Task[httpx2.Response]] = {}
+    for name, (answer, _) in answers.items():
+        model.arrived.clear()
+        model.say(answer)
+        waiting[name] = asyncio.create_task(client.post(f"{paths[name]}?wait=true"))
+        await model.arrived.wait()
+    second = "pool" if first == "session" else "session"
+    answers[first][1].set()
+    assert (await waiting[first]).json()["memories"] == 1
+    answers[second][1].set()
+    late = await waiting[second]
+    assert late.status_code == (409 if second == "session" else 200)
+    assert [one["content"] for one in (await live(client)).values()] == [f"Weather and coffee, says the {first}."]
+    assert len([one for one in await listed(client) if one["state"] == "committed"]) == 1
+
+
+async def test_what_is_forgotten_while_the_pool_is_reflected_does_not_come_back(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    _, ids = await kept(client, model, WEATHER, COFFEE)
+    answer, release = held(row(SHORT, *ids))
+    model.say(answer)
+    waiting = asyncio.create_task(client.post("/v1/reflect?wait=true"))
+    await model.arrived.wait()
+    assert (await client.delete(f"/v1/memories/{ids[0]}")).status_code == 200
+    release.set()
+    report = (await waiting).json()
+    assert (report["memories"], report["superseded"]) == (0, 0)
+    assert {*await live(client)} == {ids[1]}
+
+
+async def test_undoing_forgetting_reflecting_and_observing_at_once_end_and_leave_every_fact_once(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    names = ["a", "b", "c"]
+    sessions = {name: await kept(client, model, WEATHER, COFFEE, TRAIN, session=name, project=name) for name in names}
+
+    def answer(asked: dict[str, Any]) -> Said:
+        shown = [word for word in model.prompt().split() if word.startswith("mem_")]
+        written = [row("Small talk.", *dict.fromkeys(shown))] if asked["model"].startswith("claude-sonnet") else []
+        return Said(json.dumps({"rows": written, "facts": []}))
+
+    for _ in range(3):
+        model.say(answer)
+        reflections = [one["id"] for one in await listed(client)]
+        async with asyncio.timeout(30):
+            answers = await asyncio.gather(
+                client.post("/v1/reflect?wait=true", json={"min_age_days": 0}),
+                *(client.post(f"/v1/sessions/{session}/reflect?wait=true") for session, _ in sessions.values()),
+                *(undone(client, reflection) for reflection in reflections),
+                *(client.delete(f"/v1/memories/{ids[0]}") for _, ids in list(sessions.values())[:1]),
+            )
+        assert {found.status_code for found in answers} <= {200, 404, 409}
+    for session, ids in sessions.values():
+        for i in ids:
+            shown = await client.get(f"/v1/memories/{i}")
+            if shown.status_code == 404:
+                assert ids is sessions["a"][1]
+                continue
+            by = shown.json()["superseded_by"]
+            while by and by.startswith("mem_"):
+                by = (await client.get(f"/v1/memories/{by}")).json()["superseded_by"]
+            assert by is None, f"{i} of {session} leads to a live row"
+
+
+# In its own time ---------------------------------------------------------------------------------------------------
+
+
+SPOKEN = ("Please fix the login.", "Please look at the login page once more.", "Never use floats.")
+
+
+async def at_work(parts: Parts, pool_id: str) -> Lease | None:
+    """Run the pool's reflection if it is due, and return its lease."""
+    lease = await claim_job(parts, pool_id, ["reflect_pool"])
+    if lease:
+        await run_job(parts, lease, reflect_pool_leased)
+    return lease
+
+
+async def spoken(parts: Parts, pool_id: str, *texts: str) -> None:
+    """Have a session say something now, and be observed."""
+    session = await open_session(parts, pool_id, SessionRequest("api", "s1"))
+    messages = [IncomingMessage(text, "user", text, parts.clock()) for text in texts]
+    await ingest(parts, pool_id, session.id, messages)
+    async with parts.database.tenant(pool_id) as connection:
+        await jobs.request(connection, "observe", session.id, parts.clock(), up_to_seq=1_000)
+    lease = await claim_job(parts, pool_id, ["observe"])
+    assert lease
+    await run_job(parts, lease, observe_leased)
+
+
+async def test_the_pool_is_reflected_daily_and_only_what_is_three_days_old(
+    parts: Parts, pool_id: str, clock: FakeClock
+) -> None:
+    await spoken(parts, pool_id, *SPOKEN)
+    assert await at_work(parts, pool_id) is None
+    for day in (1, 2):
+        clock.advance(hours=23)
+        assert await at_work(parts, pool_id) is None, day
+        clock.advance(hours=1)
+        assert await at_work(parts, pool_id), day
+        assert await list_reflections(parts, pool_id) == []
+    clock.advance(hours=24.1)
+    assert await plan_pool_reflection(parts, pool_id, PoolReflection())
+    assert await at_work(parts, pool_id)
+    [made] = await list_reflections(parts, pool_id)
+    assert (made.scope, made.state) == ("pool", "committed")
+    clock.advance(hours=24.1)
+    await at_work(parts, pool_id)
+    assert await list_reflections(parts, pool_id) == [made]
+
+
+async def test_a_pool_of_notes_alone_is_reflected_daily_too(parts: Parts, who: Principal, clock: FakeClock) -> None:
+    await remember(parts, who, [Note(WEATHER), Note(COFFEE)])
+    assert await at_work(parts, who.pool_id) is None
+    clock.advance(days=1)
+    assert await at_work(parts, who.pool_id)
+    clock.advance(days=1)
+    assert await at_work(parts, who.pool_id), "they will be old enough one day"
+
+
+async def test_a_daily_reflection_that_failed_for_good_is_tried_again_when_there_is_more(
+    parts: Parts, database: Database, pool_id: str, clock: FakeClock
+) -> None:
+    await spoken(parts, pool_id, "Please fix the login.")
+    async with database.tenant(pool_id) as connection:
+        await connection.execute(
+            "UPDATE jobs SET state = 'dead', last_error = 'x', error_kind = 'ModelFailed' WHERE kind = 'reflect_pool'"
+        )
+    clock.advance(days=4)
+    assert await at_work(parts, pool_id) is None
+    await spoken(parts, pool_id, "Never use floats for money.")
+    clock.advance(days=1)
+    assert await at_work(parts, pool_id)
+
+
+async def test_a_session_that_was_undone_is_let_alone_until_enough_is_new(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    stories = [f"{WEATHER} {COFFEE} {TRAIN} It was told by {word}." for word in WORDS]
+    session, ids = await kept(client, model, *stories, effective_context=2_000)
+
+    async def shown() -> dict[str, Any]:
+        """Return the session when it is at rest."""
+        while (found := (await client.get(f"/v1/sessions/{session}")).json())["jobs"]:
+            pass
+        return found
+
+    async def calls_after(*texts: str) -> int:
+        """Return how often the reflector was asked when these were observed."""
+        seq = (await shown())["messages"]
+        model.asked.clear()
+        model.say({"facts": [fact(text, sources=[seq + place]) for place, text in enumerate(texts, start=1)]})
+        await said(client, session, *texts)
+        await observed(client, session)
+        await shown()
+        return len([asked for asked in model.asked if asked["model"] == "claude-sonnet-5-5"])
+
+    await shown()
+    model.say({"rows": [row(f"{WEATHER} {COFFEE}", *ids)]})
+    [reflection] = (await session_reflected(client, session))["reflection_ids"]
+    assert (await undone(client, reflection)).status_code == 200
+    assert sum(one["tokens"] for one in (await live(client)).values()) > 650, "more than the trigger"
+    assert await calls_after("The footer is cut off.") == 0
+    assert await calls_after(*(f"{GARDEN} {story}" for story in stories[:2])) > 0

@@ -1,0 +1,1 @@
+"""The cases of ../shared/CASES.md, grouped as there."""

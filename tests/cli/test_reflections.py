@@ -1,0 +1,157 @@
+"""Reflecting, looking at what it did and taking it back, on the command line and against a real server."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Generator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.processes import ROOT, environment, esker, serve
+
+RULE = "Never use floats for money."
+ASKED = "Please look at the {0} page, which is slow on the phone of my aunt, and at the {0} list beside it."
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]]:
+    """The environment of a command that talks to a running server, which has two sessions of ten days ago."""
+    with serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d")) as (_, said):
+        with httpx2.Client(base_url=said["url"], timeout=60) as client:
+            for name in ("one", "two"):
+                talked(client, name)
+        yield {"ESKER_URL": said["url"]}
+
+
+def talked(client: httpx2.Client, name: str) -> None:
+    """Have a session of ten days ago observed."""
+    session = client.post("/v1/sessions", json={"client": "api", "external_id": name, "project": name}).json()["id"]
+    texts = [f"{RULE} In {name} that holds as well.", *(ASKED.format(f"{name} {word}") for word in WORDS)]
+    then = datetime.now(UTC) - timedelta(days=10)
+    messages = [
+        {"external_id": text, "role": "user", "content": text, "sent_at": (then + timedelta(minutes=n)).isoformat()}
+        for n, text in enumerate(texts)
+    ]
+    client.post(f"/v1/sessions/{session}/messages", json={"messages": messages}).raise_for_status()
+    client.post(f"/v1/sessions/{session}/observe?wait=true").raise_for_status()
+
+
+WORDS = "anchor basket candle dragon engine forest harbour island".split()
+
+
+def told(*arguments: str, **server: str) -> str:
+    """Return what a command prints; it has to succeed."""
+    done = esker(*arguments, **server)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def as_json(*arguments: str, **server: str) -> Any:
+    """Return what a command prints as JSON."""
+    return json.loads(told(*arguments, "--json", **server))
+
+
+def on_terminal(*arguments: str, **server: str) -> str:
+    """Return what a command prints on a terminal."""
+    ours, theirs = pty.openpty()
+    more = environment(**server, TERM="xterm-256color", COLUMNS="200")
+    command = [sys.executable, "-m", "server.cli.main", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, env=more, stdout=theirs, stderr=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        shown = b""
+        while chunk := _read(ours):
+            shown += chunk
+    os.close(ours)
+    assert process.returncode == 0
+    return shown.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def changes_of(diff: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the ids of the rows that went and of those that came."""
+    gone = [
+        row["id"] for change in diff["changes"] if change["change"] in ("became", "dropped") for row in change["before"]
+    ]
+    return gone, [change["after"]["id"] for change in diff["changes"] if change["after"]]
+
+
+def test_a_session_is_reflected_shown_and_taken_back(server: dict[str, str]) -> None:
+    before = as_json("memories", "--session", "one", **server)
+    shown = told("reflect", "one", "--wait", **server)
+    [made] = as_json("reflections", "--session", "one", **server)
+    assert f"{len(before)} memories became {len(made['output_ids'])}" in shown
+    assert (made["scope"], made["state"], made["reflector"]) == ("session", "committed", "extractive")
+    listed = told("reflections", "--session", "one", **server)
+    assert [made["id"] in line for line in listed.splitlines()].count(True) == 1
+    assert f"{made['tokens_before']:,} → {made['tokens_after']:,}" in listed
+    assert as_json("reflections", "--session", "two", **server) == []
+
+    diff = as_json("reflections", "diff", made["id"], **server)
+    gone, came = changes_of(diff)
+    assert gone
+    lines = told("reflections", "diff", made["id"], **server).splitlines()
+    for sign, ids in (("- ", gone), ("+ ", came)):
+        for memory in ids:
+            assert [line[:2] for line in lines if line.endswith(f"[{memory}]")] == [sign]
+    assert any(RULE in line for line in lines)
+
+    undone = told("reflections", "undo", made["id"], **server)
+    assert f"{len(gone)} memories are live again" in undone
+    assert as_json("memories", "--session", "one", **server) == before
+    again = esker("reflections", "undo", made["id"], "--json", **server)
+    assert (again.returncode, "undone" in json.loads(again.stdout)["error"]) == (1, True)
+    assert "undone" in told("reflections", "--session", "one", **server)
+
+
+def test_the_pool_is_reflected_after_a_dry_run_that_changes_nothing(server: dict[str, str]) -> None:
+    before, there = as_json("memories", **server), as_json("reflections", **server)
+    plan = as_json("reflect", "--dry-run", "--project", "two", **server)
+    assert (plan["dry_run"], [batch["project"] for batch in plan["batches"]]) == (True, ["two"])
+    shown = told("reflect", "--dry-run", "--project", "two", **server)
+    assert f"{plan['rows']} memories of {plan['tokens']:,} tokens would be looked at" in shown
+    assert "two" in shown.splitlines()[-1]
+    assert "0 memories of 0 tokens" in told("reflect", "--dry-run", "--min-age-days", "30", **server)
+    assert (as_json("memories", **server), as_json("reflections", **server)) == (before, there)
+
+    report = as_json("reflect", "--project", "two", "--target-tokens", "1000", "--wait", **server)
+    assert (len(report["reflection_ids"]), report["queued"]) == (1, False)
+    [reflection] = report["reflection_ids"]
+    assert "There is nothing to do" in told("reflect", "--project", "two", "--wait", **server)
+    assert "the pool, two" in told("reflections", **server)
+    undone = as_json("reflections", "undo", reflection, **server)
+    assert (undone["id"], undone["restored"]) == (reflection, report["superseded"])
+    assert as_json("memories", **server) == before
+
+
+def test_every_session_is_reflected_and_a_diff_has_colours_on_a_terminal_alone(server: dict[str, str]) -> None:
+    report = as_json("reflect", "--sessions", "--wait", **server)
+    [reflection] = [i for session in report["sessions"] for i in session["reflection_ids"]][:1]
+    plain = told("reflections", "diff", reflection, **server)
+    assert "\x1b" not in plain
+    coloured = on_terminal("reflections", "diff", reflection, **server)
+    assert re.search(r"\x1b\[31m- ", coloured), "what went is red"
+    assert re.search(r"\x1b\[32m\+ ", coloured), "what came is green"
+    without = re.sub(r"\x1b\[[\d;]*m", "", coloured)
+    assert without.split() == plain.split(), "the signs are there with and without colours"
+
+
+def test_what_cannot_be_reflected_or_shown_is_explained(server: dict[str, str]) -> None:
+    for arguments in (("diff", "ref_nowhere"), ("undo", "ref_nowhere")):
+        done = esker("reflections", *arguments, **server)
+        assert (done.returncode, "no reflection 'ref_nowhere'" in done.stderr) == (1, True)
+    mixed = esker("reflect", "one", "--dry-run", **server)
+    assert (mixed.returncode, "for the whole pool" in mixed.stderr) == (1, True)
+    few = esker("reflect", "--target-tokens", "1", "--wait", **server)
+    assert (few.returncode, "target_tokens" in few.stderr) == (1, True)

@@ -1,0 +1,80 @@
+"""What models cost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.errors import Misconfigured
+from server.core.prices import KNOWN, Price, cost, read_prices
+from server.core.records import TokenUse
+from server.core.settings import Settings
+
+TOKENS = st.integers(0, 10**9)
+USES = st.builds(TokenUse, TOKENS, TOKENS, TOKENS, TOKENS)
+DOLLARS = st.floats(0, 1000, allow_nan=False)
+PRICES = st.builds(Price, DOLLARS, DOLLARS)
+NAMES = st.from_regex(r"[a-z0-9][a-z0-9.:/_-]{0,30}", fullmatch=True)
+
+
+def test_a_price_is_for_a_million_tokens() -> None:
+    price = Price(input=3, output=15)
+    million = 1_000_000
+    assert cost(TokenUse(million, 0), price) == 3
+    assert cost(TokenUse(0, million), price) == 15
+    assert cost(TokenUse(0, 0, cache_write_tokens=million), price) == pytest.approx(3.75)
+    assert cost(TokenUse(0, 0, cache_read_tokens=million), price) == pytest.approx(0.3)
+
+
+@given(USES, USES, PRICES)
+def test_two_calls_cost_what_they_cost_one_by_one(one: TokenUse, other: TokenUse, price: Price) -> None:
+    both = TokenUse(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cache_write_tokens + other.cache_write_tokens,
+        one.cache_read_tokens + other.cache_read_tokens,
+    )
+    assert cost(both, price) == pytest.approx(cost(one, price) + cost(other, price))
+    assert cost(one, price) >= 0
+
+
+@given(st.dictionaries(NAMES, PRICES, max_size=5))
+def test_prices_are_read_as_they_are_written(prices: dict[str, Price]) -> None:
+    text = " , ".join(f"{model} = {price.input!r}/{price.output!r}" for model, price in prices.items())
+    assert read_prices(text) == prices
+
+
+def test_a_name_may_hold_an_equals_sign_and_the_last_price_of_a_name_holds() -> None:
+    assert read_prices("org/m=x:8b=1/2, m=1/2, m=3/4") == {"org/m=x:8b": Price(1, 2), "m": Price(3, 4)}
+
+
+@pytest.mark.parametrize("text", ["m", "m=", "m=1", "m=1/", "m=/2", "=1/2", "m=a/b", "m=-1/2", "m=1/-2", "m=nan/1"])
+def test_what_is_no_price_is_refused_and_shown(text: str) -> None:
+    with pytest.raises(ValueError, match="is no price; one looks like claude-haiku-5-5="):
+        read_prices(text)
+    with pytest.raises(Misconfigured, match="ESKER_LLM_PRICES"):
+        Settings.from_environment({"ESKER_LLM_PRICES": text})
+
+
+@pytest.mark.parametrize("text", ["m=inf/1", "m=1/inf", "m=1/nan"])
+def test_a_price_without_end_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no price"):
+        read_prices(text)
+
+
+def test_a_price_that_is_set_wins_over_one_that_is_built_in_and_may_be_nothing() -> None:
+    settings = Settings.from_environment({"ESKER_LLM_PRICES": "claude-haiku-5-5=7/8,local=0/0"})
+    assert settings.price("claude-haiku-5-5") == Price(7, 8)
+    assert settings.price("local") == Price(0, 0)
+    assert settings.price("claude-opus-5-5") == KNOWN["claude-opus-5-5"]
+    assert settings.price("unheard-of") is None
+
+
+def test_the_models_that_are_set_by_default_have_a_price() -> None:
+    settings = Settings()
+    assert settings.price(settings.observer_model)
+    assert settings.price(settings.reflector_model)
+
+
+def test_a_cap_below_nothing_is_refused() -> None:
+    with pytest.raises(Misconfigured, match="ESKER_DAILY_CAP_USD"):
+        Settings.from_environment({"ESKER_DAILY_CAP_USD": "-1"})

@@ -1,0 +1,76 @@
+"""What is told in other small words is known again, and nothing that says something else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.retelling import RETOLD, retells, retold_print
+from server.core.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning
+from server.providers.embedders import LocalEmbedder
+from tests.unit.test_similarity import DIFFERENT
+
+RETOLD_FACTS = [
+    ("User deploys with Fly.io.", "Deployments go to Fly.io."),
+    ("Deployments go to Fly.io.", "The user said that deploys are done on Fly.io."),
+    ("User deploys with Fly.io.", "The user said that deploys are done on Fly.io."),
+    ("The user deploys on Fly.io.", "Deploys run on Fly.io"),
+    ("Sessions live in Redis.", "The user said that sessions are stored in Redis"),
+    ("Backups go to the Frankfurt bucket", "User told us that backups are done to the Frankfurt bucket"),
+    ("Releases happen on Tuesdays.", "The user confirmed that releases are done on Tuesdays."),
+    ("User mentioned that the API is rate limited to 100 requests", "The API is rate limited to 100 requests"),
+]
+NOT_RETOLD = [
+    ("User settings live in Redis", "Settings live in Redis"),
+    ("The user service is down", "The service is down"),
+    ("User sessions expire after 30 minutes", "Sessions expire after 30 minutes"),
+    ("Deploys go to Fly.io", "Deploys go from Fly.io"),
+    ("User deploys with Fly.io", "User wants to deploy with Fly.io"),
+    ("Deploys go to Fly.io", "Deploys should go to Fly.io"),
+    ("Deploys go to Fly.io", "Deploys no longer go to Fly.io"),
+    ("Deployments go to Fly.io", "Deployments go to Fly.io and Render"),
+    ("User deploys with Fly.io", "User deploys with Render"),
+    ("User said that deploys fail on Fly.io", "Deploys are done on Fly.io"),
+    ("The user asked whether deploys go to Fly.io", "Deploys go to Fly.io"),
+    ("Anna said that the API is done", "The API is done"),
+    ("The backend runs on Go", "The backend runs on Rust"),
+    ("Everything runs on Go 1.22", "Everything runs on 1.22"),
+    ("Anna talks to Ben", "Ben talks to Anna"),
+    ("Backups of staging go to S3", "Backups of production go to S3"),
+    ("Mails to Anna are sent with SES", "Mails from Anna are sent with SES"),
+    ("Copy staging to production", "Copy production to staging"),
+    ("Access to Redis is done with a key", "Access with Redis is done to a key"),
+    ("The user said so", "User said that"),
+]
+
+
+async def test_what_is_retold_is_known_again_by_the_bundled_model(minilm: LocalEmbedder) -> None:
+    await minilm.load()
+    vectors = iter(await minilm.embed([text for pair in RETOLD_FACTS for text in pair]))
+    missed: list[tuple[str, str]] = []
+    for one, other in RETOLD_FACTS:
+        cosine = sum(a * b for a, b in zip(next(vectors), next(vectors), strict=True))
+        if not retells(retold_print(one), retold_print(other), cosine):
+            missed.append((one, other))
+    assert missed == []
+
+
+@pytest.mark.parametrize(("one", "other"), RETOLD_FACTS)
+def test_what_is_retold_is_shown_once_and_never_merged_when_it_is_written(one: str, other: str) -> None:
+    first, second = retold_print(one), retold_print(other)
+    assert retells(first, second, RETOLD)
+    assert retells(second, first, RETOLD)
+    assert not retells(first, second, RETOLD - 0.01)
+    assert not same_fact(fingerprint(one), fingerprint(other))
+    assert not same_meaning(fingerprint(one), fingerprint(other), SAME_MEANING - 0.01)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT + NOT_RETOLD)
+def test_what_differs_in_what_counts_is_not_retold_however_near(one: str, other: str) -> None:
+    assert not retells(retold_print(one), retold_print(other), 1.0)
+    assert not retells(retold_print(other), retold_print(one), 1.0)
+
+
+@given(st.text(), st.text(), st.floats(-1, 1))
+def test_being_retold_goes_both_ways(one: str, other: str, cosine: float) -> None:
+    first, second = retold_print(one), retold_print(other)
+    assert retells(first, second, cosine) == retells(second, first, cosine)
