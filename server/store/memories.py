@@ -179,7 +179,8 @@ async def sharing(
     rows = await get(connection, {str(memory_id) for _, memory_id in pairs})
     found: dict[int, list[Memory]] = {number: [] for number in range(len(asked))}
     for number, memory_id in pairs:
-        found[int(number)].append(rows[str(memory_id)])
+        if row := rows.get(str(memory_id)):  # it may have been forgotten since
+            found[int(number)].append(row)
     return list(found.values())
 
 

@@ -38,7 +38,7 @@ async def forget(parts: Parts, who: Principal, memory_id: str, *, with_messages:
     async with parts.database.tenant(who.pool_id) as connection:
         meant, rows = await _lock(connection, memory_id)
         gone = rows.keys()
-        blanked = await _forget_messages(connection, [rows[i] for i in sorted(meant)]) if with_messages else 0
+        blanked = await _forget_messages(connection, [rows[i] for i in sorted(meant & gone)]) if with_messages else 0
         deleted = await memories.delete(connection, gone)
         restored = await memories.restore(connection, gone)
         embedded = await vectors.delete(connection, gone)
@@ -84,7 +84,7 @@ async def _meant(connection: Connection, memory_id: str) -> set[str]:
     while True:
         replaced = await memories.replaced_by(connection, meant) - meant
         rows = await memories.get(connection, meant | replaced)
-        same = {i for i in replaced if _says_the_same(rows[i], rows)}
+        same = {row.id for row in rows.values() if row.id in replaced and _says_the_same(row, rows)}
         if not same:
             return meant
         meant |= await memories.stood_for(connection, same)
@@ -96,12 +96,15 @@ def _says_the_same(row: Memory, rows: Mapping[str, Memory]) -> bool:
 
 
 async def _forget_messages(connection: Connection, rows: Sequence[Memory]) -> int:
-    """Blank the messages in which rows were said, the first time and again; return how many."""
+    """Blank the messages in which rows were said, the first time and again, each once; return how many."""
     again = await memories.other_sources(connection, [row.id for row in rows])
-    blanked = 0
+    said_in: dict[str, set[int]] = {}
     for source in (source for row in rows for source in sources_of(row, again.get(row.id, ()))):
         if source.session_id and source.seqs:
-            await groups.forget_around(connection, source.session_id, source.seqs)
-            await sessions.forget_task(connection, source.session_id)
-            blanked += await messages.blank(connection, source.session_id, source.seqs)
+            said_in.setdefault(source.session_id, set()).update(source.seqs)
+    blanked = 0
+    for session_id, seqs in said_in.items():
+        await groups.forget_around(connection, session_id, sorted(seqs))
+        await sessions.forget_task(connection, session_id)
+        blanked += await messages.blank(connection, session_id, sorted(seqs))
     return blanked

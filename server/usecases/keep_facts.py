@@ -292,12 +292,13 @@ def _may_replace(fact: NewFact, row: AnyRow) -> bool:
 def _outranks(fact: NewFact, row: AnyRow) -> bool:
     """Tell whether a fact may take the place of a row: said no earlier, by somebody who is trusted as much.
 
-    What a person ruled or wants is undone by a person alone, and what is pinned by nobody but who pinned it.
+    What a person ruled or wants is undone by a person alone, who says so and does not merely ask, and what is pinned by
+    nobody but who pinned it.
     """
     if row.kind == "manual" or row.said_at > fact.fact.said_at or fact.fact.tentative > row.tentative:
         return False
     if row.category in _RULINGS:
-        return at_least_as_trusted(fact.voice, row.trust)
+        return fact.asserted and at_least_as_trusted(fact.voice, row.trust)
     return fact.voice in ("user", "assistant") or at_least_as_trusted(fact.voice, row.trust)
 
 

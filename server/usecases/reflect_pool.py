@@ -68,7 +68,7 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     reflector = reflector_of(parts)
     asked = _checked(asked)
     async with parts.database.tenant(pool_id) as connection:
-        there = [row for batch in await _batches(parts, connection, asked) for row in batch]
+        there = await _batches(parts, connection, asked)
         before = {found.id for found in await reflections.listed(connection, scope="pool")}
         if there:
             await jobs.request(connection, "reflect_pool", POOL, parts.clock(), options=asdict(asked))
@@ -79,8 +79,11 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
 
     finished = not there or (wait and await wait_for_job(parts, pool_id, POOL, "reflect_pool", done))
     async with parts.database.tenant(pool_id) as connection:
-        made = [r for r in await reflections.listed(connection, scope="pool") if r.id not in before]
-        return await report_of(connection, made, reflector.name, tokens_of(there), queued=not finished)
+        # Each batch makes one at most, so these are the new ones and some of those that were the newest before.
+        latest = await reflections.listed(connection, scope="pool", limit=len(before) + len(there))
+        made = [reflection for reflection in latest if reflection.id not in before]
+        untouched = sum(map(tokens_of, there))
+        return await report_of(connection, made, reflector.name, untouched, queued=not finished)
 
 
 def _checked(asked: PoolReflection) -> PoolReflection:

@@ -209,20 +209,32 @@ async def test_several_rows_can_be_replaced_at_once(memory: Memory) -> None:
     assert await memory.live() == ["User decided to keep everything in Postgres."]
 
 
-async def test_an_id_that_was_not_shown_replaces_nothing(memory: Memory) -> None:
-    elsewhere = await opened(memory.client, "s0", project="blog")
+@pytest.mark.parametrize(("project", "words"), [("blog", ""), ("shop", ""), ("shop", f": {REDIS}")])
+async def test_an_id_that_was_not_shown_replaces_nothing(memory: Memory, project: str, words: str) -> None:
+    elsewhere = await opened(memory.client, "s0", project=project)
     [hidden] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
-    assert (await memory.hears(session, POSTGRES, replaces=hidden))["replaced"] == 0
+    assert (await memory.hears(session, POSTGRES, replaces=f"{hidden}{words}"))["replaced"] == 0
     assert await memory.live() == [REDIS, POSTGRES]
 
 
 @pytest.mark.parametrize("how", [{"asked": True}, {"tentative": True}])
-async def test_a_question_and_a_reservation_replace_nothing(memory: Memory, how: dict[str, Any]) -> None:
+@pytest.mark.parametrize("old", [{"category": "decision"}, {"category": "fact", "tentative": True}])
+async def test_a_question_and_a_reservation_replace_nothing(
+    memory: Memory, how: dict[str, Any], old: dict[str, Any]
+) -> None:
     session = await opened(memory.client)
-    [old] = (await memory.hears(session, REDIS))["memory_ids"]
-    assert (await memory.hears(session, POSTGRES, replaces=old, **how))["replaced"] == 0
+    [old_id] = (await memory.hears(session, REDIS, **old))["memory_ids"]
+    assert (await memory.hears(session, POSTGRES, replaces=old_id, **how))["replaced"] == 0
     assert await memory.live() == [REDIS, POSTGRES]
+
+
+async def test_a_question_that_says_a_word_more_replaces_no_ruling(memory: Memory) -> None:
+    session = await opened(memory.client)
+    await memory.hears(session, REDIS)
+    assert (await memory.hears(session, "User decided to keep the shop sessions in Redis.", asked=True))[
+        "replaced"
+    ] == 0
 
 
 async def of_tool(memory: Memory, session: str, name: str, text: str) -> int:
@@ -233,9 +245,16 @@ async def of_tool(memory: Memory, session: str, name: str, text: str) -> int:
     return await memory.told(session, [result])
 
 
-@pytest.mark.parametrize("category", ["decision", "preference", "fact"])
-@pytest.mark.parametrize("tool", ["Bash", "WebFetch"])
-@pytest.mark.parametrize("beside_a_person", [True, False])
+@pytest.mark.parametrize(
+    ("category", "tool", "beside_a_person"),
+    [
+        ("decision", "WebFetch", False),
+        ("decision", "Bash", True),
+        ("preference", "WebFetch", True),
+        ("fact", "Bash", False),
+        ("fact", "WebFetch", True),
+    ],
+)
 async def test_what_a_tool_says_never_replaces_what_a_person_said(
     memory: Memory, category: str, tool: str, beside_a_person: bool
 ) -> None:

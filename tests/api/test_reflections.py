@@ -165,6 +165,23 @@ async def test_batches_are_of_one_project_oldest_first_and_no_larger_than_the_tr
     assert only is None
 
 
+async def test_the_report_counts_every_project_however_many_there_are(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    texts, projects = ("The anchor of the ship is blue.", "The mast of the ship is blue."), range(110)
+    rows = [{"content": text, "project": f"p{n}", "said_at": ago(days=9)} for n in projects for text in texts]
+    written = await client.post("/v1/memories/batch", json={"memories": rows})
+    assert written.status_code == 201, written.text
+
+    def answer(_: dict[str, Any]) -> Said:
+        shown = [line.split()[0] for line in model.prompt().splitlines() if line.startswith("mem_")]
+        return Said(json.dumps({"rows": [row("All of it is blue.", *shown)]}))
+
+    model.say(answer)
+    report = await pool_reflected(client)
+    assert (report["memories"], report["superseded"], len(report["reflection_ids"])) == (110, 220, 110)
+
+
 async def test_a_project_is_reflected_alone_within_the_tokens_that_are_asked_for(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
@@ -268,6 +285,8 @@ async def test_an_insight_is_a_row_of_the_pool_and_goes_when_its_source_is_forgo
     [found] = [one for one in (await live(client)).values() if one["tags"]]
     assert (found["content"], found["tags"], found["session_id"]) == (insight["text"], ["knowledge"], None)
     assert (found["project"], found["source_ids"]) == ("shop", [ids[0]])
+    [made] = [one for one in (await live(client)).values() if not one["tags"]]
+    assert (await client.get(f"/v1/memories/{ids[0]}")).json()["superseded_by"] == made["id"], "it stands beside it"
     assert insight["text"] in contents(await recalled(client, "rains in the west", project="shop"))
     assert (await planned(client, min_age_days=0))["rows"] == 0, "one row of the session alone; an insight is none"
     await client.delete(f"/v1/memories/{ids[0]}")
