@@ -67,7 +67,7 @@ class LeaseLost(Conflict):
 
 
 class RowsChanged(Conflict):
-    """A row was changed while it was being reflected; the reflection is not used."""
+    """A row was changed while something was made of it; nothing was written."""
 
     hint = "Try again."
 

@@ -296,6 +296,25 @@ class SourcedMemory(Memory):
 
 
 @dataclass(frozen=True, slots=True)
+class SaidAgain:
+    """A row that was said once more, in these messages of one group."""
+
+    id: str
+    seqs: Sequence[int]
+    said_at: datetime
+    priority: Priority
+    tentative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Superseder:
+    """What replaces a row: a memory or a reflection, and when the newest of it was said."""
+
+    id: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Reflection:
     """What one reflection did, or why it did nothing.
 

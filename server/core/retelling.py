@@ -14,8 +14,12 @@ from server.core.similarity import Fingerprint, fingerprint, same_meaning
 from server.core.terms import terms
 
 RETOLD = 0.7
-"""Cosine from which rows may tell the same. The words decide: with the bundled model retold rows have 0.75 and more,
-and nearly all of 66 near misses have 0.7 and more as well."""
+"""Cosine from which rows may tell the same.
+
+Measured with the bundled model: retold rows have 0.76 and more, but so have most near misses, 87 of 92 have 0.7. So the
+words decide. One of these near misses passed, by "in" and "on", as in `same_meaning`; and none of the 26,857 pairs of
+0.7 and more among 2,500 texts of other people's data.
+"""
 
 _SAYS = "said|says|told|tells|mentioned|confirmed|explained|noted"
 _TIED_TO = "the|a|an|on|to|with|in|at|by|for|from|via|over|through|every|all"

@@ -13,7 +13,7 @@ from psycopg.rows import class_row
 from server.core.errors import NotFound
 from server.core.indexing import IndexedMemory
 from server.core.ranking import KIND_BIAS
-from server.core.records import PRIORITIES, Filter, Memory, NewMemory, Priority, Source
+from server.core.records import PRIORITIES, Filter, Memory, NewMemory, SaidAgain, Source, Superseder
 from server.core.rendering import offered_cost
 from server.db.database import Connection
 from server.db.statements import Statements, as_json
@@ -184,17 +184,6 @@ async def sharing(
     return list(found.values())
 
 
-@dataclass(frozen=True, slots=True)
-class SaidAgain:
-    """A row that was said once more, in these messages of one group."""
-
-    id: str
-    seqs: Sequence[int]
-    said_at: datetime
-    priority: Priority
-    tentative: bool
-
-
 async def say_again(connection: Connection, again: Sequence[SaidAgain], session_id: str, group_id: str) -> None:
     """Give rows another source. The caller has locked them."""
     if not again:
@@ -230,14 +219,6 @@ async def lock_live(connection: Connection, ids: Collection[str]) -> set[str]:
     """Lock rows that are about to be changed; return those that are still live."""
     cursor = await connection.execute(SQL["lock_live"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
-
-
-@dataclass(frozen=True, slots=True)
-class Superseder:
-    """What replaces a row: a memory or a reflection, and when the newest of it was said."""
-
-    id: str
-    said_at: datetime
 
 
 async def supersede(connection: Connection, by: Mapping[str, Superseder], now: datetime) -> set[str]:

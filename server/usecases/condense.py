@@ -9,13 +9,12 @@ from server.core.condensing import judge
 from server.core.errors import ModelDown, ModelFailed, RequestRefused, RowsChanged, SpendCapReached
 from server.core.ids import new_id, new_ids
 from server.core.indexing import IndexedMemory, indexed
-from server.core.records import Draft, Memory, NewMemory, Reflected, ReflectionTask, TokenUse
+from server.core.records import Draft, Memory, NewMemory, Reflected, ReflectionTask, Superseder, TokenUse
 from server.core.redaction import redact
 from server.core.trust import lowest_trust
 from server.db.database import Connection
 from server.providers.roles import Meter, Reflector
 from server.store import memories, reflections, sessions, vectors
-from server.store.memories import Superseder
 from server.store.reflections import Place
 from server.usecases.parts import Parts
 from server.usecases.spending import PoolMeter, falls_back

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from server.core.blocks import cut
@@ -18,8 +19,9 @@ from server.core.budgets import (
     PREVIOUS_OBSERVATION_TOKENS,
     budgets,
 )
-from server.core.errors import Conflict, SpendCapReached
+from server.core.errors import Conflict, RowsChanged, SpendCapReached
 from server.core.ids import memory_ids_in, new_id
+from server.core.keeping import NewFact
 from server.core.records import Lease, Memory, Message, Observed, Session, TranscriptSlice
 from server.core.redaction import redact
 from server.core.rendering import offered_cost
@@ -35,6 +37,7 @@ from server.usecases.run_job import wait_for_job
 from server.usecases.spending import PoolMeter, falls_back
 
 _MOST_CHARACTERS = 500
+_MOST_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,6 @@ def _recalled_ids(message: Message) -> list[str]:
 async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: str, observed: Observed) -> None:
     """Write a group, its memories and the cursor together, or nothing. Raises LeaseLost."""
     now = parts.clock()
-    session, first, last = shown.session, shown.messages[0], shown.messages[-1]
     group_id = new_id("grp", now)
     observed = replace(
         observed,
@@ -174,6 +176,25 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
         thread_title=_short(observed.thread_title),
     )
     facts = await prepare_facts(shown, group_id, observer, observed.facts, now)
+    for _ in range(_MOST_TRIES - 1):
+        with suppress(RowsChanged):
+            # Somebody may forget or replace a row that this was to join; without it the plan is another one.
+            return await _write(parts, lease, shown, observer, observed, group_id, facts)
+    return await _write(parts, lease, shown, observer, observed, group_id, facts)
+
+
+async def _write(
+    parts: Parts,
+    lease: Lease,
+    shown: TranscriptSlice,
+    observer: str,
+    observed: Observed,
+    group_id: str,
+    facts: Sequence[NewFact],
+) -> None:
+    """Write what was observed in one transaction. Raises LeaseLost, RowsChanged."""
+    now = parts.clock()
+    session, first, last = shown.session, shown.messages[0], shown.messages[-1]
     async with parts.database.tenant(lease.pool_id) as connection:
         await sessions.cover(connection, session.id, first.seq, last.seq, observed)
         await jobs.hold(connection, lease, lease.until)

@@ -1,7 +1,7 @@
 """What becomes of a fact that is said again, said more fully or taken back; with a scripted model and without one."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,8 +12,10 @@ import pytest
 
 from server.app import make_parts
 from server.core.clock import system_clock
+from server.core.records import Memory as MemoryRow
 from server.core.settings import Settings
-from server.db.database import Database
+from server.db.database import Connection, Database
+from server.store import memories
 from server.usecases.authenticate import create_key, create_pool
 from server.usecases.parts import Parts
 from tests.api.test_memories import dump
@@ -411,6 +413,25 @@ async def test_forgetting_a_row_forgets_every_place_where_it_was_said(memory: Me
     left = dump(owner_url).lower()
     assert "xanadu" not in left
     assert all(fruit in left for fruit in ("apples", "pears", "plums"))
+
+
+async def test_a_row_that_is_forgotten_while_facts_are_compared_is_no_fault(
+    memory: Memory, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await opened(memory.client)
+    [row_id] = (await memory.hears(session, REDIS))["memory_ids"]
+    read = memories.get
+
+    async def read_too_late(connection: Connection, ids: Collection[str]) -> dict[str, MemoryRow]:
+        if row_id in ids:
+            with psycopg.connect(owner_url, autocommit=True) as other:
+                other.execute("DELETE FROM memories WHERE id = %s", (row_id,))
+        return await read(connection, ids)
+
+    monkeypatch.setattr(memories, "get", read_too_late)
+    assert (await memory.hears(session, REDIS))["memories"] == 1
+    monkeypatch.undo()
+    assert await memory.live() == [REDIS]
 
 
 # Without a model ----------------------------------------------------------------------------------------------------

@@ -10,13 +10,12 @@ import pytest
 from server.background import beside, run_jobs
 from server.core.errors import LeaseLost, ModelDown, ModelFailed
 from server.core.indexing import indexed
-from server.core.records import Filter, Lease, Memory, NewMemory, Observed, Principal, TranscriptSlice
+from server.core.records import Filter, Lease, Memory, NewMemory, Observed, Principal, Superseder, TranscriptSlice
 from server.core.settings import Settings
 from server.db.database import Database
 from server.providers.extractive.observer import ExtractiveObserver
 from server.providers.roles import Meter
 from server.store import memories, sessions
-from server.store.memories import Superseder
 from server.usecases.forget import forget
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import observe, observe_leased
