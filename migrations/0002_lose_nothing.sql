@@ -42,7 +42,7 @@ CREATE TABLE session_events (
     dedupe_key  text NOT NULL,
     kind        text NOT NULL CHECK (kind IN ('compaction_pending', 'session_end', 'turn_end', 'evicted')),
     received_at timestamptz NOT NULL,
-    PRIMARY KEY (pool_id, session_id, dedupe_key),
+    PRIMARY KEY (pool_id, session_id, kind, dedupe_key),
     FOREIGN KEY (pool_id, session_id) REFERENCES sessions ON DELETE CASCADE
 );
 CALL isolate('session_events');

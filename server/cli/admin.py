@@ -80,9 +80,9 @@ def set_pool(
     if as_json:
         print_json(today)
     else:
-        cap = "without a cap" if today.cap_usd is None else f"with a cap of ${today.cap_usd:.2f} a day"
         then = "jobs wait" if today.when_spent == "wait" else "it goes on without a model"
-        say(f"Pool {name} is {cap}; when it is reached {then}. Today: ${today.spent_usd:.4f}.")
+        cap = f"may cost ${today.cap_usd:.2f} a day, and then {then}" if today.cap_usd is not None else "has no cap"
+        say(f"Pool {name} {cap}. Today: ${today.spent_usd:.4f}.")
 
 
 @keys.command("create")

@@ -5,7 +5,7 @@ import json
 import os
 import time
 from typing import Any, cast
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from server.core.errors import EskerError, Misconfigured, Unavailable
 from server.core.settings import Settings
@@ -13,6 +13,8 @@ from server.core.settings import Settings
 _KEY_HINT = "Set ESKER_KEY to a key of the server; `esker key create NAME` makes one where its database is."
 _BUSY = (429, 503)
 _MOST_TRIES = 4
+# What is typed as an id may hold anything; what is a path stays one.
+_IN_PATHS = "/?&=%:;,@+~!$'()*[]-._"
 _SECONDS = 600.0  # `wait=true` waits for a language model
 
 
@@ -66,6 +68,7 @@ class Api:
 
     def _call(self, method: str, path: str, body: object) -> Any:
         data = None if body is None else json.dumps(body).encode()
+        path = quote(path, safe=_IN_PATHS)
         try:
             status, text, pause = self._exchange(method, path, data)
             for _ in range(_MOST_TRIES - 1):

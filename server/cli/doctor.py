@@ -31,6 +31,7 @@ Status = Literal["ok", "warning", "wrong"]
 _MARK: dict[Status, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
 _LLM_HINT = "Check ESKER_LLM_BASE_URL and ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY)."
 _RETRY = "When the cause is mended, `esker doctor --retry` tries it again."
+_FAILING = "Nothing is lost. The settings that count are those of the server that runs, not of this command."
 _LEAST_FREE_BYTES = 1024**3
 _LEAST_POSTGRES = 16
 _LEAST_PGVECTOR = (0, 8, 4)
@@ -146,16 +147,18 @@ async def _inspect(parts: Parts) -> _Inspected:
 def _database(settings: Settings, quick: bool) -> Iterator[Finding]:
     found = with_database(settings, _inspect)
     yield from _guards(found.facts)
-    for pool_id, stuck in found.stuck.items():
+    for pool, stuck in found.stuck.items():
         for what, error in (*stuck.jobs, *stuck.embeddings):
-            yield Finding("warning", f"Pool {pool_id}: {what} has failed for good: {error}", _RETRY)
+            yield Finding("warning", f"Pool {pool}: {what} has failed for good: {error}", _RETRY)
+        for what, error in stuck.failing:
+            yield Finding("warning", f"Pool {pool}: {what} fails and is tried again by itself: {error}", _FAILING)
         for kind, error, count in stuck.paused:
             waiting = counted(count, "job waits", "jobs wait")
-            yield Finding("warning", f"Pool {pool_id}: {waiting} for money. {error}", named(kind).hint)
+            yield Finding("warning", f"Pool {pool}: {waiting} for money. {error}", named(kind).hint)
         if stuck.overdue:
             yield Finding(
                 "warning",
-                f"Pool {pool_id}: {stuck.overdue} rows wait for their vector.",
+                f"Pool {pool}: {stuck.overdue} rows wait for their vector.",
                 "Does a worker run? `esker serve` starts one, `esker worker` is one.",
             )
     if not quick:

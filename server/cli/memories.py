@@ -83,7 +83,10 @@ def memories(
         say("None.")
     for row in found:
         gone = f", replaced by {row['superseded_by']}" if row["superseded_by"] else ""
-        say(f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}{gone}: {row['content']}")
+        reserved = ", tentative" if row["tentative"] else ""
+        say(
+            f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}{reserved}{gone}: {row['content']}"
+        )
 
 
 @app.command()
@@ -120,3 +123,6 @@ def forget(
     else:
         names = (("memory", "memories"), ("vector", "vectors"), ("pack", "packs"), ("message", "messages"))
         say(f"Forgotten: {', '.join(counted(receipt[many], one, many) for one, many in names)}.")
+        if receipt["restored"]:
+            again = counted(receipt["restored"], "memory that it had replaced is", "memories that it had replaced are")
+            say(f"{again} live again.")

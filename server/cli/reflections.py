@@ -8,7 +8,6 @@ from rich.text import Text
 from server.cli.api import Api
 from server.cli.output import AsJson, console, counted, print_json, progress, say, table
 from server.cli.sessions import Done, Wait, all_sessions, ask_each, ask_until_done, finish, resolve_session
-from server.core.errors import InvalidInput
 from server.core.rendering import MARK
 
 app = typer.Typer(add_completion=False)
@@ -30,7 +29,9 @@ def reflect(
     min_age_days: Annotated[
         float | None, typer.Option(min=0, help="Of the pool only what is as old. 3 unless set otherwise.")
     ] = None,
-    target_tokens: Annotated[int | None, typer.Option(help="The most tokens that a batch may become.")] = None,
+    target_tokens: Annotated[
+        int | None, typer.Option(help="The most tokens that is reworded in a batch; at least 100.")
+    ] = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -41,7 +42,9 @@ def reflect(
     options = {"project": project, "min_age_days": min_age_days, "target_tokens": target_tokens}
     asked: Json = {name: value for name, value in options.items() if value is not None}
     if (session or sessions) and (asked or dry_run):
-        raise InvalidInput("--dry-run, --project, --min-age-days and --target-tokens are for the whole pool.")
+        raise typer.BadParameter("--dry-run, --project, --min-age-days and --target-tokens are for the whole pool.")
+    if session and sessions:
+        raise typer.BadParameter("Either a session or --sessions.")
     api = Api.from_environment()
     if session or sessions:
         names = [resolve_session(api, session)] if session else all_sessions(api, unreflected="true")
@@ -62,14 +65,15 @@ def _show_sessions(done: Done, as_json: bool) -> None:
     for report in done.reports:
         if report["rejected"] and not as_json:
             say(f"{report['session_id']} stays as it is: {report['rejected']}.")
-    finish(done, f"reflected: {_became(done.reports)}", as_json)
+    good = [report for report in done.reports if not report["rejected"]]
+    finish(done, f"reflected: {_became(good)}", as_json)
 
 
 def _became(reports: list[Json]) -> str:
     before, after = (sum(report[f"tokens_{when}"] for report in reports) for when in ("before", "after"))
     old, new, out = (sum(report[which] for report in reports) for which in ("superseded", "memories", "left_out"))
     became = f"{counted(old, 'memory', 'memories')} became {new:,}, {before:,} tokens became {after:,}"
-    return became + (f"; {out:,} small matters were left out" if out else "")
+    return became + (f"; {counted(out, 'small matter was', 'small matters were')} left out" if out else "")
 
 
 def _show_plan(plan: Json, as_json: bool) -> None:
@@ -92,7 +96,8 @@ def _show_pool(report: Json, as_json: bool) -> None:
     elif report["rejected"]:
         say(f"Some of the pool stays as it is: {report['rejected']}.")
     elif not report["reflection_ids"]:
-        say("There is nothing to do.")
+        looked_at = report["tokens_before"]
+        say(f"Of {looked_at:,} tokens nothing could be condensed." if looked_at else "There is nothing to do.")
     if not as_json and report["reflection_ids"]:
         say(f"The pool is reflected: {_became([report])}.")
         say(f"`esker reflections diff {report['reflection_ids'][-1]}` shows it.")
@@ -123,8 +128,11 @@ def list_reflections(
 
 def _listed(reflection: Json) -> tuple[object, ...]:
     what = reflection["session_id"] or f"the pool{', ' + reflection['project'] if reflection['project'] else ''}"
-    rows = f"{len(reflection['input_ids']):,} → {len(reflection['output_ids']):,}"
-    tokens = f"{reflection['tokens_before']:,} → {reflection['tokens_after']:,}"
+    rows = f"{len(reflection['input_ids']):,}"
+    tokens = f"{reflection['tokens_before']:,}"
+    if reflection["state"] != "rejected":
+        rows += f" → {len(reflection['output_ids']):,}"
+        tokens += f" → {reflection['tokens_after']:,}"
     when = reflection["created_at"][:16].replace("T", " ")
     return reflection["id"], what, when, reflection["reflector"], reflection["state"], rows, tokens
 
@@ -152,13 +160,16 @@ def _show_change(change: Json) -> None:
     sign, style = {"became": ("-", "red"), "dropped": ("-", "red"), "kept": (" ", ""), "insight": (" ", "dim")}[
         change["change"]
     ]
+    if change["after"] and [row["content"] for row in change["before"]] == [change["after"]["content"]]:
+        console.print(Text(f"  {_line(change['after'])}", "dim"))  # word for word
+        return
     for row in change["before"]:
         console.print(Text(f"{sign} {_line(row)}", style))
     if change["after"]:
         label = "insight, " if change["change"] == "insight" else ""
         console.print(Text(f"+ {label}{_line(change['after'])}", "green"))
     elif change["change"] == "dropped":
-        console.print(Text("  (left out: it can still be found when asked for)", "dim"))
+        console.print(Text("  (left out: `esker memories --superseded` still shows it)", "dim"))
 
 
 def _line(row: Json) -> str:

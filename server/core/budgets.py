@@ -10,6 +10,8 @@ PREVIOUS_OBSERVATION_TOKENS = 4_000
 """How much of a session's own latest observations the observer is shown."""
 KNOWN_MEMORY_TOKENS = 4_000
 """How much of what came to the agent in a pack or by a recall the observer is shown, beside the above."""
+RELATED_MEMORY_TOKENS = 2_000
+"""How much of what the project keeps about the same matters the observer is shown, beside the above."""
 DEFAULT_EFFECTIVE_CONTEXT = 200_000
 
 

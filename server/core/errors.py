@@ -98,6 +98,11 @@ class EmbedderDown(Unavailable):
 class ModelFailed(EskerError):
     """The language model did not give a usable answer."""
 
+    hint = (
+        "Nothing is lost, and it is tried again by itself. A model that does not keep to JSON may do better with"
+        " another ESKER_LLM_STRUCTURED (output_config, tool, prompt)."
+    )
+
 
 class RequestRefused(ModelFailed):
     """The language model's API refused the request."""
@@ -110,6 +115,11 @@ class RequestRefused(ModelFailed):
 
 class ModelDown(ModelFailed):
     """The language model cannot be reached, has no time, or does not know us."""
+
+    hint = (
+        "Nothing is lost, and it is tried again by itself. Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY and the names of"
+        " the models (ESKER_OBSERVER_MODEL, ESKER_REFLECTOR_MODEL), and start the server again."
+    )
 
 
 class TextRefused(EskerError):

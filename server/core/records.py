@@ -32,6 +32,9 @@ def at_least(least: Priority) -> tuple[Priority, ...]:
     return PRIORITIES[: PRIORITIES.index(least) + 1]
 
 
+EXTRACTIVE = "extractive"
+"""Who made a row without a language model."""
+
 Block = dict[str, Json]
 """One content block of the Messages API."""
 
@@ -162,13 +165,15 @@ class Observed:
 class TranscriptSlice:
     """What an observer is shown: consecutive messages, what the session already keeps, and what its agent was shown.
 
-    `previous` are the session's own latest rows, `known` the rows that came to the agent in a pack or by a recall.
+    `previous` are the session's own latest rows, `known` the rows that came to the agent in a pack or by a recall, and
+    `related` those of its project that are about what is said here.
     """
 
     session: Session
     messages: tuple[Message, ...]
     previous: tuple["Memory", ...]
     known: tuple["Memory", ...] = ()
+    related: tuple["Memory", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from server.core.errors import Misconfigured
 from server.core.prices import KNOWN, Price, read_prices
@@ -99,6 +99,15 @@ class Settings(BaseModel):
     """Whether `esker serve` starts an embedding worker beside it."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """How much the server and the worker say."""
+
+    @field_validator("llm_base_url")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return value.rstrip("/").removesuffix("/v1")
 
     @property
     def has_model(self) -> bool:

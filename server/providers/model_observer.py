@@ -129,7 +129,7 @@ class _Reader:
 
     def __post_init__(self) -> None:
         self.messages = {message.seq: message for message in self.shown.messages}
-        self.memories = {row.id: row for row in (*self.shown.previous, *self.shown.known)}
+        self.memories = {row.id: row for row in (*self.shown.previous, *self.shown.known, *self.shown.related)}
 
     def read(self, reply: Reply) -> Observed:
         """Return what an answer says. Raises ValueError with everything that is wrong with it."""
@@ -291,6 +291,7 @@ def _content(shown: TranscriptSlice, room: int) -> Content:
     about = [
         f"Client: {session.client}. Project: {session.project or 'none'}. Time zone: {session.timezone}.",
         *_rows("What the agent knew:", shown.known),
+        *_rows("What is kept about this already:", shown.related),
         *_rows("Earlier observations:", shown.previous),
         "Transcript:",
     ]

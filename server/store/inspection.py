@@ -25,10 +25,12 @@ class DatabaseFacts:
 class Stuck:
     """What does not get on in one pool: (what, last error) each, and how many rows wait too long for a vector.
 
-    `paused` are the jobs that wait for money: the kind of their error, the error, and how many there are.
+    `failing` jobs are tried again by themselves, `jobs` are not. `paused` are the jobs that wait for money: the kind of
+    their error, the error, and how many there are.
     """
 
     jobs: list[tuple[str, str]]
+    failing: list[tuple[str, str]]
     embeddings: list[tuple[str, str]]
     overdue: int
     paused: list[tuple[str, str, int]]
@@ -55,12 +57,14 @@ async def schema_version(database: Database) -> int:
 
 async def stuck(connection: Connection, now: datetime, before: datetime) -> Stuck:
     """Return what does not get on in the pool; rows that were due `before` should have a vector by now."""
-    jobs = await (await connection.execute(SQL["dead_jobs"])).fetchall()
+    failed = await (await connection.execute(SQL["failing_jobs"])).fetchall()
+    jobs = [(f"{kind} of {subject or 'the pool'}", error, dead) for kind, subject, error, dead in failed]
     embeddings = await (await connection.execute(SQL["dead_embeddings"])).fetchall()
     paused = await (await connection.execute(SQL["paused_jobs"], {"now": now})).fetchall()
     overdue = await (await connection.execute(SQL["overdue_embeddings"], {"moment": before})).fetchone()
     return Stuck(
-        jobs=[(f"{kind} {session}", error) for kind, session, error in jobs],
+        jobs=[(what, error) for what, error, dead in jobs if dead],
+        failing=[(what, error) for what, error, dead in jobs if not dead],
         embeddings=[(memory, error or "unknown") for memory, error in embeddings],
         overdue=int(overdue[0]) if overdue else 0,
         paused=[(kind, error, int(count)) for kind, error, count in paused],

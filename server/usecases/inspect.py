@@ -8,6 +8,7 @@ from server.usecases.parts import Parts
 
 # The worker polls every ten seconds.
 _PATIENCE = timedelta(minutes=1)
+_ALL_WELL = Stuck(jobs=[], failing=[], embeddings=[], overdue=0, paused=[])
 
 
 async def database_facts(parts: Parts) -> DatabaseFacts:
@@ -16,13 +17,13 @@ async def database_facts(parts: Parts) -> DatabaseFacts:
 
 
 async def stuck(parts: Parts) -> dict[str, Stuck]:
-    """Return what does not get on, by pool id; pools in which all is well are left out."""
+    """Return what does not get on, by the pool's name; pools in which all is well are left out."""
     found: dict[str, Stuck] = {}
-    for pool_id in await pools.ids(parts.database):
-        async with parts.database.tenant(pool_id) as connection:
+    for pool in await pools.listed(parts.database):
+        async with parts.database.tenant(pool.id) as connection:
             there = await inspection.stuck(connection, parts.clock(), parts.clock() - _PATIENCE)
-        if there.jobs or there.embeddings or there.overdue or there.paused:
-            found[pool_id] = there
+        if there != _ALL_WELL:
+            found[pool.name] = there
     return found
 
 

@@ -46,9 +46,9 @@ async def plan_facts(
             [fingerprint(named_by(fact.fact)).terms for fact in facts],
         )
     ]
-    known = await memories.get(connection, {row.id for row in (*shown.previous, *shown.known)})
-    offered = {row.id: row for row in known.values() if row.superseded_at is None}
-    used = best_used(offered, used_ids)
+    there = await memories.get(connection, {row.id for row in (*shown.previous, *shown.known, *shown.related)})
+    offered = {row.id: row for row in there.values() if row.superseded_at is None}
+    used = best_used({i: row for i, row in offered.items() if i not in {one.id for one in shown.related}}, used_ids)
     # Comparing takes long where there is much, and meanwhile the server answers others.
     plan = await asyncio.to_thread(planned, facts, alike, meant, offered)
     touched = {*used, *plan.again, *(plan.replaced.keys() - {fact.row.memory.id for fact in facts})}

@@ -11,21 +11,24 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from server.core.blocks import cut
 from server.core.budgets import (
     KNOWN_MEMORY_TOKENS,
     MAX_TRANSCRIPT_TOKENS,
     PREVIOUS_OBSERVATION_TOKENS,
+    RELATED_MEMORY_TOKENS,
     budgets,
 )
 from server.core.errors import Conflict, RowsChanged, SpendCapReached
 from server.core.ids import memory_ids_in, new_id
-from server.core.keeping import NewFact
+from server.core.keeping import NewFact, telling_terms
 from server.core.records import Lease, Memory, Message, Observed, Session, TranscriptSlice
 from server.core.redaction import redact
 from server.core.rendering import offered_cost
 from server.core.slices import first_slice
+from server.core.terms import terms
 from server.db.database import Connection
 from server.providers.roles import Observer
 from server.store import groups, jobs, memories, messages, packs, sessions
@@ -38,6 +41,10 @@ from server.usecases.spending import PoolMeter, falls_back
 
 _MOST_CHARACTERS = 500
 _MOST_TRIES = 5
+# What is asked of the project: so many messages, by so many terms each, for so many rows each.
+_MOST_ASKED = 40
+_MOST_TERMS = 12
+_MOST_RELATED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,38 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
         previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
         known = await _known(connection, session, backlog, previous)
     taken = await asyncio.to_thread(first_slice, backlog, MAX_TRANSCRIPT_TOKENS)
-    return TranscriptSlice(session, taken, tuple(previous), tuple(known))
+    shown = TranscriptSlice(session, taken, tuple(previous), tuple(known))
+    return replace(shown, related=tuple(await _related(parts, lease, shown)))
+
+
+async def _related(parts: Parts, lease: Lease, shown: TranscriptSlice) -> list[Memory]:
+    """Return rows of the session's project that share the words of what a person says here, as the budget goes.
+
+    An observer that is not shown what another session kept could not say that it holds no more.
+    """
+    session = shown.session
+    if session.project is None:
+        return []
+    said = [message for message in shown.messages if message.trust == "user" and message.text][-_MOST_ASKED:]
+    asked = await asyncio.to_thread(lambda: [telling_terms(terms(message.text))[:_MOST_TERMS] for message in said])
+    async with parts.database.tenant(lease.pool_id) as connection:
+        found = await memories.sharing(
+            connection, asked, session_id=session.id, project=session.project, now=parts.clock(), limit=_MOST_RELATED
+        )
+    there = {row.id for row in (*shown.previous, *shown.known)}
+    # The best of each message first.
+    ordered = (row for rank in zip_longest(*found) for row in rank if row is not None and row.id not in there)
+    return _fitting({row.id: row for row in ordered}.values(), RELATED_MEMORY_TOKENS)
+
+
+def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:
+    """Return the live rows that an observer can be shown in `room` tokens; one that does not fit makes room."""
+    fitting: list[Memory] = []
+    for row in rows:
+        if row.superseded_at is None and (cost := offered_cost(row)) <= room:
+            room -= cost
+            fitting.append(row)
+    return fitting
 
 
 async def _known(
@@ -150,13 +188,7 @@ async def _known(
     pack = await packs.current(connection, session.id)
     names = dict.fromkeys([*recalled, *(pack.memory_ids if pack else ())])
     rows = await memories.get(connection, names.keys() - {row.id for row in previous})
-    known: list[Memory] = []
-    room = KNOWN_MEMORY_TOKENS
-    for row in (rows[memory_id] for memory_id in names if memory_id in rows):
-        if row.superseded_at is None and (cost := offered_cost(row)) <= room:
-            room -= cost
-            known.append(row)
-    return known
+    return _fitting((rows[memory_id] for memory_id in names if memory_id in rows), KNOWN_MEMORY_TOKENS)
 
 
 def _recalled_ids(message: Message) -> list[str]:

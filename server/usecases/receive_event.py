@@ -26,7 +26,7 @@ class EventReport:
 async def receive_event(
     parts: Parts, pool_id: str, session_id: str, kind: EventKind, dedupe_key: str | None = None
 ) -> EventReport:
-    """Act on an event, once for each `dedupe_key`. Raises NotFound, and Conflict where observing is switched off.
+    """Act on an event, once for each kind and `dedupe_key`. Raises NotFound, Conflict where observing is switched off.
 
     `evicted`: the client has dropped messages, so its prefix is lost anyway and the pack is built anew; and as with
     `compaction_pending`, everything that the session holds is observed now, in the background.

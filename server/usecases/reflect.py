@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from server.core.budgets import budgets
-from server.core.condensing import is_insight
+from server.core.condensing import MAX_ROW_TOKENS, is_insight
 from server.core.errors import Conflict
 from server.core.records import Lease, Memory, Reflection, ReflectionTask, Session
 from server.db.database import Connection
@@ -91,7 +91,8 @@ async def reflect_leased(parts: Parts, lease: Lease) -> None:
         session = await sessions.get(connection, lease.subject)
         rows = await memories.live_of_session(connection, lease.subject)
         known = await vectors.of_rows(connection, [row.id for row in rows])
-    if not any(row.kind == "observation" for row in rows):
+    little = len(rows) < 2 and tokens_of(rows) <= MAX_ROW_TOKENS
+    if little or not any(row.kind == "observation" for row in rows):
         await _end(parts, lease)
         return
     target = budgets(session.effective_context).observation_tokens // 2

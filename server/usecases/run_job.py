@@ -124,7 +124,7 @@ async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None
             await jobs.put_off(connection, lease, error, tomorrow(parts.clock()))
             return
         if isinstance(error, ModelDown):
-            log.warning("%s of %s waits for its model: %s", lease.kind, lease.subject, error_text(error))
+            log.warning("%s of %s waits for its model: %s", lease.kind, lease.subject or "the pool", error_text(error))
             await jobs.put_off(connection, lease, error, parts.clock() + _OUTAGE_PAUSE)
             return
         attempts = await jobs.attempts(connection, lease)

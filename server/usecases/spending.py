@@ -7,7 +7,7 @@ from server.core.clock import tomorrow
 from server.core.errors import InvalidInput, PriceUnknown, SpendCapReached
 from server.core.json_input import Json
 from server.core.prices import cost
-from server.core.records import Purpose, Spent, TokenUse
+from server.core.records import EXTRACTIVE, Purpose, Spent, TokenUse
 from server.db.database import Connection
 from server.store import audit, jobs, pools, spend
 from server.store.spend import WhenSpent
@@ -119,5 +119,6 @@ async def _today(parts: Parts, connection: Connection) -> Today:
     allowed = await spend.allowance(connection, day)
     own = allowed.daily_cap_usd
     cap = parts.settings.daily_cap_usd if own is None else own
-    paused = cap is not None and allowed.spent_usd >= cap
+    models = any(role and role.name != EXTRACTIVE for role in (parts.observer, parts.reflector))
+    paused = models and cap is not None and allowed.spent_usd >= cap
     return Today(day, allowed.spent_usd, cap, allowed.when_spent, paused, tomorrow(now))

@@ -137,6 +137,9 @@ async def test_a_reflector_asks_in_the_same_way(model: ModelServer, database_url
     async with served(model, database_url, structured="prompt") as client:
         session = await session_with_a_message(client)
         await observed(client, session)
+        await said(client, session, "The harbour is closed on Sundays, and the ferry goes from the other side.")
+        model.say({"facts": [{**FACT, "text": "The harbour is closed on Sundays.", "sources": [2]}]})
+        await observed(client, session)
         model.say({"rows": []})
         await client.post(f"/v1/sessions/{session}/reflect?wait=true")
     assert "output_config" not in model.asked[-1]

@@ -211,9 +211,17 @@ async def test_several_rows_can_be_replaced_at_once(memory: Memory) -> None:
     assert await memory.live() == ["User decided to keep everything in Postgres."]
 
 
-@pytest.mark.parametrize(("project", "words"), [("blog", ""), ("shop", ""), ("shop", f": {REDIS}")])
-async def test_an_id_that_was_not_shown_replaces_nothing(memory: Memory, project: str, words: str) -> None:
-    elsewhere = await opened(memory.client, "s0", project=project)
+async def test_what_another_session_of_the_project_keeps_about_it_is_shown_and_can_be_replaced(memory: Memory) -> None:
+    elsewhere = await opened(memory.client, "s0", project="shop")
+    [shown] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
+    session = await opened(memory.client, project="shop")
+    assert (await memory.hears(session, POSTGRES, replaces=shown))["replaced"] == 1
+    assert await memory.live() == [POSTGRES]
+
+
+@pytest.mark.parametrize("words", ["", f": {REDIS}"])
+async def test_an_id_that_was_not_shown_replaces_nothing(memory: Memory, words: str) -> None:
+    elsewhere = await opened(memory.client, "s0", project="blog")
     [hidden] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
     assert (await memory.hears(session, POSTGRES, replaces=f"{hidden}{words}"))["replaced"] == 0

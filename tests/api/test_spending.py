@@ -104,8 +104,11 @@ async def test_every_call_is_counted_whatever_comes_of_it(model: ModelServer, da
         refused = await opened(client, "s2")
         await said(client, refused, "Let's not.")
         assert (await wait_for(client, refused, "observe")).status_code == 502
+        model.say({"facts": [{**FACT, "text": "The harbour is closed on Sundays.", "sources": [2]}]})
+        await said(client, session, "The harbour is closed on Sundays.")
+        await observed(client, session)
         calls = len(model.asked)
-        assert calls == 3
+        assert calls == 4
 
         today, spent = await spending(client)
         assert spent.keys() == {"observe"}
@@ -114,13 +117,13 @@ async def test_every_call_is_counted_whatever_comes_of_it(model: ModelServer, da
             "model": "claude-haiku-5-5",
             "purpose": "observe",
             "calls": calls,
-            "input_tokens": 300,
+            "input_tokens": 400,
             "cache_write_tokens": 0,
-            "cache_read_tokens": 21,
-            "output_tokens": 60,
-            "cost_usd": pytest.approx(3 * A_CALL),
+            "cache_read_tokens": 28,
+            "output_tokens": 80,
+            "cost_usd": pytest.approx(4 * A_CALL),
         }
-        assert (today["spent_usd"], today["cap_usd"], today["paused"]) == (pytest.approx(3 * A_CALL), None, False)
+        assert (today["spent_usd"], today["cap_usd"], today["paused"]) == (pytest.approx(4 * A_CALL), None, False)
 
         model.say({"rows": []})  # no level of guidance helps
         assert (await wait_for(client, session, "reflect")).json()["rejected"]
@@ -320,11 +323,13 @@ async def test_waiting_for_a_job_that_is_paused_says_what_to_do_and_money_lets_i
         first = await opened(client)
         await said(client, first, "Let's use Redis.")
         assert (await observed(client, first))["memories"] == 1
+        for text in ("The river is wide.", "The harbour is closed on Sundays."):
+            await client.post("/v1/memories", json={"content": text, "said_at": "2025-01-01"})
         session = await opened(client, "s2")
         await said(client, session, "Let's use Redis.")
         for answer in (
             await wait_for(client, session, "observe"),
-            await wait_for(client, first, "reflect"),
+            await client.post("/v1/reflect?wait=true", json={}),
         ):
             assert answer.status_code == 409
             assert "cost $2.0070 today (UTC); the cap is $1.00" in answer.json()["detail"]
@@ -339,7 +344,7 @@ async def test_waiting_for_a_job_that_is_paused_says_what_to_do_and_money_lets_i
         assert "The cap is reached: what is to be observed and reflected waits until" in spent
 
         set_to = await asyncio.to_thread(esker, "pool", "set", "default", "--daily-cap", "100", **here)
-        assert "with a cap of $100.00 a day; when it is reached jobs wait" in set_to.stdout
+        assert "may cost $100.00 a day, and then jobs wait" in set_to.stdout
         await until(client, f"/v1/sessions/{session}", lambda s: s["observed_messages"] == 1 and not s["jobs"])
 
 

@@ -284,7 +284,7 @@ def test_what_failed_for_good_is_shown_and_can_be_tried_again(nonsense: str, tmp
         with pytest.raises(Refused):
             api.post(f"/v1/sessions/{session}/observe?wait=true")
         shown = esker("doctor", "--quick", **there).stdout
-        assert f"observe {session} has failed for good" in shown
+        assert f"observe of {session} has failed for good" in shown
         assert "--retry" in shown
     retried = esker("doctor", "--quick", "--retry", **there).stdout
     assert "1 job and 0 rows" in retried

@@ -9,7 +9,7 @@ from server.core.blocks import spoken
 from server.core.budgets import MAX_OBSERVATION_TOKENS
 from server.core.labels import without_label
 from server.core.ranking import PRIORITY_WEIGHT
-from server.core.records import Fact, Memory, Message, Observed, TranscriptSlice
+from server.core.records import EXTRACTIVE, Fact, Memory, Message, Observed, TranscriptSlice
 from server.core.slices import starts_turn
 from server.core.tokens import estimate_tokens
 from server.core.when import told_time
@@ -24,7 +24,7 @@ _MOST_FILES = 12
 class ExtractiveObserver:
     """Finds preferences, decisions, corrections, failures with their cause, changes and outcomes by rules."""
 
-    name = "extractive"
+    name = EXTRACTIVE
 
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice, each citing the messages whose words it uses."""
@@ -40,7 +40,7 @@ def observe(shown: TranscriptSlice) -> Observed:
     turns = list(_turns(shown.messages))
     facts = [fact for turn in turns for fact in _turn_facts(turn, known, shown.session.cwd or "")]
     asked = [turn.request for turn in turns if turn.request]
-    known_before = sorted((*shown.known, *shown.previous), key=lambda row: (row.said_at, row.id))
+    known_before = sorted((*shown.related, *shown.known, *shown.previous), key=lambda row: (row.said_at, row.id))
     open_ends = [fact.content for fact in facts if fact.category == "next_step"]
     told = [_with_time(fact, shown.session.timezone) for fact in _unseen(facts, shown.previous)]
     return Observed(

@@ -13,7 +13,7 @@ from server.core import labels
 from server.core.condensing import must_survive
 from server.core.labels import without_label
 from server.core.ranking import PRIORITY_WEIGHT
-from server.core.records import Draft, Memory, Reflected, ReflectionTask
+from server.core.records import EXTRACTIVE, Draft, Memory, Reflected, ReflectionTask
 from server.core.terms import terms
 from server.core.tokens import estimate_tokens
 from server.providers.extractive import cues
@@ -23,6 +23,7 @@ from server.providers.roles import Meter
 _BARE_REQUEST_TOKENS = 16
 EPISODE_TOKENS = 450
 """How long the row of one episode may become."""
+_LITTLE_LESS = 0.95
 _LIKE = 0.75
 """Cosine from which a small matter is like another."""
 # Rows whose messages are further apart than this belong to different episodes.
@@ -32,7 +33,7 @@ _EPISODE_GAP = 40
 class ExtractiveReflector:
     """Condenses by leaving out repeats and small matters."""
 
-    name = "extractive"
+    name = EXTRACTIVE
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
         """Return fewer, shorter rows that stand for those of a task, or none when nothing can be left out."""
@@ -56,7 +57,8 @@ def reflect(task: ReflectionTask) -> Reflected:
     drafts = _fit([draft for episode in _episodes(merged) for draft in _condense(episode)], task)
     cited = {source for draft in drafts for source in draft.source_ids}
     before = sum(row.tokens for row in task.rows)
-    if not drafts or _cost(drafts) >= before:
+    # To write every row anew for the sake of a few full stops is no gain.
+    if not drafts or _cost(drafts) > (before * _LITTLE_LESS if len(drafts) == len(task.rows) else before - 1):
         return Reflected(drafts=())
     return Reflected(tuple(drafts), dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
 

@@ -22,9 +22,10 @@ WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
   AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
 ORDER BY 1
 
--- name: dead_jobs
--- Jobs of the pool that failed too often.
-SELECT kind, subject, last_error FROM jobs WHERE state = 'dead' ORDER BY subject LIMIT 20
+-- name: failing_jobs
+-- Jobs of the pool that failed, and whether for good.
+SELECT kind, subject, last_error, state = 'dead' FROM jobs
+WHERE last_error IS NOT NULL AND error_kind NOT IN ('SpendCapReached', 'PriceUnknown') ORDER BY subject LIMIT 20
 
 -- name: paused_jobs
 -- Why jobs of the pool wait for another day's money, and how many.

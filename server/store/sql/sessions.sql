@@ -85,5 +85,5 @@ UPDATE sessions SET reflect_at_tokens = %(tokens)s WHERE id = %(id)s
 -- Remember an event; nothing comes back when it was told before.
 INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
 VALUES (current_pool(), %(session)s, %(key)s, %(kind)s, %(now)s)
-ON CONFLICT (pool_id, session_id, dedupe_key) DO NOTHING
+ON CONFLICT (pool_id, session_id, kind, dedupe_key) DO NOTHING
 RETURNING dedupe_key
