@@ -22,6 +22,30 @@ CREATE INDEX memory_sources_by_session ON memory_sources (pool_id, session_id);
 CREATE INDEX memory_sources_by_group ON memory_sources (pool_id, group_id);
 CALL isolate('memory_sources');
 
+-- Which rows a reflection's row was drawn from, the other way round: what is forgotten takes along everything that was
+-- ever drawn from it, undone or not. A table and no GIN index on source_ids, see postings.
+CREATE TABLE memory_links (
+    pool_id   uuid NOT NULL,
+    source_id text NOT NULL,
+    memory_id text NOT NULL,
+    PRIMARY KEY (pool_id, source_id, memory_id),
+    FOREIGN KEY (pool_id, memory_id) REFERENCES memories ON DELETE CASCADE
+);
+CREATE INDEX memory_links_by_memory ON memory_links (pool_id, memory_id);
+CALL isolate('memory_links');
+INSERT INTO memory_links (pool_id, source_id, memory_id)
+SELECT DISTINCT pool_id, unnest(source_ids), id FROM memories WHERE kind = 'reflection';
+
+-- An observation that says the same words as one that is there is that one.
+CREATE INDEX memories_by_words ON memories (pool_id, content_hash) WHERE superseded_at IS NULL;
+
+-- What kind of insight a reflection's row is that stands beside its sources, for the whole pool.
+ALTER TABLE memories ADD COLUMN facet text CHECK (facet IN ('knowledge', 'behavior', 'event', 'skill')),
+    ADD CHECK (facet IS NULL OR (kind = 'reflection' AND session_id IS NULL));
+
+-- Somebody undid what the row was condensed into with others of the pool: it is not tried again.
+ALTER TABLE memories ADD COLUMN left_alone boolean NOT NULL DEFAULT false;
+
 -- Said with a reservation ("maybe we should …"): shown as such, and it replaces nothing that was said for certain.
 ALTER TABLE memories ADD COLUMN tentative boolean NOT NULL DEFAULT false;
 
@@ -78,21 +102,23 @@ CREATE INDEX reflections_by_session ON reflections (pool_id, session_id, id DESC
 CREATE INDEX reflections_by_age ON reflections (pool_id, id DESC);
 
 -- What a reflection of the pool looks at, oldest first.
-CREATE INDEX memories_to_reflect ON memories (pool_id, said_at, id) WHERE superseded_at IS NULL AND kind <> 'manual';
+CREATE INDEX memories_to_reflect ON memories (pool_id, project, said_at, id)
+    WHERE superseded_at IS NULL AND kind <> 'manual' AND NOT left_alone;
 
--- A job is about a session, or about the pool itself: then its subject is empty.
+-- A job is about a session, or about the pool itself. Then its subject is empty for what comes every day, and names how
+-- it was asked for otherwise, so that two wishes do not become one.
 ALTER TABLE jobs DROP CONSTRAINT jobs_pkey;
 ALTER TABLE jobs DROP CONSTRAINT jobs_pool_id_session_id_fkey;
 ALTER TABLE jobs DROP CONSTRAINT jobs_kind_check;
 ALTER TABLE jobs RENAME COLUMN session_id TO subject;
 ALTER TABLE jobs
-    ADD COLUMN session_id text GENERATED ALWAYS AS (nullif(subject, '')) STORED,
+    ADD COLUMN session_id text GENERATED ALWAYS AS (CASE WHEN kind <> 'reflect_pool' THEN subject END) STORED,
     -- How a reflection of the pool was asked for.
     ADD COLUMN options jsonb NOT NULL DEFAULT '{}',
     ADD PRIMARY KEY (pool_id, kind, subject),
     ADD FOREIGN KEY (pool_id, session_id) REFERENCES sessions ON DELETE CASCADE,
     ADD CHECK (kind IN ('observe', 'reflect', 'reflect_pool')),
-    ADD CHECK ((kind = 'reflect_pool') = (subject = ''));
+    ADD CHECK (kind = 'reflect_pool' OR subject <> '');
 
 
 -- Money -------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from server.core.contradiction import negates
 from server.core.degenerate import degenerate_rows
-from server.core.records import FACETS, Draft, Memory, Reflected
+from server.core.records import Draft, Memory, Reflected
 from server.core.similarity import Fingerprint, fingerprint
 from server.core.terms import terms
 from server.core.tokens import estimate_tokens
@@ -35,7 +35,7 @@ def must_survive(row: Memory) -> bool:
 
 def is_insight(row: Memory) -> bool:
     """Tell whether a reflection's row stands beside its sources, for the whole pool, and not in their place."""
-    return row.session_id is None and any(tag in FACETS for tag in row.tags)
+    return row.facet is not None
 
 
 def carried(row: Memory) -> Draft:
@@ -57,11 +57,11 @@ def completed(rows: Sequence[Memory], drafts: Sequence[Draft], *, untouched: Ite
         sources = tuple(i for i in draft.source_ids if i not in missing)
         if sources:
             kept.append(replace(draft, source_ids=sources))
-    cited = {source for draft in kept if not draft.facet for source in draft.source_ids}
-    left = [row for row in rows if row.id not in cited and row.id not in set(untouched)]
-    carry = [row for row in left if row.id in lost or must_survive(row)]
-    dropped = tuple(row.id for row in left if row not in carry)
-    return Reflected((*kept, *map(carried, carry)), dropped)
+    settled = {*untouched, *(source for draft in kept if not draft.facet for source in draft.source_ids)}
+    left = [row for row in rows if row.id not in settled]
+    carry = {row.id: row for row in left if row.id in lost or must_survive(row)}
+    dropped = tuple(row.id for row in left if row.id not in carry)
+    return Reflected((*kept, *map(carried, carry.values())), dropped)
 
 
 def _survives(row: Memory, draft: Draft, rows: Mapping[str, Memory]) -> bool:

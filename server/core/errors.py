@@ -15,6 +15,7 @@
     │   └── EmbedderDown    the embedder cannot answer
     ├── ModelFailed         the language model did not give a usable answer
     │   ├── RequestRefused  its API refuses the request itself
+    │   ├── ModelTooSlow    it did not answer in time
     │   └── ModelDown       it cannot be reached, has no time, or does not know us
     ├── TextRefused         the embedder refuses one text; the others are fine
     └── Misconfigured       a setting or the machine has to be changed first
@@ -110,6 +111,15 @@ class RequestRefused(ModelFailed):
     hint = (
         "If the server does not know output_config, or refuses a forced tool, set ESKER_LLM_STRUCTURED to another of"
         " output_config, tool and prompt."
+    )
+
+
+class ModelTooSlow(ModelFailed):
+    """The language model did not answer in time."""
+
+    hint = (
+        "Nothing is lost, and it is tried again by itself. Raise ESKER_LLM_TIMEOUT_SECONDS, or lower"
+        " ESKER_JOB_CONCURRENCY so that fewer calls share the model."
     )
 
 

@@ -1,6 +1,6 @@
 """What language models cost: dollars for a million tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from server.core.records import TokenUse
@@ -19,7 +19,8 @@ class Price:
     output: float
 
 
-# Anthropic's list of November 2026. Haiku 5.5 is dearer for prompts above 100,000 tokens, which ours never reach.
+# Anthropic's list of November 2026. Haiku 5.5 is dearer for prompts above 100,000 tokens. Ours hardly reach that; one
+# that does is counted at the lower price.
 KNOWN: Mapping[str, Price] = {
     "claude-haiku-4-5": Price(1, 5),
     "claude-haiku-5-5": Price(0.10, 0.50),
@@ -50,3 +51,13 @@ def cost(used: TokenUse, price: Price) -> float:
     """Return the dollars that a call cost."""
     given = used.input_tokens + _CACHE_WRITE * used.cache_write_tokens + _CACHE_READ * used.cache_read_tokens
     return (given * price.input + used.output_tokens * price.output) / _MILLION
+
+
+def add_up(uses: Sequence[TokenUse]) -> TokenUse:
+    """Return what several calls cost together."""
+    return TokenUse(
+        sum(used.input_tokens for used in uses),
+        sum(used.output_tokens for used in uses),
+        sum(used.cache_write_tokens for used in uses),
+        sum(used.cache_read_tokens for used in uses),
+    )

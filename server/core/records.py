@@ -250,6 +250,7 @@ class Memory:
     reflection_id: str | None
     external_id: str | None
     tentative: bool
+    facet: Facet | None
     created_at: datetime
 
 
@@ -282,6 +283,7 @@ class NewMemory:
     reflection_id: str | None = None
     external_id: str | None = None
     tentative: bool = False
+    facet: Facet | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,13 +35,16 @@ _Reader = Callable[[re.Match[str], date], _Days | None]
 
 
 def told_time(text: str, said_at: datetime, timezone: str) -> Told:
-    """Return the time that a text speaks of, counted from `said_at` in `timezone`; of several the first."""
+    """Return the time that a text speaks of, counted from `said_at` in `timezone`; of several the first.
+
+    A weekday alone may be past or to come, so it says something only where it is a limit: "until Friday", "by Friday".
+    """
     today = said_at.astimezone(zone(timezone)).date()
     refers: Span | None = None
     until: datetime | None = None
     for match, days in _found(text, today):
         span = _span(days, timezone)
-        if until is None and (_UNTIL.search(text, 0, match.start()) or _UNTIL_BEHIND.match(text, match.end())):
+        if until is None and _ends(match):
             until = span.end
         elif refers is None:
             refers = span
@@ -83,6 +86,21 @@ _UNTIL = re.compile(
     re.IGNORECASE,
 )
 _UNTIL_BEHIND = re.compile(r"\s?(?:为止|まで)")
+# What is due by a day does not cease to hold then.
+_BY = re.compile(r"\bby\s(?:on\s)?$", re.IGNORECASE)
+# No words before a limit are longer.
+_LONGEST_LEAD = 24
+
+
+def _ends(match: re.Match[str]) -> bool:
+    """Tell whether something holds until the time of an expression."""
+    return _led(match, _UNTIL) or _UNTIL_BEHIND.match(match.string, match.end()) is not None
+
+
+def _led(match: re.Match[str], lead: re.Pattern[str]) -> bool:
+    start = match.start()
+    return lead.search(match.string, max(0, start - _LONGEST_LEAD), start) is not None
+
 
 _NUMBER_WORDS = {
     word: number
@@ -191,12 +209,18 @@ def _ago(match: re.Match[str], today: date, sign: int) -> _Days:
     return _shifted(unit, sign * count, today)
 
 
-def _weekday(match: re.Match[str], today: date, shift: int | None) -> _Days:
-    """Return the weekday of last, this or next week; without a word for it, the nearest one to come."""
+def _weekday(match: re.Match[str], today: date, shift: int) -> _Days:
+    """Return the latest such day before today, that of the present week (from Monday), or the first one after today."""
+    ahead = _WEEKDAYS[match["weekday"].casefold()] - today.weekday()
+    if shift == 0:
+        return _day(today, ahead)
+    return _day(today, ahead % 7 - 7 if shift < 0 else ahead % 7 or 7)
+
+
+def _bare_weekday(match: re.Match[str], today: date) -> _Days | None:
+    """Return the nearest such day to come, today included, where something holds until it or is due by it."""
     ahead = (_WEEKDAYS[match["weekday"].casefold()] - today.weekday()) % 7
-    if shift == -1:
-        return _day(today, ahead - 7)
-    return _day(today, ahead or (7 if shift == 1 else 0))
+    return _day(today, ahead) if _ends(match) or _led(match, _BY) else None
 
 
 def _date(match: re.Match[str], today: date) -> _Days | None:
@@ -228,7 +252,7 @@ def _expressions() -> Iterator[tuple[re.Pattern[str], _Reader]]:
         for order in (rf"(?:{words})\s?{units}", rf"(?:la |le |el |l')?{units} (?:{words})"):
             yield _words(order), lambda match, today, shift=shift: _shifted(_unit(match), shift, today)
         yield _words(rf"(?:{words})\s?{weekdays}"), lambda match, today, shift=shift: _weekday(match, today, shift)
-    yield _words(weekdays), lambda match, today: _weekday(match, today, None)
+    yield _words(weekdays), _bare_weekday
     for before, behind, sign in (
         ("", r" ago|\s?前", -1), ("vor |il y a |hace ", "", -1), ("in |dans |en ", "", 1),
         ("", r" from now|\s?(?:后|後)", 1),

@@ -1,15 +1,18 @@
 """A language model behind the Messages API, Anthropic's or any compatible one."""
 
+import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from server.core.errors import ModelDown, ModelFailed, RequestRefused
+from server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused
+from server.core.prices import add_up
 from server.core.records import TokenUse
 from server.core.redaction import error_text
+from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 from server.providers.roles import Meter
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ Structured = Literal["output_config", "tool", "prompt"]
 # A provider that has no time for a moment is asked again; for longer the job waits.
 _RETRIES = 2
 _PROBE_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0
 # What these say is not about the request: the key, the address, the time.
 _NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
 _TOOL = "answer"
@@ -35,8 +39,9 @@ _MOST_TOKENS = 10**9
 class Endpoint:
     """A server of the Messages API. `base_url` has no trailing /v1; None is Anthropic's own.
 
-    `timeout` of a call is in seconds. `version` is the anthropic-version header, None the client's own. `structured`
-    is how the shape of an answer is asked for: by the API's schema, by a tool whose input it is, or in words.
+    `timeout` is how many seconds a call may take, made again or not. `version` is the anthropic-version header, None
+    the client's own. `structured` is how the shape of an answer is asked for: by the API's schema, by a tool whose
+    input it is, or in words.
     """
 
     base_url: str | None = None
@@ -86,14 +91,14 @@ class MessagesModel:
     ) -> Answered[Accepted]:
         """Return what `read` makes of an answer of the given shape; it raises ValueError for a bad answer.
 
-        An answer that cannot be used is sent back once with what is wrong with it. Every call is metered. Raises
-        ModelFailed when that does not help, when the answer was refused, and when the model cannot be reached;
-        SpendCapReached when the meter allows no call.
+        An answer that cannot be used is sent back once with what is wrong with it. `read` runs in a thread. Every call
+        is metered. Raises ModelFailed when that does not help, when the answer was refused, when it does not come in
+        time, and when the model cannot be reached; SpendCapReached when the meter allows no call.
         """
         messages: list[Any] = [{"role": "user", "content": content}]
         first = await self._create(system, messages, shape, max_tokens, meter)
         try:
-            return Answered(read(_reply(first, last=False)), _used(first))
+            return Answered(await asyncio.to_thread(read, _reply(first, last=False)), _used(first))
         except ValueError as error:
             complaint = f"That answer cannot be used: {error}\nAnswer again, with the JSON object alone."
         messages += [
@@ -102,9 +107,10 @@ class MessagesModel:
         ]
         second = await self._create(system, messages, shape, max_tokens, meter)
         try:
-            return Answered(read(_reply(second, last=True)), add_up([_used(first), _used(second)]))
+            value = await asyncio.to_thread(read, _reply(second, last=True))
         except ValueError as error:
             raise ModelFailed(f"{self.model} gave an answer that cannot be used, twice: {error}") from error
+        return Answered(value, add_up([_used(first), _used(second)]))
 
     async def close(self) -> None:
         """Close the connections to the model."""
@@ -114,7 +120,13 @@ class MessagesModel:
         self, system: str, messages: list[Any], shape: type[BaseModel], max_tokens: int, meter: Meter
     ) -> "Message":
         await meter.allow(self.model)
-        answer = await self._send(self._request(system, messages, shape, max_tokens))
+        request = self._request(system, messages, shape, max_tokens)
+        try:
+            answer = await self._send(request)
+        except ModelTooSlow:
+            # It may be billed all the same, and nobody says for how much.
+            await meter.record(self.model, await asyncio.to_thread(_at_most, request))
+            raise
         await meter.record(self.model, _used(answer))
         if answer.stop_reason == "refusal":
             raise ModelFailed(f"{self.model} refused to answer.")
@@ -144,7 +156,10 @@ class MessagesModel:
 
         try:
             create: Any = self._client.messages.create
-            answer = await create(**request)
+            async with asyncio.timeout(self._endpoint.timeout):
+                answer = await create(**request)
+        except TimeoutError as error:
+            raise ModelTooSlow(f"{self.model} did not answer within {self._endpoint.timeout:g} seconds.") from error
         except anthropic.APIStatusError as error:
             raise _refusal(self.model, error.status_code, error.message) from error
         except anthropic.APIError as error:
@@ -168,8 +183,8 @@ async def probe(endpoint: Endpoint) -> str | None:
     import anthropic  # noqa: PLC0415 - see above
 
     try:
-        async with _client(endpoint, timeout=_PROBE_SECONDS) as client:
-            await client.models.list(limit=1)
+        async with _client(endpoint) as client:
+            await client.models.list(limit=1, timeout=_PROBE_SECONDS)
     except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
         return f"it does not take the key ({error.status_code})."
     except anthropic.APIStatusError:
@@ -181,7 +196,7 @@ async def probe(endpoint: Endpoint) -> str | None:
     return None
 
 
-def _client(endpoint: Endpoint, timeout: float | None = None) -> "AsyncAnthropic":
+def _client(endpoint: Endpoint) -> "AsyncAnthropic":
     import anthropic  # noqa: PLC0415 - see above
 
     # A local endpoint needs no key, but the client insists on one.
@@ -192,7 +207,8 @@ def _client(endpoint: Endpoint, timeout: float | None = None) -> "AsyncAnthropic
     return anthropic.AsyncAnthropic(
         base_url=endpoint.base_url,
         api_key=key,
-        timeout=timeout or endpoint.timeout,
+        # An answer that is late is for asyncio.timeout to see; the client would ask again.
+        timeout=anthropic.Timeout(2 * endpoint.timeout + _CONNECT_SECONDS, connect=_CONNECT_SECONDS),
         max_retries=_RETRIES,
         default_headers=headers,
     )
@@ -216,15 +232,21 @@ def _used(answer: "Message") -> TokenUse:
     return TokenUse(*(_count(getattr(answer.usage, name, None)) for name in names))
 
 
+def _at_most(request: dict[str, Any]) -> TokenUse:
+    """Return what a call costs at most, by our estimate: all that is sent, and an answer as long as it may be."""
+    sent = sum(IMAGE_TOKENS if text is None else estimate_tokens(text) for text in _sent(request))
+    return TokenUse(sent, request["max_tokens"])
+
+
+def _sent(request: dict[str, Any]) -> Iterator[str | None]:
+    """Yield the texts of a request, None for an image."""
+    yield json.dumps(request.get("tools") or request.get("output_config") or "")
+    for content in (request["system"], *(message["content"] for message in request["messages"])):
+        if isinstance(content, str):
+            yield content
+        else:
+            yield from (block.get("text") for block in content)
+
+
 def _count(said: object) -> int:
     return int(said) if isinstance(said, int | float) and 0 < said < _MOST_TOKENS else 0
-
-
-def add_up(uses: Sequence[TokenUse]) -> TokenUse:
-    """Return what several calls cost together."""
-    return TokenUse(
-        sum(used.input_tokens for used in uses),
-        sum(used.output_tokens for used in uses),
-        sum(used.cache_write_tokens for used in uses),
-        sum(used.cache_read_tokens for used in uses),
-    )

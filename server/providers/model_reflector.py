@@ -11,6 +11,7 @@ from server.core.clock import zone
 from server.core.condensing import MAX_ROW_TOKENS, completed
 from server.core.grounding import grounds_in, joined
 from server.core.records import Category, Draft, Facet, Memory, Priority, Reflected, ReflectionTask
+from server.core.rendering import TENTATIVE
 from server.core.tokens import estimate_tokens
 from server.providers.answers import read_answer
 from server.providers.messages_api import MessagesModel, Reply
@@ -95,8 +96,14 @@ def _prompt(name: str) -> str:
 def _lines(task: ReflectionTask) -> Iterator[str]:
     local = zone(task.timezone)
     for row in task.rows:
-        reserved = " (tentative)" if row.tentative else ""
-        yield f"{row.id} {row.said_at.astimezone(local):%Y-%m-%d %H:%M} {row.priority}{reserved} {row.content}"
+        reserved = TENTATIVE if row.tentative else ""
+        about = f"{row.said_at.astimezone(local):%Y-%m-%d %H:%M} {row.priority} {row.category}{reserved}"
+        yield f"{row.id} {about} {_on_one_line(row.content)}"
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text that can pass for no row but its own."""
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,10 @@ class _Reader:
         if reply.cut_off:
             raise ValueError(f"it was cut off after {reply.output_tokens:,} tokens; write less")
         answer = read_answer(reply.text, ReflectorAnswer)
-        offered = [Draft(r.text, r.priority, r.category, tuple(dict.fromkeys(r.source_ids))) for r in answer.rows]
+        offered = [
+            Draft(self._as_it_was(row), row.priority, row.category, tuple(dict.fromkeys(row.source_ids)))
+            for row in answer.rows
+        ]
         offered += [
             Draft(item.text, item.priority, "fact", tuple(dict.fromkeys(item.source_ids)), item.facet)
             for item in answer.insights
@@ -131,6 +141,12 @@ class _Reader:
         # What a bad row was to stand for stays as it is.
         untouched = {i for draft, _ in bad if draft.facet is None for i in draft.source_ids}
         return completed(list(self.rows.values()), good, untouched=untouched - _cited(good))
+
+    def _as_it_was(self, row: RowAnswer) -> str:
+        """Return what a row of an answer says; one that was copied gets back its line breaks."""
+        said = _on_one_line(row.text)
+        sources = [self.rows[source].content for source in row.source_ids if source in self.rows]
+        return next((content for content in sources if _on_one_line(content) == said), row.text)
 
     def _problem(self, draft: Draft) -> str | None:
         if unknown := [source for source in draft.source_ids if source not in self.rows]:

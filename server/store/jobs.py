@@ -1,6 +1,6 @@
 """Jobs: at most one of a kind for a subject, run under a lease.
 
-The subject of a job is a session, or empty for the pool itself.
+The subject of a job is a session; of one about the pool it is empty, or names how it was asked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ WORK = Statements(Path(__file__).parent / "sql/work.sql")
 
 
 POOL = ""
-"""The subject of a job about the pool itself."""
+"""The subject of what is done about the pool every day."""
 
 
 async def request(
@@ -122,6 +122,11 @@ async def put_off(connection: Connection, lease: Lease, error: EskerError, run_a
 async def release(connection: Connection, lease: Lease) -> None:
     """Give a job back untried."""
     await connection.execute(SQL["release"], _key(lease))
+
+
+async def runs(connection: Connection, kind: JobKind, subject: str) -> bool:
+    """Tell whether such a job runs now."""
+    return any(job.kind == kind and job.state == "running" for job in await about(connection, subject))
 
 
 async def about(connection: Connection, subject: str) -> list[Job]:

@@ -13,7 +13,7 @@ from psycopg.rows import class_row
 from server.core.errors import NotFound
 from server.core.indexing import IndexedMemory
 from server.core.ranking import KIND_BIAS
-from server.core.records import PRIORITIES, Filter, Memory, NewMemory, SaidAgain, Source, Superseder
+from server.core.records import PRIORITIES, Filter, Memory, NewMemory, Reflection, SaidAgain, Source, Superseder
 from server.core.rendering import offered_cost
 from server.db.database import Connection
 from server.db.statements import Statements, as_json
@@ -91,6 +91,7 @@ def _values(indexed: IndexedMemory) -> dict[str, Any]:
         "reflection_id": row.reflection_id,
         "external_id": row.external_id,
         "tentative": row.tentative,
+        "facet": row.facet,
         "created_at": row.created_at.isoformat(),
     }
 
@@ -252,14 +253,33 @@ async def to_reflect(
     return await _fetch(connection, "to_reflect", values)
 
 
-async def undo(connection: Connection, reflection_id: str, output_ids: Collection[str], now: datetime) -> set[str]:
-    """Let what a reflection stood for take the place of its rows; return the ids of what is there again."""
-    values = {"reflection": reflection_id, "output_ids": list(output_ids), "now": now}
-    back: set[str] = set()
-    for statement in ("give_back", "give_back_dropped"):
-        back |= {str(row[0]) for row in await (await connection.execute(SQL[statement], values)).fetchall()}
-    await connection.execute(SQL["take_back"], values)
-    return back
+async def grows_old(connection: Connection) -> bool:
+    """Tell whether there is anything that a reflection of the pool will look at one day."""
+    row = await (await connection.execute(SQL["grows_old"])).fetchone()
+    return bool(row and row[0])
+
+
+async def undo(connection: Connection, reflection: Reflection, now: datetime) -> tuple[set[str], set[str]]:
+    """Let what a reflection stood for take the place of its rows; return what is there again, and which of its rows go.
+
+    The caller has locked all of them.
+    """
+    values = {"reflection": reflection.id, "input_ids": reflection.input_ids, "output_ids": reflection.output_ids}
+    back, gone = set[str](), set[str]()
+    for statement, ids in (("give_back", back), ("give_back_dropped", back), ("take_back", gone)):
+        cursor = await connection.execute(SQL[statement], {**values, "now": now})
+        ids |= {str(row[0]) for row in await cursor.fetchall()}
+    if reflection.scope == "pool":
+        await connection.execute(SQL["leave_alone"], values)
+    return back, gone
+
+
+async def same_words(
+    connection: Connection, texts: Sequence[str], *, session_id: str, project: str | None, now: datetime
+) -> list[Memory]:
+    """Return live rows of the session or its project that say just one of these texts."""
+    values = {"texts": list(texts), "session": session_id, "project": project, "now": now}
+    return await _fetch(connection, "same_words", values)
 
 
 async def replaced_by(connection: Connection, ids: Collection[str]) -> set[str]:

@@ -58,7 +58,7 @@ async def insert(
         "dropped_ids": list(dropped_ids),
         "tokens_before": tokens_before,
         "tokens_after": tokens_after,
-        "input_tokens": used.input_tokens,
+        "input_tokens": used.input_tokens + used.cache_write_tokens + used.cache_read_tokens,
         "output_tokens": used.output_tokens,
         "now": now,
     }
@@ -83,10 +83,11 @@ async def listed(
     session_id: str | None = None,
     scope: ReflectionScope | None = None,
     before: str | None = None,
+    after: str | None = None,
     limit: int = 100,
 ) -> list[Reflection]:
-    """Return reflections, newest first, that come after the reflection `before` in that order."""
-    values = {"session": session_id, "scope": scope, "before": before, "limit": limit}
+    """Return reflections, newest first, that were made before one and after another."""
+    values = {"session": session_id, "scope": scope, "before": before, "after": after, "limit": limit}
     async with connection.cursor(row_factory=class_row(Reflection)) as cursor:
         await cursor.execute(SQL["list"], values)
         return await cursor.fetchall()

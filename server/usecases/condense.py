@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
 from server.core.condensing import judge
-from server.core.errors import ModelDown, ModelFailed, RequestRefused, RowsChanged, SpendCapReached
+from server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused, RowsChanged, SpendCapReached
 from server.core.ids import new_id, new_ids
 from server.core.indexing import IndexedMemory, indexed
+from server.core.prices import add_up
 from server.core.records import Draft, Memory, NewMemory, Reflected, ReflectionTask, Superseder, TokenUse
 from server.core.redaction import redact
 from server.core.trust import lowest_trust
@@ -19,6 +21,10 @@ from server.store.reflections import Place
 from server.usecases.parts import Parts
 from server.usecases.spending import PoolMeter, falls_back
 
+BATCH_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
+"""How much is condensed at a time, whatever a session's context; a row that is larger stands alone."""
+# What a row costs in a prompt beside its text: its id, its date, its priority.
+_LINE_TOKENS = 30
 LEVELS = 4
 """How many candidates there are at most, each with more guidance than the one before."""
 
@@ -60,25 +66,18 @@ async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> C
     for level in range(LEVELS):
         try:
             reflected = await reflector.reflect(replace(task, level=level, complaint=problem), meter)
-        except (ModelDown, RequestRefused):
+        except (ModelDown, ModelTooSlow, RequestRefused):
             raise
         except ModelFailed as error:
             problem = str(error)
             continue
         used.append(reflected.used)
         if not reflected.drafts:
-            return Candidate(reflector.name, level, None, reflected, _sum(used))
+            return Candidate(reflector.name, level, None, reflected, add_up(used))
         problem = (await asyncio.to_thread(judge, task.rows, reflected, task.target_tokens)).problem
         if problem is None:
             break
-    return Candidate(reflector.name, level, problem, reflected, _sum(used))
-
-
-def _sum(uses: Sequence[TokenUse]) -> TokenUse:
-    return TokenUse(
-        sum(used.input_tokens + used.cache_write_tokens + used.cache_read_tokens for used in uses),
-        sum(used.output_tokens for used in uses),
-    )
+    return Candidate(reflector.name, level, problem, reflected, add_up(used))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,8 @@ def _row(
         created_at=now,
         session_id=None if draft.facet else place.session_id,
         project=place.project,
-        tags=tuple(dict.fromkeys([*([draft.facet] if draft.facet else []), *(t for row in sources for t in row.tags)])),
+        tags=tuple(dict.fromkeys(tag for row in sources for tag in row.tags)),
+        facet=draft.facet,
         source_ids=draft.source_ids,
         refers_from=min(began, default=None),
         refers_to=max(ended, default=None) if began else None,
@@ -156,7 +156,9 @@ async def write(connection: Connection, made: Made, now: datetime) -> None:
 
     Raises RowsChanged when a source is not live any more: what was forgotten must not come back.
     """
-    if await memories.lock_live(connection, made.replaced) != set(made.replaced):
+    drawn_from = {source for row in made.rows for source in row.memory.source_ids}
+    touched = {*made.replaced, *drawn_from}
+    if await memories.lock_live(connection, touched) != touched:
         raise RowsChanged
     await memories.insert(connection, made.rows)
     await memories.inherit_use(connection, [row.memory.id for row in made.rows])
@@ -200,6 +202,16 @@ async def record_rejection(
 async def lock_sessions(connection: Connection, rows: Sequence[Memory]) -> None:
     """Lock the sessions that rows belong to, so that nobody else condenses or forgets them meanwhile."""
     await sessions.lock_all(connection, {row.session_id for row in rows if row.session_id})
+
+
+def first_batch(rows: Sequence[Memory]) -> list[Memory]:
+    """Return the longest beginning of rows that can be condensed at a time; never nothing."""
+    room = BATCH_TOKENS
+    for count, row in enumerate(rows):
+        room -= row.tokens + _LINE_TOKENS
+        if room < 0:
+            return list(rows[: max(1, count)])
+    return list(rows)
 
 
 def tokens_of(rows: Sequence[Memory]) -> int:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from server.core.errors import RowsChanged
 from server.core.keeping import NewFact, Plan, best_used, named_by, new_facts, planned, telling_terms
-from server.core.records import Fact, TranscriptSlice
+from server.core.records import Fact, Memory, TranscriptSlice
 from server.core.similarity import fingerprint
 from server.db.database import Connection
 from server.store import memories, vectors
@@ -46,6 +46,12 @@ async def plan_facts(
             [fingerprint(named_by(fact.fact)).terms for fact in facts],
         )
     ]
+    worded: dict[str, list[Memory]] = {}
+    for row in await memories.same_words(
+        connection, [fact.fact.content for fact in facts], session_id=session.id, project=session.project, now=now
+    ):
+        worded.setdefault(row.content, []).append(row)
+    alike = [[*worded.get(fact.fact.content, ()), *rows] for fact, rows in zip(facts, alike, strict=True)]
     there = await memories.get(connection, {row.id for row in (*shown.previous, *shown.known, *shown.related)})
     offered = {row.id: row for row in there.values() if row.superseded_at is None}
     used = best_used({i: row for i, row in offered.items() if i not in {one.id for one in shown.related}}, used_ids)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import zip_longest
 
 from server.core.blocks import cut
@@ -143,14 +144,16 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
             await jobs.rest(connection, lease, due)
             return None
         backlog = await messages.unobserved(connection, session.id, session.observed_seq, MAX_TRANSCRIPT_TOKENS)
-        previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
-        known = await _known(connection, session, backlog, previous)
     taken = await asyncio.to_thread(first_slice, backlog, MAX_TRANSCRIPT_TOKENS)
-    shown = TranscriptSlice(session, taken, tuple(previous), tuple(known))
-    return replace(shown, related=tuple(await _related(parts, lease, shown)))
+    recalled = await asyncio.to_thread(lambda: [i for message in taken for i in _recalled_ids(message)])
+    async with parts.database.tenant(lease.pool_id) as connection:
+        previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
+        known = await _known(connection, session, recalled, previous)
+        shown = TranscriptSlice(session, taken, tuple(previous), tuple(known))
+        return replace(shown, related=tuple(await _related(connection, shown, now)))
 
 
-async def _related(parts: Parts, lease: Lease, shown: TranscriptSlice) -> list[Memory]:
+async def _related(connection: Connection, shown: TranscriptSlice, now: datetime) -> list[Memory]:
     """Return rows of the session's project that share the words of what a person says here, as the budget goes.
 
     An observer that is not shown what another session kept could not say that it holds no more.
@@ -160,10 +163,9 @@ async def _related(parts: Parts, lease: Lease, shown: TranscriptSlice) -> list[M
         return []
     said = [message for message in shown.messages if message.trust == "user" and message.text][-_MOST_ASKED:]
     asked = await asyncio.to_thread(lambda: [telling_terms(terms(message.text))[:_MOST_TERMS] for message in said])
-    async with parts.database.tenant(lease.pool_id) as connection:
-        found = await memories.sharing(
-            connection, asked, session_id=session.id, project=session.project, now=parts.clock(), limit=_MOST_RELATED
-        )
+    found = await memories.sharing(
+        connection, asked, session_id=session.id, project=session.project, now=now, limit=_MOST_RELATED
+    )
     there = {row.id for row in (*shown.previous, *shown.known)}
     # The best of each message first.
     ordered = (row for rank in zip_longest(*found) for row in rank if row is not None and row.id not in there)
@@ -181,10 +183,9 @@ def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:
 
 
 async def _known(
-    connection: Connection, session: Session, backlog: Iterable[Message], previous: Sequence[Memory]
+    connection: Connection, session: Session, recalled: Sequence[str], previous: Sequence[Memory]
 ) -> list[Memory]:
     """Return the live rows that came to the agent in its pack or by a recall, as far as the budget goes."""
-    recalled = [memory_id for message in backlog for memory_id in _recalled_ids(message)]
     pack = await packs.current(connection, session.id)
     names = dict.fromkeys([*recalled, *(pack.memory_ids if pack else ())])
     rows = await memories.get(connection, names.keys() - {row.id for row in previous})

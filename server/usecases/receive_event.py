@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from server.core.errors import Conflict
 from server.core.records import Session
 from server.core.redaction import redact_name
 from server.db.database import Connection
@@ -26,7 +25,7 @@ class EventReport:
 async def receive_event(
     parts: Parts, pool_id: str, session_id: str, kind: EventKind, dedupe_key: str | None = None
 ) -> EventReport:
-    """Act on an event, once for each kind and `dedupe_key`. Raises NotFound, Conflict where observing is switched off.
+    """Act on an event, once for each kind and `dedupe_key`. Raises NotFound.
 
     `evicted`: the client has dropped messages, so its prefix is lost anyway and the pack is built anew; and as with
     `compaction_pending`, everything that the session holds is observed now, in the background.
@@ -42,10 +41,9 @@ async def receive_event(
             return EventReport(kind, repeated=True, observing=False)
         if kind == "evicted":
             await freeze_pack(connection, session, "evicted", now)
-        observing = session.unobserved_tokens > 0 and await _calls_for_observing(parts, connection, session, kind)
+        to_observe = parts.observer is not None and session.unobserved_tokens > 0
+        observing = to_observe and await _calls_for_observing(parts, connection, session, kind)
         if observing:
-            if parts.observer is None:
-                raise Conflict("Observing is switched off on this server.")
             await jobs.request(connection, "observe", session_id, now, up_to_seq=session.last_seq)
         return EventReport(kind, repeated=False, observing=observing)
 

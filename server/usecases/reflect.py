@@ -11,7 +11,7 @@ from server.db.database import Connection
 from server.providers.roles import Reflector
 from server.store import jobs, memories, reflections, sessions, vectors
 from server.store.reflections import Place
-from server.usecases.condense import Candidate, best_candidate, made_of, record_rejection, tokens_of, write
+from server.usecases.condense import Candidate, best_candidate, first_batch, made_of, record_rejection, tokens_of, write
 from server.usecases.pack import freeze_pack
 from server.usecases.parts import Parts
 from server.usecases.run_job import wait_for_job
@@ -50,15 +50,17 @@ async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     async with parts.database.tenant(pool_id) as connection:
         await sessions.lock(connection, session_id)
         there = await memories.live_of_session(connection, session_id)
-        before = {found.id for found in await reflections.listed(connection, session_id=session_id)}
-        await jobs.request(connection, "reflect", session_id, parts.clock())
+        newest = next((r.id for r in await reflections.listed(connection, session_id=session_id, limit=1)), "")
+        # A run that has begun is waited for; to ask for another each time would never end.
+        if not await jobs.runs(connection, "reflect", session_id):
+            await jobs.request(connection, "reflect", session_id, parts.clock())
 
     async def done(connection: Connection) -> bool:
         return not any(job.kind == "reflect" for job in await jobs.about(connection, session_id))
 
     finished = wait and await wait_for_job(parts, pool_id, session_id, "reflect", done)
     async with parts.database.tenant(pool_id) as connection:
-        made = [r for r in await reflections.listed(connection, session_id=session_id) if r.id not in before]
+        made = await reflections.listed(connection, session_id=session_id, after=newest)
         return await report_of(connection, made, reflector.name, tokens_of(there), queued=not finished)
 
 
@@ -89,7 +91,8 @@ async def reflect_leased(parts: Parts, lease: Lease) -> None:
     reflector = reflector_of(parts)
     async with parts.database.tenant(lease.pool_id) as connection:
         session = await sessions.get(connection, lease.subject)
-        rows = await memories.live_of_session(connection, lease.subject)
+        # The oldest first; what is newer has its turn when that is condensed.
+        rows = first_batch(await memories.live_of_session(connection, lease.subject))
         known = await vectors.of_rows(connection, [row.id for row in rows])
     little = len(rows) < 2 and tokens_of(rows) <= MAX_ROW_TOKENS
     if little or not any(row.kind == "observation" for row in rows):

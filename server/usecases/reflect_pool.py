@@ -1,25 +1,36 @@
 """Reflect the pool: what sessions left behind days ago is condensed across sessions, project by project."""
 
+import hashlib
+import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
-from server.core.errors import Conflict, InvalidInput, LeaseLost
+from server.core.errors import InvalidInput, RowsChanged
 from server.core.records import Lease, Memory, ReflectionTask
 from server.core.redaction import redact
 from server.db.database import Connection
 from server.store import jobs, memories, reflections, vectors
 from server.store.jobs import POOL
 from server.store.reflections import Place
-from server.usecases.condense import best_candidate, lock_sessions, made_of, record_rejection, tokens_of, write
+from server.usecases.condense import (
+    BATCH_TOKENS,
+    best_candidate,
+    first_batch,
+    lock_sessions,
+    made_of,
+    record_rejection,
+    tokens_of,
+    write,
+)
 from server.usecases.parts import Parts
 from server.usecases.reflect import ReflectReport, reflector_of, report_of
 from server.usecases.run_job import wait_for_job
 
-BATCH_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
-"""How much one batch holds at most; a row that is larger stands alone."""
+log = logging.getLogger(__name__)
+
 MIN_TARGET_TOKENS = 100
 # Notes are what an agent chose to write down, so they rest this long whatever is asked for.
 _NOTES_AGE = timedelta(days=3)
@@ -67,23 +78,28 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     """
     reflector = reflector_of(parts)
     asked = _checked(asked)
+    subject = _subject(asked)
     async with parts.database.tenant(pool_id) as connection:
         there = await _batches(parts, connection, asked)
-        before = {found.id for found in await reflections.listed(connection, scope="pool")}
-        if there:
-            await jobs.request(connection, "reflect_pool", POOL, parts.clock(), options=asdict(asked))
+        newest = next((found.id for found in await reflections.listed(connection, scope="pool", limit=1)), "")
+        if there and not await jobs.runs(connection, "reflect_pool", subject):
+            await jobs.request(connection, "reflect_pool", subject, parts.clock(), options=asdict(asked))
 
     async def done(connection: Connection) -> bool:
-        mine = [job for job in await jobs.about(connection, POOL) if job.kind == "reflect_pool"]
-        return all(job.state == "ready" and job.run_after > parts.clock() and not job.last_error for job in mine)
+        return not await jobs.about(connection, subject)
 
-    finished = not there or (wait and await wait_for_job(parts, pool_id, POOL, "reflect_pool", done))
+    finished = not there or (wait and await wait_for_job(parts, pool_id, subject, "reflect_pool", done))
     async with parts.database.tenant(pool_id) as connection:
-        # Each batch makes one at most, so these are the new ones and some of those that were the newest before.
-        latest = await reflections.listed(connection, scope="pool", limit=len(before) + len(there))
-        made = [reflection for reflection in latest if reflection.id not in before]
+        latest = await reflections.listed(connection, scope="pool", after=newest, limit=_MOST_ROWS)
+        concerned = {batch[0].project for batch in there}
+        made = [found for found in latest if found.project in concerned]
         untouched = sum(map(tokens_of, there))
         return await report_of(connection, made, reflector.name, untouched, queued=not finished)
+
+
+def _subject(asked: PoolReflection) -> str:
+    """Return the subject of the job: the same wish is the same job, and another one waits beside it."""
+    return f"asked:{hashlib.sha256(json.dumps(asdict(asked), sort_keys=True).encode()).hexdigest()[:16]}"
 
 
 def _checked(asked: PoolReflection) -> PoolReflection:
@@ -110,13 +126,9 @@ async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) 
 def _cut(rows: Sequence[Memory]) -> list[list[Memory]]:
     """Cut rows, oldest first, into batches; a single row is a batch only where it is too large for any other."""
     batches: list[list[Memory]] = []
-    room = 0
-    for row in rows:
-        if not batches or row.tokens > room:
-            batches.append([])
-            room = BATCH_TOKENS
-        batches[-1].append(row)
-        room -= row.tokens
+    while rows:
+        batches.append(first_batch(rows))
+        rows = rows[len(batches[-1]) :]
     return [batch for batch in batches if len(batch) > 1 or tokens_of(batch) > BATCH_TOKENS]
 
 
@@ -168,18 +180,16 @@ async def _condense(parts: Parts, lease: Lease, asked: PoolReflection, ids: Sequ
             await write(connection, made, now)
             await jobs.hold(connection, lease, lease.until)
             await jobs.progress(connection, lease)
-    except LeaseLost:
-        raise
-    except Conflict:
-        return
+    except RowsChanged:
+        log.info("a batch of %s rows was changed while it was being condensed; it has another day", len(batch))
 
 
 async def _end(parts: Parts, lease: Lease) -> None:
-    """End the job; as long as there is something that will be old enough one day, it comes again."""
+    """End the job; the daily one comes again as long as there is something that will be old enough one day."""
     now = parts.clock()
+    daily = lease.subject == POOL and parts.settings.pool_reflect_hours > 0
     async with parts.database.tenant(lease.pool_id) as connection:
-        young = await memories.to_reflect(connection, None, until=now, notes_until=now, now=now, limit=1)
-        if young and parts.settings.pool_reflect_hours:
+        if daily and await memories.grows_old(connection):
             await jobs.rest(connection, lease, _next_run(parts, now), if_asked=now)
         else:
             await jobs.done(connection, lease, now)

@@ -105,15 +105,15 @@ async def undo_reflection(parts: Parts, who: Principal, reflection_id: str) -> U
         await _lock(connection, await reflections.get(connection, reflection_id))
         reflection = await reflections.get(connection, reflection_id, locked=True)
         await _require_undoable(connection, reflection)
-        restored = await memories.undo(connection, reflection.id, reflection.output_ids, now)
+        restored, taken_back = await memories.undo(connection, reflection, now)
         await reflections.undo(connection, reflection.id, now)
         if reflection.session_id:
             session = await sessions.get(connection, reflection.session_id)
             await wait_for_more(connection, session)
             await freeze_pack(connection, session, "reflection", now)
-        counts = {"restored": len(restored), "taken_back": len(reflection.output_ids)}
+        counts = {"restored": len(restored), "taken_back": len(taken_back)}
         await audit.insert(connection, who.actor, "reflection.undo", reflection.id, counts, now)
-    return Undone(reflection.id, len(restored), len(reflection.output_ids))
+    return Undone(reflection.id, len(restored), len(taken_back))
 
 
 async def _lock(connection: Connection, reflection: Reflection) -> None:

@@ -6,6 +6,7 @@ Fences, JSON in prose, errors of an endpoint, hanging models and images are in t
 import asyncio
 import json
 import re
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -23,10 +24,12 @@ from server.core.budgets import (
     PREVIOUS_OBSERVATION_TOKENS,
 )
 from server.core.clock import system_clock
-from server.core.records import Principal
+from server.core.records import Principal, TokenUse
 from server.core.settings import Settings
 from server.core.tokens import estimate_tokens
 from server.db.database import Database
+from server.providers.messages_api import Endpoint, MessagesModel, Reply
+from server.providers.model_observer import ObserverAnswer
 from server.usecases.authenticate import SCOPES, create_pool
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, get_memory, remember
@@ -411,23 +414,53 @@ async def test_a_provider_that_stays_busy_is_left_alone_and_loses_nothing(
     await assert_lost_nothing(client, session, str(status))
 
 
-async def test_a_call_that_takes_too_long_is_made_again_and_a_model_that_hangs_is_seen_to(
+async def test_a_call_has_its_time_in_all_and_one_that_hangs_is_told_counted_and_not_made_again_at_once(
     database_url: str, model: ModelServer
 ) -> None:
     release = asyncio.Event()
-    hangs = Said(json.dumps({"facts": BOTH}), wait_for=release)
-    async with asking(database_url, model, ESKER_LLM_TIMEOUT_SECONDS="0.2") as client:
-        model.say(hangs)
+    busy, hangs = Said("busy", status=529, headers={"retry-after": "0.01"}), Said("{}", wait_for=release)
+    async with asking(database_url, model, ESKER_LLM_TIMEOUT_SECONDS="1") as client:
+        model.say(busy, hangs)
         session = await talked(client)
         answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
-        assert answer.status_code == 502
-        await assert_lost_nothing(client, session, "cannot be reached")
-        assert len(model.asked) == 3
-        model.say(hangs, {"facts": BOTH})
+        assert (answer.status_code, "ESKER_LLM_TIMEOUT_SECONDS" in answer.json()["hint"]) == (502, True)
+        await assert_lost_nothing(client, session, "did not answer within 1 seconds")
+        assert len(model.asked) == 2
+        [job] = (await client.get(f"/v1/sessions/{session}")).json()["jobs"]
+        assert job["attempts"] == 1
+        model.say({"facts": BOTH})
         report = await observed(client, session)
-        assert (report["groups"], report["memories"], len(model.asked)) == (1, 2, 5)
+        assert (report["groups"], report["memories"], len(model.asked)) == (1, 2, 3)
         release.set()  # what comes late has no effect
         assert await texts(client) == [REDIS["text"], CONFIG["text"]]
+
+
+async def test_an_answer_is_read_beside_the_event_loop(model: ModelServer) -> None:
+    went_on = threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def read(reply: Reply) -> str:
+        loop.call_soon_threadsafe(went_on.set)
+        assert went_on.wait(5), "nothing else could run meanwhile"
+        if not reply.last:
+            raise ValueError("not good enough")
+        return reply.text
+
+    asked = MessagesModel("m", Endpoint(model.url))
+    model.say("first", "second")
+    answered = await asked.ask("", [{"type": "text", "text": "?"}], ObserverAnswer, read, max_tokens=9, meter=Free())
+    await asked.close()
+    assert answered.value == "second"
+
+
+class Free:
+    """Allows every call and counts none."""
+
+    async def allow(self, model: str) -> None:
+        """Allow it."""
+
+    async def record(self, model: str, used: TokenUse) -> None:
+        """Forget it."""
 
 
 # What it asks ------------------------------------------------------------------------------------------------------

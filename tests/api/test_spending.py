@@ -16,6 +16,7 @@ from server.core.clock import Clock, system_clock
 from server.core.errors import EskerError, InvalidInput, Misconfigured
 from server.core.records import Filter, JobKind, Principal
 from server.core.settings import Settings
+from server.core.tokens import estimate_tokens
 from server.db.database import Database
 from server.usecases.authenticate import create_pool
 from server.usecases.ingest import IncomingMessage, ingest
@@ -151,6 +152,57 @@ async def test_what_goes_through_the_cache_costs_what_it_costs(model: ModelServe
     assert (spent["input_tokens"], spent["cache_write_tokens"], spent["cache_read_tokens"]) == (10, 1000, 2000)
     # A write costs a quarter more than what is sent, a read a tenth of it.
     assert spent["cost_usd"] == pytest.approx((10 + 1250 + 200) / 100 + 5 / 20)
+
+
+async def with_two_rows(client: httpx2.AsyncClient, model: ModelServer) -> str:
+    """Return a session of which two rows are observed."""
+    texts = ("The old harbour is closed on Sundays.", "The new harbour is open on Sundays.")
+    model.say({"facts": [{**FACT, "text": text, "priority": "low", "category": "fact"} for text in texts]})
+    session = await opened(client)
+    await said(client, session, " ".join(texts))
+    assert (await observed(client, session))["memories"] == 2
+    return session
+
+
+async def test_what_does_not_come_in_time_counts_as_the_most_that_it_can_have_cost(
+    model: ModelServer, database_url: str
+) -> None:
+    release = asyncio.Event()
+    async with served(model, database_url, llm_timeout_seconds="1") as client:
+        session = await with_two_rows(client, model)
+        _, before = await spending(client)
+        model.say(Said(json.dumps(NOTHING), wait_for=release))
+        await said(client, session, "Let's use Redis.")
+        for what in ("observe", "reflect"):
+            answer = await wait_for(client, session, what)
+            assert (answer.status_code, "did not answer within" in answer.json()["detail"]) == (502, True)
+        today, spent = await spending(client)
+        release.set()
+    _, *late = model.asked
+    for asked, purpose in zip(late, ("observe", "reflect"), strict=True):  # nor does guidance make a model faster
+        names = ("calls", "input_tokens", "output_tokens")
+        calls, sent, written = [spent[purpose][name] - before.get(purpose, {}).get(name, 0) for name in names]
+        assert (calls, written) == (1, asked["max_tokens"])
+        texts = [asked["system"][0]["text"], *(block["text"] for block in asked["messages"][0]["content"])]
+        # With the schema of the answer, which is no longer than the prompt.
+        assert 1 < sent / sum(map(estimate_tokens, texts)) < 2
+    assert today["spent_usd"] == pytest.approx(sum(counted["cost_usd"] for counted in spent.values()))
+
+
+async def test_a_reflection_says_all_that_its_model_was_sent(model: ModelServer, database_url: str) -> None:
+    async with served(model, database_url) as client:
+        session = await with_two_rows(client, model)
+        model.say(lambda asked: Said(json.dumps(harbours(asked))))
+        assert (await wait_for(client, session, "reflect")).json()["rejected"] is None
+        [done] = (await client.get("/v1/reflections")).json()["reflections"]
+    assert (done["input_tokens"], done["output_tokens"]) == (100 + 7, 20)
+
+
+def harbours(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return one row in place of all that were shown."""
+    shown = re.findall(r"^mem_\S+", asked["messages"][0]["content"][0]["text"], re.MULTILINE)
+    text = "The old harbour is closed and the new one open on Sundays."
+    return {"rows": [{"text": text, "priority": "low", "category": "fact", "source_ids": shown}]}
 
 
 def message(text: str, **more: Any) -> str:

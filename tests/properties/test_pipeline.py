@@ -305,12 +305,14 @@ def check_reflections(connection: psycopg.Connection) -> None:
     undone = connection.execute(
         "SELECT m.id FROM memories m JOIN reflections r ON r.id = m.reflection_id"
         " WHERE r.state = 'undone' AND m.superseded_at IS NULL"
+        " AND NOT EXISTS (SELECT FROM memory_sources s WHERE s.memory_id = m.id)"
+        " AND NOT EXISTS (SELECT FROM memories o WHERE o.superseded_by = m.id)"
     ).fetchall()
     assert undone == [], "a row of an undone reflection is live"
     hidden = connection.execute(
         "SELECT m.id FROM memories m JOIN reflections r"
         " ON r.id = m.superseded_by OR m.superseded_by = ANY (r.output_ids)"
-        " WHERE r.state = 'undone' AND m.reflection_id IS DISTINCT FROM r.id"
+        " WHERE r.state = 'undone' AND m.reflection_id IS DISTINCT FROM r.id AND m.id = ANY (r.input_ids)"
     ).fetchall()
     assert hidden == [], "still replaced by an undone reflection"
 

@@ -41,6 +41,7 @@ def memory(content: str = "A fact.", **changes: Any) -> Memory:
         "reflection_id": None,
         "external_id": None,
         "tentative": False,
+        "facet": None,
         "created_at": NOON,
     }
     return Memory(**(values | changes))

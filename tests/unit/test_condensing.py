@@ -65,9 +65,8 @@ def test_nothing_of_high_priority_may_be_left_out_whatever_it_is(
 
 
 def test_an_insight_stands_beside_its_sources_for_the_whole_pool() -> None:
-    assert is_insight(memory(kind="reflection", tags=["knowledge"]))
-    assert not is_insight(memory(kind="reflection", tags=["knowledge"], session_id="ses_1"))
-    assert not is_insight(memory(kind="reflection", tags=["auth"]))
+    assert is_insight(memory(kind="reflection", facet="knowledge"))
+    assert not is_insight(memory(kind="reflection", tags=["knowledge"]))
 
 
 @pytest.mark.parametrize(
@@ -155,6 +154,18 @@ def test_an_insight_stands_for_nothing() -> None:
     candidate = completed([rule], [insight])
     assert [one.content for one in candidate.drafts] == [insight.content, FLOATS]
     assert judge([rule], candidate, ROOMY).problem is not None, "a row more is no gain"
+
+
+def test_rows_are_told_apart_by_their_ids_so_that_thousands_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [observation("It rained.", n, priority="high" if n % 2 else "low") for n in range(1, 41)]
+
+    def never(_: Memory, other: object) -> bool:
+        raise AssertionError("two rows were compared")
+
+    monkeypatch.setattr(Memory, "__eq__", never)
+    candidate = completed(rows, [], untouched=(row.id for row in rows[:20]))
+    assert [one.source_ids for one in candidate.drafts] == [(row.id,) for row in rows[20:] if row.priority == "high"]
+    assert candidate.dropped_ids == tuple(row.id for row in rows[20:] if row.priority == "low")
 
 
 ROWS = st.lists(

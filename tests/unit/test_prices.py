@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.errors import Misconfigured
-from server.core.prices import KNOWN, Price, cost, read_prices
+from server.core.prices import KNOWN, Price, add_up, cost, read_prices
 from server.core.records import TokenUse
 from server.core.settings import Settings
 
@@ -27,14 +27,13 @@ def test_a_price_is_for_a_million_tokens() -> None:
 
 @given(USES, USES, PRICES)
 def test_two_calls_cost_what_they_cost_one_by_one(one: TokenUse, other: TokenUse, price: Price) -> None:
-    both = TokenUse(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cache_write_tokens + other.cache_write_tokens,
-        one.cache_read_tokens + other.cache_read_tokens,
-    )
-    assert cost(both, price) == pytest.approx(cost(one, price) + cost(other, price))
+    assert cost(add_up([one, other]), price) == pytest.approx(cost(one, price) + cost(other, price))
     assert cost(one, price) >= 0
+
+
+def test_kinds_of_tokens_are_added_up_each_by_itself() -> None:
+    assert add_up([]) == TokenUse(0, 0, 0, 0)
+    assert add_up([TokenUse(1, 20, 300, 4000), TokenUse(5, 60, 700, 8000)]) == TokenUse(6, 80, 1000, 12000)
 
 
 @given(st.dictionaries(NAMES, PRICES, max_size=5))

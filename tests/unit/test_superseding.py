@@ -39,6 +39,55 @@ REPLACED = {
         ("My editor is Vim.", "My editor is Emacs."),
         ("The release is on Friday.", "The release is on Monday."),
     ],
+    "whatever the old one was to last": [
+        ("We decided to keep sessions in Redis for 24 hours.", "Actually use Postgres instead of Redis for sessions"),
+        ("Let's use Redis for now.", "Let's use Postgres instead of Redis for sessions."),
+        ("Let's use Redis for two weeks.", "Let's use Postgres instead of Redis for sessions."),
+        ("Let's use Redis until Friday.", "Let's use Postgres instead of Redis for sessions."),
+        ("Wir nehmen Redis für 3 Tage.", "Wir nehmen Postgres statt Redis für die Sitzungen."),
+        ("On va utiliser Redis pour deux semaines.", "On va utiliser Postgres au lieu de Redis pour les sessions."),
+        ("Vamos a usar Redis para 3 días.", "Usaremos Postgres en lugar de Redis para las sesiones."),
+    ],
+    "another name in the same sentence, as a correction or from now on": [
+        ("We keep sessions in Redis.", "Scratch that, keep sessions in Postgres."),
+        ("We keep sessions in Redis for 24 hours.", "No, keep the sessions in Postgres."),
+        ("We use Redis for sessions.", "We use Postgres for sessions now."),
+        ("We use Redis for sessions.", "From now on we use Postgres for sessions."),
+        ("We use Python 3.11 for the API.", "We use Python 3.12 for the API now."),
+        ("I live in Berlin.", "I live in Paris now."),
+        ("Wir nehmen Redis für die Sitzungen.", "Wir nehmen jetzt Postgres für die Sitzungen."),
+        ("Wir nehmen Redis für die Sitzungen.", "Wir nehmen ab jetzt Postgres für die Sitzungen."),
+        ("Nous utilisons Redis pour les sessions.", "Désormais nous utilisons Postgres pour les sessions."),
+        ("Usamos Redis para las sesiones.", "Ahora usamos Postgres para las sesiones."),
+        ("我们用Redis存会话。", "我们现在用Postgres存会话。"),
+        ("セッションにはRedisを使います。", "今はセッションにはPostgresを使います。"),
+    ],
+    "moved": [
+        ("We keep sessions in Redis.", "Let's move sessions to Postgres."),
+        ("We use Redis for sessions.", "We've switched sessions over to Postgres."),
+        ("Sessions live in Redis.", "We migrated the sessions to Postgres."),
+        ("Our sessions are kept in Redis.", "We moved our sessions to Postgres last week."),
+        ("We use Jest for unit tests.", "Let's switch to Vitest for the unit tests."),
+        ("We use Postgres for sessions.", "Let's go back to Redis for sessions."),
+        ("Die Sitzungen liegen in Redis.", "Lass uns die Sitzungen nach Postgres verschieben."),
+        ("Nous utilisons Redis pour les sessions.", "Nous migrons les sessions vers Postgres."),
+        ("Usamos Redis para las sesiones.", "Vamos a migrar las sesiones a Postgres."),
+        ("我们用Redis存会话。", "我们把会话改到Postgres。"),
+    ],
+    "another amount": [
+        ("Sessions stay in Redis for 24 hours.", "Sessions stay in Redis for 48 hours."),
+        ("Sessions expire after 1 hour.", "Sessions expire after 2 days."),
+        ("The port is 8080.", "The port is 9090."),
+        ("The Python version is 3.11.", "The Python version is 3.12."),
+        ("The upload limit is set to 50.", "The upload limit is set to 80."),
+        ("Uploads must be below 10 MB.", "Uploads must be below 20 MB."),
+        ("Our plan costs 30 euros a month.", "Our plan costs 40 euros a month."),
+        ("Unsere Sitzungen bleiben 24 Stunden in Redis.", "Unsere Sitzungen bleiben 48 Stunden in Redis."),
+        ("Nos sessions expirent après 24 heures.", "Nos sessions expirent après 48 heures."),
+        ("Las sesiones duran 24 horas.", "Las sesiones duran 48 horas."),
+        ("会话在Redis里保留24小时。", "会话在Redis里保留48小时。"),
+        ("セッションの期限は24時間です。", "セッションの期限は48時間です。"),
+    ],
     "German": [
         ("Wir nehmen Redis für die Sitzungen.", "Lass uns Postgres statt Redis für die Sitzungen nehmen."),
         ("Unser Deploy-Ziel ist Fly.io.", "Unser Deploy-Ziel ist Render."),
@@ -136,7 +185,82 @@ NEAR_MISSES = {
         ("We decided to use Redis for sessions.", "Actually, sessions expire after 30 minutes."),
         ("Deploy to staging on Fridays, always.", "Actually, the staging database is called orders_stage."),
     ],
+    "used side by side": [
+        ("We use Redis for sessions.", "We use Postgres for sessions."),
+        ("We use Redis for sessions.", "We now also use Postgres for sessions."),
+        ("We use Redis for sessions.", "We use Redis and Postgres for sessions now."),
+        ("We use Slack.", "We use GitHub now."),
+        ("We sell in Germany.", "We sell in France now."),
+        ("Wir nehmen Redis für die Sitzungen.", "Wir nehmen jetzt auch Postgres für die Sitzungen."),
+        ("Wir nutzen Slack.", "Wir nutzen jetzt GitHub."),
+        ("Nous utilisons Redis pour les sessions.", "Nous utilisons Postgres pour les sessions."),
+        ("Usamos Redis para las sesiones.", "Ahora también usamos Postgres para las sesiones."),
+        ("我们用Redis存会话。", "我们现在也用Postgres存会话。"),
+        ("セッションにはRedisを使います。", "今はセッションにはPostgresも使います。"),
+    ],
+    "now, for something else or elsewhere": [
+        ("We use Redis for sessions.", "We use Memcached for the cache now."),
+        ("In Python we use Ruff.", "In TypeScript we use ESLint now."),
+        ("In Germany we keep sessions in Redis.", "In France we keep sessions in Redis now."),
+        ("In Germany we keep all sessions on site.", "In France we keep all sessions on site now."),
+        ("We run checks in Python on Jenkins.", "We run checks in Go on Jenkins now."),
+        ("We use Redis in staging.", "We use Postgres in production now."),
+        ("We use Redis for sessions.", "For now we use Postgres for sessions."),
+        ("We don't use Redis for sessions.", "We don't use Kafka for sessions now."),
+        ("Ada lives in Berlin.", "Bob lives in Paris now."),
+        ("Ada uses Vim for notes.", "Bob uses Emacs for notes now."),
+        ("We do not use Redis for sessions.", "We use Postgres for sessions now."),
+        ("We use Redis for sessions.", "We do not use Kafka for sessions now."),
+        ("Wir nehmen Redis für die Sitzungen.", "Wir nehmen jetzt Memcached für den Cache."),
+        ("Nous utilisons Redis pour les sessions.", "Désormais nous utilisons Memcached pour le cache."),
+        ("Usamos Redis para las sesiones.", "Ahora usamos Memcached para el caché."),
+        ("我们用Redis存会话。", "我们现在用Memcached做缓存。"),
+        ("セッションにはRedisを使います。", "今はキャッシュにはMemcachedを使います。"),
+    ],
+    "something else is moved, or not yet": [
+        ("We keep sessions in Redis.", "Let's move orders to Postgres."),
+        ("We keep admin sessions in Redis.", "Let's move sessions to Postgres."),
+        ("We use Redis for sessions.", "Let's move sessions to Postgres next year."),
+        ("We use Redis for sessions.", "Let's not move sessions to Postgres."),
+        ("We use Redis for sessions.", "Moving sessions to Postgres would cost a week."),
+        ("We use Redis for sessions.", "If we move sessions to Postgres, we must test it."),
+        ("The meeting is in Berlin.", "Let's move the meeting to Monday."),
+        ("The meeting room is in Berlin.", "Let's move the meeting to Paris."),
+        ("We use Redis for sessions.", "We moved the sessions team to Berlin."),
+        ("We use Redis for sessions.", "Let's move sessions to Postgres for staging."),
+        ("Wir nehmen Redis für die Sitzungen.", "Lass uns die Bestellungen nach Postgres verschieben."),
+        ("Nous utilisons Redis pour les sessions.", "Nous migrons les commandes vers Postgres."),
+        ("Usamos Redis para las sesiones.", "Vamos a migrar los pedidos a Postgres."),
+        ("我们用Redis存会话。", "我们把订单改到Postgres。"),
+    ],
+    "a number that is a name, or each has its own": [
+        ("Test 3 is slow.", "Test 4 is slow."),
+        ("Step 3 takes 5 minutes.", "Step 4 takes 5 minutes."),
+        ("We are at step 3 of the plan.", "We are at step 4 of the plan."),
+        ("The API runs on port 8080.", "The admin page runs on port 9090."),
+        ("The port is 8080 in staging.", "The port is 9090 in production."),
+        ("Invoice 17 is 300 euros.", "Invoice 18 is 400 euros."),
+        ("Sessions stay in Redis for 24 hours.", "Orders stay in Redis for 48 hours."),
+        ("Sessions stay in Redis for 24 hours.", "Sessions stay in Postgres for 48 hours."),
+        ("Sessions stay for 24 hours with 3 replicas.", "Sessions stay for 48 hours with 5 replicas."),
+        ("The build took 30 seconds.", "The build took 40 seconds."),
+        ("One server has 8 GB.", "One server has 16 GB."),
+        ("The difference is 3 seconds.", "The difference is 5 seconds."),
+        ("The cache is limited to 5 minutes.", "The cache is limited to 5 MB."),
+        ("Unser Test 3 ist langsam.", "Unser Test 4 ist langsam."),
+        ("Unsere Sitzungen bleiben 24 Stunden.", "Unsere Bestellungen bleiben 48 Stunden."),
+        ("Nos sessions durent 24 heures.", "Nos commandes durent 48 heures."),
+        ("Las sesiones duran 24 horas.", "Los pedidos duran 48 horas."),
+        ("测试3失败是常见的。", "测试4失败是常见的。"),
+        ("会话保留24小时。", "订单保留48小时。"),
+    ],
     "nobody asserted it": [
+        ("We use Redis for sessions.", "Do we use Postgres for sessions now?"),
+        ("Sessions stay in Redis for 24 hours.", "Do sessions stay in Redis for 48 hours?"),
+        ("We keep sessions in Redis.", "Shall we move sessions to Postgres?"),
+        ("We keep sessions in Redis.", "Maybe we should move sessions to Postgres."),
+        ("Wir nehmen Redis für die Sitzungen.", "Nehmen wir jetzt Postgres für die Sitzungen?"),
+        ("我们用Redis存会话。", "我们现在用Postgres存会话吗？"),
         ("We use Redis for sessions.", "Should we use Postgres instead of Redis for sessions?"),
         ("Should we use Redis for sessions?", "Let's use Postgres instead of Redis for sessions."),
         ("We use Redis.", "Maybe we should use Postgres instead of Redis."),
@@ -149,6 +273,25 @@ def test_what_is_about_something_else_or_asserts_nothing_replaces_nothing(earlie
     found = replaced(earlier, later)
     assert found
     assert not any(found)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [pair for kind, pairs in NEAR_MISSES.items() if kind != "nobody asserted it" for pair in pairs],
+)
+def test_nor_does_it_when_both_are_ruled(earlier: str, later: str) -> None:
+    row = observation(f"User decision: {earlier}", category="decision")
+    assert with_replaced([fact(f"User decision: {later}")], [row])[0].replaces is None
+
+
+@pytest.mark.parametrize(
+    "back", ["We use Redis for sessions again.", "We use Redis for sessions now.", "We're back to Redis for sessions."]
+)
+def test_an_old_value_comes_back_when_the_return_is_marked(back: str) -> None:
+    row = observation("User correction: Actually use Postgres instead of Redis for sessions.", category="decision")
+    assert with_replaced([fact(f"User said: {back}")], [row])[0].replaces == row.id
+    assert with_replaced([fact("User correction: No, use Redis for sessions.")], [row])[0].replaces == row.id
+    assert with_replaced([fact("User said: We use Redis for sessions.")], [row])[0].replaces is None
 
 
 def fact(text: str, **changes: object) -> Fact:
@@ -180,7 +323,11 @@ def test_only_a_person_replaces_and_only_what_was_asserted_is_replaced() -> None
 
 @pytest.mark.parametrize(
     "hostile",
-    ["instead of " * 20_000, "moved " * 50_000, "for " * 50_000, "our " * 50_000, "用" * 50_000, "では" * 50_000],
+    [
+        *("instead of " * 20_000, "moved " * 50_000, "for " * 50_000, "our " * 50_000, "用" * 50_000, "では" * 50_000),
+        *("for 1 " * 50_000, "no, " * 50_000, "now " * 50_000, "is 1 h " * 20_000, "is 1 h " * 42),
+        *("move A." * 42, "in A.A.A " * 33, "switch a to A for " * 16, "no, actually " * 23),
+    ],
 )
 def test_hostile_text_is_judged_in_linear_time(hostile: str) -> None:
     begun = time.perf_counter()

@@ -1,6 +1,6 @@
 """The time that a text speaks of, counted from when and where it was said."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from server.core.when import told_time
 
 # A Wednesday.
 SAID = datetime(2023, 5, 24, 10, 0, tzinfo=UTC)
+WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
 def days(text: str, said_at: datetime = SAID, timezone: str = "UTC") -> tuple[date, date] | None:
@@ -50,8 +51,13 @@ def test_last_week_is_a_whole_week_in_every_language(text: str) -> None:
         ("2026-03-03", "2026-03-03", "2026-03-03"),
         ("in December", "2023-12-01", "2023-12-31"),
         ("last Friday", "2023-05-19", "2023-05-19"),
-        ("on Friday", "2023-05-26", "2023-05-26"),
+        ("last Wednesday", "2023-05-17", "2023-05-17"),
+        ("this Monday we broke it", "2023-05-22", "2023-05-22"),
+        ("diesen Montag", "2023-05-22", "2023-05-22"),
+        ("this Sunday", "2023-05-28", "2023-05-28"),
+        ("next Monday", "2023-05-29", "2023-05-29"),
         ("next Wednesday", "2023-05-31", "2023-05-31"),
+        ("We ship by Friday.", "2023-05-26", "2023-05-26"),
         ("the day after tomorrow", "2023-05-26", "2023-05-26"),
     ],
 )
@@ -67,7 +73,35 @@ def test_what_is_no_time_is_none(text: str) -> None:
     assert told_time(text, SAID, "UTC").refers is None
 
 
-@pytest.mark.parametrize("text", ["Nobody deploys until Friday.", "bis Freitag", "hasta el viernes", "周五为止"])
+@pytest.mark.parametrize(
+    "text", ["The deploy failed on Monday.", "Friday was quiet", "am Montag", "lundi", "el viernes", "周五", "金曜日"]
+)
+def test_a_weekday_alone_may_be_past_or_to_come_and_says_nothing(text: str) -> None:
+    told = told_time(text, SAID, "UTC")
+    assert (told.refers, told.valid_until) == (None, None)
+
+
+@given(st.dates(date(1971, 1, 1), date(2190, 1, 1)), st.sampled_from(WEEKDAYS))
+def test_this_weekday_is_of_the_present_week_and_last_and_next_are_nearest_to_today(today: date, name: str) -> None:
+    noon = datetime.combine(today, time(12), UTC)
+    found = [days(f"{which} {name}", noon) for which in ("last", "this", "next")]
+    assert {f"{first:%A}" for first, _ in filter(None, found)} == {name}
+    last, this, following = [first for first, _ in filter(None, found)]
+    assert today - timedelta(days=7) <= last < today < following <= today + timedelta(days=7)
+    assert this.isocalendar()[:2] == today.isocalendar()[:2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Nobody deploys until Friday.",
+        "until on Friday",
+        "bis zum Freitag",
+        "bis Freitag",
+        "hasta el viernes",
+        "周五为止",
+    ],
+)
 def test_until_a_day_is_when_it_ends_to_hold(text: str) -> None:
     told = told_time(text, SAID, "UTC")
     assert told.valid_until == datetime(2023, 5, 26, 23, 59, 59, tzinfo=UTC)

@@ -9,7 +9,7 @@ from server.core.records import Memory
 from server.core.similarity import SAME_MEANING, Fingerprint, fingerprint, same_fact, same_meaning
 
 # A term that more rows than this share tells none of them apart.
-_MOST_ROWS = 200
+_MOST_ROWS = 50
 
 
 def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[str | None]:

@@ -25,7 +25,7 @@ ORDER BY 1
 -- name: failing_jobs
 -- Jobs of the pool that failed, and whether for good.
 SELECT kind, subject, last_error, state = 'dead' FROM jobs
-WHERE last_error IS NOT NULL AND error_kind NOT IN ('SpendCapReached', 'PriceUnknown') ORDER BY subject LIMIT 20
+WHERE last_error IS NOT NULL AND error_kind NOT IN ('SpendCapReached', 'PriceUnknown') ORDER BY state = 'dead' DESC, subject LIMIT 20
 
 -- name: paused_jobs
 -- Why jobs of the pool wait for another day's money, and how many.

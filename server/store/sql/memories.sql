@@ -1,7 +1,7 @@
 -- columns: memory
 id, kind, priority, category, trust, content, author, session_id, group_id, project, tags, source_seqs, source_ids,
 tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at, reflection_id,
-external_id, tentative, created_at
+external_id, tentative, facet, created_at
 
 -- name: insert
 -- Write rows with the terms that they are found by, in the order of their names, so that two batches of the same notes
@@ -12,14 +12,14 @@ WITH new AS MATERIALIZED (
         group_id text, project text, tags text[], source_seqs bigint[], source_ids text[], tokens int, terms int,
         frequencies jsonb, said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
         valid_until timestamptz, last_used_at timestamptz, reflection_id text, external_id text, tentative boolean,
-        created_at timestamptz)
+        facet text, created_at timestamptz)
 ), written AS (
     INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
                           group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
-                          refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, created_at)
+                          refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, facet, created_at)
     SELECT current_pool(), id, kind, priority, category, trust, content, sha256(convert_to(content, 'UTF8')), author,
            session_id, group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
-           refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, created_at
+           refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, facet, created_at
     FROM new
     ORDER BY external_id COLLATE "C" NULLS FIRST, id
     ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING
@@ -29,6 +29,9 @@ WITH new AS MATERIALIZED (
     SELECT current_pool(), posting.term, id, posting.frequency::int, new.terms
     FROM written JOIN new USING (id) CROSS JOIN LATERAL jsonb_each_text(new.frequencies) AS posting (term, frequency)
     ORDER BY posting.term, id
+), linked AS (
+    INSERT INTO memory_links (pool_id, source_id, memory_id)
+    SELECT DISTINCT current_pool(), unnest(new.source_ids), id FROM written JOIN new USING (id)
 )
 SELECT id FROM written
 
@@ -91,8 +94,8 @@ SELECT pg_advisory_xact_lock(hashtext('observed'), hashtext(current_pool()::text
 
 -- name: sharing
 -- Live rows of a session or of its project that share terms with a text (by its number), those that share most first,
--- of those the newest. Of each term the newest rows are counted, as its index has them: what more rows hold tells
--- nothing. Rows are looked up one by one until enough may be seen; the OFFSETs keep the planner from another way.
+-- of those the newest. Of each term the newest thousand rows of the pool are counted, as its index has them: a term that
+-- stands in more tells little. Rows are looked up one by one until enough may be seen; the OFFSETs keep the planner from another way.
 SELECT asked.number, found.id
 FROM jsonb_to_recordset(%(asked)s::jsonb) AS asked (number int, terms text[])
 CROSS JOIN LATERAL (
@@ -101,7 +104,7 @@ CROSS JOIN LATERAL (
         SELECT held.memory_id
         FROM unnest(asked.terms) AS wanted (term)
         CROSS JOIN LATERAL (
-            SELECT memory_id FROM postings WHERE term = wanted.term ORDER BY memory_id DESC LIMIT 300
+            SELECT memory_id FROM postings WHERE term = wanted.term ORDER BY memory_id DESC LIMIT 1000
         ) AS held
         GROUP BY held.memory_id ORDER BY count(*) DESC, held.memory_id DESC OFFSET 0
     ) AS counted
@@ -114,6 +117,13 @@ CROSS JOIN LATERAL (
     ) AS seen
     LIMIT %(limit)s
 ) AS found
+
+-- name: same_words
+-- Live rows of a session or of its project that say just these words.
+SELECT {memory} FROM memories m
+WHERE content_hash = ANY (SELECT sha256(convert_to(words, 'UTF8')) FROM unnest(%(texts)s::text[]) AS words)
+  AND superseded_at IS NULL AND (session_id = %(session)s OR project = %(project)s::text)
+  AND (valid_until IS NULL OR valid_until > %(now)s)
 
 -- name: lock_live
 -- Lock rows that are about to be changed, and return those that are still live.
@@ -189,7 +199,7 @@ SET superseded_by = coalesce(o.superseded_by, again.id),
 FROM memories o
 JOIN memories stood_for ON stood_for.superseded_by = o.id
 LEFT JOIN memories again ON again.external_id = stood_for.external_id AND again.superseded_at IS NULL
-WHERE o.id = ANY (%(output_ids)s) AND m.id = stood_for.id
+WHERE o.id = ANY (%(output_ids)s) AND stood_for.id = ANY (%(input_ids)s) AND m.id = stood_for.id
 RETURNING m.id
 
 -- name: give_back_dropped
@@ -203,9 +213,17 @@ WHERE left_out.superseded_by = %(reflection)s AND left_out.id <> ALL (%(output_i
 RETURNING m.id
 
 -- name: take_back
--- Undo: the rows of a reflection are replaced by what they stood for, and were never true by themselves.
-UPDATE memories SET superseded_by = %(reflection)s, superseded_at = %(now)s, outdated_at = '-infinity'
+-- Undo: the rows of a reflection are replaced by what they stood for, and were never true by themselves. A row that was
+-- said again since, or has replaced another, stands for more than that, and stays.
+UPDATE memories o SET superseded_by = %(reflection)s, superseded_at = %(now)s, outdated_at = '-infinity'
 WHERE id = ANY (%(output_ids)s)
+  AND NOT EXISTS (SELECT FROM memory_sources s WHERE s.memory_id = o.id)
+  AND NOT EXISTS (SELECT FROM memories m WHERE m.superseded_by = o.id)
+RETURNING id
+
+-- name: leave_alone
+-- Undo: these are not condensed with others of the pool again.
+UPDATE memories SET left_alone = true WHERE id = ANY (%(input_ids)s)
 
 -- name: to_reflect
 -- What a reflection of the pool looks at, by project and time: what sessions observed and reflected, and notes, that is
@@ -216,10 +234,15 @@ WHERE superseded_at IS NULL AND kind <> 'manual' AND (kind = 'note' OR session_i
   AND said_at <= CASE kind WHEN 'note' THEN %(notes_until)s::timestamptz ELSE %(until)s END
   AND (valid_until IS NULL OR valid_until > %(now)s)
   AND (%(project)s::text IS NULL OR project = %(project)s)
-  AND NOT EXISTS (SELECT FROM reflections r
-                  WHERE r.scope = 'pool' AND r.state = 'undone' AND r.input_ids @> ARRAY [m.id])
-ORDER BY project NULLS FIRST, said_at, id
+  AND NOT left_alone
+ORDER BY project, said_at, id
 LIMIT %(limit)s
+
+-- name: grows_old
+-- Is there anything that a reflection of the pool will look at one day?
+SELECT EXISTS (
+    SELECT FROM memories
+    WHERE superseded_at IS NULL AND kind <> 'manual' AND (kind = 'note' OR session_id IS NOT NULL) AND NOT left_alone)
 
 -- name: replaced_by
 -- What some rows have replaced.
@@ -257,16 +280,11 @@ WITH RECURSIVE meant AS (
 SELECT id FROM meant
 
 -- name: drawn_from
--- These rows, and all reflections that were drawn from them, and from those: the rows of the reflection that replaced a
--- row, as far as they cite it.
+-- These rows, and everything that was ever drawn from them, and from that.
 WITH RECURSIVE drawn AS (
-    SELECT id, superseded_by FROM memories WHERE id = ANY (%(ids)s)
+    SELECT id FROM memories WHERE id = ANY (%(ids)s)
     UNION
-    SELECT m.id, m.superseded_by
-    FROM drawn
-    LEFT JOIN memories s ON s.id = drawn.superseded_by
-    JOIN memories m
-      ON m.reflection_id = coalesce(s.reflection_id, drawn.superseded_by) AND m.source_ids @> ARRAY [drawn.id]
+    SELECT l.memory_id FROM drawn JOIN memory_links l ON l.source_id = drawn.id
 )
 SELECT id FROM drawn
 

@@ -16,11 +16,12 @@ VALUES (current_pool(), %(id)s, %(scope)s, %(session)s, %(project)s, %(reflector
 SELECT {reflection} FROM reflections WHERE id = %(id)s
 
 -- name: list
--- Reflections of a session, of one scope or all, newest first, after a place in that order.
+-- Reflections of a session, of one scope or all, newest first, between two places in that order.
 SELECT {reflection} FROM reflections
 WHERE (%(session)s::text IS NULL OR session_id = %(session)s)
   AND (%(scope)s::text IS NULL OR scope = %(scope)s)
   AND (%(before)s::text IS NULL OR id < %(before)s)
+  AND (%(after)s::text IS NULL OR id > %(after)s)
 ORDER BY id DESC
 LIMIT %(limit)s
 
@@ -33,5 +34,9 @@ SELECT {reflection} FROM reflections WHERE id = %(id)s FOR UPDATE
 UPDATE reflections SET state = 'undone', undone_at = %(now)s WHERE id = %(id)s
 
 -- name: rejected
--- Was there no good candidate for just these rows before?
-SELECT EXISTS (SELECT FROM reflections WHERE scope = 'pool' AND state = 'rejected' AND input_ids = %(ids)s::text[])
+-- Was there no good candidate before for these rows, or for all but an eighth of them?
+SELECT EXISTS (
+    SELECT FROM reflections
+    WHERE scope = 'pool' AND state = 'rejected' AND input_ids && %(ids)s::text[]
+      AND cardinality(ARRAY(SELECT unnest(input_ids) INTERSECT SELECT unnest(%(ids)s::text[])))
+          > cardinality(%(ids)s::text[]) * 7 / 8.0)
