@@ -98,6 +98,9 @@ ALTER TABLE reflections
     ADD CHECK (state = 'rejected' OR tokens_after < tokens_before),
     ADD CHECK ((state = 'rejected') = (reason IS NOT NULL)),
     ADD CHECK ((state = 'undone') = (undone_at IS NOT NULL));
+UPDATE reflections r
+SET project = (SELECT s.project FROM sessions s WHERE s.pool_id = r.pool_id AND s.id = r.session_id),
+    dropped_ids = ARRAY(SELECT m.id FROM memories m WHERE m.pool_id = r.pool_id AND m.superseded_by = r.id ORDER BY m.id);
 CREATE INDEX reflections_by_session ON reflections (pool_id, session_id, id DESC) WHERE session_id IS NOT NULL;
 CREATE INDEX reflections_by_age ON reflections (pool_id, id DESC);
 

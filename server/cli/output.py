@@ -1,6 +1,7 @@
 """What the command line prints: text for people, JSON for machines, errors with what to do next."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
@@ -20,6 +21,8 @@ console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 _WIDEST = 10_000
+# All that a terminal obeys but the end of a line and the tab.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 DataDir = Annotated[Path | None, typer.Option(help="Where the embedded Postgres keeps its files.")]
@@ -40,8 +43,8 @@ def _plain(value: Any) -> Any:
 
 
 def say(text: str = "") -> None:
-    """Print a line; square brackets stay what they are."""
-    console.print(text, markup=False)
+    """Print a line; square brackets stay what they are, and nothing in it is an order to the terminal."""
+    console.print(_CONTROLS.sub("", text), markup=False)
 
 
 def note(text: str) -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 from server.cli.api import Api
 from server.cli.output import AsJson, console, counted, print_json, progress, say, table
 from server.cli.sessions import Done, Wait, all_sessions, ask_each, ask_until_done, finish, resolve_session
-from server.core.rendering import MARK
+from server.core.rendering import MARK, fenced
 
 app = typer.Typer(add_completion=False)
 reflections = typer.Typer(add_completion=False)
@@ -173,7 +173,7 @@ def _show_change(change: Json) -> None:
 
 
 def _line(row: Json) -> str:
-    return f"{MARK[row['priority']]} {row['said_at'][:10]} {' '.join(row['content'].split())} [{row['id']}]"
+    return f"{MARK[row['priority']]} {row['said_at'][:10]} {fenced(row['content'])} [{row['id']}]"
 
 
 @reflections.command()

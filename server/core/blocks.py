@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from server.core.errors import InvalidInput
+from server.core.ids import memory_ids_in
 from server.core.injected import strip_injected, strip_ours
 from server.core.json_input import Json
 from server.core.memory_tools import Reason, is_memory_tool, withheld, writes_memory
@@ -103,6 +104,20 @@ def _name_and_reason(name: str) -> tuple[str, Reason | None]:
         if name.endswith(f" ({reason})"):
             return name.removesuffix(f" ({reason})"), reason
     return name, "from memory" if is_memory_tool(name) else None
+
+
+def recalled_ids(blocks: Sequence[Block], names: Mapping[str, str]) -> list[str]:
+    """Return the memories that results of our own tools name; what any other tool says of an id is only what it says.
+
+    `names` gives the tool names by call id, as `tool_names` does.
+    """
+    results = [
+        block.get("content")
+        for block in blocks
+        if block.get("type") == "tool_result"
+        and _name_and_reason(names.get(str(block.get("tool_use_id")), ""))[1] == "from memory"
+    ]
+    return memory_ids_in(json.dumps(results)) if results else []
 
 
 def result_ids(blocks: Sequence[Block]) -> set[str]:

@@ -15,15 +15,13 @@ from server.core.indexing import IndexedMemory, indexed
 from server.core.ranking import PRIORITY_WEIGHT, pack_score
 from server.core.records import Fact, Memory, Message, NewMemory, SaidAgain, Superseder, TranscriptSlice, Trust
 from server.core.redaction import redact
-from server.core.similarity import Fingerprint, fingerprint, same_fact, same_subject
+from server.core.similarity import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
 from server.core.trust import at_least_as_trusted, highest_trust, lowest_trust
 
 # What must be shared for two rows to be one is at least this share of their terms, see server.core.similarity.
 _SHARED = 0.8
 # So many more terms than are needed to find every such row, so that rows which share most come first.
 _SPARE_TERMS = 2
-# How much a row must be about what a fact says it replaces.
-_SAME_SUBJECT = 0.6
 _RULINGS = ("decision", "preference")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
@@ -96,7 +94,7 @@ def _taken_back(facts: Sequence[tuple[Fact, Fingerprint]], place: int) -> bool:
     """Tell whether one of the later facts says that it replaces the one at a place."""
     mark = facts[place][1]
     named = (named_by(fact) for fact, _ in facts[place + 1 :])
-    return any(words and same_subject(fingerprint(words), mark) >= _SAME_SUBJECT for words in named)
+    return any(words and same_subject(fingerprint(words), mark) >= SAME_SUBJECT for words in named)
 
 
 def _voice(fact: Fact, cited: Sequence[Message]) -> Trust:
@@ -229,7 +227,7 @@ def _replaced_rows(fact: NewFact, offered: Mapping[str, Memory], there: Mapping[
 def _meant(named: Fingerprint, rows: Mapping[str, AnyRow]) -> list[AnyRow]:
     """Return the rows that are about what is named and hold every name and number of it, best first."""
     scores = {row.id: _about(named, fingerprint(row.content)) for row in rows.values()}
-    fitting = [row for row in rows.values() if scores[row.id] >= _SAME_SUBJECT]
+    fitting = [row for row in rows.values() if scores[row.id] >= SAME_SUBJECT]
     return sorted(fitting, key=lambda row: (-scores[row.id], -row.said_at.timestamp(), row.id))
 
 
@@ -249,6 +247,9 @@ def _outranks(fact: NewFact, row: AnyRow) -> bool:
     What a person ruled or wants is undone by a person alone, who says so and does not merely ask, and what is pinned by
     nobody but who pinned it.
     """
+    new = fact.row.memory
+    if row.project != new.project and row.session_id != new.session_id:
+        return False  # whoever sees the row would see nothing in its place
     if row.kind == "manual" or row.said_at > fact.fact.said_at or fact.fact.tentative > row.tentative:
         return False
     if row.category in _RULINGS:

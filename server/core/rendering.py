@@ -20,7 +20,12 @@ from server.core.tokens import estimate_tokens
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
 DONE = "✅"
 TENTATIVE = " (tentative)"
-_OUR_TAGS = re.compile(r"<(?=/?(?:global_observations|local_observations|observation-group|recalled_memories)\b)")
+_OUR_TAGS = re.compile(
+    r"<(?=\s{0,9}/?\s{0,9}(?:global[-_]observations|local[-_]observations|observation[-_]group|recalled[-_]memories)\b)",
+    re.IGNORECASE,
+)
+# What a terminal obeys, and what turns the direction of writing.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,8 @@ def _mark(memory: Memory) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return `text` on one line, unable to open or close one of our elements."""
-    return _OUR_TAGS.sub("&lt;", " ".join(text.split()))
+    """Return `text` on one line, unable to open or close one of our elements, without what a terminal obeys."""
+    return _OUR_TAGS.sub("&lt;", " ".join(_CONTROLS.sub(" ", text).split()))
 
 
 def recalled_line(hit: Hit) -> str:

@@ -29,6 +29,9 @@ written last, 8 passed, 5 since "this" and "that" are told apart, by a small wor
 A paraphrase that is missed costs a row.
 """
 
+SAME_SUBJECT = 0.6
+"""How much a row must be about what is named, to be what is meant."""
+
 _LITTLE_SHARED = 0.3
 _SHORT = 3
 # What a sentence begins with when it states the circumstances first.

@@ -14,10 +14,11 @@ from server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
 from server.core.clock import in_zone, zone
 from server.core.errors import InvalidInput, RequestRefused
 from server.core.grounding import Grounds, grounds_in, joined
+from server.core.ids import memory_ids_in
 from server.core.json_input import Json
 from server.core.records import Category, Fact, Memory, Message, Observed, Priority, TranscriptSlice
 from server.core.rendering import offered_line
-from server.core.similarity import Fingerprint, fingerprint, same_fact
+from server.core.similarity import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
 from server.core.slices import gap_before
 from server.core.terms import says_something
 from server.core.tokens import IMAGE_TOKENS, estimate_tokens
@@ -231,10 +232,21 @@ class _Reader:
         session = self.shown.session
         texts = [self.messages[seq].text for seq in fact.source_seqs]
         texts += filter(None, (session.project, session.cwd, session.client))
-        if fact.replaces:
-            texts += (row.content for row in self.memories.values())
+        texts += self._replaced_texts(fact)
         days = _days(fact, self.messages, session.timezone)
         return joined(map(self._grounds_in, texts)).missing(fact.content, days)
+
+    def _replaced_texts(self, fact: Fact) -> list[str]:
+        """Return the shown rows that a fact says it replaces: it may name what it puts an end to."""
+        if not fact.replaces:
+            return []
+        ids = memory_ids_in(fact.replaces)
+        named = fingerprint(fact.replaces)
+        return [
+            row.content
+            for row in self.memories.values()
+            if row.id in ids or (not ids and same_subject(named, fingerprint(row.content)) >= SAME_SUBJECT)
+        ]
 
     def _grounds_in(self, text: str) -> Grounds:
         """Read a text once: many facts cite the same message."""

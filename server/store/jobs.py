@@ -3,7 +3,7 @@
 The subject of a job is a session; of one about the pool it is empty, or names how it was asked for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,11 @@ async def revive(connection: Connection, now: datetime) -> int:
     if revived:
         await connection.execute(SQL["notify"])
     return revived
+
+
+async def forget_errors(connection: Connection, session_ids: Collection[str]) -> None:
+    """Take out what jobs about sessions failed with: an error may quote what is being forgotten."""
+    await connection.execute(SQL["forget_errors"], {"sessions": list(session_ids)})
 
 
 async def resume_paused(connection: Connection, now: datetime) -> None:

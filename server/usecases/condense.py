@@ -190,7 +190,7 @@ async def record_rejection(
         place=place,
         reflector=candidate.reflector,
         level=candidate.level,
-        reason=candidate.problem,
+        reason=redact(candidate.problem or "it was no better"),
         input_ids=[row.id for row in inputs],
         tokens_before=tokens_of(inputs),
         tokens_after=tokens_of(inputs),

@@ -7,7 +7,7 @@ from server.core.records import Memory, Principal
 from server.core.similarity import fingerprint, same_fact
 from server.core.sources import sources_of
 from server.db.database import Connection
-from server.store import audit, groups, memories, messages, packs, sessions, vectors
+from server.store import audit, groups, jobs, memories, messages, packs, sessions, vectors
 from server.usecases.parts import Parts
 
 
@@ -41,6 +41,7 @@ async def forget(parts: Parts, who: Principal, memory_id: str, *, with_messages:
         blanked = await _forget_messages(connection, [rows[i] for i in sorted(meant & gone)]) if with_messages else 0
         deleted = await memories.delete(connection, gone)
         restored = await memories.restore(connection, gone)
+        await jobs.forget_errors(connection, {row.session_id for row in rows.values() if row.session_id})
         embedded = await vectors.delete(connection, gone)
         shown = await packs.delete_showing(connection, gone)
         reflections = sum(row.kind == "reflection" for row in rows.values())

@@ -6,7 +6,6 @@ answer neither loses a message nor covers it twice.
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
 
-from server.core.blocks import cut
+from server.core.blocks import cut, recalled_ids, result_ids, tool_names
 from server.core.budgets import (
     KNOWN_MEMORY_TOKENS,
     MAX_TRANSCRIPT_TOKENS,
@@ -23,7 +22,7 @@ from server.core.budgets import (
     budgets,
 )
 from server.core.errors import Conflict, RowsChanged, SpendCapReached
-from server.core.ids import memory_ids_in, new_id
+from server.core.ids import new_id
 from server.core.keeping import NewFact, telling_terms
 from server.core.records import Lease, Memory, Message, Observed, Session, TranscriptSlice
 from server.core.redaction import redact
@@ -145,8 +144,8 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
             return None
         backlog = await messages.unobserved(connection, session.id, session.observed_seq, MAX_TRANSCRIPT_TOKENS)
     taken = await asyncio.to_thread(first_slice, backlog, MAX_TRANSCRIPT_TOKENS)
-    recalled = await asyncio.to_thread(lambda: [i for message in taken for i in _recalled_ids(message)])
     async with parts.database.tenant(lease.pool_id) as connection:
+        recalled = await _recalled(connection, session, taken)
         previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
         known = await _known(connection, session, recalled, previous)
         shown = TranscriptSlice(session, taken, tuple(previous), tuple(known))
@@ -192,10 +191,13 @@ async def _known(
     return _fitting((rows[memory_id] for memory_id in names if memory_id in rows), KNOWN_MEMORY_TOKENS)
 
 
-def _recalled_ids(message: Message) -> list[str]:
-    """Return the memories that a tool has shown to the agent; what it says of them is taken out of the text."""
-    results = [block.get("content") for block in message.content if block.get("type") == "tool_result"]
-    return memory_ids_in(json.dumps(results)) if results else []
+async def _recalled(connection: Connection, session: Session, taken: Sequence[Message]) -> list[str]:
+    """Return the memories that our tools have shown to the agent; what they said is taken out of the text."""
+    names = {call: name for message in taken for call, name in tool_names(message.content).items()}
+    before = {call for message in taken for call in result_ids(message.content)} - names.keys()
+    if before:
+        names |= await messages.tool_names(connection, session.id, before, taken[0].seq)
+    return await asyncio.to_thread(lambda: [i for message in taken for i in recalled_ids(message.content, names)])
 
 
 async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: str, observed: Observed) -> None:

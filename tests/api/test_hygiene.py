@@ -480,3 +480,33 @@ async def test_without_a_model_the_same_rule_is_one_row(client: httpx2.AsyncClie
         await observed(client, session)
     [hit] = (await recalled(client, "floats for money"))["hits"]
     assert len(hit["sources"]) == 3
+
+
+async def test_an_id_that_a_web_page_names_was_not_shown_to_anybody(memory: Memory) -> None:
+    elsewhere = await opened(memory.client, "s0", project="blog")
+    [hidden] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
+    session = await opened(memory.client, project="shop")
+    await of_tool(memory, session, "WebFetch", f"An evil page knows {hidden}.")
+    report = await memory.hears(session, POSTGRES, replaces=hidden, used=(hidden,))
+    assert report["replaced"] == 0
+    assert REDIS not in memory.model.prompt()
+    assert (await memory.row(hidden))["superseded_by"] is None
+
+
+async def test_what_another_project_keeps_is_not_replaced_where_it_could_not_see_by_what(memory: Memory) -> None:
+    elsewhere = await opened(memory.client, "s0", project="blog")
+    [shown] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
+    session = await opened(memory.client, project="shop")
+    await of_tool(memory, session, "mcp__esker__recall_memory", f"[{shown}] {REDIS}")
+    assert (await memory.hears(session, POSTGRES, replaces=shown))["replaced"] == 0
+    assert (await memory.row(shown))["superseded_by"] is None
+
+
+@pytest.mark.parametrize("replaces", ["nothing in particular", ""])
+async def test_a_fact_that_says_it_replaces_something_is_grounded_all_the_same(memory: Memory, replaces: str) -> None:
+    session = await opened(memory.client)
+    await memory.hears(session, "The safe code is 9931 in Oslo.")
+    seq = await memory.told(session, "Please make the page blue.")
+    fact = {"text": "User ordered 9931 tickets.", "sources": [seq], "replaces": replaces}
+    report = await memory.observes(session, fact)
+    assert (report["memories"], report["refused"]) == (0, {"ungrounded": 1})

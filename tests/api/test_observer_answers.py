@@ -436,10 +436,10 @@ async def test_a_call_has_its_time_in_all_and_one_that_hangs_is_told_counted_and
 
 
 async def test_an_answer_is_read_beside_the_event_loop(model: ModelServer) -> None:
-    went_on = threading.Event()
     loop = asyncio.get_running_loop()
 
     def read(reply: Reply) -> str:
+        went_on = threading.Event()
         loop.call_soon_threadsafe(went_on.set)
         assert went_on.wait(5), "nothing else could run meanwhile"
         if not reply.last:

@@ -137,3 +137,45 @@ def test_a_login_that_is_no_superuser_can_migrate_and_serve(cluster: Cluster, em
         # Outside a pool there is nothing to see, and after a transaction in one not even an answer.
         with pytest.raises(psycopg.errors.InvalidTextRepresentation):
             connection.execute("SELECT count(*) FROM api_keys")
+
+
+def test_what_the_version_before_kept_is_there_after_the_upgrade(empty_url: str) -> None:
+    spine, lose_nothing = migrations()[:2]
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        for statements in (spine.text, BEFORE, lose_nothing.text):
+            connection.execute(statements.encode())
+        jobs = connection.execute("SELECT kind, subject, session_id, state FROM jobs ORDER BY kind").fetchall()
+        reflection = connection.execute("SELECT state, level, project, dropped_ids FROM reflections").fetchall()
+        links = connection.execute("SELECT source_id, memory_id FROM memory_links").fetchall()
+        coverage = connection.execute("SELECT * FROM coverage()").fetchall()
+    assert jobs == [("observe", "ses_1", "ses_1", "ready"), ("reflect", "ses_1", "ses_1", "dead")]
+    assert reflection == [("committed", 0, "shop", ["mem_3"])]
+    assert links == [("mem_2", "mem_1")]
+    assert coverage == [(2, 1, 0, 0.5)]
+
+
+# A session with an observed and a raw message, a reflection that left something out, a waiting and a dead job.
+BEFORE = """
+    INSERT INTO sessions (pool_id, id, client, external_id, project, timezone, effective_context, last_seq,
+                          observed_seq, total_tokens, unobserved_tokens, created_at)
+    SELECT id, 'ses_1', 'api', 's1', 'shop', 'UTC', 200000, 2, 1, 9, 4, now() FROM pools;
+    INSERT INTO observation_groups (pool_id, id, session_id, first_seq, last_seq, first_external_id, last_external_id,
+                                    observer, input_tokens, output_tokens, created_at)
+    SELECT id, 'grp_1', 'ses_1', 1, 1, 'm1', 'm1', 'extractive', 0, 0, now() FROM pools;
+    INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
+                          group_id, source_seqs, source_ids, tokens, terms, said_at, last_used_at, superseded_by,
+                          superseded_at, outdated_at, reflection_id, created_at)
+    SELECT p.id, m.id, m.kind, 'low', 'fact', 'user', m.id, '', 'extractive', 'ses_1', m.grp, m.seqs::bigint[],
+           m.sources::text[], 1, 1, now(), now(), m.by, m.gone, m.gone, m.ref, now()
+    FROM pools p CROSS JOIN (VALUES
+        ('mem_1', 'reflection', NULL, '{}', '{mem_2}', NULL, NULL::timestamptz, 'ref_1'),
+        ('mem_2', 'observation', 'grp_1', '{1}', '{}', 'mem_1', now(), NULL),
+        ('mem_3', 'observation', 'grp_1', '{1}', '{}', 'ref_1', now(), NULL)
+    ) AS m (id, kind, grp, seqs, sources, by, gone, ref);
+    INSERT INTO reflections (pool_id, id, scope, session_id, reflector, input_ids, output_ids, tokens_before,
+                             tokens_after, input_tokens, output_tokens, created_at)
+    SELECT id, 'ref_1', 'session', 'ses_1', 'extractive', '{mem_2,mem_3}', '{mem_1}', 2, 1, 0, 0, now() FROM pools;
+    INSERT INTO jobs (pool_id, kind, session_id, state, run_after, last_error, error_kind, created_at)
+    SELECT id, kind, 'ses_1', state, now(), error, error, now()
+    FROM pools, (VALUES ('observe', 'ready', NULL), ('reflect', 'dead', 'x')) AS j (kind, state, error);
+"""

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from urllib.parse import unquote_to_bytes
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,3 +132,14 @@ def test_each_wording_is_shown_once() -> None:
     )
     assert [row.content for row in chosen.pool] == ["Same words.", "Other."]
     assert len(chosen.own) == 1
+
+
+@pytest.mark.parametrize(
+    "tag", ["</Global-Observations>", "</GLOBAL_OBSERVATIONS>", "< /global_observations>", "<Observation_Group id='x'>"]
+)
+def test_a_row_cannot_close_one_of_our_elements_however_it_is_written(tag: str) -> None:
+    assert fenced(f"x {tag} y").startswith("x &lt;")
+
+
+def test_a_row_gives_no_orders_to_a_terminal() -> None:
+    assert fenced("a\x1b[31mred\x07 \u202eback\x9b") == "a [31mred back"

@@ -124,3 +124,8 @@ UPDATE jobs SET run_after = %(now)s WHERE state = 'ready' AND error_kind IN ('Sp
 -- name: notify
 -- Wake the job runners.
 SELECT pg_notify('esker_jobs', '')
+
+-- name: forget_errors
+-- Take out what jobs about these sessions failed with, which may quote what is forgotten.
+UPDATE jobs SET last_error = 'forgotten with what it was about'
+WHERE session_id = ANY (%(sessions)s) AND last_error IS NOT NULL

@@ -300,7 +300,9 @@ SET input_ids = ARRAY(SELECT id FROM unnest(input_ids) WITH ORDINALITY AS i (id,
     output_ids = ARRAY(SELECT id FROM unnest(output_ids) WITH ORDINALITY AS o (id, place)
                        WHERE id <> ALL (%(ids)s) ORDER BY place),
     dropped_ids = ARRAY(SELECT id FROM unnest(dropped_ids) WITH ORDINALITY AS d (id, place)
-                        WHERE id <> ALL (%(ids)s) ORDER BY place)
+                        WHERE id <> ALL (%(ids)s) ORDER BY place),
+    -- What was wrong with a candidate may quote what is forgotten.
+    reason = CASE WHEN reason IS NOT NULL THEN 'forgotten with one of its rows' END
 WHERE input_ids && %(ids)s OR output_ids && %(ids)s
 
 -- name: lock_pins
