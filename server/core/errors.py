@@ -15,6 +15,7 @@
     │   └── EmbedderDown    the embedder cannot answer
     ├── ModelFailed         the language model did not give a usable answer
     │   ├── RequestRefused  its API refuses the request itself
+    │   ├── UnusableAnswer  it answered, but not what was asked for, or it refused
     │   ├── ModelTooSlow    it did not answer in time
     │   └── ModelDown       it cannot be reached, has no time, or does not know us
     ├── TextRefused         the embedder refuses one text; the others are fine
@@ -112,6 +113,10 @@ class RequestRefused(ModelFailed):
         "If the server does not know output_config, or refuses a forced tool, set ESKER_LLM_STRUCTURED to another of"
         " output_config, tool and prompt."
     )
+
+
+class UnusableAnswer(ModelFailed):
+    """The language model answered, but nothing that can be used."""
 
 
 class ModelTooSlow(ModelFailed):

@@ -4,11 +4,11 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
-from server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused
+from server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused, UnusableAnswer
 from server.core.prices import add_up
 from server.core.records import TokenUse
 from server.core.redaction import error_text
@@ -109,7 +109,7 @@ class MessagesModel:
         try:
             value = await asyncio.to_thread(read, _reply(second, last=True))
         except ValueError as error:
-            raise ModelFailed(f"{self.model} gave an answer that cannot be used, twice: {error}") from error
+            raise UnusableAnswer(f"{self.model} gave an answer that cannot be used, twice: {error}") from error
         return Answered(value, add_up([_used(first), _used(second)]))
 
     async def close(self) -> None:
@@ -129,7 +129,7 @@ class MessagesModel:
             raise
         await meter.record(self.model, _used(answer))
         if answer.stop_reason == "refusal":
-            raise ModelFailed(f"{self.model} refused to answer.")
+            raise UnusableAnswer(f"{self.model} refused to answer.")
         return answer
 
     def _request(self, system: str, messages: list[Any], shape: type[BaseModel], max_tokens: int) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class MessagesModel:
             raise ModelDown(f"{self.model} at {self._client.base_url} cannot be reached: {error}") from error
         except Exception as error:  # the client reads whatever an endpoint answers
             raise ModelFailed(f"{self.model} answered what is no message ({type(error).__name__}).") from error
-        if not isinstance(answer, anthropic.types.Message):
+        if not isinstance(answer, anthropic.types.Message) or not _has_blocks(answer):
             raise ModelFailed(f"{self.model} answered what is no message.")
         return answer
 
@@ -212,6 +212,17 @@ def _client(endpoint: Endpoint) -> "AsyncAnthropic":
         max_retries=_RETRIES,
         default_headers=headers,
     )
+
+
+def _has_blocks(answer: "Message") -> bool:
+    """Tell whether the content is what it should be; the client takes whatever it is given."""
+    given: Any = answer.content
+    if not isinstance(given, list):
+        return given is None
+    content = cast("list[Any]", given)
+    if not all(isinstance(getattr(block, "type", None), str) for block in content):
+        return False
+    return all(isinstance(getattr(block, "text", None), str) for block in content if block.type == "text")
 
 
 def _text(answer: "Message") -> str:

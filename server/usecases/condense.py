@@ -7,7 +7,7 @@ from datetime import datetime
 
 from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
 from server.core.condensing import judge
-from server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused, RowsChanged, SpendCapReached
+from server.core.errors import RowsChanged, SpendCapReached, UnusableAnswer
 from server.core.ids import new_id, new_ids
 from server.core.indexing import IndexedMemory, indexed
 from server.core.prices import add_up
@@ -66,9 +66,8 @@ async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> C
     for level in range(LEVELS):
         try:
             reflected = await reflector.reflect(replace(task, level=level, complaint=problem), meter)
-        except (ModelDown, ModelTooSlow, RequestRefused):
-            raise
-        except ModelFailed as error:
+        except UnusableAnswer as error:
+            # Any other failure says nothing about the rows: it fails the job, which is tried again.
             problem = str(error)
             continue
         used.append(reflected.used)

@@ -51,8 +51,8 @@ async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
         await sessions.lock(connection, session_id)
         there = await memories.live_of_session(connection, session_id)
         newest = next((r.id for r in await reflections.listed(connection, session_id=session_id, limit=1)), "")
-        # A run that has begun is waited for; to ask for another each time would never end.
-        if not await jobs.runs(connection, "reflect", session_id):
+        # Whoever waits, waits for the run that has begun; to ask for another each time would never end.
+        if not (wait and await jobs.runs(connection, "reflect", session_id)):
             await jobs.request(connection, "reflect", session_id, parts.clock())
 
     async def done(connection: Connection) -> bool:

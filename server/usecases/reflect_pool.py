@@ -82,7 +82,7 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     async with parts.database.tenant(pool_id) as connection:
         there = await _batches(parts, connection, asked)
         newest = next((found.id for found in await reflections.listed(connection, scope="pool", limit=1)), "")
-        if there and not await jobs.runs(connection, "reflect_pool", subject):
+        if there and not (wait and await jobs.runs(connection, "reflect_pool", subject)):
             await jobs.request(connection, "reflect_pool", subject, parts.clock(), options=asdict(asked))
 
     async def done(connection: Connection) -> bool:

@@ -260,3 +260,17 @@ async def test_thinking_before_the_answer_is_not_the_answer(model: ModelServer, 
     async with served(model, database_url) as client:
         await observed(client, await session_with_a_message(client))
         assert await contents(client) == [FACT["text"]]
+
+
+@pytest.mark.parametrize("content", ["str", [None], ["s"], {"a": 1}, [{"type": "text"}], [{"type": "text", "text": 5}]])
+async def test_an_answer_whose_content_is_none_has_failed_and_loses_nothing(
+    model: ModelServer, database_url: str, content: Any
+) -> None:
+    answer = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": content}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    model.say(Said(raw=json.dumps({**answer, "stop_reason": "end_turn", "stop_sequence": None, "usage": usage})))
+    async with served(model, database_url) as client:
+        session = await session_with_a_message(client)
+        refused = await client.post(f"/v1/sessions/{session}/observe?wait=true")
+        assert (refused.status_code, "no message" in refused.json()["detail"]) == (502, True)
+        assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] > 0

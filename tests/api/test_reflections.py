@@ -801,3 +801,12 @@ async def test_asking_again_waits_for_the_run_that_has_begun(
     release.set()
     await until(client, f"/v1/sessions/{session}", lambda shown: not shown["jobs"])
     assert len(model.asked) == asked + 1
+
+
+async def test_an_outage_is_no_judgement_of_the_rows(client: httpx2.AsyncClient, model: ModelServer) -> None:
+    ids = [await noted(client, text, said_at=ago(days=9)) for text in (WEATHER, COFFEE)]
+    model.say(Said(raw="<html>"))
+    assert (await client.post("/v1/reflect?wait=true")).status_code == 502
+    assert (await client.get("/v1/reflections")).json()["reflections"] == []
+    model.say({"rows": [row(SHORT, *ids)]})
+    assert (await pool_reflected(client))["superseded"] == 2

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from server.core.errors import Conflict, EskerError, ModelFailed, NotFound
+from server.core.errors import Conflict, EskerError, ModelFailed, NotFound, UnusableAnswer
 from server.core.records import (
     Draft,
     Filter,
@@ -122,6 +122,8 @@ class RandomReflector:
         await asyncio.sleep(0)
         fate = self.dice.random()
         if fate < 0.1:
+            raise UnusableAnswer("the dice said so")
+        if fate < 0.15:
             raise ModelFailed("the dice said so")
         if fate < 0.2:
             return Reflected((Draft("word " * 5_000, "low", "fact", (task.rows[0].id,)),))
