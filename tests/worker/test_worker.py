@@ -143,7 +143,7 @@ async def test_a_row_that_fails_rests_longer_each_time_and_then_lies_dead_with_i
         clock.advance(seconds=1)
     clock.advance(days=30)
     assert await pools_with_work(asking, space) == []
-    assert list((await stuck(asking))[who.pool_id].embeddings)
+    assert list((await stuck(asking))[who.pool_name].embeddings)
 
 
 def test_cooldowns_double_from_five_minutes_to_an_hour() -> None:
