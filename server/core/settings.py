@@ -58,7 +58,7 @@ class Settings(BaseModel):
     llm_api_key: SecretStr | None = None
     """The key for it; ANTHROPIC_API_KEY is read when this is not set."""
     llm_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
-    """How long a call of a language model may take; one that fails in passing is made again, twice at most."""
+    """How long a call of a language model may take in all; one that fails in passing is made again, twice at most."""
     llm_version: str | None = None
     """The anthropic-version header; unset: the newest that we know. Older endpoints want 2023-06-01."""
     llm_key_header: Literal["authorization", "x-api-key"] = "authorization"

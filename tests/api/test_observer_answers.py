@@ -540,7 +540,7 @@ async def test_memory_and_rules_files_are_not_shown_but_what_was_recalled_may_be
         session,
         {"external_id": "u1", "role": "user", "content": f"{pack}\nWhich river?"},
         *called("mcp__esker__recall_memory", "t1", {"query": "river"}, recalled),
-        *called("Read", "t2", {"file_path": "/work/CLAUDE.md"}, "RULES of the house"),
+        *called("Read", "t2", {"file_path": "/repo/CLAUDE.md"}, "RULES of the house"),
         *called("Bash", "t3", {"command": "ls"}, "rhine.txt"),
         {"external_id": "u2", "role": "user", "content": "<system-reminder>REMINDED</system-reminder>Thanks."},
     )

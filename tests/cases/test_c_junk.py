@@ -78,10 +78,10 @@ def result(call_id: str, text: str, *, error: bool = False) -> list[dict[str, An
 
 SHOWN = (
     turn(1, "system", f"You are a helpful agent. {RULES}"),
-    turn(2, "user", f"<system-reminder>\nContents of /work/CLAUDE.md:\n\n{RULES}\n</system-reminder>\n\nHello there."),
+    turn(2, "user", f"<system-reminder>\nContents of /repo/CLAUDE.md:\n\n{RULES}\n</system-reminder>\n\nHello there."),
     turn(3, "user", f"# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\n{RULES}\n</INSTRUCTIONS>"),
     turn(4, "user", f"<environment_context>\n  <cwd>/work</cwd>\n  {RULES}\n</environment_context>"),
-    turn(5, "assistant", call("Read", "t1", file_path="/work/AGENTS.md")),
+    turn(5, "assistant", call("Read", "t1", file_path="/repo/AGENTS.md")),
     turn(6, "user", result("t1", RULES)),
     turn(7, "assistant", call("Bash", "t2", command="cat .cursor/rules/style.mdc")),
     turn(8, "user", result("t2", f"Error: {RULES}", error=True)),
