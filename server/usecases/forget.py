@@ -61,15 +61,16 @@ async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[
         meant = await _meant(connection, memory_id)
         rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
         again = await memories.other_sources(connection, meant)
-        heard = (*rows.values(), *(source for sources in again.values() for source in sources))
+        # What comes back is locked with the rest, so its sessions are, too.
+        replaced = await memories.get(connection, await memories.replaced_by(connection, rows))
+        heard = (*rows.values(), *replaced.values(), *(source for sources in again.values() for source in sources))
         concerned = {place.session_id for place in heard if place.session_id}
         if concerned <= locked:
             break
         locked |= concerned
         await sessions.lock_all(connection, locked)
-    # In one statement with what will come back, so that all locks are taken in one order.
-    replaced = await memories.replaced_by(connection, rows)
-    if memory_id not in await memories.lock_to_delete(connection, rows.keys() | replaced):
+    # In one statement, so that all locks are taken in one order.
+    if memory_id not in await memories.lock_to_delete(connection, rows.keys() | replaced.keys()):
         raise memories.missing(memory_id)
     return meant, rows
 
