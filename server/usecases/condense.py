@@ -1,7 +1,7 @@
 """Condense: have rows reflected until a candidate is good enough, and put it in their place."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,12 +11,12 @@ from server.core.errors import RowsChanged, SpendCapReached, UnusableAnswer
 from server.core.ids import new_id, new_ids
 from server.core.indexing import IndexedMemory, indexed
 from server.core.prices import add_up
-from server.core.records import Draft, Memory, NewMemory, Reflected, ReflectionTask, Superseder, TokenUse
+from server.core.records import Draft, Lease, Memory, NewMemory, Reflected, ReflectionTask, Superseder, TokenUse
 from server.core.redaction import redact
 from server.core.trust import lowest_trust
 from server.db.database import Connection
 from server.providers.roles import Meter, Reflector
-from server.store import memories, reflections, sessions, vectors
+from server.store import jobs, memories, reflections, sessions, vectors
 from server.store.reflections import Place
 from server.usecases.parts import Parts
 from server.usecases.spending import PoolMeter, falls_back
@@ -30,7 +30,7 @@ LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class _Candidate:
     """A candidate that is good enough (`problem` is None), or the last one that was not."""
 
     reflector: str
@@ -45,7 +45,44 @@ class Candidate:
         return self.problem is None and not self.reflected.drafts
 
 
-async def best_candidate(parts: Parts, pool_id: str, reflector: Reflector, task: ReflectionTask) -> Candidate:
+async def condense(
+    parts: Parts,
+    lease: Lease,
+    reflector: Reflector,
+    task: ReflectionTask,
+    place: Place,
+    and_then: Callable[[Connection, datetime], Awaitable[None]] | None = None,
+) -> bool:
+    """Condense the rows of a task and tell whether something was gained.
+
+    If so, all of it is written in one transaction, with what `and_then` does; or else nothing. Raises LeaseLost, what
+    asking a model may fail with, and RowsChanged when a row is not live any more: what was forgotten must not come
+    back.
+    """
+    async with parts.database.tenant(lease.pool_id) as connection:
+        await jobs.hold(connection, lease, lease.until)
+    candidate = await _best_candidate(parts, lease.pool_id, reflector, task)
+    now = parts.clock()
+    if candidate.nothing:
+        return False
+    if candidate.problem:
+        async with parts.database.tenant(lease.pool_id) as connection:
+            await jobs.hold(connection, lease, lease.until)
+            await _record_rejection(connection, candidate, task.rows, place, now)
+        return False
+    made = await asyncio.to_thread(_made, candidate, task.rows, place, now)
+    async with parts.database.tenant(lease.pool_id) as connection:
+        # So that nobody else condenses or forgets the rows meanwhile.
+        await sessions.lock_all(connection, {row.session_id for row in task.rows if row.session_id})
+        await _write(connection, made, now)
+        if and_then:
+            await and_then(connection, now)
+        await jobs.hold(connection, lease, lease.until)
+        await jobs.progress(connection, lease)
+    return True
+
+
+async def _best_candidate(parts: Parts, pool_id: str, reflector: Reflector, task: ReflectionTask) -> _Candidate:
     """Return the first candidate that is good enough, or what was wrong with the last.
 
     Where the day's money is spent and the pool wants it, the candidate is made without a model. Raises ModelFailed
@@ -60,7 +97,7 @@ async def best_candidate(parts: Parts, pool_id: str, reflector: Reflector, task:
         return await _levels(parts.spare_reflector, task, meter)
 
 
-async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> Candidate:
+async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> _Candidate:
     used: list[TokenUse] = []
     problem, reflected, level = None, Reflected(()), 0
     for level in range(LEVELS):
@@ -72,20 +109,20 @@ async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> C
             continue
         used.append(reflected.used)
         if not reflected.drafts:
-            return Candidate(reflector.name, level, None, reflected, add_up(used))
+            return _Candidate(reflector.name, level, None, reflected, add_up(used))
         problem = (await asyncio.to_thread(judge, task.rows, reflected, task.target_tokens)).problem
         if problem is None:
             break
-    return Candidate(reflector.name, level, problem, reflected, add_up(used))
+    return _Candidate(reflector.name, level, problem, reflected, add_up(used))
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class _Made:
     """A reflection that is ready to be written. `replaced` are the old rows, each with what takes its place."""
 
     id: str
     place: Place
-    candidate: Candidate
+    candidate: _Candidate
     inputs: Sequence[Memory]
     rows: list[IndexedMemory]
     replaced: Mapping[str, Superseder]
@@ -97,12 +134,7 @@ class Made:
         return stays + sum(row.tokens for row in self.rows)
 
 
-async def made_of(candidate: Candidate, inputs: Sequence[Memory], place: Place, now: datetime) -> Made:
-    """Make rows of a candidate; what takes long is done here, before a transaction begins."""
-    return await asyncio.to_thread(_made, candidate, inputs, place, now)
-
-
-def _made(candidate: Candidate, inputs: Sequence[Memory], place: Place, now: datetime) -> Made:
+def _made(candidate: _Candidate, inputs: Sequence[Memory], place: Place, now: datetime) -> _Made:
     reflection_id = new_id("ref", now)
     by_id = {row.id: row for row in inputs}
     drafts = candidate.reflected.drafts
@@ -116,7 +148,7 @@ def _made(candidate: Candidate, inputs: Sequence[Memory], place: Place, now: dat
     for draft, row in zip(drafts, fresh, strict=True):
         if not draft.facet:
             replaced |= {source: Superseder(row.id, row.said_at) for source in row.source_ids}
-    return Made(reflection_id, place, candidate, inputs, indexed(fresh), replaced)
+    return _Made(reflection_id, place, candidate, inputs, indexed(fresh), replaced)
 
 
 def _row(
@@ -150,11 +182,8 @@ def _row(
     )
 
 
-async def write(connection: Connection, made: Made, now: datetime) -> None:
-    """Write a reflection and supersede what it stands for. The caller holds the sessions' locks.
-
-    Raises RowsChanged when a source is not live any more: what was forgotten must not come back.
-    """
+async def _write(connection: Connection, made: _Made, now: datetime) -> None:
+    """Write a reflection and supersede what it stands for. The caller holds the sessions' locks. Raises RowsChanged."""
     drawn_from = {source for row in made.rows for source in row.memory.source_ids}
     touched = {*made.replaced, *drawn_from}
     if await memories.lock_live(connection, touched) != touched:
@@ -179,8 +208,8 @@ async def write(connection: Connection, made: Made, now: datetime) -> None:
     await vectors.enqueue(connection, [row.memory.id for row in made.rows], now)
 
 
-async def record_rejection(
-    connection: Connection, candidate: Candidate, inputs: Sequence[Memory], place: Place, now: datetime
+async def _record_rejection(
+    connection: Connection, candidate: _Candidate, inputs: Sequence[Memory], place: Place, now: datetime
 ) -> None:
     """Record that no candidate was good enough; nothing else changes."""
     await reflections.insert(
@@ -198,19 +227,17 @@ async def record_rejection(
     )
 
 
-async def lock_sessions(connection: Connection, rows: Sequence[Memory]) -> None:
-    """Lock the sessions that rows belong to, so that nobody else condenses or forgets them meanwhile."""
-    await sessions.lock_all(connection, {row.session_id for row in rows if row.session_id})
-
-
-def first_batch(rows: Sequence[Memory]) -> list[Memory]:
-    """Return the longest beginning of rows that can be condensed at a time; never nothing."""
-    room = BATCH_TOKENS
-    for count, row in enumerate(rows):
+def batches(rows: Sequence[Memory]) -> list[list[Memory]]:
+    """Cut rows into runs that can be condensed at a time, each as long as it can be."""
+    cut: list[list[Memory]] = []
+    room = 0
+    for row in rows:
         room -= row.tokens + _LINE_TOKENS
         if room < 0:
-            return list(rows[: max(1, count)])
-    return list(rows)
+            cut.append([])
+            room = BATCH_TOKENS - row.tokens - _LINE_TOKENS
+        cut[-1].append(row)
+    return cut
 
 
 def tokens_of(rows: Sequence[Memory]) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from server.core.budgets import budgets
 from server.core.condensing import MAX_ROW_TOKENS, is_insight
@@ -11,7 +12,7 @@ from server.db.database import Connection
 from server.providers.roles import Reflector
 from server.store import jobs, memories, reflections, sessions, vectors
 from server.store.reflections import Place
-from server.usecases.condense import Candidate, best_candidate, first_batch, made_of, record_rejection, tokens_of, write
+from server.usecases.condense import batches, condense, tokens_of
 from server.usecases.pack import freeze_pack
 from server.usecases.parts import Parts
 from server.usecases.run_job import wait_for_job
@@ -87,24 +88,37 @@ async def report_of(
 
 
 async def reflect_leased(parts: Parts, lease: Lease) -> None:
-    """Reflect a session once, and end the job, whether or not there is something to gain."""
-    reflector = reflector_of(parts)
+    """Reflect what a session has observed, batch by batch, and end the job, whether or not there is something to gain.
+
+    Where nothing was gained, the session is let alone until enough is new. Raises LeaseLost, RowsChanged.
+    """
     async with parts.database.tenant(lease.pool_id) as connection:
         session = await sessions.get(connection, lease.subject)
-        # The oldest first; what is newer has its turn when that is condensed.
-        rows = first_batch(await memories.live_of_session(connection, lease.subject))
+        rows = await memories.live_of_session(connection, lease.subject)
+    gained = [await _reflect_batch(parts, lease, session, batch) for batch in batches(rows) if _is_worth_it(batch)]
+    async with parts.database.tenant(lease.pool_id) as connection:
+        if gained and not any(gained):
+            await sessions.lock(connection, session.id)
+            await wait_for_more(connection, session)
+        await jobs.done(connection, lease, parts.clock())
+
+
+def _is_worth_it(batch: Sequence[Memory]) -> bool:
+    """Tell whether rows can become fewer or shorter: what was reflected is not, until something is observed beside."""
+    return any(row.kind == "observation" for row in batch) and (len(batch) > 1 or tokens_of(batch) > MAX_ROW_TOKENS)
+
+
+async def _reflect_batch(parts: Parts, lease: Lease, session: Session, rows: Sequence[Memory]) -> bool:
+    async with parts.database.tenant(lease.pool_id) as connection:
         known = await vectors.of_rows(connection, [row.id for row in rows])
-    little = len(rows) < 2 and tokens_of(rows) <= MAX_ROW_TOKENS
-    if little or not any(row.kind == "observation" for row in rows):
-        await _end(parts, lease)
-        return
     target = budgets(session.effective_context).observation_tokens // 2
     task = ReflectionTask(tuple(rows), target, session.timezone, "session", known)
-    candidate = await best_candidate(parts, lease.pool_id, reflector, task)
-    if candidate.problem or candidate.nothing:
-        await _back_off(parts, lease, session, candidate, rows)
-    else:
-        await _commit(parts, lease, session, candidate, rows)
+
+    async def rebuild_pack(connection: Connection, now: datetime) -> None:
+        await sessions.reflect_at(connection, session.id, None)
+        await freeze_pack(connection, await sessions.get(connection, session.id), "reflection", now)
+
+    return await condense(parts, lease, reflector_of(parts), task, Place(session.id, session.project), rebuild_pack)
 
 
 def reflector_of(parts: Parts) -> Reflector:
@@ -114,39 +128,8 @@ def reflector_of(parts: Parts) -> Reflector:
     return parts.reflector
 
 
-async def _end(parts: Parts, lease: Lease) -> None:
-    async with parts.database.tenant(lease.pool_id) as connection:
-        await jobs.done(connection, lease, parts.clock())
-
-
-async def _back_off(parts: Parts, lease: Lease, session: Session, candidate: Candidate, rows: Sequence[Memory]) -> None:
-    """Change nothing, and let the session alone until enough is new."""
-    now = parts.clock()
-    async with parts.database.tenant(lease.pool_id) as connection:
-        await sessions.lock(connection, session.id)
-        if candidate.problem:
-            await record_rejection(connection, candidate, rows, Place(session.id, session.project), now)
-        await wait_for_more(connection, session)
-        await jobs.done(connection, lease, now)
-
-
 async def wait_for_more(connection: Connection, session: Session) -> None:
     """Let a session be reflected by itself only when an eighth of its trigger is new. The caller holds its lock."""
     trigger = budgets(session.effective_context).observation_tokens
     there = await memories.observation_tokens(connection, session.id)
     await sessions.reflect_at(connection, session.id, max(trigger, there + max(1, trigger // _ENOUGH_NEW)))
-
-
-async def _commit(parts: Parts, lease: Lease, session: Session, candidate: Candidate, rows: Sequence[Memory]) -> None:
-    """Write the new rows, supersede the old and rebuild the pack together, or nothing.
-
-    Raises LeaseLost, and Conflict when a source is not live any more: what was forgotten must not come back.
-    """
-    now = parts.clock()
-    made = await made_of(candidate, rows, Place(session.id, session.project), now)
-    async with parts.database.tenant(lease.pool_id) as connection:
-        session = await sessions.lock(connection, lease.subject)
-        await write(connection, made, now)
-        await sessions.reflect_at(connection, session.id, None)
-        await freeze_pack(connection, session, "reflection", now)
-        await jobs.done(connection, lease, now)

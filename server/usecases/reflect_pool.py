@@ -15,16 +15,7 @@ from server.db.database import Connection
 from server.store import jobs, memories, reflections, vectors
 from server.store.jobs import POOL
 from server.store.reflections import Place
-from server.usecases.condense import (
-    BATCH_TOKENS,
-    best_candidate,
-    first_batch,
-    lock_sessions,
-    made_of,
-    record_rejection,
-    tokens_of,
-    write,
-)
+from server.usecases.condense import BATCH_TOKENS, batches, condense, tokens_of
 from server.usecases.parts import Parts
 from server.usecases.reflect import ReflectReport, reflector_of, report_of
 from server.usecases.run_job import wait_for_job
@@ -119,17 +110,10 @@ async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) 
     rows = await memories.to_reflect(
         connection, asked.project, until=now - age, notes_until=notes_until, now=now, limit=_MOST_ROWS
     )
-    found = [batch for _, same in groupby(rows, lambda row: row.project) for batch in _cut(list(same))]
+    found = [batch for _, same in groupby(rows, lambda row: row.project) for batch in batches(list(same))]
+    # A single row is worth it only where it is too large for any other.
+    found = [batch for batch in found if len(batch) > 1 or tokens_of(batch) > BATCH_TOKENS]
     return [b for b in found if not await reflections.was_rejected(connection, [row.id for row in b])]
-
-
-def _cut(rows: Sequence[Memory]) -> list[list[Memory]]:
-    """Cut rows, oldest first, into batches; a single row is a batch only where it is too large for any other."""
-    batches: list[list[Memory]] = []
-    while rows:
-        batches.append(first_batch(rows))
-        rows = rows[len(batches[-1]) :]
-    return [batch for batch in batches if len(batch) > 1 or tokens_of(batch) > BATCH_TOKENS]
 
 
 async def reflect_pool_leased(parts: Parts, lease: Lease) -> None:
@@ -138,7 +122,7 @@ async def reflect_pool_leased(parts: Parts, lease: Lease) -> None:
     async with parts.database.tenant(lease.pool_id) as connection:
         planned = [[row.id for row in batch] for batch in await _batches(parts, connection, asked)]
     for ids in planned:
-        await _condense(parts, lease, asked, ids)
+        await _reflect_batch(parts, lease, asked, ids)
     await _end(parts, lease)
 
 
@@ -152,34 +136,18 @@ def _asked(lease: Lease) -> PoolReflection:
     )
 
 
-async def _condense(parts: Parts, lease: Lease, asked: PoolReflection, ids: Sequence[str]) -> None:
+async def _reflect_batch(parts: Parts, lease: Lease, asked: PoolReflection, ids: Sequence[str]) -> None:
     """Condense one batch; what was changed or forgotten meanwhile is left for another day."""
     async with parts.database.tenant(lease.pool_id) as connection:
-        await jobs.hold(connection, lease, lease.until)
         rows = await memories.get(connection, ids)
         known = await vectors.of_rows(connection, ids)
     batch = [rows[i] for i in ids if i in rows and rows[i].superseded_at is None]
     if len(batch) < len(ids):
         return
-    place = Place(None, batch[0].project)
     target = asked.target_tokens or BATCH_TOKENS // 2
     task = ReflectionTask(tuple(batch), target, "UTC", "pool", known)
-    candidate = await best_candidate(parts, lease.pool_id, reflector_of(parts), task)
-    now = parts.clock()
-    if candidate.nothing:
-        return
-    if candidate.problem:
-        async with parts.database.tenant(lease.pool_id) as connection:
-            await jobs.hold(connection, lease, lease.until)
-            await record_rejection(connection, candidate, batch, place, now)
-        return
-    made = await made_of(candidate, batch, place, now)
     try:
-        async with parts.database.tenant(lease.pool_id) as connection:
-            await lock_sessions(connection, batch)
-            await write(connection, made, now)
-            await jobs.hold(connection, lease, lease.until)
-            await jobs.progress(connection, lease)
+        await condense(parts, lease, reflector_of(parts), task, Place(None, batch[0].project))
     except RowsChanged:
         log.info("a batch of %s rows was changed while it was being condensed; it has another day", len(batch))
 

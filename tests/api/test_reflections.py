@@ -185,6 +185,38 @@ async def test_the_report_counts_every_project_however_many_there_are(
     assert (report["memories"], report["superseded"], len(report["reflection_ids"])) == (110, 220, 110)
 
 
+async def test_a_sessions_later_batches_have_their_turn_whatever_becomes_of_the_earlier(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str
+) -> None:
+    def made_large(*ids: str) -> None:
+        with psycopg.connect(owner_url, autocommit=True) as connection:
+            connection.execute("UPDATE memories SET tokens = 64_990 WHERE id = ANY(%s)", [list(ids)])
+
+    session, [old] = await kept(client, model, RULE)
+    made_large(old)  # a batch of its own
+    model.say({"rows": [row(RULE["text"], old, priority="high", category="preference")]})
+    [reflected] = (await session_reflected(client, session))["reflection_ids"]
+    [[output]] = [one["output_ids"] for one in await listed(client) if one["id"] == reflected]
+    made_large(output)
+    # What was reflected already fills the first batch, and the second holds what no candidate is good enough for.
+    _, [stubborn] = await kept(client, model, WEATHER)
+    made_large(stubborn)
+    _, later = await kept(client, model, COFFEE, TRAIN)
+
+    def answer(_: dict[str, Any]) -> Said:
+        if stubborn in model.prompt():
+            return Said(json.dumps({"rows": [row("Rain.", stubborn)]}))
+        return Said(json.dumps({"rows": [row("The train was full and the coffee machine out of order.", *later)]}))
+
+    model.say(answer)
+    report = await session_reflected(client, session)
+    assert (report["memories"], report["superseded"]) == (1, 2)
+    assert report["rejected"]
+    assert {output, stubborn} < (await live(client)).keys()
+    assert not {*later} & (await live(client)).keys()
+    assert output not in "".join(model.prompt(place) for place in range(len(model.asked)))
+
+
 async def test_a_project_is_reflected_alone_within_the_tokens_that_are_asked_for(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
