@@ -6,7 +6,7 @@ written, apart from case and typography; a number must occur as a value, however
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from itertools import chain
@@ -32,14 +32,6 @@ from server.core.wording import LETTERS, NOT_GLUED, folded_form, normal_form, oc
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a fact may draw from: the texts that it cites, and the days that it may name."""
-
-    texts: Sequence[str]
-    days: frozenset[date]
-
-
-@dataclass(frozen=True, slots=True)
 class Grounds:
     """What texts give to facts: what they say, folded, and the values of the numbers and dates in them."""
 
@@ -47,7 +39,10 @@ class Grounds:
     values: frozenset[str]
 
     def missing(self, text: str, days: Iterable[date] = ()) -> list[str]:
-        """Return the names, numbers and quoted words of `text` that are not grounded, in order, each once."""
+        """Return the names, numbers and quoted words of `text` that are not grounded, in order, each once.
+
+        `days` are those that it may name besides.
+        """
         normal = normal_form(text)
         known = frozenset(chain.from_iterable(day_values(day) for day in days))
         found = [(piece.start, piece.text) for piece in _pieces(normal) if not self._holds(piece, known)]
@@ -93,11 +88,6 @@ class Grounds:
         return False
 
 
-def ungrounded(text: str, evidence: Evidence) -> list[str]:
-    """Return the identifiers, numbers and quoted words of `text` that do not occur in the evidence, in order."""
-    return joined(grounds_in(source) for source in evidence.texts).missing(text, evidence.days)
-
-
 def grounds_in(text: str) -> Grounds:
     """Read a text once, so that many facts can be held against it. Takes time linear in its length."""
     normal = normal_form(text)
@@ -111,23 +101,6 @@ def joined(grounds: Iterable[Grounds]) -> Grounds:
     """Return what several texts give together. Nothing occurs across the end of one and the beginning of another."""
     every = list(grounds)
     return Grounds("\n".join(each.text for each in every), frozenset[str]().union(*(each.values for each in every)))
-
-
-def identifiers(text: str) -> list[str]:
-    """Return the identifiers of a text in order, as they are written: names in code, and whatever is in backticks."""
-    normal = normal_form(text)
-    found = [(piece.start, piece.text) for piece in _pieces(normal) if isinstance(piece, _Name)]
-    found += [(each.start, each.text) for each in _quotations(normal) if each.is_code]
-    return [name for _, name in sorted(set(found))]
-
-
-def numbers(text: str) -> list[str]:
-    """Return the values of the numbers, dates and clock times of a text in order.
-
-    `8,000`, `8.000` and `8k` are "8000", `3,5` is "3.5", `24h` is "24"; `9:30 pm` is "21:30"; `March 3, 2026` is
-    "2026-03-03", `March 3` is "--03-03". A number inside an identifier is none.
-    """
-    return [piece.readings[0][0] for piece in _pieces(normal_form(text)) if isinstance(piece, Number)]
 
 
 # Pieces: what is looked up
@@ -147,7 +120,6 @@ class _Quotation:
 
     start: int
     text: str
-    is_code: bool
 
 
 _TOKEN = re.compile(
@@ -223,7 +195,7 @@ def _given(piece: _Name | Number) -> Iterable[str]:
 # Quotations
 
 _QUOTATION = re.compile(
-    r"`(?P<code>[^`\n]{1,1000})`"
+    r"`([^`\n]{1,1000})`"
     rf"|(?<![{LETTERS}])\"([^\"\n]{{1,1000}})\"{NOT_GLUED}"
     r"|“([^“”\n]{1,1000})”|„([^„“”\n]{1,1000})[“”]|«([^«»\n]{1,1000})»|»([^«»\n]{1,1000})«"
     r"|「([^「」\n]{1,1000})」|『([^『』\n]{1,1000})』"
@@ -240,4 +212,4 @@ def _quotations(normal: str) -> Iterator[_Quotation]:
         group = found.lastindex or 0
         quoted = found[group].lstrip()
         if quoted and not is_quantity(quoted.rstrip()):
-            yield _Quotation(found.end(group) - len(quoted), quoted.rstrip(), found["code"] is not None)
+            yield _Quotation(found.end(group) - len(quoted), quoted.rstrip())

@@ -12,7 +12,7 @@ import httpx2
 
 from server.core import labels
 from server.core.blocks import result_text, spoken
-from server.core.grounding import Evidence, ungrounded
+from server.core.grounding import grounds_in
 from server.core.labels import without_label
 from tests.support.api import observed, opened, said
 from tests.support.foreign import conversations
@@ -117,7 +117,7 @@ async def rows_are_grounded(rows: list[dict[str, Any]], texts: dict[int, str], n
         assert row["source_seqs"], (name, row["content"])
         cited = "\n".join(texts[seq] for seq in row["source_seqs"])
         assert cited.strip(), (name, row["content"])
-        missing = ungrounded(own_words(row), Evidence([cited], frozenset()))
+        missing = grounds_in(cited).missing(own_words(row))
         assert not missing, (name, row["content"], missing)
         heading = row["category"] == "issue" and row["trust"] == "assistant" and own_words(row).istitle()
         assert not heading, (name, row["content"])
@@ -152,7 +152,7 @@ async def reflection_is_supported(
     for row in reflections:
         assert row["source_ids"]
         cited = "\n".join(before[source]["content"] for source in row["source_ids"])
-        missing = ungrounded(row["content"], Evidence([cited], frozenset()))
+        missing = grounds_in(cited).missing(row["content"])
         assert not missing, (name, row["content"], missing)
         assert all(part in cited for part in row["content"].split(labels.STEP)), (name, row["content"])
     return len(reflections)

@@ -740,7 +740,7 @@ NOTHING = [
     "shape", ["{}", "## Observations\n\n{}", "```\n{}\n```", "<observations>\n{}\n</observations>"]
 )
 def test_nothing_worth_keeping_is_an_answer(words: str, shape: str) -> None:
-    assert read_written(shape.format(words)) == Written(facts=(), nothing=True)
+    assert read_written(shape.format(words)) == Written(facts=())
 
 
 @pytest.mark.parametrize(
@@ -753,12 +753,12 @@ def test_nothing_worth_keeping_is_an_answer(words: str, shape: str) -> None:
     ],
 )
 def test_an_empty_element_is_an_answer(answer: str) -> None:
-    assert read_written(answer) == Written(facts=(), nothing=True)
+    assert read_written(answer) == Written(facts=())
 
 
 def test_an_answer_with_nothing_new_may_still_have_a_task() -> None:
     answer = "<observations>\n(none)\n</observations>\n<current-task>Fix the login</current-task>"
-    assert read_written(answer) == Written(facts=(), current_task="Fix the login", nothing=True)
+    assert read_written(answer) == Written(facts=(), current_task="Fix the login")
 
 
 def test_nothing_beside_facts_is_no_fact() -> None:
@@ -809,7 +809,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     written = read_written(text)
     if written is None:
         return
-    assert written.nothing is not bool(written.facts)
     for found in written.facts:
         assert any(character.isalnum() for character in found.text)
         found.text.encode()

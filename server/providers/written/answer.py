@@ -16,19 +16,18 @@ from server.providers.written.lines import shown, unquoted
 from server.providers.written.notes import read_notes
 from server.providers.written.remarks import is_addressed, is_json, is_statement, refuses, says_nothing
 
-# Only a model that loops writes more. Reading so much takes two seconds at worst, in which nothing else is served.
+# Only a model that loops writes more. Reading so much takes two seconds at worst.
 _LONGEST_ANSWER = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A whole answer. `nothing` says that it plainly finds nothing worth keeping: an answer, not a failure."""
+    """A whole answer. One without facts plainly finds nothing worth keeping, which is an answer and no failure."""
 
     facts: tuple[WrittenFact, ...]
     current_task: str | None = None
     suggested_continuation: str | None = None
     thread_title: str | None = None
-    nothing: bool = False
 
 
 def read_written(text: str) -> Written | None:
@@ -45,7 +44,6 @@ def read_written(text: str) -> Written | None:
         current_task=_slot(elements.slots.get("current")),
         suggested_continuation=_slot(elements.slots.get("suggested")),
         thread_title=_slot(elements.slots.get("thread")),
-        nothing=not found,
     )
 
 
