@@ -9,6 +9,7 @@ from typing import Any
 from server.core.errors import EskerError
 from server.core.records import JobKind, Lease
 from server.db.database import listening
+from server.store.jobs import job_name
 from server.usecases.observe import observe_leased
 from server.usecases.parts import Parts
 from server.usecases.reflect import reflect_leased
@@ -99,7 +100,7 @@ async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore) -> None:
     except EskerError:
         pass  # recorded with the job, and logged there
     except Exception:
-        log.exception("%s of %s failed in an unexpected way", lease.kind, lease.subject)
+        log.exception("%s failed in an unexpected way", job_name(lease.kind, lease.subject))
     finally:
         free.release()
 

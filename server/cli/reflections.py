@@ -64,8 +64,9 @@ def reflect(
 def _show_sessions(done: Done, as_json: bool) -> None:
     for report in done.reports:
         if report["rejected"] and not as_json:
-            say(f"{report['session_id']} stays as it is: {report['rejected']}.")
-    good = [report for report in done.reports if not report["rejected"]]
+            some = "Some of " if report["reflection_ids"] else ""
+            say(f"{some}{report['session_id']} stays as it is: {report['rejected']}.")
+    good = [report for report in done.reports if report["reflection_ids"] or not report["rejected"]]
     finish(done, f"reflected: {_became(good)}", as_json)
 
 

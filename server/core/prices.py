@@ -36,15 +36,23 @@ def read_prices(text: str) -> dict[str, Price]:
     """Read "model=in/out, …" in dollars for a million tokens. Raises ValueError."""
     prices: dict[str, Price] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        model, _, price = entry.rpartition("=")
+        model, _, price = (part.strip() for part in entry.rpartition("="))
         given, _, written = price.partition("/")
         try:
-            prices[model.strip()] = Price(float(given), float(written))
+            prices[model] = Price(_dollars(given), _dollars(written))
         except ValueError:
-            raise ValueError(f"{entry!r} is no price; one looks like claude-haiku-5-5=0.10/0.50") from None
-        if not model.strip() or not 0 <= prices[model.strip()].input < 1e6 > prices[model.strip()].output >= 0:
+            model = ""
+        if not model:
             raise ValueError(f"{entry!r} is no price; one looks like claude-haiku-5-5=0.10/0.50")
     return prices
+
+
+def _dollars(text: str) -> float:
+    """Return a price. Raises ValueError, also for one that is none, such as NaN."""
+    dollars = float(text)
+    if not 0 <= dollars < _MILLION:
+        raise ValueError
+    return dollars
 
 
 def cost(used: TokenUse, price: Price) -> float:

@@ -449,7 +449,7 @@ class ListedKey:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one job until `until`, proven by `token`. `subject` is a session, or empty for the pool."""
+    """The right to run one job until `until`, proven by `token`. `subject` is a session, or names work of the pool."""
 
     pool_id: str
     kind: JobKind

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from server.db.database import Connection, Database
 from server.db.statements import Statements
+from server.store.jobs import job_name
 
 SQL = Statements(Path(__file__).parent / "sql/inspection.sql")
 
@@ -58,7 +59,7 @@ async def schema_version(database: Database) -> int:
 async def stuck(connection: Connection, now: datetime, before: datetime) -> Stuck:
     """Return what does not get on in the pool; rows that were due `before` should have a vector by now."""
     failed = await (await connection.execute(SQL["failing_jobs"])).fetchall()
-    jobs = [(f"{kind} of {subject or 'the pool'}", error, dead) for kind, subject, error, dead in failed]
+    jobs = [(job_name(kind, subject), error, dead) for kind, subject, error, dead in failed]
     embeddings = await (await connection.execute(SQL["dead_embeddings"])).fetchall()
     paused = await (await connection.execute(SQL["paused_jobs"], {"now": now})).fetchall()
     overdue = await (await connection.execute(SQL["overdue_embeddings"], {"moment": before})).fetchone()

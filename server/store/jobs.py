@@ -1,8 +1,11 @@
 """Jobs: at most one of a kind for a subject, run under a lease.
 
-The subject of a job is a session; of one about the pool it is empty, or names how it was asked for.
+The subject of a job is a session. A job about the pool is the daily one, whose subject is empty, or one that somebody
+asked for, whose subject tells one wish from another.
 """
 
+import hashlib
+import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +27,18 @@ WORK = Statements(Path(__file__).parent / "sql/work.sql")
 
 POOL = ""
 """The subject of what is done about the pool every day."""
+_ASKED = "asked:"
+
+
+def asked_subject(wish: Mapping[str, Json]) -> str:
+    """Return the subject of what somebody asked for about the pool: the same wish is the same job."""
+    return _ASKED + hashlib.sha256(json.dumps(wish, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def job_name(kind: str, subject: str) -> str:
+    """Return what a job is called in a log and a report."""
+    about_pool = subject == POOL or subject.startswith(_ASKED)
+    return f"{kind} of {'the pool' if about_pool else subject}"
 
 
 async def request(
@@ -130,7 +145,7 @@ async def runs(connection: Connection, kind: JobKind, subject: str) -> bool:
 
 
 async def about(connection: Connection, subject: str) -> list[Job]:
-    """Return the jobs about a session, or about the pool itself."""
+    """Return the jobs of one subject."""
     async with connection.cursor(row_factory=class_row(Job)) as cursor:
         await cursor.execute(SQL["about"], {"subject": subject})
         return await cursor.fetchall()

@@ -1,7 +1,5 @@
 """Reflect the pool: what sessions left behind days ago is condensed across sessions, project by project."""
 
-import hashlib
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -69,7 +67,7 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     """
     reflector = reflector_of(parts)
     asked = _checked(asked)
-    subject = _subject(asked)
+    subject = jobs.asked_subject(asdict(asked))
     async with parts.database.tenant(pool_id) as connection:
         there = await _batches(parts, connection, asked)
         newest = next((found.id for found in await reflections.listed(connection, scope="pool", limit=1)), "")
@@ -86,11 +84,6 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
         made = [found for found in latest if found.project in concerned]
         untouched = sum(map(tokens_of, there))
         return await report_of(connection, made, reflector.name, untouched, queued=not finished)
-
-
-def _subject(asked: PoolReflection) -> str:
-    """Return the subject of the job: the same wish is the same job, and another one waits beside it."""
-    return f"asked:{hashlib.sha256(json.dumps(asdict(asked), sort_keys=True).encode()).hexdigest()[:16]}"
 
 
 def _checked(asked: PoolReflection) -> PoolReflection:

@@ -13,6 +13,7 @@ from server.core.records import Job, JobKind, Lease
 from server.core.redaction import error_text
 from server.db.database import Connection
 from server.store import jobs
+from server.store.jobs import job_name
 from server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
         async with _heartbeat(parts, lease):
             await work(parts, lease)
     except LeaseLost:
-        log.info("%s of %s went to another worker", lease.kind, lease.subject)
+        log.info("%s went to another worker", job_name(lease.kind, lease.subject))
     except asyncio.CancelledError:
         async with parts.database.tenant(lease.pool_id) as connection:
             await jobs.release(connection, lease)
@@ -114,23 +115,24 @@ async def _beat(parts: Parts, lease: Lease) -> None:
         except LeaseLost:
             return
         except Exception as error:  # noqa: BLE001 - the next beat may do better, and without beats the lease is lost
-            log.warning("the lease of %s %s was not renewed: %s", lease.kind, lease.subject, error)
+            log.warning("the lease of %s was not renewed: %s", job_name(lease.kind, lease.subject), error)
 
 
 async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None:
+    name = job_name(lease.kind, lease.subject)
     async with parts.database.tenant(lease.pool_id) as connection:
         if isinstance(error, SpendCapReached):
-            log.warning("%s of %s waits: %s", lease.kind, lease.subject or "the pool", error)
+            log.warning("%s waits: %s", name, error)
             await jobs.put_off(connection, lease, error, tomorrow(parts.clock()))
             return
         if isinstance(error, ModelDown):
-            log.warning("%s of %s waits for its model: %s", lease.kind, lease.subject or "the pool", error_text(error))
+            log.warning("%s waits for its model: %s", name, error_text(error))
             await jobs.put_off(connection, lease, error, parts.clock() + _OUTAGE_PAUSE)
             return
         attempts = await jobs.attempts(connection, lease)
         dead = attempts >= parts.settings.job_attempts
         how = "failed for good" if dead else "failed"
-        log.warning("%s of %s %s: %s", lease.kind, lease.subject, how, error_text(error))
+        log.warning("%s %s: %s", name, how, error_text(error))
         await jobs.fail(connection, lease, error, parts.clock() + backoff(max(1, attempts)), dead=dead)
 
 

@@ -110,7 +110,7 @@ SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: about
--- The jobs about a session, or (an empty subject) about the pool.
+-- The jobs of one subject.
 SELECT kind, state, run_after, attempts, last_error, error_kind FROM jobs WHERE subject = %(subject)s ORDER BY kind
 
 -- name: revive

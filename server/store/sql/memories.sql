@@ -95,7 +95,8 @@ SELECT pg_advisory_xact_lock(hashtext('observed'), hashtext(current_pool()::text
 -- name: sharing
 -- Live rows of a session or of its project that share terms with a text (by its number), those that share most first,
 -- of those the newest. Of each term the newest thousand rows of the pool are counted, as its index has them: a term that
--- stands in more tells little. Rows are looked up one by one until enough may be seen; the OFFSETs keep the planner from another way.
+-- stands in more tells little. Rows are looked up one by one until enough may be seen; the OFFSETs keep the planner from
+-- another way.
 SELECT asked.number, found.id
 FROM jsonb_to_recordset(%(asked)s::jsonb) AS asked (number int, terms text[])
 CROSS JOIN LATERAL (
