@@ -10,7 +10,7 @@ from server.core.recalled import Hit, ScoreParts
 from server.core.records import Memory, Source
 from server.core.rendering import recalled_line
 from server.core.retelling import retells, retold_print
-from server.core.similarity import Fingerprint, fingerprint, same_fact, same_meaning
+from server.core.similarity import Fingerprint, fingerprint, says_the_same
 from server.core.sources import sources_of
 from server.core.tokens import estimate_tokens, trim_to_tokens
 
@@ -87,7 +87,8 @@ def _alike(rows: Sequence[Memory], near: Mapping[tuple[str, str], float]) -> lis
     gathered: list[list[Memory]] = []
     for row in rows:
         for same in gathered:
-            if _same(row, same[0], marks, near) or _retold(row, same[0], retold, near):
+            cosine = near.get((min(row.id, same[0].id), max(row.id, same[0].id)))
+            if _same(row, same[0], marks, cosine) or _retold(row, same[0], retold, cosine):
                 same.append(row)
                 break
         else:
@@ -96,19 +97,12 @@ def _alike(rows: Sequence[Memory], near: Mapping[tuple[str, str], float]) -> lis
     return [(stands, [row for row in same if row.id != stands.id]) for stands, same in chosen]
 
 
-def _same(row: Memory, first: Memory, marks: Mapping[str, Fingerprint], near: Mapping[tuple[str, str], float]) -> bool:
-    if wording(row) == wording(first):
-        return True
-    cosine = near.get((min(row.id, first.id), max(row.id, first.id)))
-    mark, other = marks[row.id], marks[first.id]
-    return same_fact(mark, other) or (cosine is not None and same_meaning(mark, other, cosine))
+def _same(row: Memory, first: Memory, marks: Mapping[str, Fingerprint], cosine: float | None) -> bool:
+    return wording(row) == wording(first) or says_the_same(marks[row.id], marks[first.id], cosine)
 
 
-def _retold(
-    row: Memory, first: Memory, of: Callable[[str], Fingerprint], near: Mapping[tuple[str, str], float]
-) -> bool:
+def _retold(row: Memory, first: Memory, of: Callable[[str], Fingerprint], cosine: float | None) -> bool:
     """Tell whether a row tells the same as another in other small words, about the same project and as surely."""
-    cosine = near.get((min(row.id, first.id), max(row.id, first.id)))
     if cosine is None or (row.project, row.tentative) != (first.project, first.tentative):
         return False
     return retells(of(row.content), of(first.content), cosine)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import chain
 
+from server.core.months import MONTHS, NAMES
 from server.core.wording import LETTERS, NOT_GLUED
 
 
@@ -104,18 +105,8 @@ def scaled(start: int, text: str) -> Iterator[Number]:
 
 # Dates and times
 
-_MONTH_NAMES = (
-    "January February March April May June July August September October November December",
-    "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
-    "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
-    "Jän Febr Mär Apr Mai Jun Jul Aug Sept Okt Nov Dez",
-    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-    "janv févr mars avr mai juin juil août sept oct nov déc",
-    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-)
-_MONTHS = {name.casefold(): month for names in _MONTH_NAMES for month, name in enumerate(names.split(), start=1)}
 # Only what is written in lower case in its language may be: in English, "may" and "march" are mostly no months.
-_WRITTEN_MONTHS = {name for names in _MONTH_NAMES for name in names.split()} | {name.title() for name in _MONTHS}
+_WRITTEN_MONTHS = {name for names in NAMES for name in names.split()} | {name.title() for name in MONTHS}
 _MONTH = f"(?:{'|'.join(sorted(_WRITTEN_MONTHS, key=len, reverse=True))}){NOT_GLUED}"
 _YEAR = rf"(?:19|20)\d\d{NOT_GLUED}"
 _WRITTEN_DATE = "|".join(
@@ -139,7 +130,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 def dated(start: int, text: str) -> Iterator[Number]:
     """Yield a date; one that no calendar has is some numbers."""
-    month = next((_MONTHS[word.casefold()] for word in _WORD.findall(text) if word.casefold() in _MONTHS), None)
+    month = next((MONTHS[word.casefold()] for word in _WORD.findall(text) if word.casefold() in MONTHS), None)
     parts = [int(digits) for digits in re.findall(r"\d+", text)]
     dates = [each for each in _date_readings(text, parts, month) if _is_date(*each)]
     if not dates:
@@ -260,7 +251,7 @@ def word_values(normal: str) -> set[str]:
     words = whole | {part for word in whole for part in word.split("-")}
     words |= {_GERMAN_ENDING.sub("", word) for word in words}
     counted = {str(_WORD_NUMBERS[word]) for word in words & _WORD_NUMBERS.keys()}
-    months = {_month_value(_MONTHS[word]) for word in words & _MONTHS.keys()}
+    months = {_month_value(MONTHS[word]) for word in words & MONTHS.keys()}
     return counted | months | {str(_han_value(number)) for number in set(_HAN_NUMBER.findall(normal))}
 
 

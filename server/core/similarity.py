@@ -272,6 +272,11 @@ def same_meaning(one: Fingerprint, other: Fingerprint, cosine: float, *, least: 
     )
 
 
+def says_the_same(one: Fingerprint, other: Fingerprint, cosine: float | None) -> bool:
+    """Tell whether two rows say the same, in nearly the same words or, where both have a vector, as a paraphrase."""
+    return same_fact(one, other) or (cosine is not None and same_meaning(one, other, cosine))
+
+
 def same_subject(newer: Fingerprint, older: Fingerprint) -> float:
     """Return from 0 to 1 how far the older row is about what the newer is about.
 

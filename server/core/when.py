@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 from server.core.clock import zone
+from server.core.months import MONTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +139,9 @@ _WEEKDAYS = {
     )
     for word in words.split()
 }  # fmt: skip
-_MONTHS = {
-    word: number
-    for number, words in enumerate(
-        (
-            "january jan januar janvier enero", "february feb februar février febrero", "march mar märz mars marzo",
-            "april apr avril abril", "may mai mayo", "june jun juni juin junio", "july jul juli juillet julio",
-            "august aug août agosto", "september sept sep septembre septiembre", "october oct oktober octobre octubre",
-            "november nov novembre noviembre", "december dec dezember décembre diciembre",
-        ),
-        start=1,
-    )
-    for word in words.split()
-}  # fmt: skip
 # Months only with a capital.
 _ALSO_WORDS = ("may", "march", "mar")
-_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
+_MONTH = rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?"
 _LAST = (
     r"last|letzten|letzte[rs]?|vergangenen?|dernier|dernière|passée?|pasad[oa]|previous|上个|上|先|去",
     -1,
@@ -227,14 +215,14 @@ def _date(match: re.Match[str], today: date) -> _Days | None:
     month = match["month"].casefold()
     if match["month"] in _ALSO_WORDS:
         return None
-    number = int(month) if month.isdecimal() else _MONTHS[month]
+    number = int(month) if month.isdecimal() else MONTHS[month]
     return _day(date(int(match["year"] or today.year), number, int(match["day"])))
 
 
 def _named_month(match: re.Match[str], today: date) -> _Days | None:
     if match["month"] in _ALSO_WORDS:
         return None
-    return _month(int(match["year"] or today.year), _MONTHS[match["month"].casefold()])
+    return _month(int(match["year"] or today.year), MONTHS[match["month"].casefold()])
 
 
 def _expressions() -> Iterator[tuple[re.Pattern[str], _Reader]]:

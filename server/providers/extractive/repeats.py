@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from server.core.records import Memory
-from server.core.similarity import SAME_MEANING, Fingerprint, fingerprint, same_fact, same_meaning
+from server.core.similarity import SAME_MEANING, Fingerprint, fingerprint, says_the_same
 
 # A term that more rows than this share tells none of them apart.
 _MOST_ROWS = 50
@@ -23,7 +23,7 @@ def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> 
             (
                 other
                 for other in _candidates(mark, by_term, near[place])
-                if rows[other].category == row.category and _says_the_same(mark, marks[other], near[place].get(other))
+                if rows[other].category == row.category and says_the_same(mark, marks[other], near[place].get(other))
             ),
             None,
         )
@@ -36,10 +36,6 @@ def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> 
 def _root(first: Sequence[int | None], place: int) -> int:
     before = first[place]
     return place if before is None else before
-
-
-def _says_the_same(mark: Fingerprint, other: Fingerprint, cosine: float | None) -> bool:
-    return same_fact(mark, other) or (cosine is not None and same_meaning(mark, other, cosine))
 
 
 def _candidates(mark: Fingerprint, by_term: Mapping[str, list[int]], near: Mapping[int, float]) -> Iterator[int]:

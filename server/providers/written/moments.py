@@ -1,11 +1,11 @@
 """Moments: the dates and times of day that stand at the beginning of a line or in a header above it."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, time
 
-_MONTHS: Sequence[str] = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+from server.core.months import MONTHS
+
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _WEEKDAY = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\.?|(?:星期|周)[一二三四五六日天])"
 _DAY_TEXT = (
@@ -65,7 +65,7 @@ def day_in(text: str) -> date | None:
     month = re.search(_MONTH, found[0], re.IGNORECASE)
     if month:
         year, day = max(numbers), min(numbers)
-        numbers = [year, _MONTHS.index(month[0][:3].casefold()) + 1, day]
+        numbers = [year, MONTHS[month[0][:3].casefold()], day]
     try:
         return date(*numbers)
     except ValueError:
