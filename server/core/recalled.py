@@ -51,13 +51,13 @@ class Hit:
 class Recalled:
     """The answer to a recall.
 
-    `semantic` says whether the search by meaning took part, `reason` why not. `abstained` says that nothing was
-    relevant. `omitted` more hits were relevant and are not shown, for the limit or for the tokens. `pending` rows
-    cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
+    `semantic` says whether the search by meaning took part (`off`: it was not asked for), `reason` why not. `abstained`
+    says that nothing was relevant. `omitted` more hits were relevant and are not shown, for the limit or for the
+    tokens. `pending` rows cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
     """
 
     hits: list[Hit]
-    semantic: Literal["ok", "degraded"]
+    semantic: Literal["ok", "degraded", "off"]
     reason: str | None
     abstained: bool
     omitted: int

@@ -12,6 +12,7 @@ from server.core.records import (
     JobState,
     Kind,
     Priority,
+    Ranking,
     Reflection,
     Role,
     Scope,
@@ -242,6 +243,7 @@ class RecallIn(Strict):
     as_of: datetime | None = None
     include_superseded: bool = False
     max_tokens: Annotated[int, Field(ge=MIN_TOKENS)] | None = None
+    ranking: Ranking = "full"
     explain: bool = False
 
 

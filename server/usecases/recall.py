@@ -11,7 +11,7 @@ from server.core.hits import Found, VectorHit, fitting, relevant_hits
 from server.core.json_input import clean_text
 from server.core.labels import without_label
 from server.core.recalled import Recalled
-from server.core.records import Filter, Kind, Priority, Scope, at_least
+from server.core.records import Filter, Kind, Priority, Ranking, Scope, at_least
 from server.core.redaction import redact
 from server.core.retelling import RETOLD
 from server.core.terms import terms
@@ -32,7 +32,9 @@ _EMBED_SECONDS = 2.0
 class RecallRequest:
     """A question to memory. Times filter by when a thing was said or what time it speaks of.
 
-    Without a `scope` it is asked of the project that is named, and else of the pool.
+    Without a `scope` it is asked of the project that is named, and else of the pool. `ranking` chooses what the answer
+    is ranked by: one of the two searches alone, both, or both and all else that is known; the others are there to be
+    measured against.
     """
 
     query: str
@@ -48,17 +50,14 @@ class RecallRequest:
     as_of: datetime | None = None
     include_superseded: bool = False
     max_tokens: int | None = None
+    ranking: Ranking = "full"
     explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Semantic:
-    """What the search by meaning has to work with: a vector in a space, or the reason why there is none.
+    """What the search by meaning has to work with: a vector in a space, or the reason why there is none."""
 
-    `pending` rows have no vector yet.
-    """
-
-    pending: int
     space: str | None = None
     vector: Sequence[float] = ()
     reason: str | None = None
@@ -72,18 +71,21 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
         unobserved = await sessions.unobserved_tokens(connection, what.session)
         space, pending = await _active_space(connection, parts)
     # A model may take its time, and no connection is held meanwhile.
-    semantic = replace(await _embed(parts, space, without_label(asked.query) or asked.query), pending=pending)
+    semantic = _Semantic()
+    if asked.ranking != "keyword":
+        semantic = await _embed(parts, space, without_label(asked.query) or asked.query)
+    words = [] if asked.ranking == "vector" else _asked_terms(asked.query)
     async with parts.database.tenant(pool_id) as connection:
-        found = await _search(connection, asked.query, semantic, what)
+        found = await _search(connection, words, semantic, what)
     relevant = relevant_hits(found, parts.clock(), explain=asked.explain)
     hits = fitting(relevant[: asked.limit], asked.max_tokens)
     return Recalled(
         hits=hits,
-        semantic="ok" if semantic.space else "degraded",
+        semantic="off" if asked.ranking == "keyword" else "ok" if semantic.space else "degraded",
         reason=semantic.reason,
         abstained=not relevant,
         omitted=len(relevant) - len(hits),
-        pending=semantic.pending,
+        pending=pending,
         unobserved_tokens=unobserved,
     )
 
@@ -140,22 +142,22 @@ async def _active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace
 
 async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> _Semantic:
     if parts.embedders is None:
-        return _Semantic(0, reason="no embedder is configured")
+        return _Semantic(reason="no embedder is configured")
     if space is None:
         reason = parts.embedders.broken or "no embedding worker has looked at this pool yet"
-        return _Semantic(0, reason=reason.rstrip("."))
+        return _Semantic(reason=reason.rstrip("."))
     try:
         async with asyncio.timeout(_EMBED_SECONDS):
             vector = await parts.embedders.embed(space.source, space.name, query)
     except TimeoutError:
-        return _Semantic(0, reason="the embedder did not answer in time")
+        return _Semantic(reason="the embedder did not answer in time")
     except (EmbedderDown, TextRefused) as error:
-        return _Semantic(0, reason=str(error).rstrip("."))
-    return _Semantic(0, space.name, vector)
+        return _Semantic(reason=str(error).rstrip("."))
+    return _Semantic(space.name, vector)
 
 
-async def _search(connection: Connection, query: str, semantic: _Semantic, what: Filter) -> Found:
-    keyword = await search.by_keyword(connection, _asked_terms(query), what, _CANDIDATES)
+async def _search(connection: Connection, words: Sequence[str], semantic: _Semantic, what: Filter) -> Found:
+    keyword = await search.by_keyword(connection, words, what, _CANDIDATES)
     vector: list[VectorHit] = []
     cosines: dict[str, float] = {}
     if semantic.space:

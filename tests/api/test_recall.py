@@ -115,6 +115,18 @@ async def test_the_very_words_are_the_first_hit_with_the_best_score(meaning: htt
         assert scores == sorted(scores, reverse=True)
 
 
+async def test_each_search_can_be_asked_alone_to_be_measured(meaning: httpx2.AsyncClient) -> None:
+    await noted(meaning, *FACTS)
+    await settled(meaning)
+    words, sense = "whippets", "Does anybody in the family keep dogs?"
+    assert contents(await recalled(meaning, words, ranking="keyword")) == [FACTS[5]]
+    by_keyword = await recalled(meaning, sense, ranking="keyword")
+    assert (by_keyword["hits"], by_keyword["semantic"]) == ([], "off")
+    by_vector = await recalled(meaning, f"{sense} Redis", ranking="vector", explain=True)
+    assert contents(by_vector)[0] == FACTS[5]
+    assert {hit["parts"]["keyword_rank"] for hit in by_vector["hits"]} == {None}
+
+
 # By keyword ------------------------------------------------------------------------------------------------------
 
 
