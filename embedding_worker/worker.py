@@ -13,7 +13,16 @@ from server.core.errors import EmbedderDown, EskerError, Unavailable
 from server.core.records import Space
 from server.db.database import listening
 from server.providers.roles import Embedder
-from server.usecases.embed import PAUSE, embed_due, keep_up, make_space, pools_with_work, register, switch_when_complete
+from server.usecases.embed import (
+    PAUSE,
+    calibrated,
+    embed_due,
+    keep_up,
+    make_space,
+    pools_with_work,
+    register,
+    switch_when_complete,
+)
 from server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -75,6 +84,7 @@ async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> Space
         try:
             space = await embedder.load()
             await make_space(parts, space)
+            space = await calibrated(embedder, space)
             # Whoever starts a worker with a model that was in use before wants it back.
             await register(parts, space, or_retired=True)
         except Unavailable as error:

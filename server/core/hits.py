@@ -1,83 +1,179 @@
 """From what the two searches found to the hits of a recall: what is relevant, in which order, and how much fits."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 
-from server.core.ranking import Fused, fuse, prior, wording
-from server.core.recalled import Hit, ScoreParts
-from server.core.records import Memory, Source
+from server.core.evidence import Neighbour, Scale, Signals, score
+from server.core.excerpts import excerpt
+from server.core.ranking import prior, wording
+from server.core.recalled import Hit, LeftOut, Reason, ScoreParts
+from server.core.records import Memory, Passage, Source, Tier
 from server.core.rendering import recalled_line
 from server.core.retelling import retells, retold_print
 from server.core.similarity import Fingerprint, fingerprint, says_the_same
 from server.core.sources import sources_of
 from server.core.tokens import estimate_tokens, trim_to_tokens
 
-# Evidence that a row is about the query, as shares of what is enough by itself: the cosine, which between unrelated
-# texts stays below 0.25 with the bundled MiniLM, and the share of the query's information that stands in the row.
-_ENOUGH_COSINE = 0.25
-_ENOUGH_COVERAGE = 0.3
-# A row that has no vector, or a query that has none, is judged by keywords alone.
-_ENOUGH_COVERAGE_ALONE = 0.15
-# A row that shares less than this with the query keeps its place by meaning; the keywords say nothing for it.
-_LEAST_COVERAGE = 0.25
+# A query that has no answer with this relevance has none.
+_ENOUGH = 1.0
+# What goes along with an answer: at least half of what is enough, and not far below the best.
+_LEAST = 0.5
+_LEAST_OF_BEST = 0.35
+# A memory goes before a passage that says as much: it is shorter, and what it says was found worth keeping.
+_PASSAGE = 0.85
+# Priors are worth less than any difference that means something.
+_PRIOR = 0.001
 # A first hit that does not fit is cut, but never to less than this.
 _LEAST_CONTENT = 8
+_PASSAGE_TOKENS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordHit:
-    """A row that shares terms with the query. `coverage` is the share (0 to 1) of the query's information in it."""
+class TextHit:
+    """A text that one search found: its share of the query's words, or its cosine."""
 
     id: str
-    coverage: float
+    number: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
-class VectorHit:
-    """A row near the query; `cosine` is from -1 to 1."""
+class Candidates:
+    """What both searches know of one tier: ids in the order of each, signals by number, and how to measure them.
 
-    id: str
-    cosine: float
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What both searches found, best first, with the rows and, for rows that have a vector, the cosines by id.
-
-    `near` are the cosines between rows, by pairs of ids in order, and `again` where else a row was said.
+    `neighbours` of memories count as evidence; they may be candidates themselves.
     """
 
-    keyword: Sequence[KeywordHit]
-    vector: Sequence[VectorHit]
-    cosines: Mapping[str, float]
-    rows: Mapping[str, Memory]
+    tier: Tier
+    scale: Scale
+    keyword: Sequence[str] = ()
+    vector: Sequence[str] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
+    signals: Mapping[int, Signals] = field(default_factory=dict[int, Signals])
+    neighbours: Mapping[int, Sequence[Neighbour]] = field(default_factory=dict[int, Sequence[Neighbour]])
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The candidates themselves. `near` are cosines between memories, by pairs of ids in order.
+
+    `again` says where else a memory was said, and `said_in` which messages it comes from in the end. Of `outdated`
+    passages all that was kept holds no more.
+    """
+
+    memories: Mapping[str, Memory]
+    passages: Mapping[str, Passage]
     near: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     again: Mapping[str, Sequence[Source]] = field(default_factory=dict[str, Sequence[Source]])
+    said_in: Mapping[str, Collection[tuple[str, int]]] = field(default_factory=dict[str, Collection[tuple[str, int]]])
+    outdated: Collection[str] = ()
 
 
-def relevant_hits(found: Found, now: datetime, *, explain: bool) -> list[Hit]:
-    """Return everything that is about the query, best first and each wording once."""
-    coverage = {hit.id: hit.coverage for hit in found.keyword}
-    relevant = {i for i in found.rows if _relevant(coverage.get(i, 0.0), found.cosines.get(i))}
-    keyword = [
-        hit.id
-        for hit in found.keyword
-        if hit.id in relevant and (hit.id not in found.cosines or hit.coverage >= _LEAST_COVERAGE)
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with its relevance, which orders, and what it is made of."""
+
+    id: str
+    tier: Tier
+    relevance: float
+    alone: float
+    parts: ScoreParts
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The hits of a recall, best first, and the candidates that are none."""
+
+    hits: list[Hit]
+    left_out: list[LeftOut]
+
+
+def ranked(candidates: Candidates, texts: Texts) -> list[Ranked]:
+    """Return the candidates of a tier with their relevance, best first."""
+    by_keyword = {text_id: rank for rank, text_id in enumerate(candidates.keyword, start=1)}
+    by_vector = {text_id: rank for rank, text_id in enumerate(candidates.vector, start=1)}
+    found: list[Ranked] = []
+    for text_id, number in candidates.numbers.items():
+        own = candidates.signals[number]
+        known = [(n, candidates.signals[n.number]) for n in candidates.neighbours.get(number, ())]
+        around = candidates.scale.around(known)
+        its_prior = _prior(texts.memories.get(text_id))
+        worth = _PASSAGE if candidates.tier == "passage" else 1.0
+        relevance = worth * candidates.scale.relevance(own, around) + _PRIOR * its_prior
+        parts = ScoreParts(
+            by_keyword.get(text_id),
+            by_vector.get(text_id),
+            round(own.keyword, 4),
+            None if own.cosine is None else round(own.cosine, 4),
+            round(around, 4),
+            round(relevance, 4),
+            round(its_prior, 4),
+        )
+        found.append(Ranked(text_id, candidates.tier, relevance, worth * candidates.scale.relevance(own), parts))
+    return in_order(found)
+
+
+def in_order(found: Iterable[Ranked]) -> list[Ranked]:
+    """Return candidates best first; of equals the newest."""
+    return sorted(sorted(found, key=lambda one: one.id, reverse=True), key=lambda one: -one.relevance)
+
+
+def _prior(memory: Memory | None) -> float:
+    return 0.0 if memory is None else prior(memory.kind, memory.priority)
+
+
+def choose(found: Sequence[Ranked], texts: Texts, query_terms: Sequence[str], now: datetime) -> Chosen:
+    """Return everything that is about the query, best first and each thing once.
+
+    The query has an answer when one text is about it by itself; then what is not far below the best goes along.
+    """
+    left_out = [_left_out(one, "outdated") for one in found if one.id in texts.outdated]
+    found = [one for one in found if one.id not in texts.outdated]
+    best = max((one.alone for one in found), default=0.0)
+    if best < _ENOUGH:
+        return Chosen([], [*left_out, *(_left_out(one, "below the floor") for one in found)])
+    least = max(_LEAST, _LEAST_OF_BEST * max(one.relevance for one in found))
+    relevant = [one for one in found if one.relevance >= least]
+    left_out += [
+        _left_out(one, "far below the best" if one.relevance >= _LEAST else "below the floor")
+        for one in found
+        if one.relevance < least
     ]
-    vector = [hit.id for hit in found.vector if hit.id in relevant]
-    priors = {row.id: prior(row.kind, row.priority) for row in found.rows.values()}
-    fused = {candidate.id: candidate for candidate in fuse(keyword, vector, priors)}
+    by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
-    for stands, others in _alike([found.rows[row_id] for row_id in fused], found.near):
+    gathered = _alike([texts.memories[one.id] for one in relevant if one.tier == "memory"], texts.near)
+    for stands, others in gathered:
+        # What several rows say has the relevance of the best of them, whichever stands for them.
         rows = [stands, *others]
-        # What several rows say has the score of the best of them, whichever stands for them.
-        score = max(fused[row.id].score for row in rows)
-        parts = _parts(fused[stands.id], coverage.get(stands.id, 0.0), found.cosines.get(stands.id), priors[stands.id])
-        sources = [source for row in rows for source in sources_of(row, found.again.get(row.id, ()))]
-        hits.append(_hit(stands, others, sources, score, now, parts if explain else None))
-    return hits
+        relevance = max(by_id[row.id].relevance for row in rows)
+        hits.append(_memory_hit(stands, others, texts, relevance, by_id[stands.id].parts, now))
+        left_out += [_left_out(by_id[other.id], "says the same", stands.id) for other in others]
+    for one in (one for one in relevant if one.tier == "passage"):
+        passage = texts.passages[one.id]
+        covering = next(
+            (hit for hit in hits if _covers(hit, passage, texts) and hit.score >= score(one.relevance)), None
+        )
+        if covering:
+            covering.passages.append(passage.id)
+            left_out.append(_left_out(one, "covered", covering.id))
+        else:
+            hits.append(_passage_hit(passage, one, query_terms, now))
+    return Chosen(sorted(hits, key=lambda hit: -hit.score), left_out)
+
+
+def _left_out(one: Ranked, reason: Reason, by: str | None = None) -> LeftOut:
+    return LeftOut(one.id, reason, by, one.parts)
+
+
+def _covers(hit: Hit, passage: Passage, texts: Texts) -> bool:
+    """Tell whether a memory was taken from a message of a passage."""
+    return any(
+        session_id == passage.session_id and passage.first_seq <= seq <= passage.last_seq
+        for memory_id in (hit.id, *hit.same)
+        for session_id, seq in texts.said_in.get(memory_id, ())
+    )
 
 
 def _alike(rows: Sequence[Memory], near: Mapping[tuple[str, str], float]) -> list[tuple[Memory, list[Memory]]]:
@@ -108,38 +204,18 @@ def _retold(row: Memory, first: Memory, of: Callable[[str], Fingerprint], cosine
     return retells(of(row.content), of(first.content), cosine)
 
 
-def _relevant(coverage: float, cosine: float | None) -> bool:
-    if cosine is None:
-        return coverage >= _ENOUGH_COVERAGE_ALONE
-    return coverage / _ENOUGH_COVERAGE + cosine / _ENOUGH_COSINE >= 1
-
-
-def _parts(candidate: Fused, coverage: float, cosine: float | None, its_prior: float) -> ScoreParts:
-    return ScoreParts(
-        candidate.keyword_rank,
-        candidate.vector_rank,
-        round(coverage, 4),
-        None if cosine is None else round(cosine, 4),
-        round(its_prior, 4),
-    )
-
-
-def _hit(
-    row: Memory,
-    others: Sequence[Memory],
-    sources: list[Source],
-    score: float,
-    now: datetime,
-    parts: ScoreParts | None,
+def _memory_hit(
+    row: Memory, others: Sequence[Memory], texts: Texts, relevance: float, parts: ScoreParts, now: datetime
 ) -> Hit:
     return Hit(
         id=row.id,
+        tier="memory",
         content=row.content,
         kind=row.kind,
         priority=row.priority,
         category=row.category,
         trust=row.trust,
-        score=round(score, 4),
+        score=round(score(relevance), 4),
         said_at=row.said_at,
         age=age(now - row.said_at),
         valid_until=row.valid_until,
@@ -147,11 +223,39 @@ def _hit(
         session_id=row.session_id,
         tags=row.tags,
         tentative=row.tentative,
-        sources=sources,
+        sources=[source for one in (row, *others) for source in sources_of(one, texts.again.get(one.id, ()))],
         same=[other.id for other in others],
+        passages=[],
         superseded_by=row.superseded_by,
         truncated=False,
         parts=parts,
+    )
+
+
+def _passage_hit(passage: Passage, one: Ranked, query_terms: Sequence[str], now: datetime) -> Hit:
+    content = excerpt(passage.text, query_terms, _PASSAGE_TOKENS)
+    return Hit(
+        id=passage.id,
+        tier="passage",
+        content=content,
+        kind=None,
+        priority=None,
+        category=None,
+        trust=passage.trust,
+        score=round(score(one.relevance), 4),
+        said_at=passage.said_to,
+        age=age(now - passage.said_to),
+        valid_until=None,
+        project=passage.project,
+        session_id=passage.session_id,
+        tags=[],
+        tentative=False,
+        sources=[Source(passage.session_id, list(range(passage.first_seq, passage.last_seq + 1)), [])],
+        same=[],
+        passages=[],
+        superseded_by=None,
+        truncated=content != passage.text,
+        parts=one.parts,
     )
 
 

@@ -1,36 +1,45 @@
 """What a recall answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from server.core.records import Category, Kind, Priority, Source, Trust
+from server.core.records import Category, Kind, Priority, Source, Tier, Trust
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreParts:
-    """Why a hit stands where it stands. A rank is None where that search did not find the row."""
+    """Why a hit stands where it stands. A rank is None where that search did not find the row.
+
+    `keyword` is its share of what the query's most telling words could give at most, `cosine` how near it is, and
+    `around` what its neighbours add. `relevance` is all of it, as a multiple of what is enough; `prior` only breaks
+    ties.
+    """
 
     keyword_rank: int | None
     vector_rank: int | None
-    coverage: float
+    keyword: float
     cosine: float | None
+    around: float
+    relevance: float
     prior: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that answers the query. `score` is from 0 to 1 and falls from hit to hit.
+    """A memory or a passage that answers the query. `score` is from 0 to 1 and falls from hit to hit.
 
-    `sources` are those of all rows that say it: this one and `same`, the ids of others that do. `truncated` says that
-    the content was cut to fit; the memory holds it whole.
+    `sources` are those of all rows that say it: this one and `same`, the ids of others that do. `passages` hold the
+    words that it was taken from. `truncated` says that the content was cut to fit; the memory holds it whole. A
+    passage has no kind, priority or category.
     """
 
     id: str
+    tier: Tier
     content: str
-    kind: Kind
-    priority: Priority
-    category: Category
+    kind: Kind | None
+    priority: Priority | None
+    category: Category | None
     trust: Trust
     score: float
     said_at: datetime
@@ -42,9 +51,23 @@ class Hit:
     tentative: bool
     sources: list[Source]
     same: list[str]
+    passages: list[str]
     superseded_by: str | None
     truncated: bool
     parts: ScoreParts | None
+
+
+Reason = Literal["below the floor", "far below the best", "says the same", "covered", "outdated", "limit", "tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A candidate that is no hit, and why; where another one stands for it, `by` is its id."""
+
+    id: str
+    reason: Reason
+    by: str | None
+    parts: ScoreParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +76,8 @@ class Recalled:
 
     `semantic` says whether the search by meaning took part (`off`: it was not asked for), `reason` why not. `abstained`
     says that nothing was relevant. `omitted` more hits were relevant and are not shown, for the limit or for the
-    tokens. `pending` rows cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
+    tokens. `pending` texts cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
+    `left_out` explains, if asked, which candidates are no hits.
     """
 
     hits: list[Hit]
@@ -63,3 +87,4 @@ class Recalled:
     omitted: int
     pending: int
     unobserved_tokens: int
+    left_out: list[LeftOut] = field(default_factory=list[LeftOut])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Literal, get_args
 
+from server.core.calibration import Calibration, Calibrations
 from server.core.json_input import Json
 
 Role = Literal["user", "assistant", "system", "tool"]
@@ -14,6 +15,7 @@ Kind = Literal["observation", "reflection", "note", "manual"]
 Category = Literal["decision", "preference", "fact", "issue", "next_step", "outcome", "state_change"]
 Scope = Literal["session", "project", "pool"]
 Ranking = Literal["keyword", "vector", "fused", "full"]
+Tier = Literal["memory", "passage"]
 Facet = Literal["knowledge", "behavior", "event", "skill"]
 ReflectionScope = Literal["session", "pool"]
 ReflectionState = Literal["committed", "rejected", "undone"]
@@ -288,6 +290,23 @@ class NewMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A window of a session's messages, word for word. `trust` is the least of what its messages are trusted."""
+
+    id: str
+    number: int
+    session_id: str
+    project: str | None
+    first_seq: int
+    last_seq: int
+    text: str
+    trust: Trust
+    tokens: int
+    said_from: datetime
+    said_to: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Where a memory came from: messages of a session for an observation, other memories for a reflection."""
 
@@ -465,7 +484,7 @@ class Lease:
 class Space:
     """An embedding model at one revision, prefix and dimension. `name` is its part of a table name.
 
-    `source` is the setting that makes its embedder.
+    `source` is the setting that makes its embedder, and `calibration` says what its cosines are worth.
     """
 
     name: str
@@ -474,6 +493,7 @@ class Space:
     dimension: int
     prefix: str
     source: str
+    calibration: Calibrations = field(default_factory=dict[str, Calibration])
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,8 @@ def recalled_line(hit: Hit) -> str:
     where = f", project {fenced(hit.project)}" if hit.project else ""
     cut = " …" if hit.truncated else ""
     reserved = TENTATIVE if hit.tentative else ""
-    return f"* {MARK[hit.priority]} {fenced(hit.content)}{cut}{reserved} [{hit.id}, {hit.age}{where}, from {hit.trust}]"
+    mark = f"{MARK[hit.priority]} " if hit.priority else ""
+    return f"* {mark}{fenced(hit.content)}{cut}{reserved} [{hit.id}, {hit.age}{where}, from {hit.trust}]"
 
 
 def local_date(moment: datetime, timezone: str) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from server.core.labels import without_label
-from server.core.terms import STOP_WORDS, terms
+from server.core.languages import ENGLISH, STOP_WORDS
+from server.core.terms import terms
 
 SAME_WORDS = 0.8
 """Share of terms (Jaccard) from which two rows say something in nearly the same words."""
@@ -227,7 +228,7 @@ def _marks(keys: Sequence[str]) -> Iterator[tuple[str, str]]:
     for key in reversed(keys):
         if mark := _MARKS.get(key):
             yield mark, follows
-        if key not in STOP_WORDS and key not in _LIGHT:
+        if key not in STOP_WORDS[ENGLISH] and key not in _LIGHT:
             follows = _SYNONYMS.get(key, key)
 
 

@@ -1,21 +1,22 @@
 """Keyword terms: what a text is found by, the same for rows and queries.
 
-Words are stemmed; identifiers (`auth.ts:45`, `ECONNRESET`, `gen-itgc`, `v0.8.6`) stay whole and are also cut into
-their parts, wherever they are glued to other script; Chinese, Japanese and Korean text becomes pairs of
-neighbouring characters, so that any sub-phrase of two characters or more is found.
+Words are stemmed by the rules of their text's language; identifiers (`auth.ts:45`, `ECONNRESET`, `gen-itgc`, `v0.8.6`)
+stay whole and are also cut into their parts, wherever they are glued to other script; Chinese, Japanese and Korean text
+becomes pairs of neighbouring characters, so that any sub-phrase of two characters or more is found.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import Stemmer
+
+from server.core.languages import ENGLISH, STOP_WORDS, language_of, without_accents
 
 MAX_TERM = 64
 """Characters of a term that are compared; what goes beyond is cut off."""
 
-_stem_word: Callable[[str], str] = Stemmer.Stemmer("english").stemWord  # pyright: ignore
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CHUNK = re.compile(
     rf"(?P<cjk>[{_CJK}]+)"
@@ -24,31 +25,49 @@ _CHUNK = re.compile(
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SEPARATORS = re.compile(r"[-._:/\\@#+]+")
-# Words that say nothing about what a text is about; leaving them out halves the index.
-STOP_WORDS = frozenset(
-    "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it"
-    " its me my no not of on or our she should so than that the their them then there these they this to us was we"
-    " were what when where which who why will with would you your".split()
-)
 
 
-def terms(text: str) -> list[str]:
-    """Return the terms of `text` in order, repeats included."""
-    normal = unicodedata.normalize("NFKC", text)
-    found = (term for chunk in _CHUNK.finditer(normal) for term in _chunk_terms(chunk))
-    return [term[:MAX_TERM] for term in found if term and term not in STOP_WORDS]
+def terms(text: str, language: str = ENGLISH) -> list[str]:
+    """Return the terms of `text` in order, repeats included, its words stemmed by the rules of `language`."""
+    small = STOP_WORDS[language]
+    found = (term for chunk in _chunks(text) for term in _chunk_terms(chunk, language))
+    return [term[:MAX_TERM] for term in found if term and term not in small]
 
 
-def _chunk_terms(chunk: re.Match[str]) -> Iterator[str]:
+def index_terms(text: str) -> list[str]:
+    """Return the terms that a text is found by: those of its own language, or English ones where that is not known."""
+    return terms(text, language_of(text) or ENGLISH)
+
+
+def asked_terms(query: str) -> list[tuple[str, ...]]:
+    """Return the words of a query in order, each once and with all terms that it may have become in an index.
+
+    A query is often too short to show its language; then its words are stemmed by the rules of all.
+    """
+    language = language_of(query)
+    languages = tuple(dict.fromkeys((language, ENGLISH))) if language else tuple(STOP_WORDS)
+    small = STOP_WORDS[language or ENGLISH]
+    words: dict[tuple[str, ...], None] = {}
+    for chunk in _chunks(query):
+        for forms in zip(*(_chunk_terms(chunk, each) for each in languages), strict=True):
+            if forms[0] and forms[0] not in small:
+                words[tuple(dict.fromkeys(form[:MAX_TERM] for form in forms))] = None
+    return list(words)
+
+
+def _chunks(text: str) -> Iterator[re.Match[str]]:
+    return _CHUNK.finditer(unicodedata.normalize("NFKC", text))
+
+
+def _chunk_terms(chunk: re.Match[str], language: str) -> list[str]:
     if cjk := chunk["cjk"]:
-        yield from (cjk[i : i + 2] for i in range(len(cjk) - 1)) if len(cjk) > 1 else (cjk,)
-    elif word := chunk["word"]:
-        yield from _word_terms(word)
-    else:
-        yield from _identifier_terms(chunk["identifier"])
+        return [cjk[i : i + 2] for i in range(len(cjk) - 1)] if len(cjk) > 1 else [cjk]
+    if word := chunk["word"]:
+        return list(_word_terms(word, language))
+    return list(_identifier_terms(chunk["identifier"], language))
 
 
-def _identifier_terms(identifier: str) -> Iterator[str]:
+def _identifier_terms(identifier: str, language: str) -> Iterator[str]:
     """Yield the whole, the file name in it, both without what stands behind a colon, and the parts."""
     whole = identifier.casefold()
     file = re.split(r"[/\\]", whole)[-1]
@@ -56,22 +75,31 @@ def _identifier_terms(identifier: str) -> Iterator[str]:
     yield from wholes
     for part in _SEPARATORS.split(identifier):
         if part.casefold() not in wholes:
-            yield from _word_terms(part)
+            yield from _word_terms(part, language)
 
 
-@lru_cache(20_000)
-def _word_terms(word: str) -> tuple[str, ...]:
+@lru_cache(50_000)
+def _word_terms(word: str, language: str) -> tuple[str, ...]:
     pieces = [piece.casefold() for piece in _CAMEL.findall(word)] if word.isascii() else []
-    parts = (_stem(piece) for piece in pieces if len(piece) > 1) if len(pieces) > 1 else ()
-    return (_stem(word.casefold()), *parts)
+    parts = (_stem(piece, language) for piece in pieces if len(piece) > 1) if len(pieces) > 1 else ()
+    return (_stem(word.casefold(), language), *parts)
 
 
-def _stem(word: str) -> str:
-    """Return the English stem of a word without its accents; a word with digits stays as it is."""
+def _stem(word: str, language: str) -> str:
+    """Return the stem of a word without its accents; a word with digits stays as it is."""
     if not word.isalpha():
         return word
-    bare = "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
-    return bare if bare in STOP_WORDS else _stem_word(bare)
+    bare = without_accents(word)
+    if bare in STOP_WORDS[language]:
+        return bare
+    # The rules of other languages are about letters with their marks.
+    return _stemmer(language)(bare) if language == ENGLISH else without_accents(_stemmer(language)(word))
+
+
+@cache
+def _stemmer(language: str) -> Callable[[str], str]:
+    stem: Callable[[str], str] = Stemmer.Stemmer(language).stemWord  # pyright: ignore - the library has no types
+    return stem  # pyright: ignore[reportUnknownVariableType]
 
 
 def says_something(text: str) -> bool:

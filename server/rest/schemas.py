@@ -243,6 +243,7 @@ class RecallIn(Strict):
     as_of: datetime | None = None
     include_superseded: bool = False
     max_tokens: Annotated[int, Field(ge=MIN_TOKENS)] | None = None
+    tier: Literal["memories", "passages", "both"] = "both"
     ranking: Ranking = "full"
     explain: bool = False
 

@@ -11,7 +11,7 @@ from typing import Any
 from psycopg.rows import class_row
 
 from server.core.errors import NotFound
-from server.core.indexing import IndexedMemory
+from server.core.indexing import IndexedMemory, part_values
 from server.core.ranking import KIND_BIAS
 from server.core.records import PRIORITIES, Filter, Memory, NewMemory, Reflection, SaidAgain, Source, Superseder
 from server.core.rendering import offered_cost
@@ -81,7 +81,7 @@ def _values(indexed: IndexedMemory) -> dict[str, Any]:
         "source_ids": row.source_ids,
         "tokens": indexed.tokens,
         "terms": indexed.terms.total(),
-        "frequencies": indexed.terms,
+        "parts": part_values(indexed.parts),
         "said_at": row.said_at.isoformat(),
         "refers_from": _iso(row.refers_from),
         "refers_to": _iso(row.refers_to),
@@ -323,10 +323,19 @@ async def drawn_from(connection: Connection, ids: Collection[str]) -> set[str]:
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
-async def delete(connection: Connection, ids: Collection[str]) -> int:
-    """Delete rows and every mention of them in reflections; return how many."""
+async def said_in(connection: Connection, ids: Collection[str]) -> dict[str, set[tuple[str, int]]]:
+    """Return the messages (session and seq) that rows come from in the end, by their ids."""
+    found: dict[str, set[tuple[str, int]]] = {}
+    for memory_id, session_id, seqs in await (await connection.execute(SQL["said_in"], {"ids": list(ids)})).fetchall():
+        found.setdefault(memory_id, set()).update((session_id, seq) for seq in seqs)
+    return found
+
+
+async def delete(connection: Connection, ids: Collection[str]) -> list[int]:
+    """Delete rows and every mention of them in reflections; return the numbers of their vectors."""
     await connection.execute(SQL["forget_in_reflections"], {"ids": list(ids)})
-    return (await connection.execute(SQL["delete"], {"ids": list(ids)})).rowcount
+    cursor = await connection.execute(SQL["delete"], {"ids": list(ids)})
+    return [int(row[0]) for row in await cursor.fetchall()]
 
 
 async def lock_pins(connection: Connection) -> None:

@@ -82,6 +82,19 @@ async def listed(connection: Connection, session_id: str, after: int, limit: int
         return await cursor.fetchall()
 
 
+async def searchable(connection: Connection, session_id: str, after: int, limit: int) -> list[Message]:
+    """Return the same for passages: what is left out of those says nothing."""
+    values = {"session": session_id, "after": after, "limit": limit}
+    async with connection.cursor(row_factory=class_row(Message)) as cursor:
+        await cursor.execute(SQL["searchable"], values)
+        return await cursor.fetchall()
+
+
+async def leave_out(connection: Connection, session_id: str, seqs: Sequence[int]) -> None:
+    """Keep messages out of passages from now on."""
+    await connection.execute(SQL["leave_out"], {"session": session_id, "seqs": list(seqs)})
+
+
 async def unobserved(connection: Connection, session_id: str, after: int, tokens: int) -> list[Message]:
     """Return messages behind seq `after`, oldest first: all that fit into `tokens`, and one more where there is."""
     values = {"session": session_id, "after": after, "tokens": tokens, "limit": _MOST_MESSAGES}

@@ -1,51 +1,124 @@
-"""The two searches of recall: by keyword and by meaning."""
+"""The two searches of recall, by keyword and by meaning, each in one tier."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, LiteralString
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 
-from server.core.hits import KeywordHit, VectorHit
-from server.core.records import Filter
+from server.core.evidence import TELLING_WORDS, Neighbour
+from server.core.hits import TextHit
+from server.core.records import Filter, Tier
 from server.db.database import Connection
 from server.db.statements import Statements, for_space
 from server.store.memories import filter_values
-from server.store.vectors import as_literal
+from server.store.vectors import MARK, as_literal
 
 SQL = Statements(Path(__file__).parent / "sql/search.sql")
+_SIZE: Mapping[Tier, LiteralString] = {"memory": SQL["size_memory"], "passage": SQL["size_passage"]}
+_BY_KEYWORD: Mapping[Tier, LiteralString] = {"memory": SQL["keyword_memory"], "passage": SQL["keyword_passage"]}
+_BY_VECTOR: Mapping[Tier, LiteralString] = {"memory": SQL["vector_memory"], "passage": SQL["vector_passage"]}
 
 
-async def by_keyword(connection: Connection, terms: Collection[str], what: Filter, limit: int) -> list[KeywordHit]:
-    """Return the best rows by BM25."""
-    if not terms:
-        return []
-    async with connection.cursor(row_factory=class_row(KeywordHit)) as cursor:
-        await cursor.execute(SQL["keyword"], {**filter_values(what), "terms": list(terms), "limit": limit})
-        return await cursor.fetchall()
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The terms of a query; `words` says, place by place, which of them are forms of one word."""
+
+    terms: list[str]
+    words: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a query's terms weigh in one tier, for scores of other texts in the same search."""
+
+    terms: list[str]
+    weights: list[float]
+    mean_terms: float
+    ideal: float
+
+
+async def size(connection: Connection, tier: Tier, what: Filter) -> int:
+    """Return among how many texts a recall searches: the tier's, or, up to a limit, those of a session or project."""
+    values = {"tier": MARK[tier], "session": what.session, "project": what.project}
+    row = await (await connection.execute(_SIZE[tier], values)).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def by_keyword(
+    connection: Connection, tier: Tier, asked: Words, what: Filter, limit: int
+) -> tuple[list[TextHit], Weights | None]:
+    """Return the best texts by BM25, best first, and, if there are any, what the terms weigh.
+
+    A score is a share of what the query's most telling words could give at most.
+    """
+    values: dict[str, Any] = {
+        **filter_values(what),
+        "tier": MARK[tier],
+        "terms": asked.terms,
+        "words": asked.words,
+        "telling": TELLING_WORDS,
+        "limit": limit,
+    }
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_BY_KEYWORD[tier], values)
+        found = await cursor.fetchall()
+    if not found:
+        return [], None
+    first = found[0]
+    weights = Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]))
+    return [TextHit(row["id"], row["number"], row["score"]) for row in found], weights
+
+
+async def keyword_scores(
+    connection: Connection, tier: Tier, weights: Weights, numbers: Collection[int]
+) -> dict[int, float]:
+    """Return the scores of some texts, by number, in a search that was made; 0 for those that are left out."""
+    values = {
+        "tier": MARK[tier],
+        "terms": weights.terms,
+        "weights": weights.weights,
+        "mean_terms": weights.mean_terms,
+        "ideal": weights.ideal,
+        "numbers": list(numbers),
+    }
+    cursor = await connection.execute(SQL["keyword_scores"], values)
+    return {int(row[0]): float(row[1]) for row in await cursor.fetchall()}
 
 
 async def by_vector(
-    connection: Connection, space: str, vector: Sequence[float], what: Filter, limit: int
-) -> list[VectorHit]:
-    """Return the nearest rows in a space."""
+    connection: Connection, tier: Tier, space: str, vector: Sequence[float], what: Filter, limit: int
+) -> list[TextHit]:
+    """Return the nearest texts in a space, each by its nearest part, best first."""
     values = {**filter_values(what), "vector": as_literal(vector), "limit": limit}
-    async with connection.cursor(row_factory=class_row(VectorHit)) as cursor:
-        await cursor.execute(for_space(SQL["vector"], space), values)
-        return await cursor.fetchall()
+    async with connection.cursor(row_factory=class_row(TextHit)) as cursor:
+        await cursor.execute(for_space(_BY_VECTOR[tier], space), values)
+        found = await cursor.fetchall()
+    nearest = {hit.number: hit for hit in reversed(found)}
+    return sorted(nearest.values(), key=lambda hit: (-hit.score, -hit.number))
 
 
 async def cosines(
-    connection: Connection, space: str, vector: Sequence[float], ids: Collection[str]
-) -> dict[str, float]:
-    """Return how near these rows are, as far as they have vectors."""
-    values = {"vector": as_literal(vector), "ids": list(ids)}
+    connection: Connection, tier: Tier, space: str, vector: Sequence[float], numbers: Collection[int]
+) -> dict[int, float]:
+    """Return how near these texts are, by number, as far as they have vectors."""
+    values = {"tier": MARK[tier], "vector": as_literal(vector), "numbers": list(numbers)}
     cursor = await connection.execute(for_space(SQL["cosines"], space), values)
-    return {str(row[0]): float(row[1]) for row in await cursor.fetchall()}
+    return {int(row[0]): float(row[1]) for row in await cursor.fetchall()}
+
+
+async def around(connection: Connection, numbers: Collection[int], what: Filter) -> list[Neighbour]:
+    """Return what stands next to some memories in their sessions, as far as it may be seen."""
+    async with connection.cursor(row_factory=class_row(Neighbour)) as cursor:
+        await cursor.execute(SQL["around"], {**filter_values(what), "numbers": list(numbers)})
+        return await cursor.fetchall()
 
 
 async def near_pairs(
-    connection: Connection, space: str, ids: Collection[str], least: float
-) -> dict[tuple[str, str], float]:
-    """Return the cosines between those of these rows that are at least so near, by pairs of ids in order."""
-    cursor = await connection.execute(for_space(SQL["near_pairs"], space), {"ids": list(ids), "least": least})
-    return {(str(row[0]), str(row[1])): float(row[2]) for row in await cursor.fetchall()}
+    connection: Connection, space: str, numbers: Collection[int], least: float
+) -> dict[tuple[int, int], float]:
+    """Return the cosines between those of these memories that are at least so near, by pairs of numbers in order."""
+    values = {"numbers": list(numbers), "least": least}
+    cursor = await connection.execute(for_space(SQL["near_pairs"], space), values)
+    return {(int(row[0]), int(row[1])): float(row[2]) for row in await cursor.fetchall()}

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Literal
 
 from psycopg.rows import class_row
 
-from server.core.records import Space
+from server.core.calibration import Calibration, Calibrations
+from server.core.records import Space, Tier
 from server.db.database import Connection, Database
 from server.db.statements import Statements, for_space
 
@@ -18,6 +19,8 @@ SQL = Statements(Path(__file__).parent / "sql/vectors.sql")
 WORK = Statements(Path(__file__).parent / "sql/work.sql")
 
 State = Literal["building", "active", "retired"]
+# How tiers stand in the tables of what is searched.
+MARK: Mapping[Tier, str] = {"memory": "m", "passage": "p"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +30,15 @@ class PoolSpace:
     name: str
     source: str
     state: State
+    calibration: Calibrations
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRow:
-    """A row to embed: its text, and the hash that must still be its own when the vector is stored."""
+    """A text to embed, of a memory or a passage, and the hash that must still be its own when vectors are stored."""
 
-    memory_id: str
+    id: str
+    number: int
     content: str
     content_hash: bytes
     attempts: int
@@ -61,14 +66,23 @@ async def create_space(database: Database, space: Space) -> None:
 async def register_space(connection: Connection, space: Space, now: datetime) -> None:
     """Tell the pool about a space: the first becomes active at once, another one is built beside it."""
     await connection.execute(SQL["lock_spaces"])
-    await connection.execute(SQL["register_space"], {**asdict(space), "now": now})
+    calibration = json.dumps({script: asdict(each) for script, each in space.calibration.items()})
+    await connection.execute(SQL["register_space"], {**asdict(space), "calibration": calibration, "now": now})
+
+
+async def recalibrate(connection: Connection, space: Space) -> None:
+    """Tell the pool what the cosines of a space that it knows are worth."""
+    calibration = json.dumps({script: asdict(each) for script, each in space.calibration.items()})
+    await connection.execute(SQL["recalibrate"], {"space": space.name, "calibration": calibration})
 
 
 async def spaces(connection: Connection) -> list[PoolSpace]:
     """Return the spaces of the pool, oldest first."""
-    async with connection.cursor(row_factory=class_row(PoolSpace)) as cursor:
-        await cursor.execute(SQL["spaces"])
-        return await cursor.fetchall()
+    found = await (await connection.execute(SQL["spaces"])).fetchall()
+    return [
+        PoolSpace(name, source, state, {script: Calibration(**each) for script, each in calibration.items()})
+        for name, source, state, calibration in found
+    ]
 
 
 async def of_rows(connection: Connection, ids: Collection[str]) -> dict[str, list[float]]:
@@ -90,17 +104,25 @@ async def enqueue(connection: Connection, ids: Collection[str], now: datetime) -
     """Queue rows for embedding, in the transaction that wrote them, and wake the worker when it commits."""
     if ids:
         await connection.execute(SQL["enqueue"], {"ids": list(ids), "now": now})
-        await connection.execute(SQL["notify"])
+        await wake(connection)
+
+
+async def wake(connection: Connection) -> None:
+    """Wake the worker when this transaction commits."""
+    await connection.execute(SQL["notify"])
 
 
 async def enqueue_missing(connection: Connection, space: str, now: datetime) -> int:
-    """Queue every row that has neither a current vector in `space` nor a place in its queue; return how many."""
+    """Queue all that has neither a current vector in `space` nor a place in its queue; return how many."""
     values = {"space": space, "now": now}
-    return (await connection.execute(for_space(SQL["enqueue_missing"], space), values)).rowcount
+    queued = 0
+    for name in ("enqueue_missing", "enqueue_missing_passages"):
+        queued += (await connection.execute(for_space(SQL[name], space), values)).rowcount
+    return queued
 
 
 async def delete_orphans(connection: Connection, space: str) -> int:
-    """Delete vectors whose rows are gone; return how many."""
+    """Delete vectors of what is gone; return how many."""
     return (await connection.execute(for_space(SQL["delete_orphans"], space))).rowcount
 
 
@@ -136,26 +158,33 @@ async def store(
     connection: Connection,
     batch: Batch,
     rows: Sequence[ClaimedRow],
-    vectors: Sequence[Sequence[float]],
+    vectors: Sequence[Sequence[Sequence[float]]],
     now: datetime,
 ) -> int:
-    """Keep vectors of claimed rows; return how many. A row that was edited or taken over meanwhile is left out."""
+    """Keep the vectors of the parts of claimed rows, in order; return how many rows have theirs.
+
+    A row that was forgotten or taken over meanwhile is left out.
+    """
+    made = [
+        (row, part, vector) for row, of_row in zip(rows, vectors, strict=True) for part, vector in enumerate(of_row)
+    ]
     values = {
         "space": batch.space,
         "token": batch.token,
         "now": now,
-        "ids": [row.memory_id for row in rows],
-        "hashes": [row.content_hash for row in rows],
-        "vectors": [as_literal(vector) for vector in vectors],
+        "numbers": [row.number for row, _, _ in made],
+        "parts": [part for _, part, _ in made],
+        "hashes": [row.content_hash for row, _, _ in made],
+        "vectors": [as_literal(vector) for _, _, vector in made],
     }
     return (await connection.execute(for_space(SQL["store"], batch.space), values)).rowcount
 
 
 async def fail(
-    connection: Connection, batch: Batch, memory_id: str, error: str, not_before: datetime, *, dead: bool
+    connection: Connection, batch: Batch, row: ClaimedRow, error: str, not_before: datetime, *, dead: bool
 ) -> None:
     """Let one claimed row cool down until `not_before`, or lie dead."""
-    values = {"space": batch.space, "token": batch.token, "id": memory_id, "error": error}
+    values = {"space": batch.space, "token": batch.token, "number": row.number, "error": error}
     await connection.execute(SQL["fail"], {**values, "not_before": not_before, "dead": dead})
 
 
@@ -190,10 +219,11 @@ async def _count(connection: Connection, statement: str, space: str) -> int:
     return int(row[0]) if row else 0
 
 
-async def delete(connection: Connection, ids: Collection[str]) -> int:
-    """Delete the vectors of rows in every space of the pool; return how many."""
+async def delete(connection: Connection, tier: Tier, numbers: Collection[int]) -> int:
+    """Delete the vectors of what is gone, by its numbers, in every space of the pool; return how many."""
     deleted = 0
     for space in await spaces(connection):
-        cursor = await connection.execute(for_space(SQL["delete"], space.name), {"ids": list(ids)})
+        values = {"tier": MARK[tier], "numbers": list(numbers)}
+        cursor = await connection.execute(for_space(SQL["delete"], space.name), values)
         deleted += cursor.rowcount
     return deleted

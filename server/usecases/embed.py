@@ -1,8 +1,10 @@
 """Embed: rows without a vector get one. The steps of the embedding worker, each in a transaction of its own."""
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 
+from server.core.calibration import calibrate, calibration_texts
 from server.core.errors import EmbedderDown, TextRefused
 from server.core.labels import without_label
 from server.core.records import Space
@@ -60,15 +62,15 @@ async def _embed(
         await _refused(parts, pool_id, batch, rows[0], error_text(error))
         return
     async with parts.database.tenant(pool_id) as connection:
-        await vectors.store(connection, batch, rows, made, parts.clock())
+        await vectors.store(connection, batch, rows, [[vector] for vector in made], parts.clock())
 
 
 async def _refused(parts: Parts, pool_id: str, batch: Batch, row: ClaimedRow, error: str) -> None:
     dead = row.attempts >= MAX_ATTEMPTS
-    log.warning("%s has no vector%s: %s", row.memory_id, " for good" if dead else " yet", error)
+    log.warning("%s has no vector%s: %s", row.id, " for good" if dead else " yet", error)
     async with parts.database.tenant(pool_id) as connection:
         again = parts.clock() + cooldown(row.attempts)
-        await vectors.fail(connection, batch, row.memory_id, error, again, dead=dead)
+        await vectors.fail(connection, batch, row, error, again, dead=dead)
 
 
 def cooldown(attempts: int) -> timedelta:
@@ -84,6 +86,17 @@ async def pools_with_work(parts: Parts, space: Space) -> list[str]:
 async def make_space(parts: Parts, space: Space) -> None:
     """Make the table of a space, if it is not there."""
     await vectors.create_space(parts.database, space)
+
+
+async def calibrated(embedder: Embedder, space: Space) -> Space:
+    """Return a space with what its cosines are worth. Raises EmbedderDown."""
+    asked, answered = ([space.prefix + text for text in texts] for texts in calibration_texts())
+    try:
+        questions, answers = await embedder.embed(asked), await embedder.embed(answered)
+    except TextRefused as error:
+        log.warning("what cosines of %s are worth cannot be measured: %s", space.model, error)
+        return space
+    return replace(space, calibration=calibrate(questions, answers))
 
 
 async def register(parts: Parts, space: Space, *, or_retired: bool) -> None:
@@ -109,6 +122,7 @@ async def keep_up(parts: Parts, space: Space) -> None:
     """Queue rows that slipped through, and delete vectors whose rows are gone."""
     for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
+            await vectors.recalibrate(connection, space)
             queued = await vectors.enqueue_missing(connection, space.name, parts.clock())
             orphans = await vectors.delete_orphans(connection, space.name)
         if queued or orphans:

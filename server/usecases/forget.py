@@ -8,6 +8,7 @@ from server.core.similarity import fingerprint, same_fact
 from server.core.sources import sources_of
 from server.db.database import Connection
 from server.store import audit, groups, jobs, memories, messages, packs, sessions, vectors
+from server.usecases.index_passages import leave_out_of_passages
 from server.usecases.parts import Parts
 
 
@@ -38,15 +39,19 @@ async def forget(parts: Parts, who: Principal, memory_id: str, *, with_messages:
     async with parts.database.tenant(who.pool_id) as connection:
         meant, rows = await _lock(connection, memory_id)
         gone = rows.keys()
-        blanked = await _forget_messages(connection, [rows[i] for i in sorted(meant & gone)]) if with_messages else 0
-        deleted = await memories.delete(connection, gone)
+        said_in = await _said_in(connection, [rows[i] for i in sorted(meant & gone)])
+        blanked = await _forget_messages(connection, said_in) if with_messages else 0
+        # Whoever looks for it must not find it word for word.
+        for session_id, seqs in said_in.items():
+            await leave_out_of_passages(parts, connection, session_id, seqs)
+        numbers = await memories.delete(connection, gone)
         restored = await memories.restore(connection, gone)
         await jobs.forget_errors(connection, {row.session_id for row in rows.values() if row.session_id})
-        embedded = await vectors.delete(connection, gone)
+        embedded = await vectors.delete(connection, "memory", numbers)
         shown = await packs.delete_showing(connection, gone)
         reflections = sum(row.kind == "reflection" for row in rows.values())
-        receipt = Receipt(memory_id, deleted, reflections, len(restored), embedded, shown, blanked)
-        counts = {"memories": deleted, "vectors": embedded, "packs": shown, "messages": blanked}
+        receipt = Receipt(memory_id, len(numbers), reflections, len(restored), embedded, shown, blanked)
+        counts = {"memories": len(numbers), "vectors": embedded, "packs": shown, "messages": blanked}
         await audit.insert(connection, who.actor, "memory.forget", memory_id, counts, parts.clock())
     return receipt
 
@@ -97,16 +102,21 @@ def _says_the_same(row: Memory, rows: Mapping[str, Memory]) -> bool:
     return by is not None and same_fact(fingerprint(row.content), fingerprint(by.content))
 
 
-async def _forget_messages(connection: Connection, rows: Sequence[Memory]) -> int:
-    """Blank the messages in which rows were said, the first time and again, each once; return how many."""
+async def _said_in(connection: Connection, rows: Sequence[Memory]) -> dict[str, list[int]]:
+    """Return the messages in which rows were said, the first time and again, by their sessions."""
     again = await memories.other_sources(connection, [row.id for row in rows])
     said_in: dict[str, set[int]] = {}
     for source in (source for row in rows for source in sources_of(row, again.get(row.id, ()))):
         if source.session_id and source.seqs:
             said_in.setdefault(source.session_id, set()).update(source.seqs)
+    return {session_id: sorted(seqs) for session_id, seqs in said_in.items()}
+
+
+async def _forget_messages(connection: Connection, said_in: Mapping[str, Sequence[int]]) -> int:
+    """Blank messages, each once; return how many."""
     blanked = 0
     for session_id, seqs in said_in.items():
-        await groups.forget_around(connection, session_id, sorted(seqs))
+        await groups.forget_around(connection, session_id, seqs)
         await sessions.forget_task(connection, session_id)
-        blanked += await messages.blank(connection, session_id, sorted(seqs))
+        blanked += await messages.blank(connection, session_id, seqs)
     return blanked

@@ -18,6 +18,7 @@ from server.core.trust import message_trust
 from server.db.database import Connection
 from server.store import jobs, messages, sessions
 from server.store.messages import StoredMessage
+from server.usecases.index_passages import index_passages
 from server.usecases.parts import Parts
 
 
@@ -41,7 +42,7 @@ class _Prepared:
 
 
 async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[IncomingMessage]) -> IngestReport:
-    """Store those messages of a batch that are new, and have them observed in time.
+    """Store those messages of a batch that are new, make them searchable, and have them observed in time.
 
     The batch is stored whole or not at all. A message whose external id is known is a duplicate and changes nothing.
     Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid.
@@ -66,6 +67,7 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
             unobserved = await _append(connection, session, new, now)
             due = observe_due(parts.settings, unobserved, now, now)
             await jobs.schedule(connection, "observe", session_id, due, now)
+    await index_passages(parts, pool_id, session_id)
     _, conflicts = _sort_out(prepared, known)
     return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts)
 

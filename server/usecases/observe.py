@@ -28,7 +28,7 @@ from server.core.records import Lease, Memory, Message, Observed, Session, Trans
 from server.core.redaction import redact
 from server.core.rendering import offered_cost
 from server.core.slices import first_slice
-from server.core.terms import terms
+from server.core.terms import index_terms
 from server.db.database import Connection
 from server.providers.roles import Observer
 from server.store import groups, jobs, memories, messages, packs, sessions
@@ -161,7 +161,9 @@ async def _related(connection: Connection, shown: TranscriptSlice, now: datetime
     if session.project is None:
         return []
     said = [message for message in shown.messages if message.trust == "user" and message.text][-_MOST_ASKED:]
-    asked = await asyncio.to_thread(lambda: [telling_terms(terms(message.text))[:_MOST_TERMS] for message in said])
+    asked = await asyncio.to_thread(
+        lambda: [telling_terms(index_terms(message.text))[:_MOST_TERMS] for message in said]
+    )
     found = await memories.sharing(
         connection, asked, session_id=session.id, project=session.project, now=now, limit=_MOST_RELATED
     )

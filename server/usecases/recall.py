@@ -1,30 +1,33 @@
 """Recall: what the pool knows about a question, by keyword and by meaning, or the answer that it knows nothing."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
+from server.core.calibration import calibration_for
 from server.core.clock import as_utc
 from server.core.errors import EmbedderDown, InvalidInput, TextRefused
-from server.core.hits import Found, VectorHit, fitting, relevant_hits
+from server.core.hits import Candidates, Chosen, Texts, choose, fitting, in_order, ranked
 from server.core.json_input import clean_text
 from server.core.labels import without_label
-from server.core.recalled import Recalled
-from server.core.records import Filter, Kind, Priority, Ranking, Scope, at_least
+from server.core.recalled import Hit, LeftOut, Reason, Recalled
+from server.core.records import Filter, Kind, Priority, Ranking, Scope, Tier, at_least
 from server.core.redaction import redact
 from server.core.retelling import RETOLD
-from server.core.terms import terms
+from server.core.terms import asked_terms
 from server.db.database import Connection
-from server.store import memories, search, sessions, vectors
+from server.store import memories, passages, search, sessions, vectors
+from server.store.search import Words
 from server.store.vectors import PoolSpace
+from server.usecases.find_candidates import Question, find_candidates
 from server.usecases.parts import Parts
 
 MAX_QUERY_CHARACTERS = 4_000
 MAX_LIMIT = 50
 MIN_TOKENS = 50
-_CANDIDATES = 50
-_MOST_TERMS = 100
+_MOST_WORDS = 100
 _EMBED_SECONDS = 2.0
 
 
@@ -50,6 +53,7 @@ class RecallRequest:
     as_of: datetime | None = None
     include_superseded: bool = False
     max_tokens: int | None = None
+    tier: Literal["memories", "passages", "both"] = "both"
     ranking: Ranking = "full"
     explain: bool = False
 
@@ -71,23 +75,53 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
         unobserved = await sessions.unobserved_tokens(connection, what.session)
         space, pending = await _active_space(connection, parts)
     # A model may take its time, and no connection is held meanwhile.
-    semantic = _Semantic()
-    if asked.ranking != "keyword":
-        semantic = await _embed(parts, space, without_label(asked.query) or asked.query)
-    words = [] if asked.ranking == "vector" else _asked_terms(asked.query)
+    query = without_label(asked.query) or asked.query
+    semantic = _Semantic() if asked.ranking == "keyword" else await _embed(parts, space, query)
+    words = _words("" if asked.ranking == "vector" else query)
+    calibration = calibration_for(query, space.calibration if space else {})
+    question = Question(words, semantic.space, semantic.vector, calibration, asked.ranking)
     async with parts.database.tenant(pool_id) as connection:
-        found = await _search(connection, words, semantic, what)
-    relevant = relevant_hits(found, parts.clock(), explain=asked.explain)
-    hits = fitting(relevant[: asked.limit], asked.max_tokens)
+        found = [await find_candidates(connection, tier, question, what) for tier in _tiers(asked)]
+        texts = await _texts(connection, semantic.space, found, what)
+    chosen = await asyncio.to_thread(_choose, found, texts, words, parts.clock())
+    hits = fitting(chosen.hits[: asked.limit], asked.max_tokens)
     return Recalled(
-        hits=hits,
+        hits=hits if asked.explain else [replace(hit, parts=None) for hit in hits],
         semantic="off" if asked.ranking == "keyword" else "ok" if semantic.space else "degraded",
         reason=semantic.reason,
-        abstained=not relevant,
-        omitted=len(relevant) - len(hits),
+        abstained=not chosen.hits,
+        omitted=len(chosen.hits) - len(hits),
         pending=pending,
         unobserved_tokens=unobserved,
+        left_out=_left_out(chosen, hits, asked.limit) if asked.explain else [],
     )
+
+
+def _tiers(asked: RecallRequest) -> Sequence[Tier]:
+    """Return where to search. Passages have no kind, tag or priority, so whoever asks for those asks for memories."""
+    if asked.tier == "both":
+        return ("memory",) if _asks_of_memories(asked) else ("memory", "passage")
+    return ("memory",) if asked.tier == "memories" else ("passage",)
+
+
+def _asks_of_memories(asked: RecallRequest) -> bool:
+    return bool(asked.kinds or asked.tags) or asked.min_priority != "low"
+
+
+def _choose(found: Sequence[Candidates], texts: Texts, words: Words, now: datetime) -> Chosen:
+    return choose(in_order(one for each in found for one in ranked(each, texts)), texts, words.terms, now)
+
+
+def _left_out(chosen: Chosen, shown: Sequence[Hit], limit: int) -> list[LeftOut]:
+    """Return the candidates that are no hits, those first that were relevant."""
+    there = {hit.id for hit in shown}
+    reasons: list[Reason] = ["tokens" if place < limit else "limit" for place in range(len(chosen.hits))]
+    unshown = [
+        LeftOut(hit.id, reason, None, hit.parts)
+        for hit, reason in zip(chosen.hits, reasons, strict=True)
+        if hit.id not in there and hit.parts
+    ]
+    return [*unshown, *chosen.left_out]
 
 
 def _checked(asked: RecallRequest) -> RecallRequest:
@@ -101,6 +135,8 @@ def _checked(asked: RecallRequest) -> RecallRequest:
         raise InvalidInput(f"limit is from 1 to {MAX_LIMIT}.")
     if asked.max_tokens is not None and asked.max_tokens < MIN_TOKENS:
         raise InvalidInput(f"max_tokens is at least {MIN_TOKENS}.")
+    if asked.tier == "passages" and _asks_of_memories(asked):
+        raise InvalidInput("Passages have no kind, tag or priority.", hint="Leave those out, or ask for memories.")
     return replace(
         asked,
         query=query,
@@ -156,21 +192,36 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> _Semantic
     return _Semantic(space.name, vector)
 
 
-async def _search(connection: Connection, words: Sequence[str], semantic: _Semantic, what: Filter) -> Found:
-    keyword = await search.by_keyword(connection, words, what, _CANDIDATES)
-    vector: list[VectorHit] = []
-    cosines: dict[str, float] = {}
-    if semantic.space:
-        vector = await search.by_vector(connection, semantic.space, semantic.vector, what, _CANDIDATES)
-        cosines = {hit.id: hit.cosine for hit in vector}
-        missing = {hit.id for hit in keyword} - cosines.keys()
-        cosines |= await search.cosines(connection, semantic.space, semantic.vector, missing)
-    ids = {hit.id for hit in (*keyword, *vector)}
-    rows = await memories.get(connection, ids)
-    near = await search.near_pairs(connection, semantic.space, ids, RETOLD) if semantic.space else {}
-    return Found(keyword, vector, cosines, rows, near, await memories.other_sources(connection, ids))
+async def _texts(connection: Connection, space: str | None, found: Sequence[Candidates], what: Filter) -> Texts:
+    """Read the candidates, and what tells which of them say the same."""
+    by_tier = {each.tier: each.numbers for each in found}
+    numbers, passage_ids = by_tier.get("memory", {}), by_tier.get("passage", {}).keys()
+    ids = {number: memory_id for memory_id, number in numbers.items()}
+    near = await search.near_pairs(connection, space, ids, RETOLD) if space and ids else {}
+    return Texts(
+        memories=await memories.get(connection, numbers),
+        passages=await passages.get(connection, passage_ids) if passage_ids else {},
+        near={_pair(ids[one], ids[other]): cosine for (one, other), cosine in near.items()},
+        again=await memories.other_sources(connection, numbers),
+        said_in=await memories.said_in(connection, numbers) if passage_ids else {},
+        outdated=await _outdated(connection, passage_ids, what),
+    )
 
 
-def _asked_terms(query: str) -> list[str]:
-    """Return the terms to search by, each once; of a very long query the first ones."""
-    return list(dict.fromkeys(terms(without_label(query))))[:_MOST_TERMS]
+async def _outdated(connection: Connection, passage_ids: Collection[str], what: Filter) -> Collection[str]:
+    """Return passages that tell what holds no more; whoever asks for that, or for a time before, wants them."""
+    if not passage_ids or what.with_superseded or what.as_of:
+        return ()
+    return await passages.outdated(connection, passage_ids, what.moment)
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return min(one, other), max(one, other)
+
+
+def _words(query: str) -> Words:
+    """Return the terms to search by, with the number of the word that each is a form of; of a long query the first."""
+    forms = asked_terms(query)[:_MOST_WORDS]
+    listed = [(term, word) for word, terms in enumerate(forms) for term in terms]
+    once = dict(reversed(listed))
+    return Words(list(once), list(once.values()))

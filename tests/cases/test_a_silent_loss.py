@@ -128,7 +128,9 @@ async def test_a_text_that_cannot_be_embedded_takes_no_other_with_it_and_is_trie
     for memory_id in ids:
         assert (await installed.client.get(f"/v1/memories/{memory_id}")).status_code == 200
     with psycopg.connect(owner_url) as connection:
-        waiting = connection.execute("SELECT memory_id, last_error, dead FROM embedding_attempts").fetchall()
+        waiting = connection.execute(
+            "SELECT m.id, a.last_error, a.dead FROM embedding_attempts a JOIN memories m USING (number)"
+        ).fetchall()
     assert waiting == [(ids[1], "The embedder answered 400.", False)]
     installed.endpoint.refuses = set()
     clock.now += cooldown(1)

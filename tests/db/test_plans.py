@@ -30,7 +30,7 @@ async def filled(parts: Parts, who: Principal, database: Database) -> Database:
         await remember(parts, who, [Note(f"River number {n} runs into the sea.") for n in range(start, start + 1_000)])
     async with database.tenant(who.pool_id) as connection:
         batch = await vectors.claim(connection, SPACE.name, parts.clock(), timedelta(0), tried=False, limit=ROWS)
-        made = [[1.0, float(n), 2.0] for n in range(len(batch.rows))]
+        made = [[[1.0, float(n), 2.0]] for n in range(len(batch.rows))]
         assert await vectors.store(connection, batch, batch.rows, made, parts.clock()) == ROWS
     return database
 
@@ -53,9 +53,10 @@ async def explained(database: Database, pool_id: str, statement: Any, values: di
     return list(nodes(found[0]["Plan"]))
 
 
+WORDS = {"tier": "m", "terms": ["river", "number"], "words": [0, 1], "telling": 6}
 STATEMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "keyword": (search.SQL["keyword"], {"terms": ["river", "number"], "limit": 50}),
-    "vector": (for_space(search.SQL["vector"], SPACE.name), {"vector": "[1,2,3]", "limit": 50}),
+    "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50}),
+    "vector": (for_space(search.SQL["vector_memory"], SPACE.name), {"vector": "[1,2,3]", "limit": 50}),
     "enqueue_missing": (for_space(vectors.SQL["enqueue_missing"], SPACE.name), {"space": SPACE.name}),
 }
 
@@ -72,7 +73,8 @@ async def test_no_row_is_compared_with_every_other(
         filled, who.pool_id, statement, {**filter_values(Filter(parts.clock())), "now": parts.clock(), **values}
     )
     for node in plan:
-        assert node.get("Rows Removed by Join Filter", 0) == 0, node["Node Type"]
+        # A query has a few words, which may be compared with each other.
+        assert node.get("Rows Removed by Join Filter", 0) <= 10, node["Node Type"]
         # A row is looked up by its key, whatever the planner believes.
         if node.get("Actual Loops", 1) > 10:
             assert node.get("Actual Rows", 0) <= 1, node

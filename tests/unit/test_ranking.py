@@ -1,4 +1,4 @@
-"""The order of a pack and the fusion of two searches."""
+"""The order of a pack, and what breaks ties."""
 
 import math
 from datetime import timedelta
@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.ranking import HALF_LIFE, KIND_BIAS, distinct, fuse, pack_score, prior
+from server.core.ranking import HALF_LIFE, KIND_BIAS, distinct, pack_score, prior
 from server.core.records import KINDS, PRIORITIES, Kind, Priority
 from tests.support.records import NOON, memory
 
 ranked_kinds = st.sampled_from(sorted(KIND_BIAS))
 priorities = st.sampled_from(PRIORITIES)
-rankings = st.lists(st.sampled_from([f"mem_{n}" for n in range(60)]), unique=True, max_size=50)
 
 
 def test_the_score_is_the_formula_of_the_design() -> None:
@@ -35,35 +34,6 @@ def test_a_half_life_halves_the_weight(kind: Kind, priority: Priority, seconds: 
 @given(ranked_kinds, priorities, st.integers(min_value=1, max_value=10**8))
 def test_equal_weights_are_ordered_by_last_use(kind: Kind, priority: Priority, seconds: int) -> None:
     assert pack_score(kind, priority, NOON + timedelta(seconds=seconds)) > pack_score(kind, priority, NOON)
-
-
-@given(rankings, rankings, st.data())
-def test_priors_break_ties_and_never_more(keyword: list[str], vector: list[str], data: st.DataObject) -> None:
-    ids = sorted({*keyword, *vector})
-    priors = {item: data.draw(st.floats(min_value=0, max_value=1)) for item in ids}
-    plain = {item.id: item.score for item in fuse(keyword, vector, dict.fromkeys(ids, 0.0))}
-    order = [item.id for item in fuse(keyword, vector, priors)]
-    for before, after in zip(order, order[1:], strict=False):
-        assert plain[before] > plain[after] or math.isclose(plain[before], plain[after], abs_tol=0.005)
-
-
-@given(rankings, rankings)
-def test_scores_fall_and_stay_between_0_and_1(keyword: list[str], vector: list[str]) -> None:
-    fused = fuse(keyword, vector, dict.fromkeys([*keyword, *vector], 1.0))
-    scores = [item.score for item in fused]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 < score <= 1 for score in scores)
-    assert {item.id for item in fused} == {*keyword, *vector}
-
-
-def test_first_in_both_searches_is_first_with_a_score_of_one() -> None:
-    first, second, third = fuse(["a", "b"], ["a", "c"], {"a": 1.0, "b": 1.0, "c": 1.0})
-    assert (first.id, first.score) == ("a", pytest.approx(1.0))
-    assert (first.keyword_rank, first.vector_rank) == (1, 1)
-    assert {second.id, third.id} == {"b", "c"}
-    assert second.score == pytest.approx(third.score)
-    expected = (1 / 62 + 0.00007) / (2 / 61 + 0.00007)
-    assert second.score == pytest.approx(expected)
 
 
 def test_priors_order_by_priority_first() -> None:

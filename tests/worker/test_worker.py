@@ -93,7 +93,7 @@ def attempts(owner_url: str) -> dict[str, tuple[Any, ...]]:
     with psycopg.connect(owner_url) as connection:
         rows = connection.execute(
             "SELECT m.content, a.attempts, a.dead, a.last_error, a.lease_token IS NOT NULL"
-            " FROM embedding_attempts a JOIN memories m ON m.id = a.memory_id"
+            " FROM embedding_attempts a JOIN memories m ON m.number = a.number"
         ).fetchall()
     return {row[0]: row[1:] for row in rows}
 
@@ -103,8 +103,8 @@ def unexplained(owner_url: str, space: Space) -> int:
     with psycopg.connect(owner_url) as connection:
         row = connection.execute(
             f"SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT FROM embeddings_{space.name} v"  # type: ignore[arg-type]  # noqa: S608
-            " WHERE v.memory_id = m.id AND v.content_hash = m.content_hash)"
-            " AND NOT EXISTS (SELECT FROM embedding_attempts a WHERE a.memory_id = m.id)"
+            " WHERE v.number = m.number AND v.content_hash = m.content_hash)"
+            " AND NOT EXISTS (SELECT FROM embedding_attempts a WHERE a.number = m.number)"
         ).fetchone()
     assert row is not None
     return int(row[0])
@@ -187,7 +187,7 @@ async def test_an_edit_while_its_text_is_embedded_wins(
         await vectors.enqueue(connection, [memory_id], clock())
     old = await embedder.embed(["The old words."])
     async with asking.database.tenant(who.pool_id) as connection:
-        assert await vectors.store(connection, late, late.rows, old, clock()) == 0
+        assert await vectors.store(connection, late, late.rows, [old], clock()) == 0
     await drain(asking, embedder, space)
     assert unexplained(owner_url, space) == 0
     assert attempts(owner_url) == {}
@@ -203,11 +203,11 @@ async def test_a_worker_that_lost_its_lease_cannot_finish(
     clock.now += PAUSE
     async with asking.database.tenant(who.pool_id) as connection:
         second = await vectors.claim(connection, space.name, clock(), PAUSE, tried=True, limit=1)
-    assert [row.memory_id for row in second.rows] == [row.memory_id for row in late.rows]
+    assert [row.id for row in second.rows] == [row.id for row in late.rows]
     made = await embedder.embed(["A river."])
     async with asking.database.tenant(who.pool_id) as connection:
-        assert await vectors.store(connection, late, late.rows, made, clock()) == 0
-        assert await vectors.store(connection, second, second.rows, made, clock()) == 1
+        assert await vectors.store(connection, late, late.rows, [made], clock()) == 0
+        assert await vectors.store(connection, second, second.rows, [made], clock()) == 1
 
 
 async def test_two_workers_share_the_work_and_do_none_twice(
@@ -298,7 +298,7 @@ async def test_vectors_of_forgotten_rows_go(
     assert receipt.vectors == 1
     with psycopg.connect(owner_url) as connection:
         connection.execute(
-            f"INSERT INTO embeddings_{space.name} SELECT %s, 'orphan', '\\x', array_fill(1, ARRAY[8])::halfvec, now()",  # type: ignore[arg-type]
+            f"INSERT INTO embeddings_{space.name} SELECT %s, 'm', 0, 0, '\\x', array_fill(1, ARRAY[8])::halfvec, now()",  # type: ignore[arg-type]
             (who.pool_id,),
         )
         connection.commit()
@@ -453,7 +453,7 @@ async def test_a_row_that_is_being_forgotten_leaves_no_vector(
 
     async def store() -> int:
         async with asking.database.tenant(who.pool_id) as connection:
-            return await vectors.store(connection, batch, batch.rows, made, clock())
+            return await vectors.store(connection, batch, batch.rows, [made], clock())
 
     async with asking.database.tenant(who.pool_id) as connection:
         await memories.lock_to_delete(connection, [memory_id])
@@ -480,7 +480,7 @@ async def test_a_vector_of_an_older_text_is_not_kept(
         connection.execute("UPDATE memories SET content = 'New.', content_hash = sha256('New.')")
     old = await embedder.embed(["The old words."])
     async with asking.database.tenant(who.pool_id) as connection:
-        assert await vectors.store(connection, batch, batch.rows, old, clock()) == 0
+        assert await vectors.store(connection, batch, batch.rows, [old], clock()) == 0
 
 
 @pytest.mark.parametrize(

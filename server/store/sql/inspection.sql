@@ -35,7 +35,9 @@ GROUP BY error_kind ORDER BY error_kind
 
 -- name: dead_embeddings
 -- Rows of the pool that cannot be embedded.
-SELECT memory_id, last_error FROM embedding_attempts WHERE dead ORDER BY memory_id LIMIT 20
+SELECT coalesce((SELECT id FROM memories m WHERE m.number = a.number), (SELECT id FROM passages p WHERE p.number = a.number)),
+       a.last_error
+FROM embedding_attempts a WHERE a.dead ORDER BY a.number LIMIT 20
 
 -- name: overdue_embeddings
 -- Rows of the pool that should have been embedded a while ago.

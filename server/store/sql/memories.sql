@@ -10,25 +10,27 @@ WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, kind text, priority text, category text, trust text, content text, author text, session_id text,
         group_id text, project text, tags text[], source_seqs bigint[], source_ids text[], tokens int, terms int,
-        frequencies jsonb, said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
+        parts jsonb, said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
         valid_until timestamptz, last_used_at timestamptz, reflection_id text, external_id text, tentative boolean,
         facet text, created_at timestamptz)
 ), written AS (
     INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
-                          group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
-                          refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, facet, created_at)
+                          group_id, project, tags, source_seqs, source_ids, tokens, parts, terms, said_at,
+                          refers_from, refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, facet, created_at)
     SELECT current_pool(), id, kind, priority, category, trust, content, sha256(convert_to(content, 'UTF8')), author,
-           session_id, group_id, project, tags, source_seqs, source_ids, tokens, terms, said_at, refers_from,
-           refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, facet, created_at
+           session_id, group_id, project, tags, source_seqs, source_ids, tokens, jsonb_array_length(parts), terms, said_at,
+           refers_from, refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, facet, created_at
     FROM new
     ORDER BY external_id COLLATE "C" NULLS FIRST, id
     ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING
-    RETURNING id
+    RETURNING id, number
 ), indexed AS (
-    INSERT INTO postings (pool_id, term, memory_id, frequency, length)
-    SELECT current_pool(), posting.term, id, posting.frequency::int, new.terms
-    FROM written JOIN new USING (id) CROSS JOIN LATERAL jsonb_each_text(new.frequencies) AS posting (term, frequency)
-    ORDER BY posting.term, id
+    INSERT INTO postings (pool_id, tier, term, number, part, frequency, length)
+    SELECT current_pool(), 'm', posting.term, number, part.place, posting.frequency::int, (part.it ->> 'length')::int
+    FROM written JOIN new USING (id)
+    CROSS JOIN LATERAL jsonb_array_elements(new.parts) WITH ORDINALITY AS part (it, place)
+    CROSS JOIN LATERAL jsonb_each_text(part.it -> 'terms') AS posting (term, frequency)
+    ORDER BY posting.term, number, part.place
 ), linked AS (
     INSERT INTO memory_links (pool_id, source_id, memory_id)
     SELECT DISTINCT current_pool(), unnest(new.source_ids), id FROM written JOIN new USING (id)
@@ -100,18 +102,18 @@ SELECT pg_advisory_xact_lock(hashtext('observed'), hashtext(current_pool()::text
 SELECT asked.number, found.id
 FROM jsonb_to_recordset(%(asked)s::jsonb) AS asked (number int, terms text[])
 CROSS JOIN LATERAL (
-    SELECT counted.memory_id AS id
+    SELECT seen.id
     FROM (
-        SELECT held.memory_id
+        SELECT held.number
         FROM unnest(asked.terms) AS wanted (term)
         CROSS JOIN LATERAL (
-            SELECT memory_id FROM postings WHERE term = wanted.term ORDER BY memory_id DESC LIMIT 1000
+            SELECT number FROM postings WHERE tier = 'm' AND term = wanted.term ORDER BY number DESC LIMIT 1000
         ) AS held
-        GROUP BY held.memory_id ORDER BY count(*) DESC, held.memory_id DESC OFFSET 0
+        GROUP BY held.number ORDER BY count(DISTINCT wanted.term) DESC, held.number DESC OFFSET 0
     ) AS counted
     CROSS JOIN LATERAL (
-        SELECT FROM memories m
-        WHERE m.id = counted.memory_id AND m.superseded_at IS NULL
+        SELECT m.id FROM memories m
+        WHERE m.number = counted.number AND m.superseded_at IS NULL
           AND (m.session_id = %(session)s OR m.project = %(project)s::text)
           AND (m.valid_until IS NULL OR m.valid_until > %(now)s)
         OFFSET 0
@@ -167,6 +169,18 @@ ON CONFLICT (pool_id, memory_id, group_id) DO UPDATE
 -- name: other_sources
 -- Where else rows were said, in the order in which it was.
 SELECT memory_id, session_id, seqs FROM memory_sources WHERE memory_id = ANY (%(ids)s) ORDER BY said_at, group_id
+
+-- name: said_in
+-- The messages that some rows come from in the end, also through the rows that they were condensed from.
+WITH RECURSIVE meant AS (
+    SELECT id AS of_id, id, source_ids FROM memories WHERE id = ANY (%(ids)s)
+    UNION
+    SELECT meant.of_id, m.id, m.source_ids FROM meant JOIN memories m ON m.id = ANY (meant.source_ids)
+)
+SELECT meant.of_id, m.session_id, m.source_seqs
+FROM meant JOIN memories m ON m.id = meant.id WHERE cardinality(m.source_seqs) > 0
+UNION ALL
+SELECT meant.of_id, s.session_id, s.seqs FROM meant JOIN memory_sources s ON s.memory_id = meant.id
 
 -- name: use
 -- Rows that an agent really used count as used at a time.
@@ -290,8 +304,8 @@ WITH RECURSIVE drawn AS (
 SELECT id FROM drawn
 
 -- name: delete
--- Delete rows; their postings and places in the queue go with them.
-DELETE FROM memories WHERE id = ANY (%(ids)s)
+-- Delete rows, and return the numbers of their vectors; their postings and places in the queue go with them.
+DELETE FROM memories WHERE id = ANY (%(ids)s) RETURNING number
 
 -- name: forget_in_reflections
 -- Take ids out of what reflections say about themselves; the others keep their order.

@@ -29,6 +29,19 @@ WHERE session_id = %(session)s AND seq > %(after)s
 ORDER BY seq
 LIMIT %(limit)s
 
+-- name: searchable
+-- The same with nothing in those that are left out of passages.
+SELECT seq, external_id, role, trust, sent_at, content, CASE WHEN left_out THEN '' ELSE text END AS text, tokens,
+       shown_tokens
+FROM messages
+WHERE session_id = %(session)s AND seq > %(after)s
+ORDER BY seq
+LIMIT %(limit)s
+
+-- name: leave_out
+-- Keep messages out of passages.
+UPDATE messages SET left_out = true WHERE session_id = %(session)s AND seq = ANY (%(seqs)s)
+
 -- name: unobserved
 -- The oldest unobserved messages, until their text passes a number of tokens.
 SELECT {message}

@@ -1,64 +1,165 @@
--- name: keyword
--- BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009) over the postings of the query's terms. The document
--- frequency is counted from the same postings, so it is never stale. `coverage` is the share of the query's
--- information that a row holds, a term that no row has counting in full.
+-- columns: bm25
+size AS (
+    -- A word that stands in all of three texts is still rare in the world.
+    SELECT greatest(coalesce(sum(parts), 0), 100)::float8 AS parts,
+           greatest(coalesce(sum(terms)::float8 / nullif(sum(parts), 0), 1), 1) AS mean_terms
+    FROM tier_sizes WHERE tier = %(tier)s
+), held AS MATERIALIZED (
+    SELECT asked.place, p.number, p.part, p.frequency, p.length
+    FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS asked (term, place)
+    CROSS JOIN LATERAL (
+        SELECT number, part, frequency, length FROM postings WHERE tier = %(tier)s AND term = asked.term OFFSET 0
+    ) AS p
+), counted AS (
+    SELECT place, count(*)::float8 AS parts FROM held GROUP BY place
+), weighed AS MATERIALIZED (
+    SELECT place, asked.word, counted.parts IS NOT NULL AS there,
+           ln(1 + (greatest(size.parts - coalesce(counted.parts, 0), 0) + 0.5) / (coalesce(counted.parts, 0) + 0.5))
+               AS weight
+    FROM unnest(%(words)s::int[]) WITH ORDINALITY AS asked (word, place)
+    LEFT JOIN counted USING (place)
+    CROSS JOIN size
+), ideal AS (
+    SELECT greatest(sum(weight) * 2.2, 1e-9) AS score
+    FROM (
+        -- Of the forms of a word those count that are there.
+        SELECT coalesce(max(weight) FILTER (WHERE there), max(weight)) AS weight
+        FROM weighed GROUP BY word ORDER BY 1 DESC LIMIT %(telling)s
+    ) AS words
+), asked AS MATERIALIZED (
+    SELECT coalesce(array_agg(weight ORDER BY place), '{}') AS weights, (SELECT mean_terms FROM size) AS mean_terms,
+           (SELECT score FROM ideal) AS ideal
+    FROM weighed
+), scored AS MATERIALIZED (
+    SELECT number, max(score) AS score
+    FROM (
+        SELECT number, part,
+               sum(weights[place] * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length / mean_terms))) AS score
+        FROM held CROSS JOIN asked
+        GROUP BY number, part
+    ) AS parts
+    GROUP BY number
+)
+-- columns: memory_filter
+visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s, %(as_of)s,
+                 %(moment)s, %(with_superseded)s)
+-- columns: passage_filter
+visible_passages(%(session)s, %(project)s, %(since)s, %(until)s, %(as_of)s)
+
+-- name: size_memory
+-- Among how many memories a recall searches. Those of a session or a project are counted up to a number from which on it
+-- makes little difference.
+SELECT CASE
+    WHEN %(session)s::text IS NOT NULL THEN (
+        SELECT count(*) FROM (SELECT FROM memories WHERE session_id = %(session)s LIMIT 2000) AS counted)
+    WHEN %(project)s::text IS NOT NULL THEN (
+        SELECT count(*) FROM (SELECT FROM memories WHERE project = %(project)s LIMIT 2000) AS counted)
+    ELSE (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = %(tier)s)
+END AS texts
+
+-- name: size_passage
+-- The same among passages.
+SELECT CASE
+    WHEN %(session)s::text IS NOT NULL THEN (
+        SELECT count(*) FROM (SELECT FROM passages WHERE session_id = %(session)s LIMIT 2000) AS counted)
+    WHEN %(project)s::text IS NOT NULL THEN (
+        SELECT count(*) FROM (SELECT FROM passages WHERE project = %(project)s LIMIT 2000) AS counted)
+    ELSE (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = %(tier)s)
+END AS texts
+
+-- name: keyword_memory
+-- The best memories by BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009) over the postings of the query's terms,
+-- each by its best part. The document frequency is counted from the same postings, so it is never stale. A score is a
+-- share of what the query's most telling words could give at most, each once; `words` says which terms are forms of one
+-- word. What the terms weigh comes along, for `keyword_scores`.
 -- Nothing is joined but single rows, and rows are looked up one by one, best first, until enough may be seen; the
 -- OFFSETs keep the planner from another way. Before its first ANALYZE of a pool that was just filled it takes ten
 -- thousand rows for thirty, and would compare each with each.
-WITH pool AS (
-    SELECT count(*)::float8 AS rows, greatest(avg(terms), 1)::float8 AS mean_terms FROM memories
-), found AS MATERIALIZED (
-    SELECT p.term, p.memory_id, p.frequency, p.length,
-           ln(1 + (greatest(pool.rows - p.rows, 0) + 0.5) / (p.rows + 0.5)) AS weight
-    FROM (
-        SELECT term, memory_id, frequency, length, count(*) OVER (PARTITION BY term)::float8 AS rows
-        FROM postings WHERE term = ANY (%(terms)s)
-    ) AS p CROSS JOIN pool
-), known AS (
-    SELECT count(*) AS terms, coalesce(sum(weight), 0) AS weight FROM (SELECT DISTINCT term, weight FROM found) AS t
-), asked AS (
-    SELECT known.weight + (cardinality(%(terms)s::text[]) - known.terms) * ln(1 + (pool.rows + 0.5) / 0.5) AS weight
-    FROM known CROSS JOIN pool
-), scored AS MATERIALIZED (
-    SELECT memory_id, sum(weight) AS matched,
-           sum(weight * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length / pool.mean_terms))) AS score
-    FROM found CROSS JOIN pool
-    GROUP BY memory_id
-)
-SELECT ranked.memory_id AS id, (ranked.matched / (SELECT weight FROM asked))::float8 AS coverage
-FROM (SELECT * FROM scored ORDER BY score DESC, memory_id OFFSET 0) AS ranked
-CROSS JOIN LATERAL (
-    SELECT FROM visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s,
-                                 %(as_of)s, %(moment)s, %(with_superseded)s) AS m
-    WHERE m.id = ranked.memory_id OFFSET 0
-) AS seen
-ORDER BY ranked.score DESC, ranked.memory_id
+WITH {bm25}
+SELECT seen.id, ranked.number, (ranked.score / asked.ideal)::float8 AS score, weights, mean_terms, ideal
+FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
+CROSS JOIN asked
+CROSS JOIN LATERAL (SELECT m.id FROM {memory_filter} AS m WHERE m.number = ranked.number OFFSET 0) AS seen
+ORDER BY ranked.score DESC, ranked.number DESC
 LIMIT %(limit)s
 
--- name: vector
--- The nearest rows by cosine, exactly, among those that may be seen. A vector of an older text does not count. Rows are
--- looked up as in the search by keyword.
-SELECT near.memory_id AS id, (1 - near.distance)::float8 AS cosine
+-- name: keyword_passage
+-- The same among passages.
+WITH {bm25}
+SELECT seen.id, ranked.number, (ranked.score / asked.ideal)::float8 AS score, weights, mean_terms, ideal
+FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
+CROSS JOIN asked
+CROSS JOIN LATERAL (SELECT p.id FROM {passage_filter} AS p WHERE p.number = ranked.number OFFSET 0) AS seen
+ORDER BY ranked.score DESC, ranked.number DESC
+LIMIT %(limit)s
+
+-- name: keyword_scores
+-- The scores of some texts in the same search, 0 for those that are left out.
+SELECT number, (max(score) / %(ideal)s)::float8
 FROM (
-    SELECT memory_id, content_hash, embedding <=> %(vector)s::halfvec AS distance
-    FROM {vectors} ORDER BY distance, memory_id OFFSET 0
+    SELECT p.number, p.part,
+           sum(asked.weight * p.frequency * 2.2 / (p.frequency + 1.2 * (0.25 + 0.75 * p.length / %(mean_terms)s))) AS score
+    FROM postings p
+    JOIN unnest(%(terms)s::text[], %(weights)s::float8[]) AS asked (term, weight) ON asked.term = p.term
+    WHERE p.number = ANY (%(numbers)s) AND p.tier = %(tier)s
+    GROUP BY p.number, p.part
+) AS parts
+GROUP BY number
+
+-- name: vector_memory
+-- The nearest memories by cosine, exactly, among those that may be seen. One with several parts may come several times.
+-- A vector of an older text does not count. Rows are looked up as in the search by keyword.
+SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
+FROM (
+    SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
+    FROM {vectors} WHERE tier = 'm' ORDER BY distance, number DESC OFFSET 0
 ) AS near
 CROSS JOIN LATERAL (
-    SELECT FROM visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s,
-                                 %(as_of)s, %(moment)s, %(with_superseded)s) AS m
-    WHERE m.id = near.memory_id AND m.content_hash = near.content_hash OFFSET 0
+    SELECT m.id FROM {memory_filter} AS m
+    WHERE m.number = near.number AND m.content_hash = near.content_hash OFFSET 0
 ) AS seen
-ORDER BY near.distance, near.memory_id
+ORDER BY near.distance, near.number DESC
+LIMIT %(limit)s
+
+-- name: vector_passage
+-- The same among passages.
+SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
+FROM (
+    SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
+    FROM {vectors} WHERE tier = 'p' ORDER BY distance, number DESC OFFSET 0
+) AS near
+CROSS JOIN LATERAL (
+    SELECT p.id FROM {passage_filter} AS p
+    WHERE p.number = near.number AND p.content_hash = near.content_hash OFFSET 0
+) AS seen
+ORDER BY near.distance, near.number DESC
 LIMIT %(limit)s
 
 -- name: cosines
--- How near some rows are that the other search found.
-SELECT v.memory_id, (1 - (v.embedding <=> %(vector)s::halfvec))::float8
-FROM {vectors} v WHERE v.memory_id = ANY (%(ids)s)
+-- How near some texts are, by their nearest part.
+SELECT v.number, max(1 - (v.embedding <=> %(vector)s::halfvec))::float8
+FROM {vectors} v WHERE v.tier = %(tier)s AND v.number = ANY (%(numbers)s) GROUP BY v.number
+
+-- name: around
+-- What stands before (-1, -2) and behind (1, 2) some memories in their sessions, as far as it may be seen.
+SELECT m.number AS of_number, n.id, n.number, n.distance::int, n.tokens
+FROM memories m
+CROSS JOIN LATERAL (
+    (SELECT id, number, -row_number() OVER (ORDER BY said_at DESC, id DESC) AS distance, tokens
+     FROM {memory_filter} AS n
+     WHERE n.session_id = m.session_id AND n.said_at <= m.said_at AND (n.said_at, n.id) < (m.said_at, m.id)
+     ORDER BY said_at DESC, id DESC LIMIT 2)
+    UNION ALL
+    (SELECT id, number, row_number() OVER (ORDER BY said_at, id), tokens
+     FROM {memory_filter} AS n
+     WHERE n.session_id = m.session_id AND n.said_at >= m.said_at AND (n.said_at, n.id) > (m.said_at, m.id)
+     ORDER BY said_at, id LIMIT 2)
+) AS n
+WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
 
 -- name: near_pairs
--- Which of some rows are near each other.
-SELECT one.memory_id, other.memory_id, (1 - (one.embedding <=> other.embedding))::float8
-FROM {vectors} one JOIN {vectors} other ON one.memory_id < other.memory_id
-WHERE one.memory_id = ANY (%(ids)s) AND other.memory_id = ANY (%(ids)s)
+-- Which of some memories are near each other.
+SELECT one.number, other.number, (1 - (one.embedding <=> other.embedding))::float8
+FROM {vectors} one JOIN {vectors} other ON other.tier = 'm' AND other.part = 0 AND one.number < other.number
+WHERE one.tier = 'm' AND one.part = 0 AND one.number = ANY (%(numbers)s) AND other.number = ANY (%(numbers)s)
   AND one.embedding <=> other.embedding <= 1 - %(least)s::float8

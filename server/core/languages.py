@@ -1,0 +1,61 @@
+"""The language of a text, as far as its small words tell, so that its words are stemmed by the right rules."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+ENGLISH = "english"
+
+# Words that say nothing about what a text is about: leaving them out halves the index, and a text that has several of
+# them is in that language. Without accents, as they are compared.
+STOP_WORDS: Mapping[str, frozenset[str]] = {
+    language: frozenset(words.split())
+    for language, words in {
+        ENGLISH: "a an and are as at be been but by can could did do does for from had has have he her his how i"
+        " if in into is it its me my no not of on or our she should so than that the their them then"
+        " there these they this to us was we were what when where which who why will with would you your",
+        "german": "aber als am an auch auf aus bei bin bis das dass dem den der des die doch du ein eine einem"
+        " einen einer er es fur gibt hat haben hatte ich ihr im in ist ja kann kein keine mein mit nach"
+        " nicht noch nur oder schon sein sich sie sind so um und uns unser von vor wann war warum was"
+        " wenn wer wie wir wird wo wurde zu zum zur uber",
+        "french": "a au aux avec ce ces cette dans de des du elle en est et etait ete il ils je la le les leur"
+        " mais me mes mon ne nos notre nous on ont ou par pas plus pour qu quand que quel quelle qui sa"
+        " se ses son sont sur ta tu un une vos votre vous y",
+        "spanish": "al como con cual cuando de del donde el ella en era es esta estan este esto fue ha hay la las"
+        " le lo los mas me mi muy no nos o para pero por porque que quien se ser si sin sobre son su sus"
+        " tiene tu un una unos y ya yo",
+        "italian": "al alla che chi ci come con cosa da dal dei del della delle di dove e era gli ha hanno i il in"
+        " io la le lo ma mi nel nella non o per perche piu quale quando questa questo se si sono su sul"
+        " tu un una uno",
+        "portuguese": "a ao aos as com como da das de do dos e ela ele em era essa esse esta este eu foi ha isso ja"
+        " mais mas me meu minha na nao nas no nos o onde os ou para pela pelo por qual quando que quem"
+        " se sem ser seu sua tem um uma voce",
+        "dutch": "aan als bij dan dat de deze die dit een en er geen had heb hebben heeft het hij hoe ik in is"
+        " je kan maar met mijn naar niet nog of om ons ook op te tot uit van voor waar wanneer was wat"
+        " we wel wie wij worden ze zijn",
+        "swedish": "alla att av bli de den det detta din du ett efter eller en for fran ha han har hon i inte jag"
+        " kan man med men min mot nar och om pa sa sig sin som till upp ut vad var vi vid vilken",
+        "russian": "а без был была были было в вам вас во вот все вы где да для до его ее если есть еще же за и из"
+        " или им их к как когда кто ли мне мои мы на не нет но о об он она они от по при с со так там то"
+        " только ты у уже что это этот я",
+    }.items()
+}
+_WORD = re.compile(r"[^\W\d_]+")
+# Enough to know a language by.
+_MOST_CHARACTERS = 2_000
+_FEWEST = 2
+
+
+def without_accents(word: str) -> str:
+    """Return a word without the marks above and below its letters."""
+    if word.isascii():
+        return word
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
+
+
+def language_of(text: str) -> str | None:
+    """Return the language of most small words of a text, or None where fewer than two tell; of two, the first here."""
+    words = [without_accents(word) for word in _WORD.findall(text[:_MOST_CHARACTERS].casefold())]
+    counts = {language: sum(word in small for word in words) for language, small in STOP_WORDS.items()}
+    most = max(counts, key=lambda language: counts[language])
+    return most if counts[most] >= _FEWEST else None

@@ -1,0 +1,110 @@
+"""Find candidates: what both searches, and the places around what they find, say about one tier."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from server.core.calibration import Calibration
+from server.core.evidence import Neighbour, Scale, Signals
+from server.core.hits import Candidates, TextHit
+from server.core.records import Filter, Ranking, Tier
+from server.db.database import Connection
+from server.store import search
+from server.store.search import Weights, Words
+
+# Of each search; several parts of one text count as several.
+_MOST = 100
+# So many of the best are looked around, and become candidates with their neighbours.
+_LOOKED_AROUND = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is searched for: words, and a vector in a space, if there is one."""
+
+    words: Words
+    space: str | None
+    vector: Sequence[float]
+    calibration: Calibration
+    ranking: Ranking
+
+
+async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
+    """Return what is known of the texts of a tier that may answer."""
+    scale = Scale(asked.calibration, await search.size(connection, tier, what))
+    nearest: list[TextHit] = []
+    if asked.space:
+        nearest = await search.by_vector(connection, tier, asked.space, asked.vector, what, _MOST)
+    worded, weights = await search.by_keyword(connection, tier, asked.words, what, _MOST)
+    signals = await _signals(connection, tier, asked, nearest, worded, weights)
+    found = Candidates(
+        tier,
+        scale,
+        keyword=[hit.id for hit in worded],
+        vector=[hit.id for hit in nearest],
+        numbers={hit.id: hit.number for hit in (*nearest, *worded)},
+        signals=signals,
+    )
+    if tier == "passage" or asked.ranking != "full":
+        return found
+    return await _with_neighbours(connection, asked, what, found, weights)
+
+
+async def _signals(
+    connection: Connection,
+    tier: Tier,
+    asked: Question,
+    nearest: Sequence[TextHit],
+    worded: Sequence[TextHit],
+    weights: Weights | None,
+) -> dict[int, Signals]:
+    """Return what both searches say of what either has found."""
+    cosines = {hit.number: hit.score for hit in nearest}
+    keyword = {hit.number: hit.score for hit in worded}
+    cosines |= await _cosines(connection, tier, asked, keyword.keys() - cosines.keys())
+    keyword |= await _keyword_scores(connection, tier, weights, cosines.keys() - keyword.keys())
+    return {
+        number: Signals(keyword.get(number, 0.0), cosines.get(number)) for number in keyword.keys() | cosines.keys()
+    }
+
+
+async def _cosines(connection: Connection, tier: Tier, asked: Question, numbers: Collection[int]) -> dict[int, float]:
+    if not asked.space or not numbers:
+        return {}
+    return await search.cosines(connection, tier, asked.space, asked.vector, numbers)
+
+
+async def _keyword_scores(
+    connection: Connection, tier: Tier, weights: Weights | None, numbers: Collection[int]
+) -> dict[int, float]:
+    if weights is None or not numbers:
+        return {}
+    return await search.keyword_scores(connection, tier, weights, numbers)
+
+
+async def _with_neighbours(
+    connection: Connection, asked: Question, what: Filter, found: Candidates, weights: Weights | None
+) -> Candidates:
+    """Return memories with what stands around the best of them, which then may be a candidate as well."""
+    best = sorted(found.signals, key=lambda number: -found.scale.relevance(found.signals[number]))[:_LOOKED_AROUND]
+    around = await search.around(connection, best, what)
+    new = {neighbour.number for neighbour in around} - found.signals.keys()
+    keyword = await _keyword_scores(connection, "memory", weights, new)
+    cosines = await _cosines(connection, "memory", asked, new)
+    return replace(
+        found,
+        numbers={**{neighbour.id: neighbour.number for neighbour in around}, **found.numbers},
+        signals={**{n: Signals(keyword.get(n, 0.0), cosines.get(n)) for n in new}, **found.signals},
+        neighbours=_both_ways(around, found.numbers),
+    )
+
+
+def _both_ways(around: Sequence[Neighbour], ids: Mapping[str, int]) -> dict[int, list[Neighbour]]:
+    """Return neighbours by the number of the text that they stand next to, and that text as theirs."""
+    names = {number: text_id for text_id, number in ids.items()}
+    by_number: dict[int, dict[int, Neighbour]] = {}
+    for one in around:
+        by_number.setdefault(one.of_number, {})[one.distance] = one
+    for one in around:
+        back = Neighbour(one.number, names[one.of_number], one.of_number, -one.distance, 0)
+        by_number.setdefault(one.number, {}).setdefault(back.distance, back)
+    return {number: list(places.values()) for number, places in by_number.items()}
