@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import httpx2
 
@@ -18,7 +18,7 @@ _SECONDS = 600.0
 
 
 class Server:
-    """A connection to a server, kept open between calls."""
+    """A connection to a server, kept open between calls until the block ends that it is used in."""
 
     def __init__(self, url: str, key: str | None = None) -> None:
         """`url` is where it listens, `key` opens a pool."""
@@ -34,8 +34,10 @@ class Server:
         """Return the answer to a POST. Raises Unavailable, InvalidInput."""
         return self._call("POST", path, json=body)
 
-    def close(self) -> None:
-        """Close the connection."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def _call(self, method: str, path: str, **content: Any) -> Any:
@@ -68,11 +70,8 @@ def connected(url: str | None, key: str | None) -> Generator[Server]:
         with tempfile.TemporaryDirectory(prefix="esker-evals-") as directory, _started(directory) as started:
             yield started
         return
-    server = Server(url, key)
-    try:
-        yield server
-    finally:
-        server.close()
+    with Server(url, key) as running:
+        yield running
 
 
 @contextmanager
@@ -81,14 +80,11 @@ def _started(directory: str) -> Generator[Server]:
     command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST", "ESKER_PORT")}
     environment["ESKER_LOG_LEVEL"] = "error"
-    with subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        server = Server(_announced_url(process))
-        try:
-            yield server
-        finally:
-            server.close()
+    with (
+        subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        Server(_announced_url(process)) as server,
+    ):
+        yield server
 
 
 def _announced_url(process: subprocess.Popen[str]) -> str:

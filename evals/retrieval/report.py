@@ -63,7 +63,7 @@ def _about_query(one: Asked) -> dict[str, Any]:
         "cold_ms": one.cold_ms,
         "arms": {
             arm: {
-                "figures": query_figures(one, reply),
+                "figures": query_figures(one, reply) | _judged(one, arm),
                 "hits": [
                     {"id": hit, "evidence": covers & evidence, "turns": covers}
                     for hit, covers in zip(reply.hits, reply.covers, strict=True)
@@ -77,6 +77,13 @@ def _about_query(one: Asked) -> dict[str, Any]:
     }
 
 
+def _judged(one: Asked, arm: str) -> dict[str, float]:
+    """Return whether an arm that can abstain did so exactly when there is no answer."""
+    if arm in _NEVER_ABSTAIN:
+        return {}
+    return {"rightly": float(one.replies[arm].abstained != one.query.answerable)}
+
+
 def show(told: Mapping[str, Any]) -> None:
     """Print the arms of a run as a table."""
     about, run = told["data"], told["run"]
@@ -84,7 +91,7 @@ def show(told: Mapping[str, Any]) -> None:
         f"{about['name']} as {run['as']}: {about['conversations']} conversations, {about['turns']:,} turns, "
         f"{about['with_evidence']} queries with evidence, {about['unanswerable']} without an answer"
     )
-    columns = ["", *_SHARES, "abst. prec.", "abst. rec.", "wrongly", "tokens", "p50 ms", "p95 ms"]
+    columns = ["", *_SHARES, "abst. prec.", "abst. rec.", "abst. wrongly", "tokens", "p50 ms", "p95 ms"]
     table(title, columns, [[arm, *_row(figures)] for arm, figures in told["arms"].items()])
 
 

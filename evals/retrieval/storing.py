@@ -53,6 +53,7 @@ def store(server: Server, data: DataSet, way: Way, shown: Progress, *, shared: b
     prefix = f"{data.name} {name} as {way}/" if shared else ""
     stored = Stored(Traces({conversation.id: prefix + conversation.id for conversation in data.conversations}))
     put = _put_rows if way == "rows" else _put_messages
+    _wait_for_vectors(server, shown, "Loading the model")
     began = time.monotonic()
     task = shown.add_task("Storing turns", total=data.turns)
     for conversation in data.conversations:
@@ -66,7 +67,7 @@ def store(server: Server, data: DataSet, way: Way, shown: Progress, *, shared: b
     if way == "sessions":
         _observe(server, stored.sessions, shown, reflect=reflect)
     stored.sent_seconds = time.monotonic() - began
-    _wait_for_vectors(server, shown)
+    _wait_for_vectors(server, shown, "Embedding")
     stored.found_seconds = time.monotonic() - began
     return stored
 
@@ -141,11 +142,11 @@ def _wait_for_reflection(server: Server, session: str) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _wait_for_vectors(server: Server, shown: Progress) -> None:
+def _wait_for_vectors(server: Server, shown: Progress, description: str) -> None:
     """Wait until every row can be found by meaning, if anybody embeds. Raises Unavailable when nothing moves."""
     if server.get("/readyz")["embedder"] == "none":
         return
-    task = shown.add_task("Embedding", total=None)
+    task = shown.add_task(description, total=None)
     most = last = 0
     moved = time.monotonic()
     while (answer := server.post("/v1/recall", {"query": _ANY_QUESTION, "limit": 1})) and not _findable(answer):
@@ -155,7 +156,8 @@ def _wait_for_vectors(server: Server, shown: Progress) -> None:
         if pending != last:
             last, moved = pending, time.monotonic()
         if time.monotonic() - moved > _STALLED_SECONDS:
-            raise Unavailable(f"{pending} rows have no vector, and none gets one.", hint="`esker doctor` says why.")
+            why = answer["reason"] or f"{pending} rows have no vector, and none gets one"
+            raise Unavailable(f"Nothing is found by meaning: {why}.", hint="`esker doctor` says how to mend it.")
         time.sleep(_POLL_SECONDS)
     shown.update(task, total=most or 1, completed=most or 1)
 
