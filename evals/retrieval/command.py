@@ -57,7 +57,7 @@ def retrieval(
     """Store conversations in an Esker, ask it the questions about them, and score what it finds."""
     if reflect and way == "rows":
         raise InvalidInput("Notes are not reflected by session.", hint="--reflect goes with --as sessions.")
-    data = part_of(checked(READERS[data_format](path)), conversations=conversations, queries=queries, seed=seed)
+    data = checked(part_of(READERS[data_format](path), conversations=conversations, queries=queries, seed=seed))
     with progress() as shown, connected(url, key) as server:
         stored = store(server, data, way, shown, shared=url is not None, reflect=reflect)
         questions = Questions(server, stored.traces, (arm,) if arm else ARMS, tier)

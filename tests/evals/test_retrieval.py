@@ -104,6 +104,16 @@ async def test_turns_without_words_are_counted_and_long_ones_cut(url: str, tmp_p
     assert asked.replies["full"].covers == (frozenset({"2"}),)
 
 
+@pytest.mark.parametrize(("way", "sitting"), [("rows", ""), ("rows", "later"), ("sessions", "later")])
+async def test_a_hit_covers_every_turn_in_which_it_was_said(url: str, tmp_path: Path, way: Way, sitting: str) -> None:
+    said = {"text": "I always keep two whippets at home, never more."}
+    lines: list[dict[str, Any]] = [{"turn": "1", **said}, {"turn": "2", **said, "session": sitting}]
+    lines += [{"query": "1", "text": "whippets", "evidence": ["1", "2"]}]
+    (tmp_path / "twice.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    _, [asked] = await asyncio.to_thread(run, url, read_simple(tmp_path / "twice.jsonl"), way)
+    assert asked.replies["full"].covers == (frozenset({"1", "2"}),)
+
+
 async def test_a_hit_that_is_a_reflection_covers_the_turns_behind_what_it_stands_for(url: str, tmp_path: Path) -> None:
     lines: list[dict[str, Any]] = []
     for place, word in enumerate(["harbour", "ticket", "ferry", "invoice", "cabin", "bridge"]):
