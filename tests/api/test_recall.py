@@ -2,41 +2,29 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from typing import Any
 
 import httpx2
 import psycopg
 import pytest
 
-from embedding_worker.worker import run_worker
 from server.app import make_parts
 from server.core.clock import system_clock
 from server.core.settings import Settings
 from server.db.database import Database
 from server.providers.embedders import LocalEmbedder
-from server.providers.query_embedders import QueryEmbedders
-from server.usecases.parts import Parts
 from tests.support.api import contents, observed, opened, recalled, said
-from tests.support.serving import serving
+from tests.support.serving import serving, serving_meaning
 
 
 @pytest.fixture
 async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of a server and a worker that share the real model."""
-    await minilm.load()
-    settings = Settings.from_environment({})
-    made = make_parts(settings, Database(database_url), system_clock)
-    parts = replace(made, embedders=QueryEmbedders(lambda _: minilm, settings.embedder))
-    stop = asyncio.Event()
-    worker_parts = Parts(Database(database_url, connections=2), system_clock, settings)
-    worker = asyncio.create_task(run_worker(worker_parts, minilm, stop))
-    try:
-        async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
-            yield client
-    finally:
-        stop.set()
-        await worker
+    async with (
+        serving_meaning(database_url, minilm) as url,
+        httpx2.AsyncClient(base_url=url, timeout=30) as connected,
+    ):
+        yield connected
 
 
 async def noted(client: httpx2.AsyncClient, *notes: str | dict[str, Any]) -> list[str]:

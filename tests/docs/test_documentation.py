@@ -9,8 +9,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
+from typer.core import TyperGroup
 
+from evals.__main__ import app as evals
+from evals.retrieval.command import READERS
 from server.app import make_app, make_parts
 from server.cli.main import VERBS
 from server.core.records import KINDS
@@ -59,6 +63,18 @@ def test_every_verb_and_every_option_of_serve_is_documented() -> None:
     for verb in VERBS:
         assert f"`esker {verb}" in text, verb
     assert set(re.findall(r"`esker (\w+)", text)) <= set(VERBS)
+
+
+def test_every_command_option_and_format_of_the_evals_is_documented() -> None:
+    text = page("docs/evals.md")
+    group = typer.main.get_command(evals)
+    assert isinstance(group, TyperGroup)
+    for name, command in group.commands.items():
+        assert f"`python -m evals {name}" in text, name
+        for option in (option for parameter in command.params for option in parameter.opts):
+            assert not option.startswith("--") or f"`{option}" in text, option
+    for name in READERS:
+        assert f"`{name}`" in text, name
 
 
 def test_every_metric_is_documented() -> None:

@@ -4,12 +4,19 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from server.app import make_app
+from embedding_worker.worker import run_worker
+from server.app import make_app, make_parts
 from server.cli.serve import ServerWithoutSignals
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from server.providers.embedders import LocalEmbedder
+from server.providers.query_embedders import QueryEmbedders
 from server.usecases.parts import Parts
 
 
@@ -18,6 +25,24 @@ async def serving(parts: Parts) -> AsyncGenerator[str]:
     """Run the server while the block runs; yield its URL."""
     async with serving_app(make_app(parts)) as url:
         yield url
+
+
+@asynccontextmanager
+async def serving_meaning(database_url: str, embedder: LocalEmbedder) -> AsyncGenerator[str]:
+    """Run a server and an embedding worker that share a model while the block runs; yield the URL."""
+    await embedder.load()
+    settings = Settings.from_environment({})
+    made = make_parts(settings, Database(database_url), system_clock)
+    parts = replace(made, embedders=QueryEmbedders(lambda _: embedder, settings.embedder))
+    stop = asyncio.Event()
+    worker_parts = Parts(Database(database_url, connections=2), system_clock, settings)
+    worker = asyncio.create_task(run_worker(worker_parts, embedder, stop))
+    try:
+        async with serving(parts) as url:
+            yield url
+    finally:
+        stop.set()
+        await worker
 
 
 @asynccontextmanager

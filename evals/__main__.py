@@ -1,0 +1,31 @@
+"""`python -m evals SUITE`: each suite is a command of this program."""
+
+import sys
+
+import typer
+
+from evals import compare
+from evals.output import show_error
+from evals.retrieval import command as retrieval
+from server.core.errors import EskerError
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Measure Esker on data sets. Nothing leaves this machine."
+)
+app.command("retrieval")(retrieval.retrieval)
+app.command("compare")(compare.compare)
+
+
+def run() -> None:
+    """Run a command and exit: 0 when all went well, 1 for a regression or an explained error, 2 for wrong usage."""
+    try:
+        typer.main.get_command(app)(prog_name="python -m evals")
+    except EskerError as error:
+        show_error(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()

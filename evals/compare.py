@@ -1,0 +1,107 @@
+"""`python -m evals compare A B`: what changed between two runs of a suite, and whether it is more than noise.
+
+Both files hold figures for each query and arm. The difference of the means is judged by a paired bootstrap: the queries
+are drawn anew with replacement, and where the middle 95 % of the means lie is what chance could have made of it (Efron
+and Tibshirani 1993, chapter 13).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from evals.output import remark, table, write_json
+from server.core.errors import InvalidInput
+
+_DRAWS = 10_000
+_OUTSIDE = 2.5  # percent at either end
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a figure of an arm differs between two runs over the queries that both have; `low` to `high` is 95 %."""
+
+    arm: str
+    figure: str
+    queries: int
+    before: float
+    after: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """`worse` or `better` when chance does not explain it, else nothing."""
+        return "worse" if self.high < 0 else "better" if self.low > 0 else ""
+
+
+def compare(
+    before: Annotated[Path, typer.Argument(help="The JSON of the run to compare with.")],
+    after: Annotated[Path, typer.Argument(help="The JSON of the run to judge.")],
+    seed: Annotated[int, typer.Option(help="What queries are drawn with.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the changes to this file.")] = None,
+) -> None:
+    """Compare two runs; the exit code is 1 when a figure became worse beyond noise."""
+    first, second = _read(before), _read(after)
+    if first["data"]["sha256"] != second["data"]["sha256"]:
+        remark("The runs are about different data: only queries of the same name are compared.")
+    found = changes(first["queries"], second["queries"], seed)
+    if not found:
+        raise InvalidInput("The two runs have no query and arm in common.")
+    rows = [
+        (
+            f"{change.arm} {change.figure}",
+            *(f"{100 * value:.1f}" for value in (change.before, change.after)),
+            f"{100 * (change.after - change.before):+.1f}",
+            f"{100 * change.low:+.1f} … {100 * change.high:+.1f}",
+            change.verdict,
+        )
+        for change in found
+    ]
+    table(f"{before.name} → {after.name}", ["", "before", "after", "change", "95 %", ""], rows)
+    if json_file:
+        write_json(json_file, found)
+    if any(change.verdict == "worse" for change in found):
+        raise typer.Exit(1)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return {"data": told["data"], "queries": told["queries"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"{path} is no run of evals: {error}.", hint="A suite writes one with --json.") from error
+
+
+Queries = Sequence[Mapping[str, Any]]
+
+
+def changes(before: Queries, after: Queries, seed: int) -> list[Change]:
+    """Return how each figure of each arm changed, over the queries that both runs have."""
+    pairs = _pairs(before, after)
+    return [_change(arm, figure, np.array(values), seed) for (arm, figure), values in pairs.items()]
+
+
+def _pairs(before: Queries, after: Queries) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Return the values before and after, by arm and figure, of queries of the same name."""
+    earlier = {query["id"]: query for query in before}
+    pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for query in after:
+        for arm, reply in query["arms"].items():
+            was = earlier.get(query["id"], {"arms": {}})["arms"].get(arm, {"figures": {}})["figures"]
+            for figure, value in reply["figures"].items():
+                if figure in was:
+                    pairs.setdefault((arm, figure), []).append((was[figure], value))
+    return pairs
+
+
+def _change(arm: str, figure: str, values: "np.ndarray[Any, np.dtype[np.float64]]", seed: int) -> Change:
+    gains = values[:, 1] - values[:, 0]
+    drawn = np.random.default_rng(seed).integers(0, len(gains), (_DRAWS, len(gains)))
+    low, high = np.percentile(gains[drawn].mean(axis=1), [_OUTSIDE, 100 - _OUTSIDE])
+    before, after = values.mean(axis=0)
+    return Change(arm, figure, len(gains), float(before), float(after), float(low), float(high))

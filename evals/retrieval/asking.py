@@ -1,0 +1,94 @@
+"""Asking: every question of a data set, ranked in each of the ways, and what came back."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evals.retrieval.dataset import Conversation, DataSet, Query
+from evals.retrieval.traces import Traces
+from evals.serving import Server
+from server.core.records import Ranking
+from server.core.tokens import estimate_tokens
+from server.usecases.recall import MAX_QUERY_CHARACTERS
+
+LIMIT = 20
+"""Hits that are asked for: as many as the deepest figure looks at."""
+
+Tier = Literal["memories", "passages", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one arm answered to one query: ids and covered turns of its hits, best first.
+
+    `tokens` are those of all hits together, `ms` the time that it took the client.
+    """
+
+    hits: tuple[str, ...]
+    covers: tuple[frozenset[str], ...]
+    abstained: bool
+    tokens: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query with what each arm replied; `cold_ms` is the time of a first recall, before any that counts."""
+
+    conversation: str
+    query: Query
+    replies: dict[str, Reply]
+    cold_ms: float | None = None
+
+    @property
+    def id(self) -> str:
+        """The name of the query in the data set."""
+        return f"{self.conversation}/{self.query.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """How questions are put to a server."""
+
+    server: Server
+    traces: Traces
+    arms: Sequence[Ranking]
+    tier: Tier | None = None
+
+    def ask(self, data: DataSet) -> Iterator[Asked]:
+        """Yield each query with its replies. Raises Unavailable, InvalidInput."""
+        for conversation in data.conversations:
+            for query in conversation.queries:
+                yield self._ask(conversation, query)
+
+    def _ask(self, conversation: Conversation, query: Query) -> Asked:
+        body = self._body(conversation, query)
+        # What is kept of a query from its first recall on (its vector above all) must not favour the later arms.
+        _, cold_ms = self._recall(body)
+        replies = {arm: self._reply(body | {"ranking": arm}) for arm in self.arms}
+        return Asked(conversation.id, query, replies, cold_ms)
+
+    def _body(self, conversation: Conversation, query: Query) -> dict[str, Any]:
+        """Return the request; of a long dialogue the end is asked, which is what the next turn is about."""
+        body = {"query": query.text[-MAX_QUERY_CHARACTERS:], "limit": LIMIT}
+        body |= {"project": self.traces.projects[conversation.id], "scope": "project"}
+        body |= {"tier": self.tier} if self.tier else {}
+        return body | ({"as_of": query.asked_at.isoformat()} if query.asked_at else {})
+
+    def _reply(self, body: dict[str, Any]) -> Reply:
+        answer, ms = self._recall(body)
+        hits = answer["hits"]
+        return Reply(
+            hits=tuple(hit["id"] for hit in hits),
+            covers=tuple(self.traces.covered(self.server, hit) for hit in hits),
+            abstained=answer["abstained"],
+            tokens=sum(estimate_tokens(hit["content"]) for hit in hits),
+            ms=ms,
+        )
+
+    def _recall(self, body: dict[str, Any]) -> tuple[dict[str, Any], float]:
+        """Return the answer and the milliseconds from the request to it."""
+        began = time.perf_counter()
+        answer = self.server.post("/v1/recall", body)
+        return answer, 1_000 * (time.perf_counter() - began)

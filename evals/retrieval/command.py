@@ -1,0 +1,114 @@
+"""`python -m evals retrieval`: how much of the evidence recall finds, and what that costs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from evals.output import progress, remark, write_json
+from evals.retrieval.asking import Asked, Questions, Tier
+from evals.retrieval.dataset import DataSet, checked, part_of, read_simple
+from evals.retrieval.floors import bm25s, floors
+from evals.retrieval.formats.beam import read_beam
+from evals.retrieval.formats.locomo import read_locomo
+from evals.retrieval.formats.madial import read_madial_en, read_madial_zh
+from evals.retrieval.formats.qmsum import read_qmsum
+from evals.retrieval.metrics import percentile
+from evals.retrieval.report import document, show
+from evals.retrieval.storing import Stored, Way, store
+from evals.serving import connected
+from server.core.errors import InvalidInput
+from server.core.records import Ranking
+
+Format = Literal["simple", "beam", "locomo", "madial-en", "madial-zh", "qmsum"]
+
+READERS: dict[Format, Callable[[Path], DataSet]] = {
+    "simple": read_simple,
+    "beam": read_beam,
+    "locomo": read_locomo,
+    "madial-en": read_madial_en,
+    "madial-zh": read_madial_zh,
+    "qmsum": read_qmsum,
+}
+ARMS: tuple[Ranking, ...] = ("keyword", "vector", "fused", "full")
+
+
+def retrieval(
+    path: Annotated[Path, typer.Argument(exists=True, help="A file or a folder of data.")],
+    data_format: Annotated[Format, typer.Option("--format", help="Whose format it is.")] = "simple",
+    way: Annotated[
+        Way, typer.Option("--as", help="Store every turn as a note, or as messages to be observed.")
+    ] = "rows",
+    arm: Annotated[Ranking | None, typer.Option(help="Only this ranking; without it all four.")] = None,
+    tier: Annotated[Tier | None, typer.Option(help="What recall looks through; without it the server's usual.")] = None,
+    reflect: Annotated[
+        bool, typer.Option("--reflect", help="Have each session reflected before the questions.")
+    ] = False,
+    with_floors: Annotated[bool, typer.Option("--floors", help="Add plain searches, computed without Esker.")] = False,
+    conversations: Annotated[int | None, typer.Option(min=1, help="Only the first so many conversations.")] = None,
+    queries: Annotated[int | None, typer.Option(min=1, help="Only a sample of so many queries.")] = None,
+    seed: Annotated[int, typer.Option(help="What the sample is drawn with.")] = 0,
+    url: Annotated[str | None, typer.Option(help="A server that runs; without it one is started for this.")] = None,
+    key: Annotated[str | None, typer.Option(envvar="ESKER_KEY", help="The key of that server.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
+) -> None:
+    """Store conversations in an Esker, ask it the questions about them, and score what it finds."""
+    if reflect and way == "rows":
+        raise InvalidInput("Notes are not reflected by session.", hint="--reflect goes with --as sessions.")
+    data = checked(part_of(READERS[data_format](path), conversations=conversations, queries=queries, seed=seed))
+    with progress() as shown, connected(url, key) as server:
+        stored = store(server, data, way, shown, shared=url is not None, reflect=reflect)
+        questions = Questions(server, stored.traces, (arm,) if arm else ARMS, tier)
+        asked = list(shown.track(questions.ask(data), total=data.queries, description="Asking"))
+        serving = server.get("/readyz")
+    if with_floors:
+        asked = _with_floors(data, asked)
+    run = {"format": data_format, "as": way, "tier": tier, "reflect": reflect, "seed": seed}
+    run |= {"server": {role: serving[role] for role in ("observer", "reflector", "embedder")}}
+    run |= {"storing": _storing(data, stored), "cold_recall_ms": _cold(asked)}
+    told = document(data, asked, run)
+    _say(told, stored)
+    if json_file:
+        write_json(json_file, told)
+
+
+def _with_floors(data: DataSet, asked: Sequence[Asked]) -> list[Asked]:
+    """Return the queries with what plain searches reply to them, too."""
+    if bm25s() is None:
+        remark("bm25s is not installed (pip install bm25s): the only floor is plain dense search.")
+    with progress() as shown:
+        plain = floors(data, shown)
+    return [replace(one, replies=one.replies | plain[one.id]) for one in asked]
+
+
+def _storing(data: DataSet, stored: Stored) -> dict[str, float]:
+    """Return what it took to store a data set and to find all of it by meaning, in seconds and turns a second."""
+    return {
+        "sent_seconds": stored.sent_seconds,
+        "found_seconds": stored.found_seconds,
+        "sent_turns_per_second": data.turns / stored.sent_seconds,
+        "found_turns_per_second": data.turns / stored.found_seconds,
+        "blank_turns": stored.blank,
+        "cut_turns": stored.cut,
+    }
+
+
+def _cold(asked: Sequence[Asked]) -> dict[str, float | None]:
+    times = [one.cold_ms for one in asked if one.cold_ms is not None]
+    return {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)}
+
+
+def _say(told: Mapping[str, Any], stored: Stored) -> None:
+    """Print the figures, and beside them what of the data could not be measured as it is."""
+    for text in told["data"]["remarks"]:
+        remark(text)
+    if stored.blank or stored.cut:
+        remark(f"{stored.blank} blank turns were not stored, {stored.cut} were cut to the longest note.")
+    show(told)
+    run, storing = told["run"], told["run"]["storing"]
+    remark(
+        f"Stored in {storing['sent_seconds']:.1f} s, found by meaning after {storing['found_seconds']:.1f} s. "
+        f"The first recall of a query took {run['cold_recall_ms']['p50']:.1f} ms (p50). {told['hardware']}."
+    )

@@ -1,0 +1,71 @@
+"""The figures of a run: each arm over all queries, and over those of each kind."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from evals.retrieval.asking import Asked, Reply
+from evals.retrieval.metrics import (
+    Abstention,
+    abstention,
+    all_found,
+    mean,
+    ndcg,
+    percentile,
+    recall,
+    reciprocal_rank,
+)
+
+DEPTHS = (5, 10, 20)
+NDCG_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Means over the queries that have evidence, each query counting the same; None where there are none.
+
+    `abstention` is over all queries, and None for an arm that cannot abstain. `tokens` is the mean of what a query
+    returned.
+    """
+
+    queries: int
+    shares: dict[str, float | None]
+    abstention: Abstention | None
+    tokens: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+
+
+def query_figures(asked: Asked, reply: Reply) -> dict[str, float]:
+    """Return the figures of one reply, by name; empty for a query without evidence."""
+    covers, evidence = reply.covers, asked.query.evidence
+    if not evidence:
+        return {}
+    return {
+        **{f"recall@{k}": recall(covers, evidence, k) for k in DEPTHS},
+        **{f"all@{k}": all_found(covers, evidence, k) for k in DEPTHS},
+        f"ndcg@{NDCG_DEPTH}": ndcg(covers, evidence, NDCG_DEPTH),
+        "mrr": reciprocal_rank(covers, evidence),
+    }
+
+
+def arm_figures(asked: Sequence[Asked], arm: str, *, abstains: bool = True) -> Figures:
+    """Return the figures of one arm over queries."""
+    replies = [(one, one.replies[arm]) for one in asked]
+    each = [found for one, reply in replies if (found := query_figures(one, reply))]
+    names = dict.fromkeys(chain.from_iterable(each))
+    answers = [(one.query.answerable, reply.abstained) for one, reply in replies]
+    times = [reply.ms for _, reply in replies]
+    return Figures(
+        queries=len(each),
+        shares={name: mean([found[name] for found in each]) for name in names},
+        abstention=abstention(answers) if abstains else None,
+        tokens=mean([reply.tokens for _, reply in replies]),
+        p50_ms=percentile(times, 0.5),
+        p95_ms=percentile(times, 0.95),
+    )
+
+
+def kinds(asked: Sequence[Asked]) -> list[str]:
+    """Return the kinds of the queries, in the order in which they first come."""
+    return list(dict.fromkeys(one.query.kind for one in asked if one.query.kind))

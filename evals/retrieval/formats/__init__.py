@@ -1,0 +1,1 @@
+"""Data sets of others, read into ours: a module for each."""

@@ -1,0 +1,80 @@
+"""Files shaped like LoCoMo: two people who talk in sittings over months, and questions with the ids of turns.
+
+A JSON list of samples. A sample is a corpus and each `session_<n>` a sitting, said at `session_<n>_date_time`. Evidence
+holds ids such as D1:3, sometimes several in one string; what names no turn is left out and counted. Questions of
+category 5 ask for what was never said: they have no answer.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evals.retrieval.dataset import Conversation, DataSet, Query, Turn
+
+KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+_UNANSWERABLE = 5
+_TURN_ID = re.compile(r"D0*(\d+):0*(\d+)")
+_SITTING = re.compile(r"session_(\d+)")
+
+
+def read_locomo(path: Path) -> DataSet:
+    """Read a file of samples."""
+    samples: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    astray: list[str] = []
+    conversations = tuple(
+        _conversation(str(sample.get("sample_id", number)), sample, astray)
+        for number, sample in enumerate(samples, start=1)
+    )
+    remarks = (f"{len(astray)} citations name no turn and were left out: {', '.join(astray[:5])}",) if astray else ()
+    return DataSet(path.stem, conversations, remarks)
+
+
+def _conversation(name: str, sample: dict[str, Any], astray: list[str]) -> Conversation:
+    turns = tuple(_turns(sample["conversation"]))
+    there = {turn.id for turn in turns}
+    queries = tuple(_query(str(place), asked, there, astray) for place, asked in enumerate(sample["qa"], start=1))
+    return Conversation(name, turns, queries)
+
+
+def _turns(talk: dict[str, Any]) -> Iterator[Turn]:
+    sittings = sorted(int(found[1]) for key in talk if (found := _SITTING.fullmatch(key)))
+    for sitting in sittings:
+        said_at = _moment(talk.get(f"session_{sitting}_date_time"))
+        for turn in talk[f"session_{sitting}"]:
+            shown = f" [shows a picture: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+            yield Turn(
+                id=turn["dia_id"],
+                speaker=turn["speaker"],
+                text=turn["text"] + shown,
+                session=str(sitting),
+                said_at=said_at,
+            )
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Return a moment written as in "1:56 pm on 8 May, 2023", taken to be UTC."""
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC) if text else None
+
+
+def _query(name: str, asked: dict[str, Any], there: set[str], astray: list[str]) -> Query:
+    category = asked["category"]
+    answerable = category != _UNANSWERABLE
+    evidence = tuple(dict.fromkeys(_cited(asked.get("evidence") or [], there, astray))) if answerable else ()
+    kind = KINDS.get(category, str(category))
+    return Query(id=name, text=asked["question"], evidence=evidence, kind=kind, answerable=answerable)
+
+
+def _cited(evidence: list[str], there: set[str], astray: list[str]) -> Iterator[str]:
+    for text in evidence:
+        # What is no id in the string is a citation that leads nowhere, unless it only stands between ids.
+        rest = _TURN_ID.sub(" ", text)
+        astray += re.findall(r"[^\s;,]+", rest)
+        for sitting, place in _TURN_ID.findall(text):
+            turn = f"D{int(sitting)}:{int(place)}"
+            if turn in there:
+                yield turn
+            else:
+                astray.append(turn)

@@ -1,0 +1,166 @@
+"""How a data set gets into a server: every turn as a note, or turns as messages through the whole pipeline.
+
+Each conversation is a project of its own, so that a question asked within it sees nothing of the others, and each of
+its sittings a session. What is sent has names that follow from its content: sending it again changes nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Literal
+
+from rich.progress import Progress
+
+from evals.retrieval.dataset import Conversation, DataSet, Turn
+from evals.retrieval.traces import Traces
+from evals.serving import Server
+from server.core.errors import EskerError, Unavailable
+from server.usecases.remember import MAX_CHARACTERS
+
+Way = Literal["rows", "sessions"]
+
+_CLIENT = "evals"
+_BATCH = 200
+_POLL_SECONDS = 0.2
+_STALLED_SECONDS = 600.0
+_ANY_QUESTION = "anything"
+
+
+@dataclass(slots=True)
+class Stored:
+    """What became of a data set: the way back to its turns, the sessions, and seconds from the first request on.
+
+    `sent_seconds` is until the last turn was acknowledged (in the way `sessions`: observed, too), `found_seconds` until
+    everything could be found by meaning. `blank` turns have nothing to store, and `cut` ones were too long for a note.
+    """
+
+    traces: Traces
+    sessions: list[str] = field(default_factory=list[str])
+    sent_seconds: float = 0.0
+    found_seconds: float = 0.0
+    blank: int = 0
+    cut: int = 0
+
+
+def store(server: Server, data: DataSet, way: Way, shown: Progress, *, shared: bool, reflect: bool) -> Stored:
+    """Put a data set into a server and wait until all of it can be found.
+
+    A `shared` server may hold other things, so projects get names that no other data has. With `reflect` each session
+    is reflected. Raises Unavailable, InvalidInput.
+    """
+    name = data.sha256()[:12]
+    prefix = f"{data.name} {name} as {way}/" if shared else ""
+    stored = Stored(Traces({conversation.id: prefix + conversation.id for conversation in data.conversations}))
+    put = _put_rows if way == "rows" else _put_messages
+    _wait_for_vectors(server, shown, "Loading the model")
+    began = time.monotonic()
+    task = shown.add_task("Storing turns", total=data.turns)
+    for conversation in data.conversations:
+        for sitting, turns in _sittings(conversation, stored):
+            opened = {"client": _CLIENT, "external_id": f"{name}/{way}/{conversation.id}/{sitting}"}
+            opened |= {"project": stored.traces.projects[conversation.id]}
+            session = server.post("/v1/sessions", opened)["id"]
+            stored.sessions.append(session)
+            put(server, stored, session, turns, lambda count: shown.advance(task, count))
+    shown.update(task, completed=data.turns)
+    if way == "sessions":
+        _observe(server, stored.sessions, shown, reflect=reflect)
+    stored.sent_seconds = time.monotonic() - began
+    _wait_for_vectors(server, shown, "Embedding")
+    stored.found_seconds = time.monotonic() - began
+    return stored
+
+
+def _sittings(conversation: Conversation, stored: Stored) -> Iterator[tuple[str, list[Turn]]]:
+    """Yield the sittings of a conversation with those of their turns that say something; count the others."""
+    for sitting, turns in groupby(conversation.turns, key=lambda turn: turn.session):
+        told = list(turns)
+        spoken = [turn for turn in told if turn.words.strip()]
+        stored.blank += len(told) - len(spoken)
+        if spoken:
+            yield sitting, spoken
+
+
+Advance = Callable[[int], None]
+
+
+def _put_rows(server: Server, stored: Stored, session: str, turns: Sequence[Turn], advance: Advance) -> None:
+    stored.cut += sum(len(turn.words) > MAX_CHARACTERS for turn in turns)
+    for batch in _batches(turns):
+        notes = [_note(session, turn) for turn in batch]
+        ids: list[str] = server.post("/v1/memories/batch", {"memories": notes})["ids"]
+        stored.traces.memories |= {memory: frozenset({turn.id}) for memory, turn in zip(ids, batch, strict=True)}
+        advance(len(batch))
+
+
+def _note(session: str, turn: Turn) -> dict[str, Any]:
+    note = {"content": turn.words[:MAX_CHARACTERS], "session_id": session, "external_id": f"{session}/{turn.id}"}
+    return note | ({"said_at": turn.said_at.isoformat()} if turn.said_at else {})
+
+
+def _put_messages(server: Server, stored: Stored, session: str, turns: Sequence[Turn], advance: Advance) -> None:
+    for batch in _batches(turns):
+        server.post(f"/v1/sessions/{session}/messages", {"messages": [_message(turn) for turn in batch]})
+        advance(len(batch))
+    after: int | None = 0
+    while after is not None:
+        page = server.get(f"/v1/sessions/{session}/messages", after=after, limit=1_000)
+        stored.traces.messages |= {(session, told["seq"]): told["external_id"] for told in page["messages"]}
+        after = page["next"]
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    message = {"external_id": turn.id, "role": turn.role, "content": turn.words}
+    return message | ({"sent_at": turn.said_at.isoformat()} if turn.said_at else {})
+
+
+def _batches(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
+    for start in range(0, len(turns), _BATCH):
+        yield turns[start : start + _BATCH]
+
+
+def _observe(server: Server, sessions: Sequence[str], shown: Progress, *, reflect: bool) -> None:
+    for session in shown.track(sessions, description="Observing"):
+        _finish(server, f"/v1/sessions/{session}/observe?wait=true")
+        if reflect:
+            _finish(server, f"/v1/sessions/{session}/reflect?wait=true")
+        _wait_for_reflection(server, session)
+
+
+def _finish(server: Server, path: str) -> None:
+    """Ask for something and wait until it is done, however long that takes."""
+    while server.post(path)["queued"]:
+        pass
+
+
+def _wait_for_reflection(server: Server, session: str) -> None:
+    """Wait until no reflection is about to change the rows of a session. Raises EskerError when one failed."""
+    while jobs := [job for job in server.get(f"/v1/sessions/{session}")["jobs"] if job["kind"] == "reflect"]:
+        if error := jobs[0]["last_error"]:
+            raise EskerError(f"Session {session} could not be reflected: {error}", hint=jobs[0]["hint"])
+        time.sleep(_POLL_SECONDS)
+
+
+def _wait_for_vectors(server: Server, shown: Progress, description: str) -> None:
+    """Wait until every row can be found by meaning, if anybody embeds. Raises Unavailable when nothing moves."""
+    if server.get("/readyz")["embedder"] == "none":
+        return
+    task = shown.add_task(description, total=None)
+    most = last = 0
+    moved = time.monotonic()
+    while (answer := server.post("/v1/recall", {"query": _ANY_QUESTION, "limit": 1})) and not _findable(answer):
+        pending = answer["pending"]
+        most = max(most, pending)
+        shown.update(task, total=most or None, completed=most - pending)
+        if pending != last:
+            last, moved = pending, time.monotonic()
+        if time.monotonic() - moved > _STALLED_SECONDS:
+            why = answer["reason"] or f"{pending} rows have no vector, and none gets one"
+            raise Unavailable(f"Nothing is found by meaning: {why}.", hint="`esker doctor` says how to mend it.")
+        time.sleep(_POLL_SECONDS)
+    shown.update(task, total=most or 1, completed=most or 1)
+
+
+def _findable(answer: dict[str, Any]) -> bool:
+    return answer["semantic"] == "ok" and not answer["pending"]

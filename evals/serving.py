@@ -1,0 +1,101 @@
+"""The server under test: a child process of its own, or one that runs already; spoken to over HTTP only."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Self, cast
+
+import httpx2
+
+from server.core.errors import InvalidInput, Unavailable
+
+# `wait=true` answers after five minutes at the latest.
+_SECONDS = 600.0
+
+
+class Server:
+    """A connection to a server, kept open between calls until the block ends that it is used in."""
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        """`url` is where it listens, `key` opens a pool."""
+        self.url = url.rstrip("/")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._client = httpx2.Client(base_url=self.url, headers=headers, timeout=_SECONDS)
+
+    def get(self, path: str, **query: str | int) -> Any:
+        """Return the answer to a GET. Raises Unavailable, InvalidInput."""
+        return self._call("GET", path, params=query)
+
+    def post(self, path: str, body: object = None) -> Any:
+        """Return the answer to a POST. Raises Unavailable, InvalidInput."""
+        return self._call("POST", path, json=body)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def _call(self, method: str, path: str, **content: Any) -> Any:
+        try:
+            answer = self._client.request(method, path, **content)
+        except httpx2.HTTPError as error:
+            raise Unavailable(f"No Esker answers at {self.url} ({error or type(error).__name__}).") from error
+        if answer.is_success:
+            return answer.json()
+        raise _refusal(method, path, answer)
+
+
+def _refusal(method: str, path: str, answer: httpx2.Response) -> InvalidInput:
+    try:
+        problem: object = answer.json()
+    except ValueError:
+        problem = answer.text[:200]
+    said: dict[str, Any] = cast("dict[str, Any]", problem) if isinstance(problem, dict) else {"detail": problem}
+    fields = f" {said['errors']}" if "errors" in said else ""
+    return InvalidInput(
+        f"The server answered {answer.status_code} to {method} {path}: {said.get('detail')}{fields}",
+        hint=said.get("hint"),
+    )
+
+
+@contextmanager
+def connected(url: str | None, key: str | None) -> Generator[Server]:
+    """Yield the server at `url`, or without one a new server that lives, with its database, while the block runs."""
+    if url is None:
+        with tempfile.TemporaryDirectory(prefix="esker-evals-") as directory, _started(directory) as started:
+            yield started
+        return
+    with Server(url, key) as running:
+        yield running
+
+
+@contextmanager
+def _started(directory: str) -> Generator[Server]:
+    command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--data-dir", directory, "--json"]
+    command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
+    environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST", "ESKER_PORT")}
+    environment["ESKER_LOG_LEVEL"] = "error"
+    with (
+        subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        Server(_announced_url(process)) as server,
+    ):
+        yield server
+
+
+def _announced_url(process: subprocess.Popen[str]) -> str:
+    """Return where a server says that it listens. Raises Unavailable when it ends first."""
+    assert process.stdout is not None  # it is a pipe
+    text = ""
+    for line in process.stdout:
+        text += line
+        if line.rstrip() == "}":
+            break
+    said: dict[str, str] = json.loads(text) if text.strip() else {}
+    if "url" not in said:
+        raise Unavailable(said.get("error", "The server did not start."), hint=said.get("hint"))
+    return said["url"]
