@@ -12,6 +12,7 @@ from server import VERSION
 from server.background import beside, run_jobs
 from server.core.clock import Clock, system_clock
 from server.core.errors import Misconfigured
+from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import Principal
 from server.core.settings import Settings
@@ -28,8 +29,9 @@ from server.rest import health, memories, problems, reflections, sessions, spend
 from server.rest.access import Access, hosts_for
 from server.rest.mcp_route import McpRoute
 from server.rest.metrics import Measured, Metrics
-from server.tools.recall_tool import make_mcp
+from server.tools.mcp_server import make_mcp
 from server.usecases.authenticate import authenticate
+from server.usecases.expand import ExpandRequest, expand
 from server.usecases.parts import Parts
 from server.usecases.recall import RecallRequest, recall
 
@@ -51,7 +53,7 @@ def make_parts(settings: Settings, database: Database, clock: Clock = system_clo
 def make_app(parts: Parts) -> FastAPI:
     """Return the server: HTTP and MCP in one app, with the job runner and the model loading beside it."""
     metrics = Metrics()
-    mcp = make_mcp(_recall_for_tools(parts))
+    mcp = make_mcp(_recall_for_tools(parts), _expand_for_tools(parts))
     # Hosts, origins and keys are checked once, in front of everything.
     tools = mcp.streamable_http_app(
         stateless_http=True,
@@ -94,6 +96,14 @@ def _recall_for_tools(parts: Parts) -> Any:
     async def answer(request: Request, asked: RecallRequest) -> Recalled:
         principal: Principal = request.state.principal
         return await recall(parts, principal.pool_id, asked)
+
+    return answer
+
+
+def _expand_for_tools(parts: Parts) -> Any:
+    async def answer(request: Request, asked: ExpandRequest) -> Expansion:
+        principal: Principal = request.state.principal
+        return await expand(parts, principal.pool_id, asked)
 
     return answer
 

@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "reflections": ("reflections", "List reflections, show what one changed, take it back."),
     "pack": ("sessions", "Show the context pack of a session."),
     "recall": ("memories", "Ask memory a question."),
+    "expand": ("expand", "Show where a memory comes from: its sources and the messages around them."),
     "memories": ("memories", "List memories, newest first."),
     "remember": ("memories", "Write a memory."),
     "forget": ("memories", "Delete a memory and everything that says the same."),

@@ -6,20 +6,25 @@ import threading
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 import typer
 from pydantic import TypeAdapter
 
-from server.cli.api import Api
+from server.cli.api import Api, Refused
+from server.core.errors import NotFound
+from server.core.expansion import Expansion
 from server.core.json_input import clean_document
 from server.core.logs import configure_logs
 from server.core.recalled import Recalled
-from server.tools.recall_tool import make_mcp
+from server.tools.mcp_server import make_mcp
+from server.usecases.expand import ExpandRequest
 from server.usecases.recall import RecallRequest
 
 app = typer.Typer(add_completion=False)
 
 _RECALLED = TypeAdapter(Recalled)
+_EXPANSION = TypeAdapter(Expansion)
 
 
 @app.command()
@@ -33,8 +38,17 @@ def mcp() -> None:
         answer = await asyncio.to_thread(lambda: Api.from_environment().post("/v1/recall", body))
         return _RECALLED.validate_python(answer)
 
+    async def expand(_: object, asked: ExpandRequest) -> Expansion:
+        path = f"/v1/memories/{quote(asked.memory_id, safe='')}/sources"
+        sizes = {"around": asked.around, "max_tokens": asked.max_tokens}
+        try:
+            answer = await asyncio.to_thread(lambda: Api.from_environment().get(path, **sizes))
+        except Refused as error:
+            raise NotFound(str(error)) if error.status == 404 else error from error
+        return _EXPANSION.validate_python(answer)
+
     _clean_standard_input()
-    make_mcp(recall).run("stdio")
+    make_mcp(recall, expand).run("stdio")
 
 
 def _plain(value: Any) -> Any:

@@ -1,100 +1,95 @@
-"""How much speaks for a text as an answer to a query.
+"""An expansion as a model reads it: a line for each row and each message, fenced as data."""
 
-Two searches each say something: BM25, as a share of what the most telling words of the query could give at most, and
-the cosine, as the deviations by which it stands out from what unrelated texts have in this model and script. They are
-added: on four sets of other people's conversations the sum found 2 to 11 points more of the evidence among the first
-ten than reciprocal ranks did, which forget by how much one text is better than the next. What stands around a text in
-its conversation speaks for it, too: an answer often makes sense only with what it answers.
-"""
+from collections.abc import Iterator
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from server.core.clock import zone
+from server.core.expansion import FORGOTTEN, Excerpt, ExpandedMemory, Expansion, HeardMessage, LeftOut
+from server.core.records import Memory
+from server.core.rendering import MARK, TENTATIVE, fenced
+from server.core.tokens import trim_to_tokens
 
-from server.core.calibration import Calibration
-
-TELLING_WORDS = 6
-"""So many of a query's rarest words are enough to be about it; long queries hold more words than any answer has."""
-
-# A deviation of the cosine counts as much as this share of the words.
-_DEVIATION = 0.08
-# A text that repeats the words is not more of an answer.
-_MOST_WORDS = 1.5
-# Without vectors, the share of the words from which on a text is about the query.
-_ENOUGH_WORDS = 0.1
-# The best of n unrelated texts stands out by √(2 ln n) deviations; an answer stands out by this much more.
-_BEYOND_CHANCE = 0.7
-# What a neighbour adds to the evidence by keyword and by meaning: the next one, and the one behind that.
-_NEIGHBOUR_WORDS = (0.5, 0.25)
-_NEIGHBOUR_MEANING = (0.15, 0.1)
-# A neighbour behind one that is longer stands too far away to speak of the same.
-_CLOSE_TOKENS = 60
-# A score of ½ is the floor; two floors are 0.88, three 0.98.
-_STEEPNESS = 2.0
+OPEN, CLOSE = "<expanded_memory>", "</expanded_memory>"
+DRAWN_FROM = "Drawn from:"
+NO_MESSAGES = "(There are no messages behind it.)"
+_CUT = " …"
+# A name is shown up to here, so that there is room for what is said.
+_NAME_TOKENS = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Signals:
-    """What both searches say of one text: `keyword` is 0 where no word is shared, `cosine` None without a vector."""
-
-    keyword: float
-    cosine: float | None
+def evidence_text(found: Expansion) -> str:
+    """Return an expansion as text: the memory, what it was drawn from, the messages, and what is not shown."""
+    return "\n".join([OPEN, *_lines(found), CLOSE])
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """What stands `distance` places behind (before, if negative) a text in its session, and how long it is."""
-
-    of_number: int
-    id: str
-    number: int
-    distance: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What evidence is measured by: what a cosine is worth for the query, and among how many texts was searched."""
-
-    calibration: Calibration
-    texts: int
-
-    def relevance(self, own: Signals, around: float = 0.0) -> float:
-        """Return the evidence for a text as a multiple of what is enough; the best of unrelated texts stays below 1.
-
-        What stands around it counts at most as much as the text itself, so nothing is one by its place alone.
-        """
-        alone = _words(own) + self._meaning(own)
-        return (alone + min(around, max(alone, 0.0))) / self._floor(own)
-
-    def around(self, neighbours: Iterable[tuple[Neighbour, Signals]]) -> float:
-        """Return what the neighbours of a text add to the evidence for it."""
-        found = {neighbour.distance: (neighbour, signals) for neighbour, signals in neighbours}
-        added = 0.0
-        for distance, (_, signals) in found.items():
-            between = found.get(distance // 2) if abs(distance) == 2 else None
-            if abs(distance) == 2 and (between is None or between[0].tokens > _CLOSE_TOKENS):
-                continue
-            place = abs(distance) - 1
-            added += _NEIGHBOUR_WORDS[place] * _words(signals)
-            added += _NEIGHBOUR_MEANING[place] * max(0.0, self._meaning(signals))
-        return added
-
-    def _meaning(self, signals: Signals) -> float:
-        if signals.cosine is None:
-            return 0.0
-        return self.calibration.weight * _DEVIATION * self.calibration.standing_out(signals.cosine)
-
-    def _floor(self, signals: Signals) -> float:
-        weight = 0.0 if signals.cosine is None else self.calibration.weight
-        by_chance = _DEVIATION * (math.sqrt(2 * math.log(self.texts + 1)) + _BEYOND_CHANCE)
-        return weight * by_chance + (1 - weight) * _ENOUGH_WORDS
+def _lines(found: Expansion) -> Iterator[str]:
+    yield memory_line(found.expanded)
+    if found.drawn_from:
+        yield DRAWN_FROM
+        yield from map(memory_line, found.drawn_from)
+    for excerpt in found.excerpts:
+        yield session_line(excerpt)
+        yield from (message_line(message, excerpt) for message in excerpt.messages)
+    if not (found.excerpts or found.left_out.cited):
+        yield NO_MESSAGES
+    if found.left_out != LeftOut():
+        yield left_out_line(found.left_out)
 
 
-def _words(signals: Signals) -> float:
-    return min(signals.keyword, _MOST_WORDS)
+def memory_line(row: ExpandedMemory) -> str:
+    """Return a row with its id, what it is, its age, its project and whose words it is; a deeper one further in."""
+    memory = row.memory
+    text = f"{fenced(memory.content)}{_CUT if row.truncated else ''}{TENTATIVE if memory.tentative else ''}"
+    told = [memory.id, _made(memory), row.age, *_project(memory.project), f"from {memory.trust}", *_fate(row)]
+    return f"{'  ' * (row.depth - 1)}* {MARK[memory.priority]} {text} [{', '.join(told)}]"
 
 
-def score(relevance: float) -> float:
-    """Return a relevance as a score from 0 to 1, which is ½ where there is just enough of it."""
-    return 1 / (1 + math.exp(-_STEEPNESS * (relevance - 1)))
+def _made(memory: Memory) -> str:
+    """Return what a row is; of what somebody wrote down, who did."""
+    return f"{memory.kind} by {_name(memory.author)}" if memory.kind in ("note", "manual") else memory.kind
+
+
+def _project(project: str | None) -> list[str]:
+    return [f"project {_name(project)}"] if project else []
+
+
+def _name(text: str) -> str:
+    name = fenced(text)
+    short = trim_to_tokens(name, _NAME_TOKENS)
+    return name if short == name else short + _CUT
+
+
+def _fate(row: ExpandedMemory) -> list[str]:
+    """Return what became of a row that does not hold any more."""
+    memory = row.memory
+    if memory.superseded_by is None:
+        return []
+    if memory.superseded_by == memory.reflection_id:
+        return ["taken back"]
+    if memory.superseded_by == row.source_of:
+        return ["replaced by what was drawn from it"]
+    return [f"replaced by {memory.superseded_by}"]
+
+
+def session_line(excerpt: Excerpt) -> str:
+    """Return the line above the messages of a session."""
+    return f"Said in {excerpt.session_id} ({', '.join([_name(excerpt.client), *_project(excerpt.project)])}):"
+
+
+def message_line(message: HeardMessage, excerpt: Excerpt) -> str:
+    """Return one message with its number, its time in the session's zone, its age, its project and who said it."""
+    time = message.sent_at.astimezone(zone(excerpt.timezone)).strftime("%Y-%m-%d %H:%M")
+    told = [str(message.seq), time, message.age, *_project(excerpt.project), f"from {message.trust}"]
+    cited = ", cited" if message.cited else ""
+    text = FORGOTTEN if message.forgotten else fenced(message.text)
+    return f"- [{', '.join(told)}{cited}] {text}{_CUT if message.truncated else ''}"
+
+
+def left_out_line(left_out: LeftOut) -> str:
+    """Return what is said about what is not shown."""
+    counts = (
+        (left_out.memories, "memories"),
+        (left_out.cited, "cited messages"),
+        (left_out.around, "messages around them"),
+    )
+    missing = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    return f"(Not shown: {missing}. Ask with more max_tokens, or expand one of the memories above.)"

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 
-from server.core.evidence import Neighbour, Scale, Signals, score
 from server.core.excerpts import excerpt
 from server.core.ranking import prior, wording
 from server.core.recalled import Hit, LeftOut, Reason, ScoreParts
 from server.core.records import Memory, Passage, Source, Tier
+from server.core.relevance import Neighbour, Scale, Signals, score
 from server.core.rendering import recalled_line
 from server.core.retelling import retells, retold_print
 from server.core.similarity import Fingerprint, fingerprint, says_the_same

@@ -20,7 +20,9 @@ Form = Literal["ours", "closed", "block"]
 # Elements ---------------------------------------------------------------------------------------------------------
 
 # Names are compared in small letters, with underscores for hyphens.
-_OURS = frozenset({"global_observations", "local_observations", "observation_group", "recalled_memories"})
+_OURS = frozenset(
+    {"global_observations", "local_observations", "observation_group", "recalled_memories", "expanded_memory"}
+)
 _CLOSED = frozenset(
     # What continues a conversation: hints, hooks, reminders and summaries.
     "current_task suggested_response suggested_continuation thread_title system_reminder system_notification"

@@ -32,8 +32,8 @@ _COMMAND_KEYS = ("command", "cmd", "script")
 _LONGEST_COMMAND = 20_000
 _ESKER = r"\besker(?:\s+-[^\s;&|]{1,200}(?:\s+[^\s;&|-][^\s;&|]{0,200})?){0,4}?\s+"
 _OWN_COMMAND = re.compile(
-    rf"{_ESKER}(?:recall|pack|memories|remember|forget)(?![\w./])"
-    r"|\b(?:curl|wget|https?)\b[\s\S]{1,500}?/v1/(?:recall|memories|sessions/[^/\s]{1,100}/pack)\b"
+    rf"{_ESKER}(?:recall|expand|pack|memories|reflections|remember|forget)(?![\w./])"
+    r"|\b(?:curl|wget|https?)\b[\s\S]{1,500}?/v1/(?:recall|memories|reflections|sessions/[^/\s]{1,100}/pack)\b"
 )
 _WRITING_COMMAND = re.compile(rf"{_ESKER}(?:remember|forget)(?![\w./])")
 _COMMAND_BREAK = re.compile(r"[;&|\n()`]|\b(?:ba|z|da)?sh\s+-[a-z]{0,3}c\s|\s-Command\s")

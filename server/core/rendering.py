@@ -21,7 +21,8 @@ MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
 DONE = "✅"
 TENTATIVE = " (tentative)"
 _OUR_TAGS = re.compile(
-    r"<(?=\s{0,9}/?\s{0,9}(?:global[-_]observations|local[-_]observations|observation[-_]group|recalled[-_]memories)\b)",
+    r"<(?=\s{0,9}/?\s{0,9}(?:global[-_]observations|local[-_]observations|observation[-_]group|recalled[-_]memories"
+    r"|expanded[-_]memory)\b)",
     re.IGNORECASE,
 )
 # What a terminal obeys, and what turns the direction of writing.

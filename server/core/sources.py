@@ -1,11 +1,19 @@
 """Every place that a memory came from."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
-from server.core.records import Memory, Source
+from server.core.records import Memory, Source, SourcedMemory
+
+_COLUMNS = [field.name for field in fields(Memory)]
 
 
 def sources_of(row: Memory, again: Sequence[Source] = ()) -> list[Source]:
     """Return where a row came from: its own messages or memories first, then where else it was said (`again`)."""
     own = [Source(row.session_id, row.source_seqs, row.source_ids)] if row.source_seqs or row.source_ids else []
     return [*own, *again]
+
+
+def sourced(row: Memory, again: Sequence[Source] = ()) -> SourcedMemory:
+    """Return a row with every place that it came from."""
+    return SourcedMemory(**{name: getattr(row, name) for name in _COLUMNS}, sources=sources_of(row, again))

@@ -1,15 +1,18 @@
-"""Routes of memories: write, read, list, forget, recall."""
+"""Routes of memories: write, read, list, expand, forget, recall."""
 
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from server.core.expanding import MIN_TOKENS
+from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import Filter, Kind, Priority, SourcedMemory, at_least
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, RecallIn
+from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from server.usecases.forget import Receipt, forget
 from server.usecases.recall import RecallRequest, recall
 from server.usecases.remember import Note, get_memory, list_memories, remember
@@ -73,6 +76,18 @@ async def listed(
 async def one(memory_id: str, parts: WithParts, asking: Asking) -> SourcedMemory:
     """Show one row, superseded or not, with every place that it came from."""
     return await get_memory(parts, asking.pool_id, memory_id)
+
+
+@router.get("/memories/{memory_id}/sources")
+async def sources(
+    memory_id: str,
+    parts: WithParts,
+    asking: Asking,
+    around: Annotated[int, Query(ge=0, le=MAX_AROUND)] = 2,
+    max_tokens: Annotated[int, Query(ge=MIN_TOKENS, le=MAX_TOKENS)] = 10_000,
+) -> Expansion:
+    """Lead from one row to what it was drawn from, and to the messages around the places where that was said."""
+    return await expand(parts, asking.pool_id, ExpandRequest(memory_id, around, max_tokens))
 
 
 @router.delete("/memories/{memory_id}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from server.core.records import Message, NewMessage, Trust
+from server.core.records import Message, NewMessage, Role, Trust
 from server.db.database import Connection
 from server.db.statements import Statements, as_json
 
@@ -18,6 +18,8 @@ SQL = Statements(Path(__file__).parent / "sql/messages.sql")
 # A result follows its call closely; looking further back costs more than a missing tool name.
 _CALL_DISTANCE = 200
 _MOST_MESSAGES = 2_000
+# How far from a message others are looked for that say something.
+_REACH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,35 @@ async def unobserved(connection: Connection, session_id: str, after: int, tokens
     values = {"session": session_id, "after": after, "tokens": tokens, "limit": _MOST_MESSAGES}
     async with connection.cursor(row_factory=class_row(Message)) as cursor:
         await cursor.execute(SQL["unobserved"], values)
+        return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that stands behind a row, or near one that does; `text` is what an observer reads, up to a length."""
+
+    session_id: str
+    seq: int
+    external_id: str
+    role: Role
+    trust: Trust
+    sent_at: datetime
+    text: str
+    truncated: bool
+    forgotten: bool
+
+
+async def around(
+    connection: Connection, cited: Collection[tuple[str, int]], count: int, characters: int
+) -> list[FoundMessage]:
+    """Return messages by session and seq, and `count` on either side of each that say something or were forgotten.
+
+    They are in order, each once. Of a text `characters` characters are read.
+    """
+    values = {"sessions": [session for session, _ in cited], "seqs": [seq for _, seq in cited]}
+    values |= {"around": count, "reach": _REACH, "characters": characters}
+    async with connection.cursor(row_factory=class_row(FoundMessage)) as cursor:
+        await cursor.execute(SQL["around"], values)
         return await cursor.fetchall()
 
 

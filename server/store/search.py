@@ -7,9 +7,9 @@ from typing import Any, LiteralString
 
 from psycopg.rows import class_row, dict_row
 
-from server.core.evidence import TELLING_WORDS, Neighbour
 from server.core.hits import TextHit
 from server.core.records import Filter, Tier
+from server.core.relevance import TELLING_WORDS, Neighbour
 from server.db.database import Connection
 from server.db.statements import Statements, for_space
 from server.store.memories import filter_values

@@ -52,6 +52,13 @@ async def get(connection: Connection, session_id: str) -> Session:
         return _found(await cursor.fetchone(), session_id)
 
 
+async def several(connection: Connection, session_ids: Collection[str]) -> dict[str, Session]:
+    """Return those of these sessions that exist, by id."""
+    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+        await cursor.execute(SQL["several"], {"ids": list(session_ids)})
+        return {session.id: session for session in await cursor.fetchall()}
+
+
 async def lock(connection: Connection, session_id: str) -> Session:
     """Return a session, locked until the transaction ends. Raises NotFound."""
     return _found((await lock_all(connection, [session_id])).get(session_id), session_id)

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from server.core.calibration import Calibration
-from server.core.evidence import Neighbour, Scale, Signals
 from server.core.hits import Candidates, TextHit
 from server.core.records import Filter, Ranking, Tier
+from server.core.relevance import Neighbour, Scale, Signals
 from server.db.database import Connection
 from server.store import search
 from server.store.search import Weights, Words

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from server.core.clock import as_utc, in_zone
@@ -12,7 +12,7 @@ from server.core.ids import new_ids
 from server.core.indexing import IndexedMemory, indexed
 from server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority, SourcedMemory
 from server.core.redaction import redact, redact_name
-from server.core.sources import sources_of
+from server.core.sources import sourced
 from server.db.database import Connection
 from server.store import memories, sessions, vectors
 from server.usecases.parts import Parts
@@ -199,11 +199,7 @@ async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> SourcedMemor
 async def _sourced(connection: Connection, rows: Sequence[Memory]) -> list[SourcedMemory]:
     """Return rows with every place that they came from."""
     again = await memories.other_sources(connection, [row.id for row in rows])
-    names = [field.name for field in fields(Memory)]
-    return [
-        SourcedMemory(**{name: getattr(row, name) for name in names}, sources=sources_of(row, again.get(row.id, ())))
-        for row in rows
-    ]
+    return [sourced(row, again.get(row.id, ())) for row in rows]
 
 
 async def list_memories(

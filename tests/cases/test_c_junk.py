@@ -121,13 +121,13 @@ async def test_c1_rules_that_a_person_pastes_each_session_are_one_row(client: ht
 # C3: feedback --------------------------------------------------------------------------------------------------------
 
 
-async def recall_text(client: httpx2.AsyncClient, query: str) -> str:
-    """Return what the tool answers, as a model reads it."""
+async def tool_text(client: httpx2.AsyncClient, tool: str, **given: str) -> str:
+    """Return what a tool of ours answers, as a model reads it."""
     async with (
         httpx2.AsyncClient() as http,
         Client(streamable_http_client(str(client.base_url.join("/mcp")), http_client=http), mode="auto") as mcp,
     ):
-        [part] = (await mcp.call_tool("recall_memory", {"query": query})).content
+        [part] = (await mcp.call_tool(tool, given)).content
         assert isinstance(part, TextContent)
         return part.text
 
@@ -136,9 +136,13 @@ async def fed_back(client: httpx2.AsyncClient, number: int) -> list[dict[str, An
     """Return a session's messages that carry our pack and our recall output, the ways in which clients do."""
     fresh = await opened(client, f"fresh{number}", project="shop")
     pack = (await client.get(f"/v1/sessions/{fresh}/pack")).json()["text"]
-    answer = await recall_text(client, "money ledger editor")
+    answer = await tool_text(client, "recall_memory", query="money ledger editor")
+    kept = (await client.get("/v1/memories")).json()["memories"]
+    [expanded] = [row["id"] for row in kept if SAYINGS[0] in row["content"]]
+    evidence = await tool_text(client, "expand_memory", memory_id=expanded)
     assert all(saying in pack for saying in SAYINGS)
     assert SAYINGS[0] in answer
+    assert SAYINGS[0] in evidence
     shell = json.dumps((await client.post("/v1/recall", json={"query": "money ledger editor"})).json())
     return [
         turn(1, "user", f"{pack}\n\nGo on, please."),
@@ -148,7 +152,12 @@ async def fed_back(client: httpx2.AsyncClient, number: int) -> list[dict[str, An
         turn(5, "assistant", call("Bash", "t2", command="esker recall 'money ledger editor' --json")),
         turn(6, "user", result("t2", shell)),
         turn(7, "user", f"Here is what it says:\n{answer}"),
-        turn(8, "assistant", "All right."),
+        turn(8, "assistant", call("mcp__esker__expand_memory", "t3", memory_id=expanded)),
+        turn(9, "user", result("t3", evidence)),
+        turn(10, "assistant", call("Bash", "t4", command=f"esker expand {expanded}")),
+        turn(11, "user", result("t4", evidence)),
+        turn(12, "user", f"Here is what it says:\n{evidence}"),
+        turn(13, "assistant", "All right."),
     ]
 
 

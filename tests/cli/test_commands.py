@@ -86,6 +86,14 @@ def test_ingest_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
     assert found["hits"][0]["content"] in shown
     assert "messages 8 of ses_" in shown
     assert "months ago" in shown
+    best = found["hits"][0]
+    [[seq]] = [source["seqs"] for source in best["sources"]]
+    [excerpt] = json.loads(esker("expand", best["id"], "--around", "1", "--json", **server).stdout)["excerpts"]
+    assert [(m["seq"], m["cited"]) for m in excerpt["messages"]] == [(seq - 1, False), (seq, True), (seq + 1, False)]
+    shown = esker("expand", best["id"], "--around", "1", **server).stdout
+    assert all(message["text"] in shown for message in excerpt["messages"])
+    assert f"> {seq} " in shown
+    assert f"[{best['id']}]" in shown
 
     [reflected] = json.loads(esker("reflect", first["sessions"][0], "--wait", "--json", **server).stdout)["sessions"]
     assert reflected["memories"] > 0
@@ -101,6 +109,7 @@ def test_ingest_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
     assert gone["memories"] >= 1
     missing = esker("forget", pack["memory_ids"][0], **server)
     assert (missing.returncode, "no memory" in missing.stderr) == (1, True)
+    assert esker("expand", pack["memory_ids"][0], **server).returncode == 1
 
 
 def test_remember_and_observe_without_a_session(server: dict[str, str]) -> None:
@@ -111,6 +120,7 @@ def test_remember_and_observe_without_a_session(server: dict[str, str]) -> None:
     )
     assert (written["kind"], written["priority"], written["tags"]) == ("manual", "high", ["geo"])
     assert "Brocken" in esker("recall", "hill", **server).stdout
+    assert "manual by local" in esker("expand", written["id"], **server).stdout
     assert "nothing to do" in esker("observe", "--wait", **server).stdout
 
 

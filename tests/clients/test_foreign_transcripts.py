@@ -33,6 +33,7 @@ INJECTED = (
     "local_observations",
     "observation-group",
     "recalled_memories",
+    "expanded_memory",
 )
 
 

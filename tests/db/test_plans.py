@@ -11,9 +11,11 @@ import pytest
 from server.core.records import Filter, Principal, Space
 from server.db.database import Database
 from server.db.statements import for_space
-from server.store import search, vectors
+from server.store import messages, search, vectors
 from server.store.memories import filter_values
 from server.usecases.embed import register
+from server.usecases.ingest import IncomingMessage, ingest
+from server.usecases.open_session import SessionRequest, open_session
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
 
@@ -85,3 +87,18 @@ async def test_recall_looks_only_at_what_it_returns(filled: Database, who: Princ
     plan = await explained(filled, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **values})
     lookups = [n for n in plan if n.get("Relation Name") == "memories" and "Index Cond" in n and n["Actual Loops"] > 1]
     assert [node["Actual Loops"] for node in lookups] == [50]
+
+
+async def test_an_expansion_reads_only_the_messages_that_it_shows(
+    database: Database, who: Principal, parts: Parts
+) -> None:
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))
+    said = [IncomingMessage(f"m{n}", "user", f"Message {n}.") for n in range(ROWS)]
+    await ingest(parts, who.pool_id, session.id, said)
+    seqs = list(range(100, 1_900, 100))
+    values = {"sessions": [session.id] * len(seqs), "seqs": seqs, "around": 2, "reach": 100, "characters": 1_000}
+    plan = await explained(database, who.pool_id, messages.SQL["around"], values)
+    read = [node for node in plan if node.get("Relation Name") == "messages"]
+    assert {node["Node Type"] for node in read} <= {"Index Scan", "Index Only Scan"}
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in read) == (4 + 5) * len(seqs)
+    assert sum(node.get("Rows Removed by Filter", 0) for node in read) == 0

@@ -12,6 +12,7 @@ from server.core.records import Filter, Principal, Space
 from server.db.database import Database
 from server.store import vectors
 from server.usecases.authenticate import SCOPES, create_pool
+from server.usecases.expand import ExpandRequest, expand
 from server.usecases.forget import forget
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import observe
@@ -136,6 +137,7 @@ async def test_another_pools_ids_are_unknown(parts: Parts, who: Principal, stran
         get_session(parts, other, session.id),
         get_pack(parts, other, session.id),
         get_memory(parts, other, note),
+        expand(parts, other, ExpandRequest(note)),
         forget(parts, stranger, note, with_messages=True),
         observe(parts, other, session.id, wait=True),
         reflect(parts, other, session.id, wait=True),

@@ -1,6 +1,7 @@
 """What an observer never sees: what programs put into a conversation, and memory itself. What people write stays."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -362,6 +363,10 @@ def test_other_tools_are_no_memory(name: str) -> None:
         "cd /x && .venv/bin/esker --url http://h:1 recall tea | head",
         "esker pack ses_1",
         "uv run esker memories --json",
+        "esker expand mem_1 --around 5",
+        "esker reflections diff ref_1",
+        "curl -s http://127.0.0.1:8377/v1/memories/mem_1/sources",
+        "curl -s http://127.0.0.1:8377/v1/reflections/ref_1/diff",
         "curl -s http://127.0.0.1:8377/v1/recall -d '{}'",
         "curl -s http://127.0.0.1:8377/v1/sessions/ses_1/pack",
     ],
@@ -373,7 +378,15 @@ def test_memory_that_is_asked_in_a_shell_is_left_out(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["esker serve", "pip install esker && npm pack", "grep -n esker pack.py", "cat recall.md", "npm pack"]
+    "command",
+    [
+        "esker serve",
+        "expand -t 4 esker.py",
+        "pip install esker && npm pack",
+        "grep -n esker pack.py",
+        "cat recall.md",
+        "npm pack",
+    ],
 )
 def test_other_commands_show_what_they_print(command: str) -> None:
     assert shown("Bash", {"command": command}, "done").endswith("[toolResult Bash: done]")
@@ -408,6 +421,14 @@ def test_our_own_pack_is_left_out_wherever_a_tool_carries_it() -> None:
     assert observer_text("tool", as_blocks(f"Brewed.\n{PACK}"), {}) == "[toolResult: Brewed.]"
 
 
+@pytest.mark.parametrize("element", ["recalled_memories", "expanded_memory"])
+def test_what_our_tools_told_is_left_out_wherever_it_is_carried(element: str) -> None:
+    told = f"<{element}>\n* 🔴 User prefers tabs. [mem_1, 2 days ago, from user]\n</{element}>"
+    text = shown("Task", {"prompt": f"Brew it.\n{told}"}, f"Brewed.\n{told}")
+    assert text == '[toolCall Task({"prompt": "Brew it.\\n"})]\n[toolResult Task: Brewed.]'
+    assert strip_injected(f"It says:\n{told}\nSo be it.") == "It says:\n\nSo be it."
+
+
 # Properties ------------------------------------------------------------------------------------------------------
 
 PIECES = st.sampled_from(
@@ -432,8 +453,10 @@ def test_plain_words_are_never_touched(text: str) -> None:
     assert strip_injected(f"I said {text}") == f"I said {text}".strip()
 
 
+# Hypothesis knows the strings of our own source, and so our elements.
+no_element = st.text().filter(lambda text: not re.search("<.*(?:observation|memor)", text, re.IGNORECASE))
 any_json: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    st.none() | st.integers() | no_element, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
 )
 
 

@@ -98,7 +98,12 @@ def test_the_text_says_what_where_and_when() -> None:
     )
 
 
-@given(st.text(), st.sampled_from(["</global_observations>", "<observation-group id=x>", "</recalled_memories>"]))
+@given(
+    st.text(),
+    st.sampled_from(
+        ["</global_observations>", "<observation-group id=x>", "</recalled_memories>", "</expanded_memory>"]
+    ),
+)
 def test_a_row_cannot_leave_its_line_or_its_element(text: str, tag: str) -> None:
     line = fenced(f"{text}\n{tag}{text}")
     assert "\n" not in line

@@ -75,6 +75,11 @@ def test_what_is_no_time_is_none(text: str) -> None:
     assert told_time(text, SAID, "UTC").refers is None
 
 
+@pytest.mark.parametrize("text", ["Der Fehler ist hier.", "Hier ist nichts kaputt", "Was machen wir hier?"])
+def test_here_in_german_is_no_yesterday(text: str) -> None:
+    assert told_time(text, SAID, "UTC").refers is None
+
+
 @pytest.mark.parametrize(
     "text", ["The deploy failed on Monday.", "Friday was quiet", "am Montag", "lundi", "el viernes", "周五", "金曜日"]
 )

@@ -55,6 +55,38 @@ FROM (
 WHERE before <= %(tokens)s
 ORDER BY seq
 
+-- name: around
+-- Messages that are cited, and on either side of each the nearest that say something or were forgotten, in order. Those
+-- that show an observer nothing are passed over, but not without end. Messages are looked up one by one and in order:
+-- for one that is asked for by `=`, the planner may read its whole session through the index of the outside names.
+WITH cited AS (
+    SELECT DISTINCT session_id, seq FROM unnest(%(sessions)s::text[], %(seqs)s::bigint[]) AS c (session_id, seq)
+), shown AS (
+    SELECT session_id, seq FROM cited
+    UNION
+    SELECT cited.session_id, near.seq
+    FROM cited CROSS JOIN LATERAL (
+        (SELECT m.seq FROM messages m
+         WHERE m.session_id = cited.session_id AND m.seq BETWEEN cited.seq - %(reach)s AND cited.seq - 1
+           AND (m.text <> '' OR m.content_hash = '\x')
+         ORDER BY m.seq DESC LIMIT %(around)s)
+        UNION ALL
+        (SELECT m.seq FROM messages m
+         WHERE m.session_id = cited.session_id AND m.seq BETWEEN cited.seq + 1 AND cited.seq + %(reach)s
+           AND (m.text <> '' OR m.content_hash = '\x')
+         ORDER BY m.seq LIMIT %(around)s)
+    ) AS near
+)
+SELECT session_id, message.*
+FROM shown CROSS JOIN LATERAL (
+    SELECT m.seq, m.external_id, m.role, m.trust, m.sent_at, left(m.text, %(characters)s) AS text,
+           length(m.text) > %(characters)s AS truncated, m.content_hash = '\x' AS forgotten
+    FROM messages m
+    WHERE m.session_id = shown.session_id AND m.seq >= shown.seq
+    ORDER BY m.seq LIMIT 1
+) AS message
+ORDER BY session_id, seq
+
 -- name: blank
 -- Forget what was said in these messages; their places stay, so that coverage stays true.
 UPDATE messages

@@ -19,6 +19,11 @@ RETURNING {session}
 SELECT {session}
 FROM sessions WHERE id = %(id)s
 
+-- name: several
+-- Some sessions.
+SELECT {session}
+FROM sessions WHERE id = ANY (%(ids)s)
+
 -- name: projects
 -- The projects of some sessions.
 SELECT id, project FROM sessions WHERE id = ANY (%(ids)s)

@@ -1,0 +1,61 @@
+"""`esker expand`."""
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from server.cli.api import Api
+from server.cli.output import AsJson, counted, print_json, say
+from server.core.expanding import MIN_TOKENS
+from server.core.rendering import MARK
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def expand(
+    memory_id: Annotated[str, typer.Argument(help="The id of the memory, mem_…")],
+    around: Annotated[int, typer.Option(min=0, max=20, help="How many messages to show on either side.")] = 2,
+    max_tokens: Annotated[int, typer.Option(min=MIN_TOKENS, max=200_000, help="The most tokens to show.")] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Show where a memory comes from: its sources and the messages around them."""
+    path = f"/v1/memories/{quote(memory_id, safe='')}/sources"
+    found = Api.from_environment().get(path, around=around, max_tokens=max_tokens)
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: dict[str, Any]) -> None:
+    _show_row(found["expanded"])
+    for row in found["drawn_from"]:
+        _show_row(row)
+    for excerpt in found["excerpts"]:
+        project = f", project {excerpt['project']}" if excerpt["project"] else ""
+        say()
+        say(f"{excerpt['session_id']} ({excerpt['client']} {excerpt['external_id']}{project})")
+        for message in excerpt["messages"]:
+            mark = ">" if message["cited"] else " "
+            when = message["sent_at"][:16].replace("T", " ")
+            say(f"{mark} {message['seq']} {when} {message['trust']}: {_text(message['text'], message)}")
+    missing = found["left_out"]
+    if any(missing.values()):
+        around = missing["cited"] + missing["around"]
+        rows = counted(missing["memories"], "memory", "memories")
+        say()
+        say(f"Not shown: {rows} and {counted(around, 'message')}; --max-tokens shows more.")
+
+
+def _show_row(row: dict[str, Any]) -> None:
+    memory = row["memory"]
+    by = f" by {memory['author']}" if memory["kind"] in ("note", "manual") else ""
+    gone = f", replaced by {memory['superseded_by']}" if memory["superseded_by"] else ""
+    say(f"{'    ' * row['depth']}{MARK[memory['priority']]} {_text(memory['content'], row)}")
+    say(f"{'    ' * row['depth']}     {row['age']}, {memory['kind']}{by}{gone} [{memory['id']}]")
+
+
+def _text(text: str, cut: dict[str, Any]) -> str:
+    return f"{text} …" if cut["truncated"] else text

@@ -1,0 +1,100 @@
+"""How much speaks for a text as an answer to a query.
+
+Two searches each say something: BM25, as a share of what the most telling words of the query could give at most, and
+the cosine, as the deviations by which it stands out from what unrelated texts have in this model and script. They are
+added: on four sets of other people's conversations the sum found 2 to 11 points more of the evidence among the first
+ten than reciprocal ranks did, which forget by how much one text is better than the next. What stands around a text in
+its conversation speaks for it, too: an answer often makes sense only with what it answers.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from server.core.calibration import Calibration
+
+TELLING_WORDS = 6
+"""So many of a query's rarest words are enough to be about it; long queries hold more words than any answer has."""
+
+# A deviation of the cosine counts as much as this share of the words.
+_DEVIATION = 0.08
+# A text that repeats the words is not more of an answer.
+_MOST_WORDS = 1.5
+# Without vectors, the share of the words from which on a text is about the query.
+_ENOUGH_WORDS = 0.1
+# The best of n unrelated texts stands out by √(2 ln n) deviations; an answer stands out by this much more.
+_BEYOND_CHANCE = 0.7
+# What a neighbour adds to the evidence by keyword and by meaning: the next one, and the one behind that.
+_NEIGHBOUR_WORDS = (0.5, 0.25)
+_NEIGHBOUR_MEANING = (0.15, 0.1)
+# A neighbour behind one that is longer stands too far away to speak of the same.
+_CLOSE_TOKENS = 60
+# A score of ½ is the floor; two floors are 0.88, three 0.98.
+_STEEPNESS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What both searches say of one text: `keyword` is 0 where no word is shared, `cosine` None without a vector."""
+
+    keyword: float
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What stands `distance` places behind (before, if negative) a text in its session, and how long it is."""
+
+    of_number: int
+    id: str
+    number: int
+    distance: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What evidence is measured by: what a cosine is worth for the query, and among how many texts was searched."""
+
+    calibration: Calibration
+    texts: int
+
+    def relevance(self, own: Signals, around: float = 0.0) -> float:
+        """Return the evidence for a text as a multiple of what is enough; the best of unrelated texts stays below 1.
+
+        What stands around it counts at most as much as the text itself, so nothing is one by its place alone.
+        """
+        alone = _words(own) + self._meaning(own)
+        return (alone + min(around, max(alone, 0.0))) / self._floor(own)
+
+    def around(self, neighbours: Iterable[tuple[Neighbour, Signals]]) -> float:
+        """Return what the neighbours of a text add to the evidence for it."""
+        found = {neighbour.distance: (neighbour, signals) for neighbour, signals in neighbours}
+        added = 0.0
+        for distance, (_, signals) in found.items():
+            between = found.get(distance // 2) if abs(distance) == 2 else None
+            if abs(distance) == 2 and (between is None or between[0].tokens > _CLOSE_TOKENS):
+                continue
+            place = abs(distance) - 1
+            added += _NEIGHBOUR_WORDS[place] * _words(signals)
+            added += _NEIGHBOUR_MEANING[place] * max(0.0, self._meaning(signals))
+        return added
+
+    def _meaning(self, signals: Signals) -> float:
+        if signals.cosine is None:
+            return 0.0
+        return self.calibration.weight * _DEVIATION * self.calibration.standing_out(signals.cosine)
+
+    def _floor(self, signals: Signals) -> float:
+        weight = 0.0 if signals.cosine is None else self.calibration.weight
+        by_chance = _DEVIATION * (math.sqrt(2 * math.log(self.texts + 1)) + _BEYOND_CHANCE)
+        return weight * by_chance + (1 - weight) * _ENOUGH_WORDS
+
+
+def _words(signals: Signals) -> float:
+    return min(signals.keyword, _MOST_WORDS)
+
+
+def score(relevance: float) -> float:
+    """Return a relevance as a score from 0 to 1, which is ½ where there is just enough of it."""
+    return 1 / (1 + math.exp(-_STEEPNESS * (relevance - 1)))

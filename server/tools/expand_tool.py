@@ -1,0 +1,65 @@
+"""The tool `expand_memory`: from a memory that recall found to the words that were really said."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field, TypeAdapter
+
+from server.core.errors import EskerError, NotFound
+from server.core.evidence import evidence_text
+from server.core.expanding import MIN_TOKENS
+from server.core.expansion import Expansion
+from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
+
+Expand = Callable[[Any, ExpandRequest], Awaitable[Expansion]]
+"""Expands a memory; the first argument is the HTTP request of the call, None on stdio."""
+
+_EXPANSION = TypeAdapter(Expansion)
+_ID_HINT = (
+    "Give the id of one memory exactly as recall_memory or expand_memory shows it (mem_ and 26 characters); call"
+    " recall_memory to find one."
+)
+
+
+def add_expand(mcp: MCPServer[Any], expand: Expand) -> None:
+    """Give an MCP server the tool `expand_memory`, which answers through `expand`."""
+
+    @mcp.tool(
+        title="Expand memory",
+        annotations=ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
+    )
+    async def expand_memory(  # pyright: ignore[reportUnusedFunction] - the decorator registers it
+        ctx: Context[Any],
+        memory_id: Annotated[str, Field(min_length=1, description="The id of a memory as it was shown: mem_…")],
+        around: Annotated[
+            int, Field(ge=0, le=MAX_AROUND, description="How many messages to show before and after each source.")
+        ] = 2,
+        max_tokens: Annotated[
+            int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, description="The most tokens to return.")
+        ] = 2_000,
+    ) -> CallToolResult:
+        """Show where a memory comes from: the verbatim messages it was drawn from, with those around them.
+
+        Use it on an id from recall_memory when the exact wording, the reasons or the circumstances matter, when two
+        memories contradict each other, or before you rely on a detail that a memory only sums up.
+        """
+        try:
+            found = await expand(ctx.request_context.request, ExpandRequest(memory_id.strip(), around, max_tokens))
+        except NotFound as error:
+            raise ToolError(f"{error} {_ID_HINT}") from error
+        except EskerError as error:
+            raise ToolError(" ".join(filter(None, (str(error), error.hint)))) from error
+        return CallToolResult(
+            content=[TextContent(type="text", text=evidence_text(found))], structured_content=_lean(found)
+        )
+
+
+def _lean(found: Expansion) -> dict[str, Any]:
+    """Return an expansion in structure without what a model cannot use, as some clients show it to their model."""
+    memory = {"id", "content", "kind", "author", "said_at", "project", "trust", "superseded_by"}
+    row = {"memory": memory, **dict.fromkeys(("age", "depth", "source_of", "truncated"), True)}
+    shown = {"expanded": row, "drawn_from": {"__all__": row}, "excerpts": True, "left_out": True}
+    return _EXPANSION.dump_python(found, mode="json", include=shown)

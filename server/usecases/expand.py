@@ -1,0 +1,154 @@
+"""Expand: from a memory to what it was drawn from, and to the messages around the places where that was said."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from server.core.errors import InvalidInput
+from server.core.expanding import MIN_TOKENS, fitted
+from server.core.expansion import FORGOTTEN, Excerpt, ExpandedMemory, Expansion, HeardMessage, LeftOut
+from server.core.hits import age
+from server.core.json_input import clean_text
+from server.core.records import Memory, Session, Source, SourcedMemory
+from server.core.sources import sourced
+from server.db.database import Connection
+from server.store import memories, messages, sessions
+from server.store.messages import FoundMessage
+from server.usecases.parts import Parts
+
+MAX_AROUND = 20
+MAX_TOKENS = 200_000
+# Beyond these an answer is no evidence any more but an export; what is left out is counted.
+_DEEPEST = 8
+_MOST_MEMORIES = 200
+_MOST_CITED = 500
+# A longer message is shown up to here; its session has it whole.
+_MOST_CHARACTERS = 32_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandRequest:
+    """What to expand: a memory, with so many messages on either side of each that is cited.
+
+    `max_tokens` is what the text of the answer may cost, as a model reads it.
+    """
+
+    memory_id: str
+    around: int = 2
+    max_tokens: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row on the way to its messages: how deep it was found, and in the sources of which row."""
+
+    memory: Memory
+    depth: int
+    source_of: str | None
+
+
+async def expand(parts: Parts, pool_id: str, asked: ExpandRequest) -> Expansion:
+    """Return a memory, what it was drawn from, and the messages behind it. Raises InvalidInput, NotFound."""
+    _check(asked)
+    now = parts.clock()
+    async with parts.database.tenant(pool_id) as connection:
+        rows, unseen = await _walk(connection, clean_text(asked.memory_id))
+        again = await memories.other_sources(connection, [row.memory.id for row in rows])
+        expanded = [_expanded(row, again.get(row.memory.id, ()), now) for row in rows]
+        cited = _cited(row.memory for row in expanded)
+        excerpts = await _excerpts(connection, cited[:_MOST_CITED], asked.around, now)
+    left_out = LeftOut(memories=unseen, cited=len(cited[_MOST_CITED:]))
+    whole = Expansion(expanded[0], expanded[1:], excerpts, left_out)
+    # Counting the tokens of many messages takes its time.
+    return await asyncio.to_thread(fitted, whole, asked.max_tokens)
+
+
+def _check(asked: ExpandRequest) -> None:
+    if not 0 <= asked.around <= MAX_AROUND:
+        raise InvalidInput(f"around is from 0 to {MAX_AROUND}.")
+    if not MIN_TOKENS <= asked.max_tokens <= MAX_TOKENS:
+        raise InvalidInput(f"max_tokens is from {MIN_TOKENS} to {MAX_TOKENS:,}.")
+
+
+async def _walk(connection: Connection, memory_id: str) -> tuple[list[_Row], int]:
+    """Return a row and what it was drawn from, nearest first and each once, and how many of these are left aside.
+
+    Raises NotFound.
+    """
+    found = await _rows(connection, {memory_id: None}, 0)
+    if not found:
+        raise memories.missing(memory_id)
+    level = found
+    for depth in range(1, _DEEPEST + 1):
+        behind = _sources(level, found)
+        level = await _rows(connection, dict(islice(behind.items(), _MOST_MEMORIES - len(found))), depth)
+        found = [*found, *level]
+        if len(level) < len(behind):
+            return found, len(behind) - len(level)
+    return found, len(_sources(level, found))
+
+
+def _sources(level: Sequence[_Row], found: Sequence[_Row]) -> dict[str, str]:
+    """Return the new ids among the sources of these rows, each with a row that it is a source of."""
+    known = {row.memory.id for row in found}
+    behind: dict[str, str] = {}
+    for row in level:
+        for source_id in row.memory.source_ids:
+            if source_id not in known:
+                behind.setdefault(source_id, row.memory.id)
+    return behind
+
+
+async def _rows(connection: Connection, wanted: Mapping[str, str | None], depth: int) -> list[_Row]:
+    """Return the rows of these ids that are there, in the order of the ids."""
+    rows = await memories.get(connection, wanted.keys()) if wanted else {}
+    return [_Row(rows[row_id], depth, source_of) for row_id, source_of in wanted.items() if row_id in rows]
+
+
+def _expanded(row: _Row, again: Sequence[Source], now: datetime) -> ExpandedMemory:
+    memory = sourced(row.memory, again)
+    return ExpandedMemory(memory, age(now - memory.said_at), row.depth, row.source_of)
+
+
+def _cited(rows: Iterable[SourcedMemory]) -> list[tuple[str, int]]:
+    """Return the messages in which rows were said, by session and seq, each once, those of the first row first."""
+    places = (
+        (source.session_id, seq) for row in rows for source in row.sources if source.session_id for seq in source.seqs
+    )
+    return list(dict.fromkeys(places))
+
+
+async def _excerpts(
+    connection: Connection, cited: Sequence[tuple[str, int]], around: int, now: datetime
+) -> list[Excerpt]:
+    """Return the messages that are cited and those around them, a session at a time, in the order of the citations."""
+    if not cited:
+        return []
+    known = await sessions.several(connection, {session_id for session_id, _ in cited})
+    found: dict[str, list[HeardMessage]] = {session_id: [] for session_id, _ in cited}
+    named = set(cited)
+    for message in await messages.around(connection, cited, around, _MOST_CHARACTERS):
+        is_cited = (message.session_id, message.seq) in named
+        found[message.session_id].append(_heard(message, age(now - message.sent_at), cited=is_cited))
+    return [_excerpt(known[session_id], heard) for session_id, heard in found.items()]
+
+
+def _heard(message: FoundMessage, its_age: str, *, cited: bool) -> HeardMessage:
+    return HeardMessage(
+        seq=message.seq,
+        external_id=message.external_id,
+        role=message.role,
+        trust=message.trust,
+        sent_at=message.sent_at,
+        age=its_age,
+        text=FORGOTTEN if message.forgotten else message.text,
+        cited=cited,
+        forgotten=message.forgotten,
+        truncated=message.truncated,
+    )
+
+
+def _excerpt(session: Session, heard: list[HeardMessage]) -> Excerpt:
+    return Excerpt(session.id, session.client, session.external_id, session.project, session.timezone, heard)
