@@ -9,7 +9,7 @@ from server.core.excerpts import excerpt
 from server.core.ranking import prior, wording
 from server.core.recalled import Hit, LeftOut, Reason, ScoreParts
 from server.core.records import Memory, Passage, Source, Tier
-from server.core.relevance import Neighbour, Scale, Signals, score
+from server.core.relevance import Scale, Signals, score
 from server.core.rendering import recalled_line
 from server.core.retelling import retells, retold_print
 from server.core.similarity import Fingerprint, fingerprint, says_the_same
@@ -43,7 +43,7 @@ class TextHit:
 class Candidates:
     """What both searches know of one tier: ids in the order of each, signals by number, and how to measure them.
 
-    `neighbours` of memories count as evidence; they may be candidates themselves.
+    `neighbours` of memories, by numbers, count as evidence; they may be candidates themselves.
     """
 
     tier: Tier
@@ -52,7 +52,7 @@ class Candidates:
     vector: Sequence[str] = ()
     numbers: Mapping[str, int] = field(default_factory=dict[str, int])
     signals: Mapping[int, Signals] = field(default_factory=dict[int, Signals])
-    neighbours: Mapping[int, Sequence[Neighbour]] = field(default_factory=dict[int, Sequence[Neighbour]])
+    neighbours: Mapping[int, Collection[int]] = field(default_factory=dict[int, Collection[int]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,7 @@ def ranked(candidates: Candidates, texts: Texts) -> list[Ranked]:
     found: list[Ranked] = []
     for text_id, number in candidates.numbers.items():
         own = candidates.signals[number]
-        known = [(n, candidates.signals[n.number]) for n in candidates.neighbours.get(number, ())]
-        around = candidates.scale.around(known)
+        around = candidates.scale.around(candidates.signals[other] for other in candidates.neighbours.get(number, ()))
         its_prior = _prior(texts.memories.get(text_id))
         worth = _PASSAGE if candidates.tier == "passage" else 1.0
         relevance = worth * candidates.scale.relevance(own, around) + _PRIOR * its_prior

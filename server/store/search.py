@@ -9,7 +9,7 @@ from psycopg.rows import class_row, dict_row
 
 from server.core.hits import TextHit
 from server.core.records import Filter, Tier
-from server.core.relevance import TELLING_WORDS, Neighbour
+from server.core.relevance import TELLING_WORDS
 from server.db.database import Connection
 from server.db.statements import Statements, for_space
 from server.store.memories import filter_values
@@ -37,6 +37,15 @@ class Weights:
     weights: list[float]
     mean_terms: float
     ideal: float
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What stands next to a text, which is known by its number, in a session."""
+
+    of_number: int
+    id: str
+    number: int
 
 
 async def size(connection: Connection, tier: Tier, what: Filter) -> int:

@@ -1,15 +1,15 @@
 """Find candidates: what both searches, and the places around what they find, say about one tier."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from server.core.calibration import Calibration
 from server.core.hits import Candidates, TextHit
 from server.core.records import Filter, Ranking, Tier
-from server.core.relevance import Neighbour, Scale, Signals
+from server.core.relevance import Scale, Signals
 from server.db.database import Connection
 from server.store import search
-from server.store.search import Weights, Words
+from server.store.search import Neighbour, Weights, Words
 
 # Of each search; several parts of one text count as several.
 _MOST = 100
@@ -94,17 +94,14 @@ async def _with_neighbours(
         found,
         numbers={**{neighbour.id: neighbour.number for neighbour in around}, **found.numbers},
         signals={**{n: Signals(keyword.get(n, 0.0), cosines.get(n)) for n in new}, **found.signals},
-        neighbours=_both_ways(around, found.numbers),
+        neighbours=_both_ways(around),
     )
 
 
-def _both_ways(around: Sequence[Neighbour], ids: Mapping[str, int]) -> dict[int, list[Neighbour]]:
-    """Return neighbours by the number of the text that they stand next to, and that text as theirs."""
-    names = {number: text_id for text_id, number in ids.items()}
-    by_number: dict[int, dict[int, Neighbour]] = {}
+def _both_ways(around: Sequence[Neighbour]) -> dict[int, set[int]]:
+    """Return the numbers of what stands next to a text by its number, whichever of the two was looked around."""
+    found: dict[int, set[int]] = {}
     for one in around:
-        by_number.setdefault(one.of_number, {})[one.distance] = one
-    for one in around:
-        back = Neighbour(one.number, names[one.of_number], one.of_number, -one.distance, 0)
-        by_number.setdefault(one.number, {}).setdefault(back.distance, back)
-    return {number: list(places.values()) for number, places in by_number.items()}
+        found.setdefault(one.of_number, set()).add(one.number)
+        found.setdefault(one.number, set()).add(one.of_number)
+    return found

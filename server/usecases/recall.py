@@ -27,7 +27,7 @@ from server.usecases.parts import Parts
 MAX_QUERY_CHARACTERS = 4_000
 MAX_LIMIT = 50
 MIN_TOKENS = 50
-_MOST_WORDS = 100
+_MOST_WORDS = 200
 _EMBED_SECONDS = 2.0
 
 

@@ -141,19 +141,17 @@ SELECT v.number, max(1 - (v.embedding <=> %(vector)s::halfvec))::float8
 FROM {vectors} v WHERE v.tier = %(tier)s AND v.number = ANY (%(numbers)s) GROUP BY v.number
 
 -- name: around
--- What stands before (-1, -2) and behind (1, 2) some memories in their sessions, as far as it may be seen.
-SELECT m.number AS of_number, n.id, n.number, n.distance::int, n.tokens
+-- What stands next to some memories in their sessions, before and behind, as far as it may be seen.
+SELECT m.number AS of_number, n.id, n.number
 FROM memories m
 CROSS JOIN LATERAL (
-    (SELECT id, number, -row_number() OVER (ORDER BY said_at DESC, id DESC) AS distance, tokens
-     FROM {memory_filter} AS n
+    (SELECT id, number FROM {memory_filter} AS n
      WHERE n.session_id = m.session_id AND n.said_at <= m.said_at AND (n.said_at, n.id) < (m.said_at, m.id)
-     ORDER BY said_at DESC, id DESC LIMIT 2)
+     ORDER BY said_at DESC, id DESC LIMIT 1)
     UNION ALL
-    (SELECT id, number, row_number() OVER (ORDER BY said_at, id), tokens
-     FROM {memory_filter} AS n
+    (SELECT id, number FROM {memory_filter} AS n
      WHERE n.session_id = m.session_id AND n.said_at >= m.said_at AND (n.said_at, n.id) > (m.said_at, m.id)
-     ORDER BY said_at, id LIMIT 2)
+     ORDER BY said_at, id LIMIT 1)
 ) AS n
 WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
 
