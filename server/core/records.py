@@ -258,6 +258,23 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class PackRow:
+    """What a pack has to know of a memory."""
+
+    id: str
+    kind: Kind
+    priority: Priority
+    category: Category
+    content: str
+    group_id: str | None
+    project: str | None
+    tokens: int
+    said_at: datetime
+    last_used_at: datetime
+    tentative: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NewMemory:
     """A row to be written. `author` names the observer, reflector or key that made it.
 
@@ -400,9 +417,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """The frozen text that goes before a session's messages. `pins_left` pinned rows did not fit."""
+    """The frozen text that goes before a session's messages. `pins_left` pinned rows did not fit.
 
-    version: int
+    Versions count from 1; a pack that is being made has none yet.
+    """
+
     text: str
     sha256: str
     tokens: int
@@ -410,6 +429,7 @@ class Pack:
     pins_left: int
     reason: PackReason
     created_at: datetime
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,3 +259,9 @@ class PackOut(BaseModel):
     memory_ids: list[str]
     pins_left: int
     created_at: datetime
+
+
+class ExplainedPackOut(PackOut):
+    """A pack with what decided about its rows when it was frozen; None where it is older than explanations are."""
+
+    explanation: PackExplanation | None
