@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from server.core.ranking import KIND_BIAS, PRIORITY_WEIGHT, pack_score
 from server.core.records import Kind, Pack, Priority
@@ -14,8 +14,7 @@ Why = Literal["pinned", "rank", "budget", "same_words"]
 """In: a person pinned it; its rank and the budget let it in. Out: it did not fit; another row says the same words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """What decided about a row. `tokens` are those of its line; `rank` counts the rows that were looked at, from 1.
 
     `kind`, `priority` and `last_used_at` are what they were then. `like` is the row that says the same.
@@ -45,7 +44,7 @@ class PackScoreParts:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedRow:
-    """A reason with the score that its row had (pinned ones have none). `age_days` lie between last use and freezing."""
+    """A reason with the score that its row had (None: pinned), and its age, from its last use to the freezing."""
 
     id: str
     section: Section

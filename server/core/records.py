@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from server.core.calibration import Calibration, Calibrations
 from server.core.json_input import Json
@@ -257,9 +257,8 @@ class Memory:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class PackRow:
-    """What a pack has to know of a memory."""
+class PackRow(NamedTuple):
+    """What a pack has to know of a memory. A pack looks at hundreds, and a tuple is made in a third of the time."""
 
     id: str
     kind: Kind

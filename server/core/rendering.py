@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
@@ -33,8 +34,7 @@ _OUR_TAGS = re.compile(
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A row as a pack shows it: its text, and what that costs together with the end of the line."""
 
     row: PackRow

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
 
 from server.core.errors import named
+from server.core.pack_reasons import PackExplanation
 from server.core.records import (
     Category,
     JobKind,

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from psycopg.rows import class_row
+from psycopg.rows import args_row, class_row
 
 from server.core.clock import LATEST
 from server.core.errors import NotFound
@@ -363,7 +363,7 @@ async def own_pack_rows(connection: Connection, session_id: str, now: datetime) 
 
 
 async def _pack_rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[PackRow]:
-    async with connection.cursor(row_factory=class_row(PackRow)) as cursor:
+    async with connection.cursor(row_factory=args_row(PackRow)) as cursor:
         await cursor.execute(SQL[statement], values)
         return await cursor.fetchall()
 
@@ -396,6 +396,11 @@ def _step(walk: Walk, page: Page) -> dict[str, Any]:
         "behind": last.id if last else "",
         "floor": page.floor.isoformat(),
     }
+
+
+async def mark_expired(connection: Connection, now: datetime, limit: int) -> int:
+    """Take some of the rows that have expired out of what packs walk; return how many. They stay what they are."""
+    return (await connection.execute(SQL["mark_expired"], {"now": now, "limit": limit})).rowcount
 
 
 async def _fetch(connection: Connection, statement: str, values: dict[str, Any]) -> list[Memory]:

@@ -387,3 +387,16 @@ CROSS JOIN LATERAL (
      ORDER BY project, last_used_at DESC, id
      LIMIT %(limit)s)
 ) AS page
+
+-- name: pools_with_expired
+-- Which pools have rows that expired and are not marked yet?
+SELECT pool_id::text FROM pools_with_expired_memories(%(now)s)
+
+-- name: mark_expired
+-- Take rows that have expired out of what packs walk, some at a time. What somebody is changing just now is let be, so
+-- nobody is waited for, in whatever order rows are locked. An array, so that rows are found by their ids.
+UPDATE memories SET expired = true
+WHERE id = ANY (ARRAY(
+    SELECT id FROM memories
+    WHERE valid_until <= %(now)s AND superseded_at IS NULL AND NOT expired
+    ORDER BY valid_until LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED))
