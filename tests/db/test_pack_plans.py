@@ -1,4 +1,4 @@
-"""The statements of a pack read a bounded number of rows, however many there are, and whatever Postgres knows of them."""
+"""The statements of a pack read few rows, however many there are, and whatever Postgres knows of them."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -80,7 +80,7 @@ async def test_what_has_expired_and_was_replaced_is_not_passed_by(
 
 
 @pytest.mark.parametrize("mode", get_args(PlanMode))
-@pytest.mark.parametrize("statement", ["pinned", "own_pack_rows", "mark_expired"])
+@pytest.mark.parametrize("statement", ["pinned", "own_pack_rows"])
 async def test_no_statement_of_a_pack_reads_the_whole_pool(
     filled: str, database_url: str, mode: PlanMode, statement: str
 ) -> None:
