@@ -18,6 +18,8 @@ _LINE_TOKENS = 12
 _SPARE = 32
 _FIRST_PAGE = 16
 _LARGEST_PAGE = 10_000
+# A second page aims at so many times the rows that are needed, since a third costs more than a few rows.
+_MARGIN = 1.2
 # Scores are rounded; a floor is put so much lower.
 _ROUNDING = timedelta(seconds=1)
 # Rows that were used at the same moment count as if they were so far apart, in units of the score (some 10 s).
@@ -122,7 +124,7 @@ def next_pages(walks: Sequence[Walk], tokens: int) -> list[Page]:
         return []
     cost = sum(row.tokens + _LINE_TOKENS for _, row in first)
     limit = min(_LARGEST_PAGE, tokens * len(first) // cost + 2 * _SPARE)
-    down_to = max(-last[0], _guess(walks, [walk for _, walk in unread], limit))
+    down_to = max(-last[0], _guess(walks, [walk for _, walk in unread], int(_MARGIN * limit)))
     return [
         Page(number, last_use(walk.kind, walk.priority, down_to) - _ROUNDING, limit)
         for number, walk in unread
