@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress
 
 from server.bench.figures import Effort, Figure
-from server.bench.run import FULL, Report, run
+from server.bench.run import FULL, Part, Report, run
 from server.cli.output import AsJson, print_json, progress, say, table
 
 app = typer.Typer(add_completion=False)
@@ -22,11 +22,12 @@ _DEFAULT = 30_000
 def bench(
     rows: Annotated[int, typer.Option(min=1_000, help="The larger of the two sizes that are measured.")] = _DEFAULT,
     full: Annotated[bool, typer.Option("--full", help="Measure at a million rows.")] = False,
+    only: Annotated[list[Part] | None, typer.Option(help="Measure this alone; may be given more than once.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure what Esker costs on this machine, each figure beside its floor."""
     with progress(shown=not as_json) as shown:
-        report = asyncio.run(run(FULL if full else rows, Effort(), Steps(shown)))
+        report = asyncio.run(run(FULL if full else rows, only or (), Effort(), Steps(shown)))
     if as_json:
         print_json({**asdict(report), "figures": [asdict(f) | {"ratio": f.ratio} for f in report.figures]})
     else:

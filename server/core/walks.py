@@ -19,7 +19,7 @@ _SPARE = 32
 _FIRST_PAGE = 16
 _LARGEST_PAGE = 10_000
 # A second page aims at so many times the rows that are needed, since a third costs more than a few rows.
-_MARGIN = 1.2
+_MARGIN = 1.4
 # Scores are rounded; a floor is put so much lower.
 _ROUNDING = timedelta(seconds=1)
 # Rows that were used at the same moment count as if they were so far apart, in units of the score (some 10 s).

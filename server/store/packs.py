@@ -42,12 +42,12 @@ async def insert(
         "text": pack.text,
         "sha256": pack.sha256,
         "tokens": pack.tokens,
-        "memory_ids": pack.memory_ids,
+        "memory_ids": " ".join(pack.memory_ids),
         "pins_left": pack.pins_left,
         "reason": pack.reason,
         "created_at": pack.created_at,
         "reasons": Jsonb(kept(reasons)),
-        "left_out_ids": [reason.id for reason in left_out],
+        "left_out_ids": " ".join(reason.id for reason in left_out),
         "left_out": Jsonb(kept(left_out)),
     }
     row = await (await connection.execute(SQL["insert"], values)).fetchone()

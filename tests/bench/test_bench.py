@@ -45,7 +45,7 @@ def left_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator
 @pytest.mark.usefixtures("left_as_it_was")
 async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing() -> None:
     steps = Steps()
-    report = await run(1_200, Effort(packs=2, recalls=2, seconds=0.2), steps)
+    report = await run(1_200, (), Effort(packs=2, recalls=2, seconds=0.2), steps)
     assert set(steps.left.values()) == {0}
     assert {figure.name for figure in report.figures} == set(
         re.findall(r"^\| `([^`]+)` \|", DOCUMENTED.read_text(encoding="utf-8"), re.MULTILINE)

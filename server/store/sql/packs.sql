@@ -15,7 +15,8 @@ SELECT pg_advisory_xact_lock(hashtext('packs'), hashtext(current_pool()::text))
 
 -- name: insert
 -- Freeze the next version, with what decided about its rows and about those that it leaves out, in the place of the
--- versions before, for which nobody can ask any more. The caller holds the session's lock.
+-- versions before, for which nobody can ask any more. The caller holds the session's lock. Ids come as one text, since
+-- the driver takes its time over each element of a list.
 WITH counted AS (
     UPDATE sessions SET pack_version = pack_version + 1 WHERE id = %(session)s RETURNING pack_version AS version
 ), former AS (
@@ -23,8 +24,8 @@ WITH counted AS (
 )
 INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, pins_left, reason, created_at,
                    reasons, left_out_ids, left_out)
-SELECT current_pool(), %(session)s, version, %(text)s, %(sha256)s, %(tokens)s, %(memory_ids)s, %(pins_left)s,
-       %(reason)s, %(created_at)s, %(reasons)s, %(left_out_ids)s, %(left_out)s
+SELECT current_pool(), %(session)s, version, %(text)s, %(sha256)s, %(tokens)s, string_to_array(%(memory_ids)s, ' '),
+       %(pins_left)s, %(reason)s, %(created_at)s, %(reasons)s, string_to_array(%(left_out_ids)s, ' '), %(left_out)s
 FROM counted
 RETURNING version
 
