@@ -391,7 +391,7 @@ def _step(walk: Walk, page: Page) -> dict[str, Any]:
         "number": page.number,
         "of_kind": walk.kind,
         "of_priority": walk.priority,
-        "of_project": walk.project,
+        "of_project": walk.project or "",
         "used_by": (last.last_used_at if last else LATEST).isoformat(),
         "behind": last.id if last else "",
         "floor": page.floor.isoformat(),

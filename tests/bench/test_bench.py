@@ -34,12 +34,14 @@ class Steps:
 
 
 @pytest.fixture
-def left_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[None]:
+def left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """A folder for temporary files, in which nothing of a benchmark is left at the end."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    yield
-    assert list(tmp_path.glob("esker-bench-*")) == []
+    # A Unix socket's path is limited to about a hundred bytes.
+    with tempfile.TemporaryDirectory(prefix="esker-test-", dir="/tmp") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield
+        assert list(Path(folder).glob("esker-bench-*")) == []
 
 
 @pytest.mark.usefixtures("left_as_it_was")

@@ -36,7 +36,7 @@ def walks_of(project: str | None, floor: str = "1970-01-01T00:00:00Z") -> str:
             "number": number,
             "of_kind": walk.kind,
             "of_priority": walk.priority,
-            "of_project": walk.project,
+            "of_project": walk.project or "",
             "used_by": "2200-01-01T00:00:00Z",
             "behind": "",
             "floor": floor,

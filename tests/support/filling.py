@@ -12,7 +12,7 @@ from server.core.tokens import estimate_tokens
 
 _COLUMNS: LiteralString = """
     COPY memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id, project,
-                   source_ids, tokens, terms, said_at, valid_until, last_used_at, superseded_by, superseded_at,
+                   source_ids, tokens, terms, parts, said_at, valid_until, last_used_at, superseded_by, superseded_at,
                    outdated_at, reflection_id, created_at)
     FROM STDIN
 """
@@ -47,6 +47,7 @@ def fill_pool(owner_url: str, pool_id: str, rows: int, *, now: datetime, session
                     ["mem_0"] if kind == "reflection" else [],
                     estimate_tokens(content),
                     len(content.split()),
+                    1,
                     used,
                     ends,
                     used,

@@ -7,12 +7,12 @@ INSERT INTO pools (name) VALUES (%(name)s) RETURNING id::text
 -- tiny one and none, one in four replaced, one in twenty expired, used at any time in the last two months. Each is a
 -- sentence with a number behind it, which costs three tokens more.
 INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, project, source_ids,
-                      tokens, terms, said_at, valid_until, last_used_at, superseded_by, superseded_at, outdated_at,
+                      tokens, terms, parts, said_at, valid_until, last_used_at, superseded_by, superseded_at, outdated_at,
                       reflection_id, expired, created_at)
 SELECT %(pool)s::uuid, 'mem_' || lpad(n::text, 9, '0'), kind, priority, 'fact', 'user',
        content || ' ' || lpad(n::text, 9, '0'), sha256(convert_to(content || n, 'UTF8')), 'bench', project,
        CASE kind WHEN 'reflection' THEN ARRAY ['mem_source'] ELSE '{}' END,
-       tokens + 3, 20, used_at, CASE WHEN expired THEN used_at END, used_at,
+       tokens + 3, 20, 1, used_at, CASE WHEN expired THEN used_at END, used_at,
        CASE WHEN replaced THEN 'mem_other' END, CASE WHEN replaced THEN used_at END, CASE WHEN replaced THEN used_at END,
        CASE kind WHEN 'reflection' THEN 'ref_bench' END, expired, used_at
 FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n

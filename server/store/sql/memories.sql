@@ -362,30 +362,20 @@ CROSS JOIN LATERAL (
 ) AS page
 
 -- name: next_of_project
--- The same for a session with a project: each class is walked in the project and, a walk of its own, in no project.
--- (Postgres takes `project IS NULL` for a place in the index, but sees the order behind it only when told to sort by
--- project first.)
+-- The same for a session with a project: each class is walked in the project and, a walk of its own, in no project, which
+-- is an empty one here.
 SELECT walk.number, {pack_row}
 FROM jsonb_to_recordset(%(walks)s::jsonb) AS walk (number int, of_kind text, of_priority text, of_project text,
                                                    used_by timestamptz, behind text, floor timestamptz)
 CROSS JOIN LATERAL (
-    (SELECT {pack_row} FROM memories
-     WHERE project = walk.of_project AND kind = walk.of_kind AND priority = walk.of_priority
-       AND superseded_at IS NULL AND NOT expired
-       AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.behind)
-       AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
-       AND (valid_until IS NULL OR valid_until > %(now)s)
-     ORDER BY last_used_at DESC, id
-     LIMIT %(limit)s)
-    UNION ALL
-    (SELECT {pack_row} FROM memories
-     WHERE walk.of_project IS NULL AND project IS NULL AND kind = walk.of_kind AND priority = walk.of_priority
-       AND superseded_at IS NULL AND NOT expired
-       AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.behind)
-       AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
-       AND (valid_until IS NULL OR valid_until > %(now)s)
-     ORDER BY project, last_used_at DESC, id
-     LIMIT %(limit)s)
+    SELECT {pack_row} FROM memories
+    WHERE CASE WHEN project IS NULL THEN '' ELSE project END = walk.of_project
+      AND kind = walk.of_kind AND priority = walk.of_priority AND superseded_at IS NULL AND NOT expired
+      AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.behind)
+      AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
+      AND (valid_until IS NULL OR valid_until > %(now)s)
+    ORDER BY last_used_at DESC, id
+    LIMIT %(limit)s
 ) AS page
 
 -- name: pools_with_expired

@@ -10,11 +10,14 @@ CREATE INDEX memories_to_expire ON memories (pool_id, valid_until)
     WHERE valid_until IS NOT NULL AND superseded_at IS NULL AND NOT expired;
 
 -- A pack is a merge of one walk per class: of the first index for a session without a project, of the second for one
--- with a project, which walks the rows of its project and those of none.
+-- with a project, which walks the rows of its project and those of none. No project is an empty one there: Postgres sees
+-- no order behind IS NULL, and nothing but this index is of use then, whatever it believes about the rows. (CASE and not
+-- coalesce, which Postgres does not take to be leakproof, so that it could not be looked up below row-level security.)
 DROP INDEX memories_by_rank;
 CREATE INDEX memories_by_rank ON memories (pool_id, kind, priority, last_used_at DESC, id)
     WHERE superseded_at IS NULL AND NOT expired;
-CREATE INDEX memories_by_rank_in_project ON memories (pool_id, project, kind, priority, last_used_at DESC, id)
+CREATE INDEX memories_by_rank_in_project ON memories
+    (pool_id, (CASE WHEN project IS NULL THEN '' ELSE project END), kind, priority, last_used_at DESC, id)
     WHERE superseded_at IS NULL AND NOT expired;
 
 -- Which pools have rows that expired and are not marked yet?
