@@ -9,7 +9,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 
 from server import VERSION
-from server.background import beside, run_jobs
+from server.background import beside, keep_up, run_jobs
 from server.core.clock import Clock, system_clock
 from server.core.errors import Misconfigured
 from server.core.expansion import Expansion
@@ -71,6 +71,7 @@ def make_app(parts: Parts) -> FastAPI:
             if parts.embedders:
                 parts.embedders.start()
             await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
+            await stack.enter_async_context(beside("the upkeep", lambda: keep_up(parts)))
             yield
 
     app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan)

@@ -1,4 +1,4 @@
-"""What a server does beside answering: above all its job runner, which takes due jobs of all pools, a few at a time."""
+"""What a server does beside answering: its job runner, which takes due jobs of all pools, a few at a time; upkeep."""
 
 import asyncio
 import logging
@@ -10,6 +10,7 @@ from server.core.errors import EskerError
 from server.core.records import JobKind, Lease
 from server.db.database import listening
 from server.store.jobs import job_name
+from server.usecases.expire import mark_expired
 from server.usecases.observe import observe_leased
 from server.usecases.parts import Parts
 from server.usecases.reflect import reflect_leased
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 # A notification is a hint; a job also becomes due by itself, when a session has been idle.
 _LOOK_SECONDS = 2.0
 _AGAIN_SECONDS = 2.0
+_UPKEEP_SECONDS = 60.0
 _WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased, "reflect_pool": reflect_pool_leased}
 
 
@@ -68,6 +70,16 @@ async def run_jobs(parts: Parts) -> None:
             except Exception:
                 log.exception("jobs have to wait")
             await _woken(wake)
+
+
+async def keep_up(parts: Parts) -> None:
+    """Do from time to time what nobody waits for, until cancelled."""
+    while True:
+        try:
+            await mark_expired(parts)
+        except EskerError as error:
+            log.warning("the upkeep has to wait: %s", error)
+        await asyncio.sleep(_UPKEEP_SECONDS)
 
 
 def _kinds(parts: Parts) -> list[JobKind]:

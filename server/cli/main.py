@@ -39,6 +39,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "pool": ("admin", "Make, list and set up pools."),
     "key": ("admin", "Make, list and revoke keys."),
     "doctor": ("doctor", "Check everything that can be wrong and say how to mend it."),
+    "bench": ("bench", "Measure what Esker costs on this machine, each figure beside its floor."),
 }
 
 

@@ -136,18 +136,54 @@ def all_sessions(api: Api, **which: str) -> list[str]:
 @app.command()
 def pack(
     session: Annotated[str, typer.Argument(help="A session: our id or the client's own.")],
+    explain: Annotated[bool, typer.Option("--explain", help="Show why each row is in it and others are not.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the context pack of a session."""
     api = Api.from_environment()
-    found = api.get(f"/v1/sessions/{resolve_session(api, session)}/pack")
+    found = api.get(f"/v1/sessions/{resolve_session(api, session)}/pack", explain="true" if explain else None)
     if as_json:
         print_json(found)
         return
-    console.print(found["text"], markup=False)
+    if explain:
+        _show_reasons(found)
+    else:
+        console.print(found["text"], markup=False)
     left = f" {counted(found['pins_left'], 'pinned row')} did not fit." if found["pins_left"] else ""
     made = found["created_at"][:16].replace("T", " ")
     note(f"Version {found['version']} ({found['reason']}), {found['tokens']:,} tokens, frozen at {made} UTC.{left}")
+
+
+def _show_reasons(found: Json) -> None:
+    explanation = found["explanation"]
+    if explanation is None:
+        say("This pack was frozen before explanations were kept; the next one will have one.")
+        return
+    # Each row is one line of the text, in the same order.
+    lines = [line.removeprefix("* ") for line in found["text"].splitlines() if line.startswith("* ")]
+    shown = [(*_reason(row), line) for row, line in zip(explanation["rows"], lines, strict=True)]
+    table((*_REASON_COLUMNS, "row"), shown)
+    if explanation["left_out"]:
+        say()
+        say("Looked at and left out:")
+        table((*_REASON_COLUMNS, "row"), [(*_reason(row), row["id"]) for row in explanation["left_out"]])
+
+
+_REASON_COLUMNS = ("section", "rank", "why", "score", "kind", "priority", "days since use", "tokens")
+_WHY = {"pinned": "pinned", "rank": "its rank", "budget": "does not fit", "same_words": "same words as"}
+
+
+def _reason(row: Json) -> tuple[object, ...]:
+    return (
+        row["section"],
+        row["rank"] or "",
+        _WHY[row["why"]] + (f" {row['like']}" if row["like"] else ""),
+        "" if row["score"] is None else f"{row['score']:.3f}",
+        row["kind"],
+        row["priority"],
+        f"{row['age_days']:.1f}",
+        row["tokens"],
+    )
 
 
 def resolve_session(api: Api, name: str) -> str:

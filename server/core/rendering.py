@@ -5,21 +5,26 @@ close or open one of our elements.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from server.core.clock import zone
 from server.core.recalled import Hit
-from server.core.records import Group, Memory, Priority, Session
+from server.core.records import Group, Memory, PackRow, Priority, Session
 from server.core.tokens import estimate_tokens
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
 DONE = "✅"
 TENTATIVE = " (tentative)"
+CLOSE_GROUP = "</observation-group>"
+LINE_END = 1
+"""What the end of a line costs in tokens."""
 _OUR_TAGS = re.compile(
     r"<(?=\s{0,9}/?\s{0,9}(?:global[-_]observations|local[-_]observations|observation[-_]group|recalled[-_]memories"
     r"|expanded[-_]memory)\b)",
@@ -29,37 +34,85 @@ _OUR_TAGS = re.compile(
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
+class Line(NamedTuple):
+    """A row as a pack shows it: its text, and what that costs together with the end of the line."""
+
+    row: PackRow
+    text: str
+    tokens: int
+
+
 @dataclass(frozen=True, slots=True)
-class PackRows:
-    """What a pack shows: the pool's rows in rank order, the session's own rows by time, and their groups.
+class PackLines:
+    """What a pack shows: the pool's rows in rank order, the session's own rows by time, and their groups."""
 
-    `pins_left` pinned rows did not fit.
+    pool: Sequence[Line]
+    own: Sequence[Line]
+    groups: Mapping[str, Group]
+
+
+def render_pack(lines: PackLines, timezone: str) -> tuple[str, int]:
+    """Return the text of a pack, with dates in a time zone, and its tokens. Both elements are there, if need be empty.
+
+    The tokens are those that `estimate_tokens` gives for the text, since no piece that it counts reaches over the end
+    of a line.
     """
-
-    pool: Sequence[Memory]
-    own: Sequence[Memory]
-    groups: dict[str, Group]
-    pins_left: int = 0
+    texts, tokens = zip(*_parts(lines, timezone), strict=True)
+    return "\n".join(texts), sum(tokens) - LINE_END
 
 
-def render_pack(rows: PackRows, session: Session) -> str:
-    """Return the text of a session's pack, with dates in its time zone. Both elements are there, if need be empty."""
-    return "\n".join(
-        [
-            "<global_observations>",
-            *(pool_line(memory, session) for memory in rows.pool),
-            "</global_observations>",
-            "<local_observations>",
-            *_own_lines(rows, session.timezone),
-            "</local_observations>",
-        ]
-    )
+def _parts(lines: PackLines, timezone: str) -> Iterator[tuple[str, int]]:
+    """Yield every line with its tokens."""
+    yield _tag("<global_observations>")
+    yield from ((line.text, line.tokens) for line in lines.pool)
+    yield _tag("</global_observations>")
+    yield _tag("<local_observations>")
+    for group_id, of_group in groupby(lines.own, key=lambda line: line.row.group_id):
+        group = lines.groups.get(group_id) if group_id else None
+        if group is None:
+            yield from _dated(of_group, timezone)
+            continue
+        yield _tag(open_group(group))
+        yield from _dated(of_group, timezone)
+        yield _tag(CLOSE_GROUP)
+    yield _tag("</local_observations>")
 
 
-def pool_line(memory: Memory, session: Session) -> str:
+def _dated(lines: Iterable[Line], timezone: str) -> Iterator[tuple[str, int]]:
+    for day, dated in groupby(lines, key=lambda line: local_date(line.row.said_at, timezone)):
+        yield _tag(date_line(day))
+        yield from ((line.text, line.tokens) for line in dated)
+
+
+def _tag(text: str) -> tuple[str, int]:
+    return text, label_tokens(text) + LINE_END
+
+
+def pool_line(row: PackRow, session: Session) -> Line:
     """Return one row of the pool with its date and, where it is another one, its project."""
-    about = f" (project {fenced(memory.project)})" if memory.project and memory.project != session.project else ""
-    return f"* {_mark(memory)} {local_date(memory.said_at, session.timezone)} {_said(memory)}{about}"
+    about = f" (project {fenced(row.project)})" if row.project and row.project != session.project else ""
+    return _line(row, f"* {_mark(row)} {local_date(row.said_at, session.timezone)}", about)
+
+
+def own_line(row: PackRow, timezone: str) -> Line:
+    """Return one row of the session itself with its time of day."""
+    time = row.said_at.astimezone(zone(timezone)).strftime("%H:%M")
+    return _line(row, f"* {_mark(row)} ({time})", "")
+
+
+def _line(row: PackRow, label: str, about: str) -> Line:
+    said, about = fenced(row.content), (TENTATIVE if row.tentative else "") + about
+    text = f"{label} {said}{about}"
+    # The content was counted when it was written, and a single space between two texts costs nothing.
+    if said == row.content:
+        return Line(row, text, label_tokens(label) + row.tokens + label_tokens(about) + LINE_END)
+    return Line(row, text, estimate_tokens(text) + LINE_END)
+
+
+@lru_cache(maxsize=4_096)
+def label_tokens(text: str) -> int:
+    """Return the tokens of a text that many lines have in common: a mark with a date, a project, a tag."""
+    return estimate_tokens(text)
 
 
 def offered_line(memory: Memory) -> str:
@@ -72,31 +125,9 @@ def offered_cost(memory: Memory) -> int:
     return estimate_tokens(offered_line(memory)) + 1
 
 
-def _own_lines(rows: PackRows, timezone: str) -> Iterable[str]:
-    for group_id, memories in groupby(rows.own, key=lambda memory: memory.group_id):
-        group = rows.groups.get(group_id) if group_id else None
-        if group is None:
-            yield from _dated_lines(memories, timezone)
-            continue
-        yield open_group(group)
-        yield from _dated_lines(memories, timezone)
-        yield "</observation-group>"
-
-
-def _dated_lines(memories: Iterable[Memory], timezone: str) -> Iterable[str]:
-    for day, dated in groupby(memories, key=lambda memory: local_date(memory.said_at, timezone)):
-        yield f"Date: {day}"
-        yield from (own_line(memory, timezone) for memory in dated)
-
-
-def own_line(memory: Memory, timezone: str) -> str:
-    """Return one row of the session itself with its time of day."""
-    time = memory.said_at.astimezone(zone(timezone)).strftime("%H:%M")
-    return f"* {_mark(memory)} ({time}) {_said(memory)}"
-
-
-def _said(memory: Memory) -> str:
-    return fenced(memory.content) + (TENTATIVE if memory.tentative else "")
+def date_line(day: str) -> str:
+    """Return the line above the session's own rows of one day."""
+    return f"Date: {day}"
 
 
 def open_group(group: Group) -> str:
@@ -114,13 +145,14 @@ def _attribute(value: str) -> str:
     return quoteattr(value, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
 
-def _mark(memory: Memory) -> str:
-    return MARK[memory.priority] + (f" {DONE}" if memory.category == "outcome" else "")
+def _mark(row: PackRow) -> str:
+    return MARK[row.priority] + (f" {DONE}" if row.category == "outcome" else "")
 
 
 def fenced(text: str) -> str:
     """Return `text` on one line, unable to open or close one of our elements, without what a terminal obeys."""
-    return _OUR_TAGS.sub("&lt;", " ".join(_CONTROLS.sub(" ", text).split()))
+    plain = " ".join((text if text.isprintable() else _CONTROLS.sub(" ", text)).split())
+    return _OUR_TAGS.sub("&lt;", plain) if "<" in plain else plain
 
 
 def recalled_line(hit: Hit) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
 
 from server.core.errors import named
+from server.core.pack_reasons import PackExplanation
 from server.core.records import (
     Category,
     JobKind,
@@ -259,3 +260,9 @@ class PackOut(BaseModel):
     memory_ids: list[str]
     pins_left: int
     created_at: datetime
+
+
+class ExplainedPackOut(PackOut):
+    """A pack with what decided about its rows when it was frozen; None where it is older than explanations are."""
+
+    explanation: PackExplanation | None

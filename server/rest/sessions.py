@@ -11,6 +11,7 @@ from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import (
     EventIn,
+    ExplainedPackOut,
     MessageList,
     MessageOut,
     MessagesIn,
@@ -23,7 +24,8 @@ from server.rest.schemas import (
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import ObserveReport, observe
 from server.usecases.open_session import SessionRequest, get_session, list_messages, list_sessions, open_session
-from server.usecases.pack import get_pack
+from server.usecases.pack import explain_pack, get_pack
+from server.usecases.parts import Parts
 from server.usecases.receive_event import EventReport, receive_event
 from server.usecases.reflect import ReflectReport, reflect
 
@@ -115,15 +117,25 @@ async def event(session_id: str, body: EventIn, parts: WithParts, asking: Asking
     return await receive_event(parts, asking.pool_id, session_id, body.kind, body.dedupe_key)
 
 
-@router.get("/{session_id}/pack", response_model=PackOut, responses={200: {"content": {"text/plain": {}}}})
+@router.get(
+    "/{session_id}/pack",
+    response_model=PackOut | ExplainedPackOut,
+    responses={200: {"content": {"text/plain": {}}}},
+)
 async def pack(
     session_id: str,
     request: Request,
     parts: WithParts,
     asking: Asking,
+    explain: bool = False,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Return the session's pack: as JSON, or the text alone for `Accept: text/plain`. Its ETag is its hash."""
+    """Return the session's pack: as JSON, or the text alone for `Accept: text/plain`. Its ETag is its hash.
+
+    With `explain` it is JSON in any case, with what decided about each row.
+    """
+    if explain:
+        return JSONResponse((await _explained(parts, asking.pool_id, session_id)).model_dump(mode="json"))
     found = await get_pack(parts, asking.pool_id, session_id)
     headers = {"ETag": f'"{found.sha256}"', "Vary": "Accept", "Cache-Control": "no-cache"}
     if if_none_match and found.sha256 in if_none_match:
@@ -132,3 +144,8 @@ async def pack(
         return PlainTextResponse(found.text, headers=headers | {"Esker-Pack-Version": str(found.version)})
     shown = PackOut.model_validate(found, from_attributes=True)
     return JSONResponse(shown.model_dump(mode="json"), headers=headers)
+
+
+async def _explained(parts: Parts, pool_id: str, session_id: str) -> ExplainedPackOut:
+    found, explanation = await explain_pack(parts, pool_id, session_id)
+    return ExplainedPackOut(**asdict(found), explanation=explanation)

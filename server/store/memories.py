@@ -4,17 +4,27 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from psycopg.rows import class_row
+from psycopg.rows import args_row, class_row
 
+from server.core.clock import LATEST
 from server.core.errors import NotFound
 from server.core.indexing import IndexedMemory, part_values
-from server.core.ranking import KIND_BIAS
-from server.core.records import PRIORITIES, Filter, Memory, NewMemory, Reflection, SaidAgain, Source, Superseder
+from server.core.records import (
+    Filter,
+    Memory,
+    NewMemory,
+    PackRow,
+    Reflection,
+    SaidAgain,
+    Session,
+    Source,
+    Superseder,
+)
 from server.core.rendering import offered_cost
+from server.core.walks import Page, Walk, extended
 from server.db.database import Connection
 from server.db.statements import Statements, as_json
 
@@ -22,7 +32,6 @@ SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 
 # So many of the longest rows are written well within the time that a statement may take.
 _MOST_ROWS = 200
-_CLASSES = tuple(product(KIND_BIAS, PRIORITIES))
 
 
 def missing(memory_id: str) -> NotFound:
@@ -294,12 +303,6 @@ async def restore(connection: Connection, by_ids: Collection[str]) -> set[str]:
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
-async def hold(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Keep rows from being deleted until the transaction ends; return those that are there."""
-    cursor = await connection.execute(SQL["hold"], {"ids": list(ids)})
-    return {str(row[0]) for row in await cursor.fetchall()}
-
-
 async def lock_to_change(connection: Connection, ids: Collection[str]) -> None:
     """Lock rows that are about to be changed."""
     await connection.execute(SQL["lock_to_change"], {"ids": list(ids)})
@@ -349,21 +352,55 @@ async def pinned_tokens(connection: Connection, project: str | None) -> int:
     return int(row[0]) if row else 0
 
 
-async def pinned(connection: Connection, project: str | None, now: datetime) -> list[Memory]:
+async def pinned(connection: Connection, project: str | None, now: datetime) -> list[PackRow]:
     """Return what a person pinned for all projects and for this one; without a project, everything pinned."""
-    return await _fetch(connection, "pinned", {"project": project, "now": now})
+    return await _pack_rows(connection, "pinned", {"project": project, "now": now})
 
 
-async def best_of_classes(
-    connection: Connection, session_id: str, project: str | None, now: datetime, *, tokens: int, limit: int
-) -> list[Memory]:
-    """Return the latest used rows of each class, up to `tokens` or `limit` rows each.
+async def own_pack_rows(connection: Connection, session_id: str, now: datetime) -> list[PackRow]:
+    """Return the session's own live observations and reflections in the order of what they tell."""
+    return await _pack_rows(connection, "own_pack_rows", {"session": session_id, "now": now})
 
-    Classes are those of notes, and of what other sessions observed and reflected, by priority.
-    """
-    kinds, priorities = zip(*_CLASSES, strict=True)
-    values = {"kinds": list(kinds), "priorities": list(priorities), "session": session_id, "project": project}
-    return await _fetch(connection, "best_of_classes", {**values, "now": now, "tokens": tokens, "limit": limit})
+
+async def _pack_rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[PackRow]:
+    async with connection.cursor(row_factory=args_row(PackRow)) as cursor:
+        await cursor.execute(SQL[statement], values)
+        return await cursor.fetchall()
+
+
+async def walk_on(
+    connection: Connection, walks: Sequence[Walk], pages: Sequence[Page], session: Session, now: datetime
+) -> list[Walk]:
+    """Return walks with these next pages. Rows of the session itself, but for notes, are in none."""
+    asked = [_step(walks[page.number], page) for page in pages]
+    values = {"walks": as_json(asked), "session": session.id, "now": now, "limit": pages[0].limit}
+    statement = SQL["next_of_project" if session.project else "next_of_pool"]
+    cursor = await connection.execute(statement, values, binary=True)
+    found: dict[int, list[PackRow]] = {}
+    for number, *columns in await cursor.fetchall():
+        found.setdefault(number, []).append(PackRow(*columns))
+    further = list(walks)
+    for page in pages:
+        further[page.number] = extended(walks[page.number], page, found.get(page.number, []))
+    return further
+
+
+def _step(walk: Walk, page: Page) -> dict[str, Any]:
+    last = walk.rows[-1][-1] if walk.rows else None
+    return {
+        "number": page.number,
+        "of_kind": walk.kind,
+        "of_priority": walk.priority,
+        "of_project": walk.project or "",
+        "used_by": (last.last_used_at if last else LATEST).isoformat(),
+        "behind": last.id if last else "",
+        "floor": page.floor.isoformat(),
+    }
+
+
+async def mark_expired(connection: Connection, now: datetime, limit: int) -> int:
+    """Take some of the rows that have expired out of what packs walk; return how many. They stay what they are."""
+    return (await connection.execute(SQL["mark_expired"], {"now": now, "limit": limit})).rowcount
 
 
 async def _fetch(connection: Connection, statement: str, values: dict[str, Any]) -> list[Memory]:

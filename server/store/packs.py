@@ -1,11 +1,13 @@
 """Packs: frozen, versioned, one line of versions a session."""
 
-from collections.abc import Collection
-from dataclasses import asdict
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
+from server.core.pack_reasons import PackExplanation, Reason, explained, kept
 from server.core.records import Pack
 from server.db.database import Connection
 from server.db.statements import Statements
@@ -20,12 +22,51 @@ async def current(connection: Connection, session_id: str) -> Pack | None:
         return await cursor.fetchone()
 
 
-async def insert(connection: Connection, session_id: str, pack: Pack) -> None:
-    """Freeze a version, in the place of the one before."""
-    await connection.execute(SQL["delete_former"], {"session": session_id, "version": pack.version})
-    await connection.execute(SQL["insert"], {**asdict(pack), "session": session_id})
+async def lock_to_freeze(connection: Connection) -> None:
+    """Let nothing of this pool be forgotten until the transaction ends; call it before rows of a pack are read.
+
+    It comes after locks on sessions and memories, as the lock of whoever forgets does.
+    """
+    await connection.execute(SQL["lock_to_freeze"])
+
+
+async def insert(
+    connection: Connection, session_id: str, pack: Pack, reasons: Sequence[Reason], left_out: Sequence[Reason]
+) -> Pack:
+    """Freeze a pack in the place of the one before, with what decided about its rows and those it leaves out.
+
+    Return it with its version. The caller holds the session's lock.
+    """
+    values = {
+        "session": session_id,
+        "text": pack.text,
+        "sha256": pack.sha256,
+        "tokens": pack.tokens,
+        "memory_ids": " ".join(pack.memory_ids),
+        "pins_left": pack.pins_left,
+        "reason": pack.reason,
+        "created_at": pack.created_at,
+        "reasons": Jsonb(kept(reasons)),
+        "left_out_ids": " ".join(reason.id for reason in left_out),
+        "left_out": Jsonb(kept(left_out)),
+    }
+    row = await (await connection.execute(SQL["insert"], values)).fetchone()
+    assert row is not None  # the caller holds the session's lock
+    return replace(pack, version=row[0])
+
+
+async def explanation(connection: Connection, session_id: str, pack: Pack) -> PackExplanation | None:
+    """Return why a pack's rows are in it; None where it was frozen before that was kept."""
+    cursor = await connection.execute(SQL["reasons"], {"session": session_id, "version": pack.version})
+    found = await cursor.fetchone()
+    if found is None or found[0] is None:
+        return None
+    reasons, left_out_ids, left_out = found
+    return PackExplanation(explained(pack, pack.memory_ids, reasons), explained(pack, left_out_ids, left_out))
 
 
 async def delete_showing(connection: Connection, memory_ids: Collection[str]) -> int:
-    """Delete every version that shows one of these rows; return how many."""
+    """Delete every version that shows one of these rows, and what others say about them; return how many."""
+    await connection.execute(SQL["lock_to_forget"])
+    await connection.execute(SQL["forget_left_out"], {"ids": list(memory_ids)})
     return (await connection.execute(SQL["delete_showing"], {"ids": list(memory_ids)})).rowcount

@@ -89,13 +89,6 @@ async def projects(connection: Connection, session_ids: Collection[str]) -> dict
     return dict(await cursor.fetchall())
 
 
-async def next_pack_version(connection: Connection, session_id: str) -> int:
-    """Return the version of a pack that is about to be frozen. The caller holds the session's lock."""
-    row = await (await connection.execute(SQL["next_pack_version"], {"id": session_id})).fetchone()
-    assert row is not None  # the caller holds the session's lock
-    return int(row[0])
-
-
 async def listed(
     connection: Connection,
     *,

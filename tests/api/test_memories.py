@@ -9,8 +9,13 @@ import httpx2
 import psycopg
 import pytest
 
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
 from server.db.programs import BINARIES
 from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.serving import serving
 
 
 async def noted(client: httpx2.AsyncClient, content: str, **more: Any) -> dict[str, Any]:
@@ -161,6 +166,23 @@ async def test_what_has_expired_is_in_no_list_no_recall_and_no_pack(client: http
     assert (await recalled(client, "river"))["abstained"]
     assert (await client.get(f"/v1/sessions/{session}/pack")).json()["memory_ids"] == []
     assert (await client.get(f"/v1/memories/{note['id']}")).status_code == 200
+
+
+async def test_a_server_takes_what_has_expired_out_of_the_way(
+    client: httpx2.AsyncClient, database_url: str, owner_url: str
+) -> None:
+    await noted(client, "The river bridge is closed.")
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET valid_until = now() - interval '1 minute'")
+    parts = make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), Database(database_url), system_clock)
+    async with (
+        await psycopg.AsyncConnection.connect(owner_url, autocommit=True) as watching,
+        asyncio.timeout(20),
+        serving(parts),
+    ):
+        while await (await watching.execute("SELECT expired FROM memories")).fetchone() != (True,):
+            pass
+    assert (await client.get("/v1/memories?include_superseded=true")).json()["memories"] != []
 
 
 @pytest.mark.parametrize("path", ["/v1/memories?projct=p", "/v1/sessions?session_id=s", "/v1/memories/x?kind=note"])

@@ -2,13 +2,17 @@
 
 import asyncio
 import hashlib
+import math
 from typing import Any
 
 import httpx2
+import psycopg
+import pytest
 
 from server.app import make_parts
 from server.core.clock import system_clock
 from server.core.settings import Settings
+from server.core.tokens import estimate_tokens
 from server.db.database import Database
 from tests.support.api import observed, opened, said
 from tests.support.serving import serving
@@ -172,3 +176,85 @@ async def test_requests_that_freeze_at_once_agree(client: httpx2.AsyncClient) ->
     session = await opened(client)
     packs = await asyncio.gather(*(pack_of(client, session) for _ in range(12)))
     assert len({(pack["version"], pack["sha256"], pack["created_at"]) for pack in packs}) == 1
+
+
+async def test_an_explanation_has_every_row_of_the_text_with_its_score(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, "Never use floats for money.")
+    await observed(client, session)
+    await noted(client, "Pinned.", kind="manual")
+    await noted(client, "High and old.", priority="high", said_at="2026-02-27T12:00:00Z")
+    await noted(client, "Medium and new.", said_at="2026-03-02T12:00:00Z")
+    plain = await pack_of(client, session)
+    answer = await client.get(f"/v1/sessions/{session}/pack?explain=true", headers={"If-None-Match": plain["sha256"]})
+    explained = answer.json()
+    explanation = explained.pop("explanation")
+    assert explained == plain
+    rows = explanation["rows"]
+    assert [row["id"] for row in rows] == plain["memory_ids"]
+    assert [(row["section"], row["rank"], row["why"]) for row in rows] == [
+        ("global", None, "pinned"),
+        ("global", 1, "rank"),
+        ("global", 2, "rank"),
+        ("local", 1, "rank"),
+    ]
+    assert rows[0]["score"] is rows[0]["parts"] is None
+    for row in rows[1:]:
+        assert sum(row["parts"].values()) == pytest.approx(row["score"], abs=1e-9)
+    high, medium = rows[1:3]
+    assert high["parts"]["priority"] - medium["parts"]["priority"] == pytest.approx(math.log(3 / 2))
+    assert medium["parts"]["last_use"] - high["parts"]["last_use"] == pytest.approx(math.log(2) * 3 / 7)
+    assert medium["age_days"] < high["age_days"]
+    # What stands around the rows: two tags for each section, and the group's two tags and date.
+    lines = [line for line in plain["text"].splitlines() if not line.startswith("* ")]
+    assert sum(row["tokens"] for row in rows) + estimate_tokens("\n".join(lines)) == plain["tokens"]
+
+
+async def test_an_explanation_is_that_of_the_frozen_moment(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    await noted(client, "A note.", priority="low")
+    path = f"/v1/sessions/{session}/pack?explain=true"
+    before = (await client.get(path)).json()
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET last_used_at = now() + interval '9 days', priority = 'high'")
+    assert (await client.get(path)).json() == before
+    assert before["explanation"]["rows"][0]["priority"] == "low"
+
+
+async def test_an_explanation_says_why_a_row_is_left_out(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, effective_context=1_000)
+    first = await noted(client, "Use pnpm.", priority="high")
+    again = await noted(client, "use  PNPM.", project="elsewhere")
+    huge = await noted(client, "word " * 100)
+    explanation = (await client.get(f"/v1/sessions/{session}/pack?explain=true")).json()["explanation"]
+    assert [row["id"] for row in explanation["rows"]] == [first]
+    left_out = {row["id"]: (row["why"], row["like"]) for row in explanation["left_out"]}
+    assert left_out == {again: ("same_words", first), huge: ("budget", None)}
+
+
+async def test_an_explanation_forgets_what_is_forgotten(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client, effective_context=1_000)
+    kept = await noted(client, "Use pnpm.", priority="high")
+    gone, stays = await noted(client, "gone " * 100), await noted(client, "stays " * 100)
+    path = f"/v1/sessions/{session}/pack?explain=true"
+    before = (await client.get(path)).json()
+    assert {row["id"] for row in before["explanation"]["left_out"]} == {gone, stays}
+    receipt = (await client.delete(f"/v1/memories/{gone}")).json()
+    after = (await client.get(path)).json()
+    assert (receipt["packs"], after["text"], after["memory_ids"]) == (0, before["text"], [kept])
+    assert [row["id"] for row in after["explanation"]["left_out"]] == [stays]
+    with psycopg.connect(owner_url) as connection:
+        assert connection.execute("SELECT count(*) FROM packs WHERE packs::text LIKE %s", [f"%{gone}%"]).fetchone() == (
+            0,
+        )
+
+
+async def test_a_pack_from_before_explanations_says_that_it_has_none(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    session = await opened(client)
+    await noted(client, "A note.")
+    plain = await pack_of(client, session)
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE packs SET reasons = NULL")
+    assert (await client.get(f"/v1/sessions/{session}/pack?explain=true")).json() == {**plain, "explanation": None}

@@ -16,6 +16,7 @@ import pytest
 
 from server.cli.api import Api, Refused
 from server.cli.main import VERBS
+from server.db.migrate import migrations
 from tests.support.processes import ROOT, environment, esker, serve
 
 SAMPLES = ROOT / "server/clients/samples"
@@ -105,6 +106,10 @@ def test_ingest_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
     assert {row["session_id"] for row in rows} == {first["sessions"][0]}
     assert "<global_observations>" in esker("pack", first["sessions"][0], **server).stdout
     pack = json.loads(esker("pack", first["sessions"][0], "--json", **server).stdout)
+    reasons = esker("pack", first["sessions"][0], "--explain", **server).stdout.splitlines()
+    assert len(reasons) == 1 + len(pack["memory_ids"])
+    assert reasons[0].split()[:4] == ["section", "rank", "why", "score"]
+    assert all("its rank" in line for line in reasons[1:])
     gone = json.loads(esker("forget", pack["memory_ids"][0], "--json", **server).stdout)
     assert gone["memories"] >= 1
     missing = esker("forget", pack["memory_ids"][0], **server)
@@ -191,7 +196,9 @@ def test_doctor_finds_nothing_wrong_where_all_is_well_and_says_what_is(server: d
 
 def test_migrate_reports_for_machines(tmp_path: Path) -> None:
     there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
-    assert json.loads(esker("migrate", "--json", **there).stdout) == {"applied": ["0001 spine", "0002 lose_nothing"]}
+    assert json.loads(esker("migrate", "--json", **there).stdout) == {
+        "applied": [f"{migration.version:04d} {migration.name}" for migration in migrations()]
+    }
     assert json.loads(esker("migrate", "--json", **there).stdout) == {"applied": []}
     broken = esker("migrate", ESKER_DATABASE_URL="postgresql://nobody@127.0.0.1:1/x")
     assert (broken.returncode, "ESKER_DATABASE_URL" in broken.stderr) == (1, True)

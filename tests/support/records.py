@@ -6,7 +6,7 @@ from typing import Any
 
 from server.core.blocks import as_blocks, content_tokens, observer_text, shown_tokens, tool_names
 from server.core.json_input import Json
-from server.core.records import Group, Memory, Message, Role, Session, TranscriptSlice
+from server.core.records import Group, Memory, Message, PackRow, Role, Session, TranscriptSlice
 from server.core.tokens import estimate_tokens
 from server.core.trust import message_trust
 
@@ -45,6 +45,30 @@ def memory(content: str = "A fact.", **changes: Any) -> Memory:
         "created_at": NOON,
     }
     return Memory(**(values | changes))
+
+
+def pack_row(content: str = "A fact.", **changes: Any) -> PackRow:
+    """Return what a pack knows of a live note, changed as told."""
+    values: dict[str, Any] = {
+        "id": f"mem_{next(_numbers):06d}",
+        "kind": "note",
+        "priority": "medium",
+        "category": "fact",
+        "content": content,
+        "group_id": None,
+        "project": None,
+        "tokens": estimate_tokens(content),
+        "said_at": NOON,
+        "last_used_at": NOON,
+        "tentative": False,
+    }
+    return PackRow(**(values | changes))
+
+
+def own_row(content: str, minute: int, **changes: Any) -> PackRow:
+    """Return what a pack knows of an observation of its own session, said so many minutes after noon."""
+    values: dict[str, Any] = {"kind": "observation", "group_id": "grp_1", "said_at": NOON + timedelta(minutes=minute)}
+    return pack_row(content, **(values | changes))
 
 
 def observation(content: str, seq: int = 1, **changes: Any) -> Memory:

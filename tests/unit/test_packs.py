@@ -8,30 +8,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.core.budgets import budgets
-from server.core.packing import choose, ranked
-from server.core.records import Memory
-from server.core.rendering import PackRows, fenced, open_group, render_pack
+from server.core.packing import choose
+from server.core.records import Group, PackRow, Session
+from server.core.rendering import PackLines, fenced, open_group, own_line, pool_line, render_pack
 from server.core.tokens import estimate_tokens
-from tests.support.records import NOON, group, memory, observation, session
+from server.core.walks import place
+from tests.support.records import NOON, group, own_row, pack_row, session
 
 texts = st.text(min_size=1, max_size=200)
 rows = st.builds(
-    lambda text, kind, priority, hours, project: memory(
-        text or "x",
+    lambda text, kind, priority, hours, project, tentative: pack_row(
+        text,
         kind=kind,
         priority=priority,
         project=project,
         last_used_at=NOON - timedelta(hours=hours),
-        reflection_id="ref_1" if kind == "reflection" else None,
+        tentative=tentative,
     ),
     texts,
     st.sampled_from(["note", "reflection"]),
     st.sampled_from(["high", "medium", "low"]),
     st.integers(min_value=0, max_value=2_000),
     st.sampled_from([None, "p", "q"]),
+    st.booleans(),
 )
 own_rows = st.builds(
-    lambda text, minute, number: observation(text or "x", minute, group_id=f"grp_{number}"),
+    lambda text, minute, number: own_row(text, minute, group_id=f"grp_{number}"),
     texts,
     st.integers(min_value=1, max_value=3_000),
     st.integers(min_value=1, max_value=4),
@@ -39,50 +41,76 @@ own_rows = st.builds(
 GROUPS = {f"grp_{n}": group(f"grp_{n}", cwd="/home/me", first_external_id="a:b") for n in range(1, 5)}
 
 
+def by_rank(pool: list[PackRow]) -> list[PackRow]:
+    """Return rows in the order of a pack."""
+    return sorted(pool, key=place)
+
+
+def shown(
+    pool: list[PackRow],
+    where: Session | None = None,
+    *,
+    pinned: list[PackRow] | None = None,
+    own: list[PackRow] | None = None,
+) -> list[str]:
+    """Return what a pack says of the pool, line by line."""
+    chosen = choose(pinned or [], by_rank(pool), own or [], GROUPS, where or session())
+    return [line.row.content for line in chosen.lines.pool]
+
+
 @settings(max_examples=60)
 @given(st.lists(rows, max_size=60), st.lists(own_rows, max_size=60), st.integers(min_value=1_000, max_value=4_000))
-def test_budgets_are_kept_by_the_text_itself(pool: list[Memory], own: list[Memory], context: int) -> None:
+def test_budgets_are_kept_by_the_text_itself(pool: list[PackRow], own: list[PackRow], context: int) -> None:
     where = session(effective_context=context)
     own = sorted(own, key=lambda m: (m.said_at, m.id))
-    chosen = choose([], pool, own, GROUPS, where)
-    text = render_pack(chosen, where)
+    chosen = choose([], by_rank(pool), own, GROUPS, where)
+    text, tokens = render_pack(chosen.lines, where.timezone)
     before, _, after = text.partition("<local_observations>")
     share = budgets(context)
     assert estimate_tokens(before) <= share.global_pack_tokens
     assert estimate_tokens("<local_observations>" + after) <= share.observation_tokens
+    assert tokens == estimate_tokens(text)
 
 
 @given(st.lists(rows, max_size=40))
-def test_the_pool_is_shown_in_the_order_of_its_scores(pool: list[Memory]) -> None:
-    chosen = choose([], pool, [], {}, session())
-    best = {" ".join(row.content.casefold().split()): row for row in reversed(ranked(pool))}
-    assert list(chosen.pool) == [row for row in ranked(pool) if row in best.values()]
+def test_the_pool_is_shown_in_the_order_of_its_scores(pool: list[PackRow]) -> None:
+    chosen = choose([], by_rank(pool), [], {}, session())
+    best = {" ".join(row.content.casefold().split()): row for row in reversed(by_rank(pool))}
+    assert [line.row for line in chosen.lines.pool] == [row for row in by_rank(pool) if row in best.values()]
 
 
 def test_what_is_pinned_comes_first_whatever_its_rank() -> None:
-    pinned = memory("Pinned.", kind="manual", priority="low", last_used_at=NOON - timedelta(days=900))
-    fresh = memory("Fresh.", priority="high")
-    assert [row.content for row in choose([pinned], [fresh], [], {}, session()).pool] == ["Pinned.", "Fresh."]
+    pinned = pack_row("Pinned.", kind="manual", priority="low", last_used_at=NOON - timedelta(days=900))
+    assert shown([pack_row("Fresh.", priority="high")], pinned=[pinned]) == ["Pinned.", "Fresh."]
 
 
 def test_a_row_that_does_not_fit_makes_room_for_the_next() -> None:
-    huge = memory("word " * 4_000, priority="high")
-    small = memory("Small.", priority="low")
-    assert [row.content for row in choose([], [huge, small], [], {}, session(effective_context=1_000)).pool] == [
-        "Small."
-    ]
+    huge = pack_row("word " * 4_000, priority="high")
+    small = pack_row("Small.", priority="low")
+    assert shown([huge, small], session(effective_context=1_000)) == ["Small."]
+
+
+def test_a_pool_is_not_searched_for_the_row_that_fills_the_last_gap() -> None:
+    where = session(effective_context=2_000)
+    filling = pack_row("word " * 100, priority="high")
+    too_large = [pack_row(f"{n} " + "word " * 100) for n in range(40)]
+    small = pack_row("Small.", priority="low")
+    chosen = choose([], [filling, *too_large, small], [], {}, where)
+    assert [line.row for line in chosen.lines.pool] == [filling]
+    assert chosen.settled
+    assert not choose([], [filling, *too_large[:10]], [], {}, where).settled
 
 
 def test_the_text_says_what_where_and_when() -> None:
-    shown = PackRows(
-        pool=[
-            memory("Deploys are frozen.", priority="high", project="other"),
-            memory("Port is 8377.", priority="low", project="p"),
-        ],
-        own=[observation("Tests pass.", 5, category="outcome"), observation("Port moved.", 2_000)],
-        groups={"grp_1": group(cwd="/src")},
-    )
-    assert render_pack(shown, session(project="p", timezone="Asia/Tokyo")) == (
+    where = session(project="p", timezone="Asia/Tokyo")
+    groups: dict[str, Group] = {"grp_1": group(cwd="/src")}
+    pool = [
+        pack_row("Deploys are frozen.", priority="high", project="other"),
+        pack_row("Port is 8377.", priority="low", project="p"),
+    ]
+    own = [own_row("Tests pass.", 5, category="outcome"), own_row("Port moved.", 2_000, tentative=True)]
+    lines = PackLines([pool_line(row, where) for row in pool], [own_line(row, where.timezone) for row in own], groups)
+    assert render_pack(lines, where.timezone)[0] == (
         "<global_observations>\n"
         "* 🔴 2026-03-02 Deploys are frozen. (project other)\n"
         "* 🟢 2026-03-02 Port is 8377.\n"
@@ -92,7 +120,7 @@ def test_the_text_says_what_where_and_when() -> None:
         "Date: 2026-03-02\n"
         "* 🟡 ✅ (21:05) Tests pass.\n"
         "Date: 2026-03-04\n"
-        "* 🟡 (06:20) Port moved.\n"
+        "* 🟡 (06:20) Port moved. (tentative)\n"
         "</observation-group>\n"
         "</local_observations>"
     )
@@ -120,23 +148,42 @@ def test_the_ids_of_a_range_can_be_told_apart_whatever_they_hold(first: str, las
 
 
 def test_pins_take_at_most_half_and_the_rest_is_counted() -> None:
-    where = session(effective_context=20_000)
-    pinned = [memory(f"Pin {n}: " + "word " * 40, kind="manual") for n in range(40)]
-    pool = [memory(f"Note {n}: " + "word " * 40) for n in range(40)]
-    chosen = choose(pinned, pool, [], GROUPS, where)
-    kinds = [row.kind for row in chosen.pool]
+    pinned = [pack_row(f"Pin {n}: " + "word " * 40, kind="manual") for n in range(40)]
+    pool = [pack_row(f"Note {n}: " + "word " * 40) for n in range(40)]
+    chosen = choose(pinned, pool, [], GROUPS, session(effective_context=20_000))
+    kinds = [line.row.kind for line in chosen.lines.pool]
     assert kinds.count("manual") + chosen.pins_left == 40
     assert chosen.pins_left > 0
     assert kinds.count("note") > 5
 
 
 def test_each_wording_is_shown_once() -> None:
-    own = [observation("The port is 8377.", n) for n in (1, 2)]
-    chosen = choose(
-        [memory("Same words.", kind="manual")], [memory("same  words."), memory("Other.")], own, GROUPS, session()
-    )
-    assert [row.content for row in chosen.pool] == ["Same words.", "Other."]
-    assert len(chosen.own) == 1
+    own = [own_row("The port is 8377.", n) for n in (1, 2)]
+    pinned = pack_row("Same words.", kind="manual")
+    pool = [pack_row("same  words."), pack_row("Other.")]
+    chosen = choose([pinned], pool, own, GROUPS, session())
+    assert [line.row.content for line in chosen.lines.pool] == ["Same words.", "Other."]
+    assert len(chosen.lines.own) == 1
+
+
+def test_every_row_is_told_why_it_is_in_or_out() -> None:
+    pinned = pack_row("Pinned.", kind="manual")
+    again = pack_row("PINNED.", priority="high")
+    huge = pack_row("word " * 4_000, priority="medium")
+    low = pack_row("Low.", priority="low")
+    own = [own_row("Older.", 1), own_row("Newer.", 2, last_used_at=NOON + timedelta(days=1))]
+    chosen = choose([pinned], [again, huge, low], own, GROUPS, session(effective_context=1_000))
+    assert [(r.id, r.section, r.why, r.rank) for r in chosen.reasons] == [
+        (pinned.id, "global", "pinned", None),
+        (low.id, "global", "rank", 3),
+        (own[0].id, "local", "rank", 2),
+        (own[1].id, "local", "rank", 1),
+    ]
+    assert [(r.id, r.why, r.like, r.rank) for r in chosen.left_out] == [
+        (again.id, "same_words", pinned.id, 1),
+        (huge.id, "budget", None, 2),
+    ]
+    assert [r.tokens for r in chosen.reasons[:2]] == [line.tokens for line in chosen.lines.pool]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,16 @@
 """The order of a pack, and what breaks ties."""
 
 import math
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.ranking import HALF_LIFE, KIND_BIAS, distinct, pack_score, prior
+from server.core.ranking import HALF_LIFE, KIND_BIAS, last_use, pack_score, prior
 from server.core.records import KINDS, PRIORITIES, Kind, Priority
-from tests.support.records import NOON, memory
+from tests.support.records import NOON
 
 ranked_kinds = st.sampled_from(sorted(KIND_BIAS))
 priorities = st.sampled_from(PRIORITIES)
@@ -36,13 +36,13 @@ def test_equal_weights_are_ordered_by_last_use(kind: Kind, priority: Priority, s
     assert pack_score(kind, priority, NOON + timedelta(seconds=seconds)) > pack_score(kind, priority, NOON)
 
 
+@given(ranked_kinds, priorities, st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2040, 1, 1)))
+def test_a_score_and_a_class_say_when_a_row_was_used(kind: Kind, priority: Priority, moment: datetime) -> None:
+    used = moment.replace(tzinfo=UTC)
+    assert abs(last_use(kind, priority, pack_score(kind, priority, used)) - used) < timedelta(milliseconds=1)
+
+
 def test_priors_order_by_priority_first() -> None:
     by_prior = sorted(product(KINDS, PRIORITIES), key=lambda pair: prior(*pair))
     assert [priority for _, priority in by_prior] == ["low"] * 4 + ["medium"] * 4 + ["high"] * 4
     assert all(0 <= prior(kind, priority) <= 1 for kind, priority in by_prior)
-
-
-def test_the_same_words_are_one_hit() -> None:
-    old = memory("Use  pnpm.", id="a", superseded_by="b", superseded_at=NOON)
-    rows = [old, memory("Use npm.", id="c"), memory("use pnpm.", id="b"), memory("Use pnpm.", id="d")]
-    assert distinct(rows) == ["b", "c"]

@@ -3,6 +3,9 @@ id, kind, priority, category, trust, content, author, session_id, group_id, proj
 tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at, reflection_id,
 external_id, tentative, facet, created_at
 
+-- columns: pack_row
+id, kind, priority, category, content, group_id, project, tokens, said_at, last_used_at, tentative
+
 -- name: insert
 -- Write rows with the terms that they are found by, in the order of their names, so that two batches of the same notes
 -- wait for each other in turn. A row whose external id names a live row already is left out.
@@ -273,16 +276,12 @@ LEFT JOIN memories again ON again.external_id = replaced.external_id AND again.s
 WHERE replaced.superseded_by = ANY (%(by_ids)s) AND m.id = replaced.id
 RETURNING m.id
 
--- name: hold
--- Those of these rows that are there, kept there until the transaction ends, whoever wants to delete them.
-SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR KEY SHARE
-
 -- name: lock_to_change
--- Lock rows that are about to be changed. NO KEY, so that packs which show them can be frozen meanwhile.
+-- Lock rows that are about to be changed. NO KEY, so that what refers to them can be written meanwhile.
 SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE
 
 -- name: lock_to_delete
--- Lock rows that are about to be deleted; whoever holds one is waited for.
+-- Lock rows that are about to be deleted; whoever changes one is waited for.
 SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR UPDATE
 
 -- name: stood_for
@@ -327,33 +326,67 @@ SELECT pg_advisory_xact_lock(hashtext('pins'), hashtext(current_pool()::text))
 -- name: pinned_tokens
 -- What a person pinned costs in the packs of one project, or in those of all.
 SELECT coalesce(sum(tokens), 0)::bigint FROM memories
-WHERE kind = 'manual' AND superseded_at IS NULL AND project IS NOT DISTINCT FROM %(project)s
+WHERE kind = 'manual' AND superseded_at IS NULL AND NOT expired AND project IS NOT DISTINCT FROM %(project)s
 
 -- name: pinned
 -- What a person pinned, oldest first.
-SELECT {memory}
-FROM memories
-WHERE kind = 'manual' AND superseded_at IS NULL
+SELECT {pack_row} FROM memories
+WHERE kind = 'manual' AND superseded_at IS NULL AND NOT expired
   AND (project IS NULL OR %(project)s::text IS NULL OR project = %(project)s)
   AND (valid_until IS NULL OR valid_until > %(now)s)
 ORDER BY created_at, id
 
--- name: best_of_classes
--- The first rows of each (kind, priority) class by last use, those of the session itself left out: one index walk
--- per class. Within a class the pack's score falls with last_used_at alone, so a merge of these walks is the order of
--- the whole pool.
-SELECT {memory}
-FROM unnest(%(kinds)s::text[], %(priorities)s::text[]) AS class (of_kind, of_priority)
+-- name: own_pack_rows
+-- The session's own live rows in the order of what they tell, for its pack.
+SELECT {pack_row} FROM memories
+WHERE session_id = %(session)s AND kind IN ('observation', 'reflection') AND superseded_at IS NULL
+  AND (valid_until IS NULL OR valid_until > %(now)s)
+ORDER BY said_at, id
+
+-- name: next_of_pool
+-- The next rows of each (kind, priority) class of the whole pool by last use, those of the session itself left out: one
+-- index walk per class. Within a class the pack's score falls with last_used_at alone, so a merge of these walks is the
+-- order of the pool. A walk goes on behind its last row, and no further down than to its floor. What has expired is
+-- passed by until an upkeep takes it out of the index.
+SELECT walk.number, {pack_row}
+FROM jsonb_to_recordset(%(walks)s::jsonb) AS walk (number int, of_kind text, of_priority text, used_by timestamptz,
+                                                   behind text, floor timestamptz)
 CROSS JOIN LATERAL (
-    SELECT * FROM (
-        SELECT *, sum(tokens) OVER (ORDER BY last_used_at DESC, id ROWS UNBOUNDED PRECEDING) - tokens AS before
-        FROM memories
-        WHERE kind = class.of_kind AND priority = class.of_priority AND superseded_at IS NULL
-          AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
-          AND (project IS NULL OR %(project)s::text IS NULL OR project = %(project)s)
-          AND (valid_until IS NULL OR valid_until > %(now)s)
-        ORDER BY last_used_at DESC, id
-        LIMIT %(limit)s
-    ) AS walk
-    WHERE before < %(tokens)s
-) AS m
+    SELECT {pack_row} FROM memories
+    WHERE kind = walk.of_kind AND priority = walk.of_priority AND superseded_at IS NULL AND NOT expired
+      AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.behind)
+      AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
+      AND (valid_until IS NULL OR valid_until > %(now)s)
+    ORDER BY last_used_at DESC, id
+    LIMIT %(limit)s
+) AS page
+
+-- name: next_of_project
+-- The same for a session with a project: each class is walked in the project and, a walk of its own, in no project, which
+-- is an empty one here.
+SELECT walk.number, {pack_row}
+FROM jsonb_to_recordset(%(walks)s::jsonb) AS walk (number int, of_kind text, of_priority text, of_project text,
+                                                   used_by timestamptz, behind text, floor timestamptz)
+CROSS JOIN LATERAL (
+    SELECT {pack_row} FROM memories
+    WHERE CASE WHEN project IS NULL THEN '' ELSE project END = walk.of_project
+      AND kind = walk.of_kind AND priority = walk.of_priority AND superseded_at IS NULL AND NOT expired
+      AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.behind)
+      AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
+      AND (valid_until IS NULL OR valid_until > %(now)s)
+    ORDER BY last_used_at DESC, id
+    LIMIT %(limit)s
+) AS page
+
+-- name: pools_with_expired
+-- Which pools have rows that expired and are not marked yet?
+SELECT pool_id::text FROM pools_with_expired_memories(%(now)s)
+
+-- name: mark_expired
+-- Take rows that have expired out of what packs walk, some at a time. What somebody is changing just now is let be, so
+-- nobody is waited for, in whatever order rows are locked. An array, so that rows are found by their ids.
+UPDATE memories SET expired = true
+WHERE id = ANY (ARRAY(
+    SELECT id FROM memories
+    WHERE valid_until <= %(now)s AND superseded_at IS NULL AND NOT expired
+    ORDER BY valid_until LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED))

@@ -4,16 +4,44 @@ SELECT p.version, p.text, p.sha256, p.tokens, p.memory_ids, p.pins_left, p.reaso
 FROM sessions s JOIN packs p ON p.session_id = s.id AND p.version = s.pack_version
 WHERE s.id = %(session)s
 
--- name: delete_former
--- Delete the versions before; nobody can ask for them any more.
-DELETE FROM packs WHERE session_id = %(session)s AND version < %(version)s
+-- name: lock_to_freeze
+-- Packs of this pool are about to be frozen: what is being forgotten waits until that is committed, and then it takes
+-- them along. One lock and not one on each row, which would write to the page of each row of each pack.
+SELECT pg_advisory_xact_lock_shared(hashtext('packs'), hashtext(current_pool()::text))
+
+-- name: lock_to_forget
+-- Packs of this pool are about to be looked through for what is forgotten: nobody freezes one until that is committed.
+SELECT pg_advisory_xact_lock(hashtext('packs'), hashtext(current_pool()::text))
 
 -- name: insert
--- Freeze a new version.
-INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, pins_left, reason, created_at)
-VALUES (current_pool(), %(session)s, %(version)s, %(text)s, %(sha256)s, %(tokens)s, %(memory_ids)s, %(pins_left)s,
-        %(reason)s, %(created_at)s)
+-- Freeze the next version, with what decided about its rows and about those that it leaves out, in the place of the
+-- versions before, for which nobody can ask any more. The caller holds the session's lock. Ids come as one text, since
+-- the driver takes its time over each element of a list.
+WITH counted AS (
+    UPDATE sessions SET pack_version = pack_version + 1 WHERE id = %(session)s RETURNING pack_version AS version
+), former AS (
+    DELETE FROM packs WHERE session_id = %(session)s
+)
+INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, pins_left, reason, created_at,
+                   reasons, left_out_ids, left_out)
+SELECT current_pool(), %(session)s, version, %(text)s, %(sha256)s, %(tokens)s, string_to_array(%(memory_ids)s, ' '),
+       %(pins_left)s, %(reason)s, %(created_at)s, %(reasons)s, string_to_array(%(left_out_ids)s, ' '), %(left_out)s
+FROM counted
+RETURNING version
+
+-- name: reasons
+-- What decided about the rows of one version.
+SELECT reasons, left_out_ids, left_out FROM packs WHERE session_id = %(session)s AND version = %(version)s
 
 -- name: delete_showing
 -- Delete every version that shows one of these rows.
 DELETE FROM packs WHERE memory_ids && %(ids)s
+
+-- name: forget_left_out
+-- Take these rows out of what versions say about the rows that they leave out; the others keep their order.
+UPDATE packs
+SET (left_out_ids, left_out) = (
+    SELECT coalesce(array_agg(o.id ORDER BY o.place), '{}'), coalesce(jsonb_agg(o.reason ORDER BY o.place), '[]')
+    FROM ROWS FROM (unnest(left_out_ids), jsonb_array_elements(left_out)) WITH ORDINALITY AS o (id, reason, place)
+    WHERE o.id <> ALL (%(ids)s))
+WHERE left_out_ids && %(ids)s

@@ -74,10 +74,6 @@ SET observed_seq = %(last_seq)s,
 WHERE id = %(id)s AND observed_seq = %(first_seq)s - 1 AND last_seq >= %(last_seq)s
 RETURNING observed_seq
 
--- name: next_pack_version
--- Count a pack that is about to be frozen.
-UPDATE sessions SET pack_version = pack_version + 1 WHERE id = %(id)s RETURNING pack_version
-
 -- name: forget_task
 -- Take out what a session says about what was forgotten in it.
 UPDATE sessions SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL WHERE id = %(id)s

@@ -1,0 +1,64 @@
+"""Figures: a measured value, the floor that was measured beside it, and how many times the floor it is."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Literal
+
+Unit = Literal["ms", "rows/s"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is measured: so many packs and recalls of each sort, and for how many seconds clients ask at once."""
+
+    packs: int = 40
+    recalls: int = 150
+    seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long something took, in milliseconds: the median, and what nineteen of twenty did not exceed."""
+
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured value, for example the median of a pack `at` 10,000 rows, and the floor that it stands on.
+
+    `more` has what else was measured with it, by name.
+    """
+
+    name: str
+    at: str
+    unit: Unit
+    value: float
+    floor: str
+    floor_value: float
+    more: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def ratio(self) -> float:
+        """Return how many times as long as its floor it takes."""
+        slow, fast = (self.value, self.floor_value) if self.unit == "ms" else (self.floor_value, self.value)
+        return slow / fast if fast else float("inf")
+
+
+def timing(seconds: Sequence[float]) -> Timing:
+    """Return the timing of some samples."""
+    ordered = sorted(seconds)
+    return Timing(*(1_000 * ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.95)))
+
+
+async def timed(times: int, what: Callable[[int], Coroutine[Any, Any, object]]) -> Timing:
+    """Do something so many times, with its number, and return how long it took; the first time does not count."""
+    await what(0)
+    seconds: list[float] = []
+    for number in range(1, times + 1):
+        began = perf_counter()
+        await what(number)
+        seconds.append(perf_counter() - began)
+    return timing(seconds)

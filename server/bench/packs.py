@@ -1,0 +1,66 @@
+"""The pack: what building one costs in pools of two sizes."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+from server.bench.figures import Effort, Figure, timed
+from server.bench.place import SQL, Place
+from server.bench.progress import Progress
+from server.bench.texts import Writer
+from server.core.ids import new_id
+from server.db.statements import as_json
+from server.usecases.pack import get_pack
+
+# So many rows are written at once.
+_BATCH = 50_000
+_SENTENCES = 5_000
+_SESSIONS: Mapping[str, str | None] = {"a large project": "project-1", "a tiny project": "tiny", "no project": None}
+
+
+async def measure_packs(
+    place: Place, sizes: Sequence[int], effort: Effort, progress: Progress
+) -> AsyncGenerator[Figure]:
+    """Yield what building a pack costs for sessions of a large project, a tiny one and none, in a pool of each size."""
+    await place.rows("create_bare_table")
+    for size in sizes:
+        pool_id = await filled(place, size, progress)
+        for sort, project in _SESSIONS.items():
+            yield await _pack(place, pool_id, f"{size:,} rows in the pool, {sort}", project, effort.packs)
+
+
+async def filled(place: Place, size: int, progress: Progress) -> str:
+    """Return the id of a new pool with so many rows, which Postgres has counted."""
+    [[pool_id]] = await place.rows("make_pool", {"name": f"pack-{size}"})
+    sentences = Writer(size).counted_sentences(_SENTENCES)
+    values = {
+        "pool": pool_id,
+        "now": place.parts.clock(),
+        "sentences": as_json({"place": number, **sentence} for number, sentence in enumerate(sentences)),
+    }
+    with progress.step(f"Filling a pool with {size:,} rows", size) as advance:
+        for first in range(0, size, _BATCH):
+            last = min(size, first + _BATCH) - 1
+            await place.rows("fill_pool", {**values, "first": first, "last": last})
+            advance(last - first + 1)
+    await place.rows("analyze")
+    return pool_id
+
+
+async def _pack(place: Place, pool_id: str, at: str, project: str | None, times: int) -> Figure:
+    names = [new_id("ses", place.parts.clock()) for _ in range(times + 1)]
+    for name in names:
+        values = {"pool": pool_id, "id": name, "project": project, "now": place.parts.clock()}
+        await place.rows("add_session", values)
+    built = await timed(times, lambda number: get_pack(place.parts, pool_id, names[number]))
+    pack = await get_pack(place.parts, pool_id, names[0])
+
+    async def least(number: int) -> None:
+        """Read the rows of a pack by their keys and keep its text, in one transaction."""
+        async with place.owner.transaction():
+            await place.rows("bare_read", {"pool": pool_id, "ids": pack.memory_ids})
+            kept = [{"id": new_id("ses", place.parts.clock()), "content": pack.text}]
+            await place.owner.execute(SQL["bare_insert"], {"rows": json.dumps(kept)})
+
+    floor = await timed(times, least)
+    more = {"p95": built.p95, "rows": len(pack.memory_ids), "tokens": pack.tokens, "floor p95": floor.p95}
+    return Figure("pack", at, "ms", built.p50, "raw SQL: read its rows by key, keep its text", floor.p50, more)

@@ -1,0 +1,99 @@
+"""Where is measured: a server of its own on a data directory of its own, as `esker serve` runs anywhere else."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from server.app import make_parts
+from server.core.errors import Unavailable
+from server.core.settings import Settings
+from server.db.database import Database
+from server.db.embedded import OWNER, embedded
+from server.db.statements import Statements
+from server.usecases.authenticate import require_pool
+from server.usecases.parts import Parts
+
+SQL = Statements(Path(__file__).parent / "sql/bench.sql")
+
+_SECONDS = 600.0
+_ENVIRONMENT = {"ESKER_EMBEDDER": "none", "ESKER_WORKER": "false", "ESKER_LOG_LEVEL": "warning"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server (`client` talks to it) and its database: as its use cases see it, and as its owner does.
+
+    `pool_id` is the pool in which `client` works. `empty` talks to a server that has one route, which does nothing.
+    """
+
+    client: httpx2.AsyncClient
+    empty: httpx2.AsyncClient
+    parts: Parts
+    owner: AsyncConnection[TupleRow]
+    pool_id: str
+
+    async def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[TupleRow]:
+        """Run one of our statements as the owner and return its rows."""
+        cursor = await self.owner.execute(SQL[statement], values)
+        return await cursor.fetchall() if cursor.description else []
+
+
+@asynccontextmanager
+async def place() -> AsyncGenerator[Place]:
+    """Run a server, an empty one and their Postgres while the block runs; nothing of them is left behind."""
+    with tempfile.TemporaryDirectory(prefix="esker-bench-", ignore_cleanup_errors=True) as name:
+        directory = Path(name) / "data"
+        serve = ["server.cli.main", "serve", "--port", "0", "--json", "--until-stdin-closes"]
+        with (
+            _process(*serve, "--data-dir", str(directory)) as url,
+            _process("server.bench.empty_route") as empty_url,
+            embedded(directory, "command") as cluster,
+        ):
+            parts = make_parts(Settings.from_environment(_ENVIRONMENT), Database(cluster.url()))
+            owner_url = cluster.url(OWNER)
+            async with (
+                parts.database,
+                await AsyncConnection.connect(owner_url, autocommit=True) as owner,
+                httpx2.AsyncClient(base_url=url, timeout=_SECONDS) as client,
+                httpx2.AsyncClient(base_url=empty_url, timeout=_SECONDS) as empty,
+            ):
+                yield Place(client, empty, parts, owner, (await require_pool(parts, "default")).id)
+
+
+@contextmanager
+def _process(module: str, *arguments: str) -> Generator[str]:
+    """Run a module that says where it listens, as JSON with a `url`, and ends when its input closes; yield that."""
+    command: list[str] = [sys.executable, "-m", module, *arguments]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ESKER_")}
+    with subprocess.Popen(
+        command, env=kept | _ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield _url(process)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
+
+
+def _url(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        try:
+            return str(json.loads(text)["url"])
+        except (ValueError, KeyError):
+            continue
+    raise Unavailable(f"A server to measure did not start: {text.strip() or 'it said nothing'}")

@@ -1,0 +1,61 @@
+-- name: make_pool
+-- A pool to measure in.
+INSERT INTO pools (name) VALUES (%(name)s) RETURNING id::text
+
+-- name: fill_pool
+-- Rows as sessions and people leave them, without an index of their words: kinds, priorities, a few large projects, a
+-- tiny one and none, one in four replaced, one in twenty expired, used at any time in the last two months. Each is a
+-- sentence with a number behind it, which costs three tokens more.
+INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, project, source_ids,
+                      tokens, terms, parts, said_at, valid_until, last_used_at, superseded_by, superseded_at, outdated_at,
+                      reflection_id, expired, created_at)
+SELECT %(pool)s::uuid, 'mem_' || lpad(n::text, 9, '0'), kind, priority, 'fact', 'user',
+       content || ' ' || lpad(n::text, 9, '0'), sha256(convert_to(content || n, 'UTF8')), 'bench', project,
+       CASE kind WHEN 'reflection' THEN ARRAY ['mem_source'] ELSE '{}' END,
+       tokens + 3, 20, 1, used_at, CASE WHEN expired THEN used_at END, used_at,
+       CASE WHEN replaced THEN 'mem_other' END, CASE WHEN replaced THEN used_at END, CASE WHEN replaced THEN used_at END,
+       CASE kind WHEN 'reflection' THEN 'ref_bench' END, expired, used_at
+FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN mod(n, 4) = 0 THEN 'reflection' ELSE 'note' END AS kind,
+           (ARRAY ['high', 'medium', 'medium', 'medium', 'low', 'low'])[1 + mod(n * 7919, 6)] AS priority,
+           CASE WHEN mod(n, 5) = 0 THEN NULL WHEN mod(n, 5000) = 1 THEN 'tiny' ELSE 'project-' || mod(n, 7) END AS project,
+           mod(n, 4) = 1 AS replaced, mod(n, 20) = 2 AS expired,
+           %(now)s::timestamptz - mod(n * 31, 5184000) * interval '1 second' - n * interval '1 microsecond' AS used_at
+) AS drawn
+JOIN jsonb_to_recordset(%(sentences)s::jsonb) AS s (place bigint, content text, tokens int)
+  ON s.place = mod(n, jsonb_array_length(%(sentences)s::jsonb))
+
+-- name: add_session
+-- A session to make a pack for.
+INSERT INTO sessions (pool_id, id, client, external_id, project, timezone, effective_context, created_at)
+VALUES (%(pool)s::uuid, %(id)s, 'bench', %(id)s, %(project)s, 'UTC', 200000, %(now)s)
+
+-- name: analyze
+-- Let Postgres know what it has, as its autovacuum would a little later.
+VACUUM ANALYZE
+
+-- name: create_bare_table
+-- A table that does nothing but keep texts.
+CREATE TABLE IF NOT EXISTS bench_texts (id text PRIMARY KEY, content text NOT NULL)
+
+-- name: bare_insert
+-- The least that keeping rows costs.
+INSERT INTO bench_texts (id, content)
+SELECT id, content FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id text, content text)
+
+-- name: bare_read
+-- The least that showing rows costs: to read them by their keys.
+SELECT id, content FROM memories WHERE pool_id = %(pool)s::uuid AND id = ANY (%(ids)s)
+
+-- name: some_rows
+-- Rows of a pool to ask about.
+SELECT id, content FROM memories WHERE pool_id = %(pool)s::uuid AND superseded_at IS NULL ORDER BY id LIMIT %(limit)s
+
+-- name: count_rows
+-- How many rows there are in a pool, and in all.
+SELECT count(*) FILTER (WHERE pool_id = %(pool)s::uuid), count(*) FROM memories
+
+-- name: postgres_version
+-- Which Postgres is measured.
+SELECT current_setting('server_version')

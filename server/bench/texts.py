@@ -1,0 +1,37 @@
+"""Rows and questions to measure with: made-up sentences in which few words are frequent and most are rare."""
+
+import random
+
+from server.core.tokens import estimate_tokens
+
+_SYLLABLES = "ka lo mi ren tas vol ber din fes gul har jon kel mar nop pir qua sol tem wex".split()
+_WORDS = 4_000
+_FREQUENT = "the we our server deploy test always never because when uses on in to and is for with".split()
+
+
+class Writer:
+    """Writes sentences, the same ones for the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._draw = random.Random(seed)  # noqa: S311 - nothing here is secret
+        made = {"".join(self._draw.choices(_SYLLABLES, k=self._draw.randint(2, 4))) for _ in range(_WORDS)}
+        self._words = sorted(made)
+        # A word's rank decides how often it is used, as in any language.
+        self._weights = [1 / rank for rank in range(1, len(self._words) + 1)]
+
+    def sentence(self) -> str:
+        """Return a sentence of eight to thirty words."""
+        words = self._draw.choices(self._words, self._weights, k=self._draw.randint(5, 20))
+        words += self._draw.choices(_FREQUENT, k=self._draw.randint(3, 10))
+        self._draw.shuffle(words)
+        return f"{' '.join(words).capitalize()}."
+
+    def counted_sentences(self, number: int) -> list[dict[str, object]]:
+        """Return sentences with their tokens."""
+        sentences = [self.sentence() for _ in range(number)]
+        return [{"content": content, "tokens": estimate_tokens(content)} for content in sentences]
+
+    def question(self, about: str) -> str:
+        """Return a question that shares some words with a sentence."""
+        words = about.rstrip(".").lower().split()
+        return " ".join(["what", "about", *self._draw.sample(words, k=min(6, len(words)))]) + "?"

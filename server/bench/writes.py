@@ -1,0 +1,34 @@
+"""Writing: how many rows a second the server takes, with the index of their words."""
+
+import json
+from collections.abc import AsyncGenerator
+from time import perf_counter
+
+from server.bench.figures import Figure
+from server.bench.place import Place
+from server.bench.progress import Progress
+from server.bench.texts import Writer
+from server.core.ids import new_id
+
+_BATCH = 500
+
+
+async def measure_writes(place: Place, rows: int, progress: Progress) -> AsyncGenerator[Figure]:
+    """Yield how fast one client writes notes over HTTP, 500 a request; they stay in the server's pool."""
+    await place.rows("create_bare_table")
+    writer, seconds, floor_seconds = Writer(rows), 0.0, 0.0
+    with progress.step(f"Writing {rows:,} rows over HTTP", rows) as advance:
+        for first in range(0, rows, _BATCH):
+            notes = [{"content": writer.sentence()} for _ in range(min(_BATCH, rows - first))]
+            began = perf_counter()
+            (await place.client.post("/v1/memories/batch", json={"memories": notes})).raise_for_status()
+            seconds += perf_counter() - began
+            bare = [{"id": new_id("mem", place.parts.clock()), **note} for note in notes]
+            began = perf_counter()
+            await place.rows("bare_insert", {"rows": json.dumps(bare)})
+            floor_seconds += perf_counter() - began
+            advance(len(notes))
+    await place.rows("analyze")
+    at = f"{_BATCH} a request, until there are {rows:,}"
+    floor = "raw SQL: the texts alone into a table with a key"
+    yield Figure("writes", at, "rows/s", rows / seconds, floor, rows / floor_seconds)

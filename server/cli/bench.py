@@ -1,0 +1,76 @@
+"""`esker bench`: measure this machine."""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from server.bench.figures import Effort, Figure
+from server.bench.run import FULL, Part, Report, run
+from server.cli.output import AsJson, print_json, progress, say, table
+
+app = typer.Typer(add_completion=False)
+
+_DEFAULT = 30_000
+
+
+@app.command()
+def bench(
+    rows: Annotated[int, typer.Option(min=1_000, help="The larger of the two sizes that are measured.")] = _DEFAULT,
+    full: Annotated[bool, typer.Option("--full", help="Measure at a million rows.")] = False,
+    only: Annotated[list[Part] | None, typer.Option(help="Measure this alone; may be given more than once.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what Esker costs on this machine, each figure beside its floor."""
+    with progress(shown=not as_json) as shown:
+        report = asyncio.run(run(FULL if full else rows, only or (), Effort(), Steps(shown)))
+    if as_json:
+        print_json({**asdict(report), "figures": [asdict(f) | {"ratio": f.ratio} for f in report.figures]})
+    else:
+        _show(report)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Shows the steps of a run, one bar each."""
+
+    shown: Progress
+
+    @contextmanager
+    def step(self, what: str, total: int) -> Generator[Callable[[int], None]]:
+        """Show a step of so many units while the block runs."""
+        task = self.shown.add_task(what, total=total)
+        yield lambda done: self.shown.advance(task, done)
+
+
+def _show(report: Report) -> None:
+    table(("figure", "at", "median", "p95", "floor", "its median", "times the floor", ""), map(_row, report.figures))
+    say()
+    say(report.before)
+    say(f"At the end: {report.after.rpartition('; ')[2]}. On a busy machine read the ratios, not the times.")
+
+
+def _row(figure: Figure) -> tuple[object, ...]:
+    more = {name: value for name, value in figure.more.items() if "p95" not in name}
+    return (
+        figure.name,
+        figure.at,
+        _measured(figure.value, figure.unit),
+        _measured(figure.more["p95"], figure.unit) if "p95" in figure.more else "",
+        figure.floor,
+        _measured(figure.floor_value, figure.unit),
+        f"{figure.ratio:.1f}",
+        ", ".join(f"{name} {_plainly(value)}" for name, value in more.items()),
+    )
+
+
+def _measured(value: float, unit: str) -> str:
+    return f"{value:,.1f} {unit}" if unit == "ms" else f"{value:,.0f} {unit}"
+
+
+def _plainly(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:.2f}"

@@ -1,0 +1,78 @@
+"""The benchmark: one run measures everything, each figure beside its floor, and leaves nothing behind."""
+
+import re
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from server.bench.figures import Effort, Figure, timing
+from server.bench.run import run
+from server.bench.texts import Writer
+from server.core.tokens import estimate_tokens
+
+DOCUMENTED = Path(__file__).parents[2] / "docs/benchmarks.md"
+
+
+class Steps:
+    """Remembers the steps of a run, and how much of each is done."""
+
+    def __init__(self) -> None:
+        self.left: dict[str, int] = {}
+
+    @contextmanager
+    def step(self, what: str, total: int) -> Generator[Callable[[int], None]]:
+        """Remember a step."""
+        self.left[what] = total
+
+        def advance(done: int) -> None:
+            self.left[what] -= done
+
+        yield advance
+
+
+@pytest.fixture
+def left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """A folder for temporary files, in which nothing of a benchmark is left at the end."""
+    # A Unix socket's path is limited to about a hundred bytes.
+    with tempfile.TemporaryDirectory(prefix="esker-test-", dir="/tmp") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield
+        assert list(Path(folder).glob("esker-bench-*")) == []
+
+
+@pytest.mark.usefixtures("left_as_it_was")
+async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing() -> None:
+    steps = Steps()
+    report = await run(1_200, (), Effort(packs=2, recalls=2, seconds=0.2), steps)
+    assert set(steps.left.values()) == {0}
+    assert {figure.name for figure in report.figures} == set(
+        re.findall(r"^\| `([^`]+)` \|", DOCUMENTED.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    for figure in report.figures:
+        assert figure.value > 0, figure
+        assert figure.floor_value > 0, figure
+    packs = [figure.more for figure in report.figures if figure.name == "pack"]
+    assert all(1_000 < more["tokens"] < 15_100 for more in packs)
+    assert {figure.more["errors"] for figure in report.figures if "errors" in figure.more} == {0}
+    assert "Postgres" in report.before
+
+
+def test_a_ratio_is_how_much_longer_than_the_floor_it_takes() -> None:
+    assert Figure("pack", "", "ms", 9.0, "", 3.0).ratio == 3.0
+    assert Figure("writes", "", "rows/s", 500.0, "", 2_000.0).ratio == 4.0
+
+
+def test_a_timing_has_the_median_and_what_nineteen_of_twenty_do_not_exceed() -> None:
+    assert timing([n / 1_000 for n in range(100, 0, -1)]) == timing([n / 1_000 for n in range(1, 101)])
+    found = timing([n / 1_000 for n in range(1, 101)])
+    assert (found.p50, found.p95) == pytest.approx((51, 96))
+
+
+def test_sentences_are_the_same_each_time_and_counted() -> None:
+    assert [Writer(3).sentence() for _ in range(5)] == [Writer(3).sentence()] * 5
+    for sentence in Writer(4).counted_sentences(50):
+        assert sentence["tokens"] == estimate_tokens(str(sentence["content"]))

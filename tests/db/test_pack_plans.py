@@ -1,0 +1,91 @@
+"""The statements of a pack read few rows, however many there are, and whatever Postgres knows of them."""
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import psycopg
+import pytest
+
+from server.core.walks import walks_for
+from server.db.statements import as_json
+from server.store import memories
+from tests.support.clock import START
+from tests.support.filling import fill_pool
+from tests.support.plans import PlanMode, planned
+
+ROWS = 12_000
+LIMIT = 20
+# Rows of a walk that a filter may pass by before the upkeep has come: what belongs to the session, and what expired.
+PASSED_BY = 100
+
+
+@pytest.fixture(params=["before Postgres has counted", "after"])
+def filled(request: pytest.FixtureRequest, owner_url: str, pool_id: str) -> str:
+    """The id of a pool with many rows."""
+    fill_pool(owner_url, pool_id, ROWS, now=START)
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        if request.param == "after":
+            connection.execute("ANALYZE memories")
+    return pool_id
+
+
+def walks_of(project: str | None, floor: str = "1970-01-01T00:00:00Z") -> str:
+    """Return the first page of each walk as the statements take it."""
+    return as_json(
+        {
+            "number": number,
+            "of_kind": walk.kind,
+            "of_priority": walk.priority,
+            "of_project": walk.project or "",
+            "used_by": "2200-01-01T00:00:00Z",
+            "behind": "",
+            "floor": floor,
+        }
+        for number, walk in enumerate(walks_for(project))
+    )
+
+
+def read_of_memories(plan: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the nodes that read memories."""
+    return [node for node in plan if node.get("Relation Name") == "memories" and node["Actual Loops"] > 0]
+
+
+@pytest.mark.parametrize("mode", get_args(PlanMode))
+@pytest.mark.parametrize("project", [None, "large", "small", "unknown"])
+async def test_a_walk_reads_its_page_and_no_more(
+    filled: str, database_url: str, mode: PlanMode, project: str | None
+) -> None:
+    statement = memories.SQL["next_of_project" if project else "next_of_pool"]
+    values = {"walks": walks_of(project), "session": "ses_none", "now": START, "limit": LIMIT}
+    plan = planned(database_url, filled, statement, values, mode)
+    reading = read_of_memories(plan)
+    index = "memories_by_rank_in_project" if project else "memories_by_rank"
+    assert {node.get("Index Name") for node in reading} == {index}
+    assert {node["Node Type"] for node in reading} == {"Index Scan"}
+    assert not [node for node in plan if "Sort" in node["Node Type"]]
+    for node in reading:
+        assert node["Actual Rows"] <= LIMIT
+        assert node.get("Rows Removed by Filter", 0) <= PASSED_BY
+
+
+@pytest.mark.parametrize("mode", get_args(PlanMode))
+async def test_what_has_expired_and_was_replaced_is_not_passed_by(
+    filled: str, database_url: str, owner_url: str, mode: PlanMode
+) -> None:
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET expired = true WHERE valid_until <= %s", [START])
+    values = {"walks": walks_of(None), "session": "ses_none", "now": START, "limit": LIMIT}
+    for node in read_of_memories(planned(database_url, filled, memories.SQL["next_of_pool"], values, mode)):
+        assert node.get("Rows Removed by Filter", 0) == 0
+
+
+@pytest.mark.parametrize("mode", get_args(PlanMode))
+@pytest.mark.parametrize("statement", ["pinned", "own_pack_rows"])
+async def test_no_statement_of_a_pack_reads_the_whole_pool(
+    filled: str, database_url: str, mode: PlanMode, statement: str
+) -> None:
+    values = {"session": "ses_none", "project": "large", "now": START, "limit": LIMIT}
+    for node in read_of_memories(planned(database_url, filled, memories.SQL[statement], values, mode)):
+        assert "Scan" not in node["Node Type"] or node.get("Index Name"), node["Node Type"]
+        assert node["Actual Rows"] * node["Actual Loops"] <= LIMIT
+        assert node.get("Rows Removed by Filter", 0) <= PASSED_BY

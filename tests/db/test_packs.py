@@ -1,0 +1,120 @@
+"""Packs in a database: the order of the whole pool, and nothing that is forgotten while one is frozen."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import psycopg
+import pytest
+
+from server.core.ranking import pack_score
+from server.core.records import Principal, Session
+from server.core.walks import best, next_pages, walks_for
+from server.db.database import Connection, Database
+from server.store import memories, sessions
+from server.usecases.expire import mark_expired
+from server.usecases.forget import forget
+from server.usecases.open_session import SessionRequest, open_session
+from server.usecases.pack import freeze_pack, get_pack
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, remember
+from tests.support.clock import START
+from tests.support.databases import WAITING
+from tests.support.filling import fill_pool
+
+
+async def walked(connection: Connection, session: Session, tokens: int) -> list[str]:
+    """Return the ids of the best rows, by the walks."""
+    walks = walks_for(session.project)
+    while pages := next_pages(walks, tokens):
+        walks = await memories.walk_on(connection, walks, pages, session, START)
+    return [row.id for row in best(walks, tokens)]
+
+
+def sorted_ids(owner_url: str, pool_id: str, session: Session) -> list[str]:
+    """Return the ids of all rows that a pack may show, in the order of their scores."""
+    statement = """
+        SELECT id, kind, priority, last_used_at FROM memories
+        WHERE pool_id = %(pool)s AND kind <> 'manual' AND superseded_at IS NULL
+          AND (valid_until IS NULL OR valid_until > %(now)s)
+          AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
+          AND (%(project)s::text IS NULL OR project IS NULL OR project = %(project)s)
+    """
+    values = {"pool": pool_id, "now": START, "session": session.id, "project": session.project}
+    with psycopg.connect(owner_url) as connection:
+        rows = connection.execute(statement, values).fetchall()
+    return [i for i, *_ in sorted(rows, key=lambda row: (-pack_score(row[1], row[2], row[3]), row[0]))]
+
+
+@pytest.mark.parametrize("project", [None, "large", "small", "unknown"])
+async def test_walks_give_the_order_of_a_full_sort(
+    parts: Parts, database: Database, who: Principal, owner_url: str, project: str | None
+) -> None:
+    session_id = (await open_session(parts, who.pool_id, SessionRequest("api", "s", project=project))).id
+    fill_pool(owner_url, who.pool_id, 4_000, now=START, session_id=session_id)
+    async with database.tenant(who.pool_id) as connection:
+        session = await sessions.get(connection, session_id)
+        for tokens in (200, 3_000, 15_000, 10**7):
+            found = await walked(connection, session, tokens)
+            assert found == sorted_ids(owner_url, who.pool_id, session)[: len(found)]
+    assert len(found) > 500
+
+
+async def test_a_pack_does_not_change_when_what_has_expired_is_put_out_of_the_way(
+    parts: Parts, database: Database, who: Principal, owner_url: str
+) -> None:
+    fill_pool(owner_url, who.pool_id, 2_000, now=START)
+    before = await get_pack(parts, who.pool_id, (await open_session(parts, who.pool_id, SessionRequest("api", "1"))).id)
+    expired = "SELECT count(*) FROM memories WHERE valid_until <= %s AND superseded_at IS NULL"
+    with psycopg.connect(owner_url) as connection:
+        [count] = connection.execute(expired, [parts.clock()]).fetchone() or [0]
+    assert await mark_expired(parts) == count > 50
+    assert await mark_expired(parts) == 0
+    after = await get_pack(parts, who.pool_id, (await open_session(parts, who.pool_id, SessionRequest("api", "2"))).id)
+    assert after.text == before.text
+
+
+@asynccontextmanager
+async def freezing(parts: Parts, pool_id: str, session_id: str) -> AsyncGenerator[Connection]:
+    """Freeze a pack and commit it at the end of the block."""
+    async with parts.database.tenant(pool_id) as connection:
+        session = await sessions.lock(connection, session_id)
+        await freeze_pack(connection, session, "initial", parts.clock())
+        yield connection
+
+
+async def until_somebody_waits(database: Database) -> None:
+    """Return once somebody waits for a lock."""
+    async with asyncio.timeout(20):
+        while not (await database.ask(WAITING))[0]["waiting"]:
+            pass
+
+
+async def test_what_is_forgotten_while_a_pack_is_frozen_takes_the_pack_along(
+    parts: Parts, database: Database, who: Principal
+) -> None:
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))
+    [secret] = await remember(parts, who, [Note("The river is the Rhine.")])
+    async with freezing(parts, who.pool_id, session.id):
+        forgetting = asyncio.create_task(forget(parts, who, secret, with_messages=False))
+        await until_somebody_waits(database)
+    assert (await forgetting).packs == 1
+    assert "Rhine" not in (await get_pack(parts, who.pool_id, session.id)).text
+
+
+async def test_a_pack_that_is_frozen_while_something_is_forgotten_does_not_show_it(
+    parts: Parts, database: Database, who: Principal, owner_url: str
+) -> None:
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))
+    [secret] = await remember(parts, who, [Note("The river is the Rhine.")])
+    # Whoever forgets has come to its last step, and is kept from committing by a lock on a row that it writes.
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("LOCK TABLE audit IN EXCLUSIVE MODE")
+        forgetting = asyncio.create_task(forget(parts, who, secret, with_messages=False))
+        await until_somebody_waits(database)
+        frozen = asyncio.create_task(get_pack(parts, who.pool_id, session.id))
+        await asyncio.wait([frozen], timeout=0)
+        while (await database.ask("SELECT count(*) AS n FROM pg_locks WHERE NOT granted"))[0]["n"] < 2:
+            assert not frozen.done()
+    assert (await forgetting).memories == 1
+    assert "Rhine" not in (await frozen).text
