@@ -22,11 +22,15 @@ from server.providers.roles import Embedder
 from server.usecases.parts import Parts
 
 _CONNECTIONS = 2
+_NICENESS = 10
+"""How far the worker stands back: whoever asks the server waits, and a vector does not."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the worker until it is told to stop; return the exit code."""
     try:
+        if sys.platform != "win32":
+            os.nice(_NICENESS)
         settings = Settings.from_environment(os.environ)
         configure_logs(settings.log_level)
         embedder = embedder_of(settings)

@@ -17,6 +17,7 @@ from server.usecases.embed import (
     PAUSE,
     calibrated,
     embed_due,
+    embed_untried,
     keep_up,
     make_space,
     pools_with_work,
@@ -66,16 +67,25 @@ async def _work(
 
 
 async def _drain(parts: Parts, embedder: Embedder, space: Space, upkeep: asyncio.Event, stop: asyncio.Event) -> None:
-    await register(parts, space, or_retired=False)
-    if upkeep.is_set():
-        await keep_up(parts, space)
-        upkeep.clear()
-    while pools := await pools_with_work(parts, space):
-        for pool_id in pools:
-            if stop.is_set():
-                return
-            await embed_due(parts, embedder, space, pool_id)
-            await switch_when_complete(parts, space, pool_id)
+    busy = True
+    while busy and not stop.is_set():
+        await register(parts, space, or_retired=False)
+        if upkeep.is_set():
+            await keep_up(parts, space)
+            upkeep.clear()
+        await embed_untried(parts, embedder, space, stop)
+        busy = await _embed_others(parts, embedder, space, stop)
+
+
+async def _embed_others(parts: Parts, embedder: Embedder, space: Space, stop: asyncio.Event) -> bool:
+    """Embed what is left in each pool: what came meanwhile, or one row to try again. Return whether there was any."""
+    embedded = 0
+    for pool_id in await pools_with_work(parts, space):
+        if stop.is_set():
+            break
+        embedded += await embed_due(parts, embedder, space, pool_id)
+        await switch_when_complete(parts, space, pool_id)
+    return embedded > 0
 
 
 async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> Space | None:

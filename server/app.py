@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -113,7 +114,8 @@ def _embedders(settings: Settings) -> QueryEmbedders | None:
     if settings.embedder == "none":
         return None
     embedder_of(settings)  # a setting that is wrong is told now
-    return QueryEmbedders(lambda setting: make_embedder(settings, setting), settings.embedder)
+    make = partial(make_embedder, settings)
+    return QueryEmbedders(make, settings.embedder, remembered=settings.remembered_queries)
 
 
 def _observer(settings: Settings) -> Observer | None:

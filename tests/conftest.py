@@ -13,7 +13,7 @@ from server.core.records import Principal
 from server.core.settings import Settings
 from server.db.database import Database
 from server.db.embedded import Cluster, embedded, prepare
-from server.providers.embedders import LocalEmbedder
+from server.providers.local_embedder import LocalEmbedder
 from server.usecases.authenticate import SCOPES, require_pool
 from server.usecases.parts import Parts
 from tests.support.clock import FakeClock

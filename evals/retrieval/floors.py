@@ -21,7 +21,7 @@ from evals.retrieval.asking import LIMIT, Reply
 from evals.retrieval.dataset import Conversation, DataSet, Query
 from server.core.settings import Settings
 from server.core.tokens import estimate_tokens
-from server.providers.embedders import LocalEmbedder
+from server.providers.local_embedder import LocalEmbedder
 
 DENSE, BM25, RRF = "plain dense", "plain bm25", "plain rrf"
 

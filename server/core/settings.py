@@ -94,7 +94,9 @@ class Settings(BaseModel):
     embedder_api_key: SecretStr | None = None
     """The key for an `openai:` embedder."""
     embed_threads: Positive = 1
-    """Threads that one process gives to its embedding model."""
+    """Threads that one process gives to its embedding model. More than one help only on idle cores."""
+    remembered_queries: Annotated[int, Field(ge=0)] = 1_000
+    """Questions whose vectors a server keeps in memory, for each model; 0: none."""
     worker: bool = True
     """Whether `esker serve` starts an embedding worker beside it."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

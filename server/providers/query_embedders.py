@@ -6,11 +6,12 @@ and says until then, or for good, why it cannot answer.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from server.core.errors import EmbedderDown, EskerError, Misconfigured
 from server.core.records import Space
+from server.providers.query_batches import QueryBatches
 from server.providers.roles import Embedder
 
 log = logging.getLogger(__name__)
@@ -25,16 +26,21 @@ class _Loading:
 
     embedder: Embedder | None
     reason: str
+    queries: QueryBatches | None = None
     task: asyncio.Task[None] | None = None
 
 
 class QueryEmbedders:
     """The embedders of one process, by setting."""
 
-    def __init__(self, make: Callable[[str], Embedder | None], setting: str) -> None:
-        """`make` returns the embedder that a setting names; `setting` is the one to load first."""
+    def __init__(self, make: Callable[[str], Embedder | None], setting: str, remembered: int = 0) -> None:
+        """`make` returns the embedder that a setting names; `setting` is the one to load first.
+
+        The vectors of the last `remembered` questions are kept, for each embedder.
+        """
         self._make = make
         self._setting = setting
+        self._remembered = remembered
         self._loading: dict[str, _Loading] = {}
 
     def start(self) -> None:
@@ -54,16 +60,18 @@ class QueryEmbedders:
         there = loading.embedder is not None and loading.embedder.space is not None
         return None if there or loading.reason == _LOADING else loading.reason
 
-    async def embed(self, source: str, space: str, query: str) -> list[float]:
-        """Return the vector of a query in the space that `source` made. Raises EmbedderDown with the reason."""
+    async def embed(self, source: str, space: str, query: str) -> Sequence[float]:
+        """Return the vector of a query in the space that `source` made.
+
+        Raises EmbedderDown with the reason; TextRefused.
+        """
         loading = self._wanted(source)
         there = loading.embedder.space if loading.embedder else None
-        if loading.embedder is None or there is None:
+        if loading.queries is None or there is None:
             raise EmbedderDown(loading.reason)
         if there.name != space:
             raise EmbedderDown("the pool's vectors are being made anew, for another version of the model")
-        [vector] = await loading.embedder.embed([there.prefix + query])
-        return vector
+        return await loading.queries.embed(query)
 
     async def close(self) -> None:
         """Stop loading, and let go of connections."""
@@ -71,6 +79,8 @@ class QueryEmbedders:
             if loading.task:
                 loading.task.cancel()
                 await asyncio.gather(loading.task, return_exceptions=True)
+            if loading.queries:
+                await loading.queries.close()
             if loading.embedder:
                 await loading.embedder.close()
 
@@ -81,8 +91,10 @@ class QueryEmbedders:
                 loading.embedder = self._make(setting)
             except Misconfigured as error:
                 loading.reason = str(error)
-            if loading.embedder and loading.embedder.space is None:
-                loading.task = asyncio.create_task(_load(loading, loading.embedder))
+            if loading.embedder:
+                loading.queries = QueryBatches(loading.embedder, self._remembered)
+                if loading.embedder.space is None:
+                    loading.task = asyncio.create_task(_load(loading, loading.embedder))
         return self._loading[setting]
 
 

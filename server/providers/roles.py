@@ -56,7 +56,12 @@ class Reflector(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of one space."""
+    """Turns texts into vectors of one space. What the model wants before a text, it gets here."""
+
+    @property
+    def lanes(self) -> int:
+        """How many calls at the same time are answered sooner than one after the other."""
+        ...
 
     @property
     def space(self) -> Space | None:
@@ -68,7 +73,15 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of length 1 for each text. Raises EmbedderDown; TextRefused for one text alone."""
+        """Return one vector of length 1 for each text of a row. Raises EmbedderDown; TextRefused for one alone."""
+        ...
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector of length 1 for each question. Raises EmbedderDown; TextRefused for one alone."""
+        ...
+
+    async def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return each text in parts that the model reads whole; a text that it reads whole is its only part."""
         ...
 
     async def close(self) -> None:

@@ -1,11 +1,15 @@
 """Embed: rows without a vector get one. The steps of the embedding worker, each in a transaction of its own."""
 
+import asyncio
 import logging
-from dataclasses import replace
-from datetime import timedelta
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import islice
 
 from server.core.calibration import calibrate, calibration_texts
-from server.core.errors import EmbedderDown, TextRefused
+from server.core.errors import EmbedderDown, EskerError, TextRefused
 from server.core.labels import without_label
 from server.core.records import Space
 from server.core.redaction import error_text
@@ -17,12 +21,70 @@ from server.usecases.parts import Parts
 log = logging.getLogger(__name__)
 
 BATCH = 64
+_ROUND = 100
+"""Batches after which a long backfill lets the worker look at new pools, upkeep and rows to try again."""
 MAX_ATTEMPTS = 8
 PAUSE = timedelta(seconds=60)
 """How long the worker leaves a provider alone after an error of its own."""
 _COOLDOWN = timedelta(minutes=5)
 _LONGEST_COOLDOWN = timedelta(hours=1)
-_LEASE = timedelta(minutes=2)
+_LEASE = timedelta(minutes=5)
+"""How long a claim holds: a batch waits for the one before it, and each may take the longest call of a provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """Rows of one pool that are ours for a while."""
+
+    pool_id: str
+    batch: Batch
+
+
+@dataclass(slots=True)
+class _Made:
+    """What an embedder made of some rows: the vectors of the parts of each, or the reason why it refused one."""
+
+    rows: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
+    vectors: list[list[list[float]]] = field(default_factory=list[list[list[float]]])
+    refused: list[tuple[ClaimedRow, str]] = field(default_factory=list[tuple[ClaimedRow, str]])
+
+    def add(self, other: "_Made") -> None:
+        """Take in what was made of other rows."""
+        self.rows += other.rows
+        self.vectors += other.vectors
+        self.refused += other.refused
+
+
+async def embed_untried(parts: Parts, embedder: Embedder, space: Space, stop: asyncio.Event) -> None:
+    """Embed rows of all pools that were never tried: until there are none, `stop` is set or the round is over.
+
+    While the model works on a batch, the vectors of the one before are stored and the next one is claimed; pools take
+    turns. Raises EmbedderDown; what is in hand is then given back untried.
+    """
+    turns: deque[str] = deque()
+    seen: set[str] = set()
+    storing: asyncio.Task[None] | None = None
+    claiming = asyncio.create_task(_claim_next(parts, space, turns))
+    try:
+        for _ in range(_ROUND):
+            claimed = await claiming
+            if claimed is None or stop.is_set():
+                break
+            claiming = asyncio.create_task(_claim_next(parts, space, turns))
+            made = await _made_or_given_back(parts, embedder, claimed)
+            if storing:
+                await storing
+            storing = asyncio.create_task(_keep(parts, claimed, made))
+            seen.add(claimed.pool_id)
+    finally:
+        try:
+            await _give_back_next(parts, claiming)
+        finally:
+            if storing:
+                await storing
+    # Not before: a row in hand counts as tried.
+    for pool_id in seen:
+        await switch_when_complete(parts, space, pool_id)
 
 
 async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str) -> int:
@@ -30,47 +92,79 @@ async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str
 
     Raises EmbedderDown; the batch is then given back untried.
     """
+    # What failed before, or killed its worker, is tried alone, so that it takes no other row with it.
+    claimed = await _claim(parts, space, pool_id, tried=False) or await _claim(parts, space, pool_id, tried=True)
+    if claimed is None:
+        return 0
+    await _keep(parts, claimed, await _made_or_given_back(parts, embedder, claimed))
+    return len(claimed.batch.rows)
+
+
+async def _claim_next(parts: Parts, space: Space, turns: deque[str]) -> _Claimed | None:
+    """Claim a batch of the next pool that has rows which were never tried; None when no pool has."""
+    if not turns:
+        turns.extend(await pools_with_work(parts, space))
+    while turns:
+        if claimed := await _claim(parts, space, turns.popleft(), tried=False):
+            return claimed
+    return None
+
+
+async def _claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> _Claimed | None:
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
-        await vectors.bury(connection, space.name, MAX_ATTEMPTS, now)
-        batch = await vectors.claim(connection, space.name, now, _LEASE, tried=False, limit=BATCH)
-        if not batch.rows:
-            # What failed before, or killed its worker, is tried alone, so that it takes no other row with it.
-            batch = await vectors.claim(connection, space.name, now, _LEASE, tried=True, limit=1)
-    if not batch.rows:
-        return 0
+        if tried:
+            await vectors.bury(connection, space.name, MAX_ATTEMPTS, now)
+        limit = 1 if tried else BATCH
+        batch = await vectors.claim(connection, space.name, now, _LEASE, tried=tried, limit=limit)
+    return _Claimed(pool_id, batch) if batch.rows else None
+
+
+async def _made_or_given_back(parts: Parts, embedder: Embedder, claimed: _Claimed) -> _Made:
     try:
-        await _embed(parts, embedder, space, pool_id, batch, batch.rows)
+        return await _embed(embedder, claimed.batch.rows)
     except EmbedderDown as error:
-        async with parts.database.tenant(pool_id) as connection:
-            await vectors.release(connection, batch, error_text(error), parts.clock() + PAUSE)
+        await _give_back(parts, claimed, error_text(error), parts.clock() + PAUSE)
         raise
-    return len(batch.rows)
 
 
-async def _embed(
-    parts: Parts, embedder: Embedder, space: Space, pool_id: str, batch: Batch, rows: list[ClaimedRow]
-) -> None:
-    """Embed rows together; when one of them is refused, one by one, so that it harms no other."""
+async def _embed(embedder: Embedder, rows: list[ClaimedRow]) -> _Made:
+    """Embed rows together, part by part; when one is refused, row by row, so that it harms no other."""
+    split = await embedder.split([without_label(row.content) for row in rows])
+    texts = [text for parts in split for text in parts]
     try:
-        made = await embedder.embed([space.prefix + without_label(row.content) for row in rows])
+        made_of = [vector for n in range(0, len(texts), BATCH) for vector in await embedder.embed(texts[n : n + BATCH])]
+        vectors_in_order = iter(made_of)
+        return _Made(rows, [list(islice(vectors_in_order, len(parts))) for parts in split])
     except TextRefused as error:
-        if len(rows) > 1:
-            for row in rows:
-                await _embed(parts, embedder, space, pool_id, batch, [row])
-            return
-        await _refused(parts, pool_id, batch, rows[0], error_text(error))
-        return
-    async with parts.database.tenant(pool_id) as connection:
-        await vectors.store(connection, batch, rows, [[vector] for vector in made], parts.clock())
+        if len(rows) == 1:
+            return _Made(refused=[(rows[0], error_text(error))])
+    made = _Made()
+    for row in rows:
+        made.add(await _embed(embedder, [row]))
+    return made
 
 
-async def _refused(parts: Parts, pool_id: str, batch: Batch, row: ClaimedRow, error: str) -> None:
-    dead = row.attempts >= MAX_ATTEMPTS
-    log.warning("%s has no vector%s: %s", row.id, " for good" if dead else " yet", error)
-    async with parts.database.tenant(pool_id) as connection:
-        again = parts.clock() + cooldown(row.attempts)
-        await vectors.fail(connection, batch, row, error, again, dead=dead)
+async def _keep(parts: Parts, claimed: _Claimed, made: _Made) -> None:
+    async with parts.database.tenant(claimed.pool_id) as connection:
+        await vectors.store(connection, claimed.batch, made.rows, made.vectors, parts.clock())
+        for row, error in made.refused:
+            dead = row.attempts >= MAX_ATTEMPTS
+            log.warning("%s has no vector%s: %s", row.id, " for good" if dead else " yet", error)
+            again = parts.clock() + cooldown(row.attempts)
+            await vectors.fail(connection, claimed.batch, row, error, again, dead=dead)
+
+
+async def _give_back_next(parts: Parts, claiming: "asyncio.Task[_Claimed | None]") -> None:
+    """Give back what was claimed ahead and will not be embedded now; if that fails, its lease ends by itself."""
+    with suppress(EskerError):
+        if claimed := await claiming:
+            await _give_back(parts, claimed, None, parts.clock())
+
+
+async def _give_back(parts: Parts, claimed: _Claimed, error: str | None, not_before: datetime) -> None:
+    async with parts.database.tenant(claimed.pool_id) as connection:
+        await vectors.release(connection, claimed.batch, error, not_before)
 
 
 def cooldown(attempts: int) -> timedelta:
@@ -90,9 +184,9 @@ async def make_space(parts: Parts, space: Space) -> None:
 
 async def calibrated(embedder: Embedder, space: Space) -> Space:
     """Return a space with what its cosines are worth. Raises EmbedderDown."""
-    asked, answered = ([space.prefix + text for text in texts] for texts in calibration_texts())
+    asked, answered = calibration_texts()
     try:
-        questions, answers = await embedder.embed(asked), await embedder.embed(answered)
+        questions, answers = await embedder.embed_queries(asked), await embedder.embed(answered)
     except TextRefused as error:
         log.warning("what cosines of %s are worth cannot be measured: %s", space.model, error)
         return space

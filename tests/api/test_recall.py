@@ -12,7 +12,7 @@ from server.app import make_parts
 from server.core.clock import system_clock
 from server.core.settings import Settings
 from server.db.database import Database
-from server.providers.embedders import LocalEmbedder
+from server.providers.local_embedder import LocalEmbedder
 from tests.support.api import contents, observed, opened, recalled, said
 from tests.support.serving import serving, serving_meaning
 

@@ -17,7 +17,7 @@ from server.app import make_parts
 from server.core.clock import system_clock
 from server.core.settings import Settings
 from server.db.database import Database
-from server.providers.embedders import LocalEmbedder
+from server.providers.local_embedder import LocalEmbedder
 from server.providers.query_embedders import QueryEmbedders
 from server.usecases.parts import Parts
 from tests.support.api import contents, observed, opened, recalled, said

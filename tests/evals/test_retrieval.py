@@ -21,7 +21,7 @@ from evals.retrieval.storing import Stored, Way, store
 from evals.retrieval.traces import Traces
 from evals.serving import Server
 from server.core.errors import InvalidInput, Unavailable
-from server.providers.embedders import LocalEmbedder
+from server.providers.local_embedder import LocalEmbedder
 from tests.support.processes import ROOT, environment
 from tests.support.serving import serving_meaning
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from server.core.retelling import RETOLD, retells, retold_print
 from server.core.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning
-from server.providers.embedders import LocalEmbedder
+from server.providers.local_embedder import LocalEmbedder
 from tests.unit.test_similarity import DIFFERENT
 
 RETOLD_FACTS = [

@@ -15,8 +15,9 @@ from server.core.indexing import indexed
 from server.core.records import NewMemory, Principal, Space
 from server.core.settings import Settings
 from server.db.database import Database
-from server.providers.embedders import RemoteEmbedder, make_embedder
+from server.providers.embedders import make_embedder
 from server.providers.query_embedders import QueryEmbedders
+from server.providers.remote_embedder import RemoteEmbedder
 from server.store import memories, vectors
 from server.usecases.authenticate import SCOPES, create_pool
 from server.usecases.embed import (
@@ -407,6 +408,7 @@ class Killer:
 
     inner: RemoteEmbedder
     asked: list[list[str]] = field(default_factory=list[list[str]])
+    lanes = 1
 
     @property
     def space(self) -> Space | None:
@@ -424,6 +426,14 @@ class Killer:
             raise SystemError("killed")
         return await self.inner.embed(texts)
 
+    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Embed."""
+        return await self.inner.embed_queries(texts)
+
+    async def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Split."""
+        return await self.inner.split(texts)
+
     async def close(self) -> None:
         """Do nothing."""
 
@@ -436,7 +446,7 @@ async def test_a_row_that_kills_its_worker_takes_no_other_with_it_and_is_left_in
     for _ in range(2 * MAX_ATTEMPTS + 4):
         with suppress(SystemError):
             await embed_due(asking, killer, space, who.pool_id)
-        clock.now += PAUSE * 3
+        clock.now += PAUSE * 6
     assert len(killer.asked[0]) == 3
     assert all(len(texts) == 1 for texts in killer.asked[1:])
     assert attempts(owner_url) == {"A killer.": (MAX_ATTEMPTS, True, "its worker died, 8 times", False)}

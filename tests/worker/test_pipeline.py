@@ -1,0 +1,202 @@
+"""The worker's flow: the next batch is claimed and the one before stored while the model works, and nothing is lost."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import psycopg
+import pytest
+
+from server.core.errors import EmbedderDown
+from server.core.records import Principal, Space
+from server.providers.vectors import checked
+from server.usecases import embed
+from server.usecases.authenticate import create_pool, require_pool
+from server.usecases.embed import embed_untried, make_space, register
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, remember
+from tests.support.embedding_server import word_vector
+
+SPACE = Space("gated_8", "gated", "", 8, "", "gated")
+
+
+@dataclass
+class Gated:
+    """An embedder that shows each call and answers when it is let."""
+
+    lanes: int = 1
+    asked: list[list[str]] = field(default_factory=list[list[str]])
+    calls: asyncio.Queue[list[str]] = field(default_factory=asyncio.Queue[list[str]])
+    answers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    down: bool = False
+    space: Space | None = SPACE
+
+    async def load(self) -> Space:
+        """Return the space."""
+        return SPACE
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Answer, when it is time."""
+        self.asked.append(list(texts))
+        self.calls.put_nowait(list(texts))
+        await self.answers.acquire()
+        if self.down:
+            raise EmbedderDown("down")
+        return [checked(word_vector(text, 8)) for text in texts]
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Answer, when it is time."""
+        return await self.embed(texts)
+
+    async def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Split at slashes."""
+        return [text.split(" / ") for text in texts]
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+async def gated(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Gated:
+    """Such an embedder, its space known to every pool, and batches of two rows."""
+    monkeypatch.setattr(embed, "BATCH", 2)
+    await make_space(parts, SPACE)
+    await register(parts, SPACE, or_retired=False)
+    return Gated()
+
+
+def queue(owner_url: str) -> list[tuple[str, int, bool]]:
+    """Return what waits: content, attempts, whether it is claimed."""
+    with psycopg.connect(owner_url) as connection:
+        return connection.execute(
+            "SELECT m.content, a.attempts, a.lease_token IS NOT NULL FROM embedding_attempts a"
+            " JOIN memories m ON m.number = a.number ORDER BY m.number"
+        ).fetchall()
+
+
+def state(owner_url: str) -> str:
+    """Return the state of the space in the default pool."""
+    with psycopg.connect(owner_url) as connection:
+        row = connection.execute("SELECT state FROM embedding_spaces WHERE name = 'gated_8'").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+async def until_queue_is(owner_url: str, expected: list[tuple[str, int, bool]], still: asyncio.Task[None]) -> None:
+    """Wait until the queue says this; the worker must not have ended."""
+    while queue(owner_url) != expected:
+        assert not still.done()
+        await asyncio.sleep(0)
+
+
+async def test_the_batch_before_is_stored_and_the_next_is_claimed_while_the_model_works(
+    parts: Parts, who: Principal, gated: Gated, owner_url: str
+) -> None:
+    await remember(parts, who, [Note(f"Row {n}.") for n in range(7)])
+    working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
+    assert sorted(await gated.calls.get()) == ["Row 5.", "Row 6."]
+    gated.answers.release()
+    await gated.calls.get()
+    # The second is with the model: rows 5 and 6 are stored, and rows 1 and 2 are already claimed.
+    await until_queue_is(
+        owner_url,
+        [("Row 0.", 0, False), *((f"Row {n}.", 1, True) for n in (1, 2, 3, 4))],
+        working,
+    )
+    for _ in range(3):
+        gated.answers.release()
+    await working
+    assert queue(owner_url) == []
+    assert [len(texts) for texts in gated.asked] == [2, 2, 2, 1]
+
+
+async def test_who_is_told_to_stop_gives_back_untried_what_was_claimed_ahead(
+    parts: Parts, who: Principal, gated: Gated, owner_url: str
+) -> None:
+    await remember(parts, who, [Note(f"Row {n}.") for n in range(6)])
+    stop = asyncio.Event()
+    working = asyncio.create_task(embed_untried(parts, gated, SPACE, stop))
+    await gated.calls.get()
+    stop.set()
+    gated.answers.release()
+    await working
+    assert queue(owner_url) == [(f"Row {n}.", 0, False) for n in range(4)]
+
+
+async def test_an_embedder_that_goes_down_leaves_everything_untried_and_loses_nothing_that_was_made(
+    parts: Parts, who: Principal, gated: Gated, owner_url: str
+) -> None:
+    await remember(parts, who, [Note(f"Row {n}.") for n in range(6)])
+    working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
+    await gated.calls.get()
+    gated.answers.release()
+    await gated.calls.get()
+    gated.down = True
+    gated.answers.release()
+    with pytest.raises(EmbedderDown):
+        await working
+    assert queue(owner_url) == [(f"Row {n}.", 0, False) for n in range(4)]
+
+
+async def test_pools_take_turns(parts: Parts, who: Principal, gated: Gated) -> None:
+    await create_pool(parts, "small")
+    small = await require_pool(parts, "small")
+    await register(parts, SPACE, or_retired=False)
+    await remember(parts, who, [Note(f"Large {n}.") for n in range(8)])
+    await remember(parts, replace(who, pool_id=small.id, pool_name="small"), [Note("Small.")])
+    for _ in range(8):
+        gated.answers.release()
+    await embed_untried(parts, gated, SPACE, asyncio.Event())
+    assert ["Small."] in gated.asked[:2]
+
+
+async def test_recall_is_not_switched_to_a_new_model_while_rows_are_with_it(
+    parts: Parts, who: Principal, gated: Gated, owner_url: str
+) -> None:
+    await remember(parts, who, [Note(f"Row {n}.") for n in range(4)])
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("UPDATE embedding_spaces SET state = 'building'")
+    working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
+    await gated.calls.get()
+    await until_queue_is(owner_url, [(f"Row {n}.", 1, True) for n in range(4)], working)
+    gated.answers.release()
+    await gated.calls.get()
+    await until_queue_is(owner_url, [(f"Row {n}.", 1, True) for n in range(2)], working)
+    assert state(owner_url) == "building"
+    gated.answers.release()
+    await working
+    assert state(owner_url) == "active"
+
+
+async def test_a_long_backfill_pauses_for_what_else_there_is_to_do(
+    parts: Parts, who: Principal, gated: Gated, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embed, "_ROUND", 2)
+    await remember(parts, who, [Note(f"Row {n}.") for n in range(8)])
+    for _ in range(8):
+        gated.answers.release()
+    await embed_untried(parts, gated, SPACE, asyncio.Event())
+    assert queue(owner_url) == [(f"Row {n}.", 0, False) for n in range(4)]
+
+
+async def test_a_long_row_gets_a_vector_for_each_part_and_a_call_never_has_too_many(
+    parts: Parts, who: Principal, gated: Gated, owner_url: str
+) -> None:
+    await remember(parts, who, [Note("One. / Two. / Three."), Note("Four.")])
+    for _ in range(8):
+        gated.answers.release()
+    await embed_untried(parts, gated, SPACE, asyncio.Event())
+    assert [len(texts) for texts in gated.asked] == [2, 2]
+    with psycopg.connect(owner_url) as connection:
+        found = connection.execute(
+            "SELECT m.content, v.part, v.embedding::text FROM embeddings_gated_8 v JOIN memories m USING (number)"
+            " ORDER BY m.number, v.part"
+        ).fetchall()
+    assert [(content, part) for content, part, _ in found] == [
+        *(("One. / Two. / Three.", n) for n in range(3)),
+        ("Four.", 0),
+    ]
+    for text, (_, _, stored) in zip(["One.", "Two.", "Three.", "Four."], found, strict=True):
+        expected = checked(word_vector(text, 8))
+        assert all(abs(a - b) < 0.001 for a, b in zip(json.loads(stored), expected, strict=True))
