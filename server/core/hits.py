@@ -90,17 +90,16 @@ class Chosen:
     left_out: list[LeftOut]
 
 
-def ranked(candidates: Candidates, texts: Texts) -> list[Ranked]:
+def ranked(candidates: Candidates) -> list[Ranked]:
     """Return the candidates of a tier with their relevance, best first."""
     by_keyword = {text_id: rank for rank, text_id in enumerate(candidates.keyword, start=1)}
     by_vector = {text_id: rank for rank, text_id in enumerate(candidates.vector, start=1)}
+    worth = _PASSAGE if candidates.tier == "passage" else 1.0
     found: list[Ranked] = []
     for text_id, number in candidates.numbers.items():
         own = candidates.signals[number]
         around = candidates.scale.around(candidates.signals[other] for other in candidates.neighbours.get(number, ()))
-        its_prior = _prior(texts.memories.get(text_id))
-        worth = _PASSAGE if candidates.tier == "passage" else 1.0
-        relevance = worth * candidates.scale.relevance(own, around) + _PRIOR * its_prior
+        relevance = worth * candidates.scale.relevance(own, around)
         parts = ScoreParts(
             by_keyword.get(text_id),
             by_vector.get(text_id),
@@ -108,10 +107,25 @@ def ranked(candidates: Candidates, texts: Texts) -> list[Ranked]:
             None if own.cosine is None else round(own.cosine, 4),
             round(around, 4),
             round(relevance, 4),
-            round(its_prior, 4),
+            0.0,
         )
         found.append(Ranked(text_id, candidates.tier, relevance, worth * candidates.scale.relevance(own), parts))
     return in_order(found)
+
+
+def worth_reading(found: Sequence[Ranked]) -> tuple[list[Ranked], list[LeftOut]]:
+    """Return the candidates that are about the query, and the others.
+
+    The query has an answer when one text is about it by itself; then what is not far below the best goes along.
+    """
+    if max((one.alone for one in found), default=0.0) < _ENOUGH:
+        return [], [_left_out(one, "below the floor") for one in found]
+    least = max(_LEAST, _LEAST_OF_BEST * max(one.relevance for one in found))
+    return [one for one in found if one.relevance >= least], [
+        _left_out(one, "far below the best" if one.relevance >= _LEAST else "below the floor")
+        for one in found
+        if one.relevance < least
+    ]
 
 
 def in_order(found: Iterable[Ranked]) -> list[Ranked]:
@@ -119,47 +133,38 @@ def in_order(found: Iterable[Ranked]) -> list[Ranked]:
     return sorted(sorted(found, key=lambda one: one.id, reverse=True), key=lambda one: -one.relevance)
 
 
-def _prior(memory: Memory | None) -> float:
-    return 0.0 if memory is None else prior(memory.kind, memory.priority)
-
-
-def choose(found: Sequence[Ranked], texts: Texts, query_terms: Sequence[str], now: datetime) -> Chosen:
-    """Return everything that is about the query, best first and each thing once.
-
-    The query has an answer when one text is about it by itself; then what is not far below the best goes along.
-    """
-    left_out = [_left_out(one, "outdated") for one in found if one.id in texts.outdated]
-    found = [one for one in found if one.id not in texts.outdated]
-    best = max((one.alone for one in found), default=0.0)
-    if best < _ENOUGH:
-        return Chosen([], [*left_out, *(_left_out(one, "below the floor") for one in found)])
-    least = max(_LEAST, _LEAST_OF_BEST * max(one.relevance for one in found))
-    relevant = [one for one in found if one.relevance >= least]
-    left_out += [
-        _left_out(one, "far below the best" if one.relevance >= _LEAST else "below the floor")
-        for one in found
-        if one.relevance < least
-    ]
+def choose(found: Sequence[Ranked], texts: Texts, query_terms: Sequence[str], now: datetime, *, limit: int) -> Chosen:
+    """Return the hits among candidates that were read, best first, and each of the first `limit` things once."""
+    outdated = [_left_out(one, "outdated") for one in found if one.id in texts.outdated]
+    relevant, left_out = worth_reading([one for one in found if one.id not in texts.outdated])
+    relevant = in_order(_with_prior(one, texts.memories.get(one.id)) for one in relevant)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
-    gathered = _alike([texts.memories[one.id] for one in relevant if one.tier == "memory"], texts.near)
+    gathered = _alike([texts.memories[one.id] for one in relevant if one.tier == "memory"], texts.near, limit)
     for stands, others in gathered:
         # What several rows say has the relevance of the best of them, whichever stands for them.
-        rows = [stands, *others]
-        relevance = max(by_id[row.id].relevance for row in rows)
+        relevance = max(by_id[row.id].relevance for row in (stands, *others))
         hits.append(_memory_hit(stands, others, texts, relevance, by_id[stands.id].parts, now))
         left_out += [_left_out(by_id[other.id], "says the same", stands.id) for other in others]
     for one in (one for one in relevant if one.tier == "passage"):
         passage = texts.passages[one.id]
-        covering = next(
-            (hit for hit in hits if _covers(hit, passage, texts) and hit.score >= score(one.relevance)), None
-        )
-        if covering:
+        if covering := _covering(passage, one, hits, texts):
             covering.passages.append(passage.id)
             left_out.append(_left_out(one, "covered", covering.id))
         else:
             hits.append(_passage_hit(passage, one, query_terms, now))
-    return Chosen(sorted(hits, key=lambda hit: -hit.score), left_out)
+    return Chosen(sorted(hits, key=lambda hit: -hit.score), [*outdated, *left_out])
+
+
+def _with_prior(one: Ranked, memory: Memory | None) -> Ranked:
+    its_prior = 0.0 if memory is None else prior(memory.kind, memory.priority)
+    parts = replace(one.parts, prior=round(its_prior, 4))
+    return replace(one, relevance=one.relevance + _PRIOR * its_prior, parts=parts)
+
+
+def _covering(passage: Passage, one: Ranked, hits: Sequence[Hit], texts: Texts) -> Hit | None:
+    """Return the memory that was taken from a message of a passage and is as good an answer, if there is one."""
+    return next((hit for hit in hits if _covers(hit, passage, texts) and hit.score >= score(one.relevance)), None)
 
 
 def _left_out(one: Ranked, reason: Reason, by: str | None = None) -> LeftOut:
@@ -175,25 +180,40 @@ def _covers(hit: Hit, passage: Passage, texts: Texts) -> bool:
     )
 
 
-def _alike(rows: Sequence[Memory], near: Mapping[tuple[str, str], float]) -> list[tuple[Memory, list[Memory]]]:
-    """Return rows in order, each with those behind it that say the same; a live row stands for others."""
+def _alike(
+    rows: Sequence[Memory], near: Mapping[tuple[str, str], float], wanted: int
+) -> list[tuple[Memory, list[Memory]]]:
+    """Return rows in order, each with those behind it that say the same; a live row stands for others.
+
+    Behind the first `wanted` things, which are those that are shown, only the very same words are the same.
+    """
     marks = {row.id: fingerprint(row.content) for row in rows}
     retold = cache(retold_print)
     gathered: list[list[Memory]] = []
+    by_words: dict[str, list[Memory]] = {}
     for row in rows:
-        for same in gathered:
-            cosine = near.get((min(row.id, same[0].id), max(row.id, same[0].id)))
-            if _same(row, same[0], marks, cosine) or _retold(row, same[0], retold, cosine):
-                same.append(row)
-                break
-        else:
-            gathered.append([row])
+        words = wording(row)
+        same = by_words.get(words)
+        if same is None:
+            alike = (each for each in gathered[:wanted] if _same(row, each[0], marks, retold, near))
+            same = next(alike, None)
+        if same is None:
+            gathered.append(same := [])
+        same.append(row)
+        by_words.setdefault(words, same)
     chosen = ((next((row for row in same if row.superseded_at is None), same[0]), same) for same in gathered)
     return [(stands, [row for row in same if row.id != stands.id]) for stands, same in chosen]
 
 
-def _same(row: Memory, first: Memory, marks: Mapping[str, Fingerprint], cosine: float | None) -> bool:
-    return wording(row) == wording(first) or says_the_same(marks[row.id], marks[first.id], cosine)
+def _same(
+    row: Memory,
+    first: Memory,
+    marks: Mapping[str, Fingerprint],
+    retold: Callable[[str], Fingerprint],
+    near: Mapping[tuple[str, str], float],
+) -> bool:
+    cosine = near.get((min(row.id, first.id), max(row.id, first.id)))
+    return says_the_same(marks[row.id], marks[first.id], cosine) or _retold(row, first, retold, cosine)
 
 
 def _retold(row: Memory, first: Memory, of: Callable[[str], Fingerprint], cosine: float | None) -> bool:

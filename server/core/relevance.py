@@ -23,7 +23,7 @@ _MOST_WORDS = 1.5
 # Without vectors, the share of the words from which on a text is about the query.
 _ENOUGH_WORDS = 0.07
 # The best of n unrelated texts stands out by √(2 ln n) deviations; an answer stands out by this much more.
-_BEYOND_CHANCE = 0.45
+_BEYOND_CHANCE = 0.7
 # What a neighbour adds of its own evidence by keyword and by meaning. Neighbours of neighbours added nothing.
 _NEIGHBOUR_WORDS = 0.5
 _NEIGHBOUR_MEANING = 0.1

@@ -9,7 +9,7 @@ from typing import Literal
 from server.core.calibration import calibration_for
 from server.core.clock import as_utc
 from server.core.errors import EmbedderDown, InvalidInput, TextRefused
-from server.core.hits import Candidates, Chosen, Texts, choose, fitting, in_order, ranked
+from server.core.hits import Candidates, Chosen, Ranked, Texts, choose, fitting, in_order, ranked, worth_reading
 from server.core.json_input import clean_text
 from server.core.labels import without_label
 from server.core.recalled import Hit, LeftOut, Reason, Recalled
@@ -28,6 +28,9 @@ MAX_QUERY_CHARACTERS = 4_000
 MAX_LIMIT = 50
 MIN_TOKENS = 50
 _MOST_WORDS = 200
+# So many candidates are read for each hit that is asked for, since some say the same, and some more.
+_READ_FOR_EACH = 2
+_READ_AT_LEAST = 24
 _EMBED_SECONDS = 2.0
 
 
@@ -82,18 +85,21 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
     question = Question(words, semantic.space, semantic.vector, calibration, asked.ranking)
     async with parts.database.tenant(pool_id) as connection:
         found = [await find_candidates(connection, tier, question, what) for tier in _tiers(asked)]
-        texts = await _texts(connection, semantic.space, found, what)
-    chosen = await asyncio.to_thread(_choose, found, texts, words, parts.clock())
+        relevant, left_out = worth_reading(in_order(one for each in found for one in ranked(each)))
+        read = relevant[: _READ_FOR_EACH * asked.limit + _READ_AT_LEAST]
+        texts = await _texts(connection, semantic.space, read, found, what)
+    # What says the same is found by comparing, which takes a while.
+    chosen = await asyncio.to_thread(choose, read, texts, words.terms, parts.clock(), limit=asked.limit)
     hits = fitting(chosen.hits[: asked.limit], asked.max_tokens)
     return Recalled(
         hits=hits if asked.explain else [replace(hit, parts=None) for hit in hits],
         semantic="off" if asked.ranking == "keyword" else "ok" if semantic.space else "degraded",
         reason=semantic.reason,
         abstained=not chosen.hits,
-        omitted=len(chosen.hits) - len(hits),
+        omitted=len(chosen.hits) - len(hits) + len(relevant) - len(read),
         pending=pending,
         unobserved_tokens=unobserved,
-        left_out=_left_out(chosen, hits, asked.limit) if asked.explain else [],
+        left_out=[*_left_out(chosen, hits, asked.limit), *left_out] if asked.explain else [],
     )
 
 
@@ -106,10 +112,6 @@ def _tiers(asked: RecallRequest) -> Sequence[Tier]:
 
 def _asks_of_memories(asked: RecallRequest) -> bool:
     return bool(asked.kinds or asked.tags) or asked.min_priority != "low"
-
-
-def _choose(found: Sequence[Candidates], texts: Texts, words: Words, now: datetime) -> Chosen:
-    return choose(in_order(one for each in found for one in ranked(each, texts)), texts, words.terms, now)
 
 
 def _left_out(chosen: Chosen, shown: Sequence[Hit], limit: int) -> list[LeftOut]:
@@ -192,18 +194,21 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> _Semantic
     return _Semantic(space.name, vector)
 
 
-async def _texts(connection: Connection, space: str | None, found: Sequence[Candidates], what: Filter) -> Texts:
-    """Read the candidates, and what tells which of them say the same."""
-    by_tier = {each.tier: each.numbers for each in found}
-    numbers, passage_ids = by_tier.get("memory", {}), by_tier.get("passage", {}).keys()
-    ids = {number: memory_id for memory_id, number in numbers.items()}
+async def _texts(
+    connection: Connection, space: str | None, read: Sequence[Ranked], found: Sequence[Candidates], what: Filter
+) -> Texts:
+    """Read texts, and what tells which of them say the same."""
+    numbers = {text_id: number for each in found for text_id, number in each.numbers.items()}
+    memory_ids = [one.id for one in read if one.tier == "memory"]
+    passage_ids = [one.id for one in read if one.tier == "passage"]
+    ids = {numbers[memory_id]: memory_id for memory_id in memory_ids}
     near = await search.near_pairs(connection, space, ids, RETOLD) if space and ids else {}
     return Texts(
-        memories=await memories.get(connection, numbers),
+        memories=await memories.get(connection, memory_ids),
         passages=await passages.get(connection, passage_ids) if passage_ids else {},
         near={_pair(ids[one], ids[other]): cosine for (one, other), cosine in near.items()},
-        again=await memories.other_sources(connection, numbers),
-        said_in=await memories.said_in(connection, numbers) if passage_ids else {},
+        again=await memories.other_sources(connection, memory_ids),
+        said_in=await memories.said_in(connection, memory_ids) if passage_ids else {},
         outdated=await _outdated(connection, passage_ids, what),
     )
 
