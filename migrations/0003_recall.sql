@@ -22,6 +22,9 @@ ALTER TABLE memories ALTER COLUMN parts DROP DEFAULT;
 ALTER TABLE memories ALTER COLUMN number SET DEFAULT nextval('search_numbers'), ALTER COLUMN number SET NOT NULL;
 CREATE UNIQUE INDEX memories_by_number ON memories (pool_id, number);
 CREATE INDEX memories_by_project ON memories (pool_id, project);
+-- What was said in a time, or is about it.
+CREATE INDEX memories_by_time ON memories (pool_id, said_at DESC);
+CREATE INDEX memories_by_time_told ON memories (pool_id, refers_from DESC) WHERE refers_from IS NOT NULL;
 
 -- Windows of a session's messages, word for word: the second tier of recall, for what no fact has kept.
 CREATE TABLE passages (
@@ -50,6 +53,7 @@ CREATE TABLE passages (
     CHECK (said_from <= said_to)
 );
 CREATE INDEX passages_by_project ON passages (pool_id, project);
+CREATE INDEX passages_by_time ON passages (pool_id, said_to DESC);
 CALL isolate('passages');
 
 -- Something that was said in the message was forgotten, so it is in no passage, though it is kept.

@@ -15,6 +15,7 @@ from server.core.retelling import retells, retold_print
 from server.core.similarity import Fingerprint, fingerprint, says_the_same
 from server.core.sources import sources_of
 from server.core.tokens import estimate_tokens, trim_to_tokens
+from server.core.window import Window, closeness
 
 # A query that has no answer with this relevance has none.
 _ENOUGH = 1.0
@@ -23,6 +24,10 @@ _LEAST = 0.5
 _LEAST_OF_BEST = 0.35
 # A memory goes before a passage that says as much: it is shorter, and what it says was found worth keeping.
 _PASSAGE = 0.85
+# What was said in the time that a question speaks of, or is about it, counts this much more.
+_TIME = 0.6
+# Who asks for nothing but a time gets what there is from it.
+_TIME_ALONE = 2.0
 # Priors are worth less than any difference that means something.
 _PRIOR = 0.001
 # A first hit that does not fit is cut, but never to less than this.
@@ -94,7 +99,7 @@ def ranked(candidates: Candidates) -> list[Ranked]:
     """Return the candidates of a tier with their relevance, best first."""
     by_keyword = {text_id: rank for rank, text_id in enumerate(candidates.keyword, start=1)}
     by_vector = {text_id: rank for rank, text_id in enumerate(candidates.vector, start=1)}
-    worth = _PASSAGE if candidates.tier == "passage" else 1.0
+    worth = _worth(candidates.tier)
     found: list[Ranked] = []
     for text_id, number in candidates.numbers.items():
         own = candidates.signals[number]
@@ -106,11 +111,23 @@ def ranked(candidates: Candidates) -> list[Ranked]:
             round(own.keyword, 4),
             None if own.cosine is None else round(own.cosine, 4),
             round(around, 4),
+            0.0,
             round(relevance, 4),
             0.0,
         )
         found.append(Ranked(text_id, candidates.tier, relevance, worth * candidates.scale.relevance(own), parts))
     return in_order(found)
+
+
+def told_in_time(tier: Tier, ids: Iterable[str]) -> list[Ranked]:
+    """Return texts as answers to a question that asks for nothing but a time."""
+    relevance = _worth(tier) * _TIME_ALONE
+    parts = ScoreParts(None, None, 0.0, None, 0.0, 1.0, round(relevance, 4), 0.0)
+    return [Ranked(text_id, tier, relevance, relevance, parts) for text_id in ids]
+
+
+def _worth(tier: Tier) -> float:
+    return _PASSAGE if tier == "passage" else 1.0
 
 
 def worth_reading(found: Sequence[Ranked]) -> tuple[list[Ranked], list[LeftOut]]:
@@ -133,11 +150,22 @@ def in_order(found: Iterable[Ranked]) -> list[Ranked]:
     return sorted(sorted(found, key=lambda one: one.id, reverse=True), key=lambda one: -one.relevance)
 
 
-def choose(found: Sequence[Ranked], texts: Texts, query_terms: Sequence[str], now: datetime, *, limit: int) -> Chosen:
-    """Return the hits among candidates that were read, best first, and each of the first `limit` things once."""
+def choose(
+    found: Sequence[Ranked],
+    texts: Texts,
+    query_terms: Sequence[str],
+    now: datetime,
+    *,
+    limit: int,
+    window: Window | None = None,
+) -> Chosen:
+    """Return the hits among candidates that were read, best first, and each of the first `limit` things once.
+
+    A `window` is the time that the query speaks of.
+    """
     outdated = [_left_out(one, "outdated") for one in found if one.id in texts.outdated]
     relevant, left_out = worth_reading([one for one in found if one.id not in texts.outdated])
-    relevant = in_order(_with_prior(one, texts.memories.get(one.id)) for one in relevant)
+    relevant = in_order(_read(one, texts, window) for one in relevant)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
     gathered = _alike([texts.memories[one.id] for one in relevant if one.tier == "memory"], texts.near, limit)
@@ -156,10 +184,24 @@ def choose(found: Sequence[Ranked], texts: Texts, query_terms: Sequence[str], no
     return Chosen(sorted(hits, key=lambda hit: -hit.score), [*outdated, *left_out])
 
 
-def _with_prior(one: Ranked, memory: Memory | None) -> Ranked:
+def _read(one: Ranked, texts: Texts, window: Window | None) -> Ranked:
+    """Return a candidate with what only its text tells: how well it fits the time, and what it counts among equals.
+
+    The time of a question makes an answer better and never makes one.
+    """
+    memory = texts.memories.get(one.id)
     its_prior = 0.0 if memory is None else prior(memory.kind, memory.priority)
-    parts = replace(one.parts, prior=round(its_prior, 4))
-    return replace(one, relevance=one.relevance + _PRIOR * its_prior, parts=parts)
+    time = _closeness(one, texts, window) if window else one.parts.time
+    relevance = one.relevance * (1 + _TIME * time) + _PRIOR * its_prior
+    parts = replace(one.parts, time=round(time, 4), relevance=round(relevance, 4), prior=round(its_prior, 4))
+    return replace(one, relevance=relevance, parts=parts)
+
+
+def _closeness(one: Ranked, texts: Texts, window: Window) -> float:
+    if memory := texts.memories.get(one.id):
+        return closeness(memory.said_at, memory.refers_from, memory.refers_to, window)
+    passage = texts.passages[one.id]
+    return closeness(passage.said_from, passage.said_from, passage.said_to, window)
 
 
 def _covering(passage: Passage, one: Ranked, hits: Sequence[Hit], texts: Texts) -> Hit | None:

@@ -11,9 +11,9 @@ from server.core.records import Category, Kind, Priority, Source, Tier, Trust
 class ScoreParts:
     """Why a hit stands where it stands. A rank is None where that search did not find the row.
 
-    `keyword` is its share of what the query's most telling words could give at most, `cosine` how near it is, and
-    `around` what its neighbours add. `relevance` is all of it, as a multiple of what is enough; `prior` only breaks
-    ties.
+    `keyword` is its share of what the query's most telling words could give at most, `cosine` how near it is, `around`
+    what its neighbours add, and `time` how well it fits the time that the query speaks of. `relevance` is all of it, as
+    a multiple of what is enough; `prior` only breaks ties.
     """
 
     keyword_rank: int | None
@@ -21,6 +21,7 @@ class ScoreParts:
     keyword: float
     cosine: float | None
     around: float
+    time: float
     relevance: float
     prior: float
 
@@ -57,6 +58,14 @@ class Hit:
     parts: ScoreParts | None
 
 
+@dataclass(frozen=True, slots=True)
+class AskedWindow:
+    """The time that a query speaks of, from its first to its last second."""
+
+    start: datetime
+    end: datetime
+
+
 Reason = Literal["below the floor", "far below the best", "says the same", "covered", "outdated", "limit", "tokens"]
 
 
@@ -77,7 +86,8 @@ class Recalled:
     `semantic` says whether the search by meaning took part (`off`: it was not asked for), `reason` why not. `abstained`
     says that nothing was relevant. `omitted` more hits were relevant and are not shown, for the limit or for the
     tokens. `pending` texts cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
-    `left_out` explains, if asked, which candidates are no hits.
+    What was said in the `window` that the query speaks of, or is about it, goes before the rest. `left_out` explains,
+    if asked, which candidates are no hits.
     """
 
     hits: list[Hit]
@@ -87,4 +97,5 @@ class Recalled:
     omitted: int
     pending: int
     unobserved_tokens: int
+    window: AskedWindow | None = None
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])

@@ -105,3 +105,18 @@ def _stemmer(language: str) -> Callable[[str], str]:
 def says_something(text: str) -> bool:
     """Tell whether there is a letter or a digit in a text."""
     return any(character.isalnum() for character in text)
+
+
+# Words that ask for whatever there is.
+_ASKING = frozenset(
+    index_terms(
+        "tell show give list know remember recall happen happened did do done work worked working talk talked discuss"
+        " discussed say said speak spoke mention mentioned go went anything something everything thing things stuff"
+        " news new update updates progress summary summarize recap status about any all"
+    )
+)
+
+
+def asks_of_something(query: str) -> bool:
+    """Tell whether there is a word in a query that says what it asks about."""
+    return not _ASKING.issuperset(terms(query))

@@ -10,6 +10,7 @@ from psycopg.rows import class_row, dict_row
 from server.core.hits import TextHit
 from server.core.records import Filter, Tier
 from server.core.relevance import TELLING_WORDS
+from server.core.window import Window
 from server.db.database import Connection
 from server.db.statements import Statements, for_space
 from server.store.memories import filter_values
@@ -18,6 +19,7 @@ from server.store.vectors import MARK, as_literal
 SQL = Statements(Path(__file__).parent / "sql/search.sql")
 _SIZE: Mapping[Tier, LiteralString] = {"memory": SQL["size_memory"], "passage": SQL["size_passage"]}
 _BY_KEYWORD: Mapping[Tier, LiteralString] = {"memory": SQL["keyword_memory"], "passage": SQL["keyword_passage"]}
+_TOLD_IN: Mapping[Tier, LiteralString] = {"memory": SQL["told_memory"], "passage": SQL["told_passage"]}
 _BY_VECTOR: Mapping[Tier, LiteralString] = {"memory": SQL["vector_memory"], "passage": SQL["vector_passage"]}
 
 
@@ -124,10 +126,16 @@ async def around(connection: Connection, numbers: Collection[int], what: Filter)
         return await cursor.fetchall()
 
 
+async def told_in(connection: Connection, tier: Tier, window: Window, what: Filter, limit: int) -> dict[str, int]:
+    """Return the latest texts that were said in a time, and memories that are about it: numbers by id."""
+    values = {**filter_values(what), "start": window.start, "end": window.end, "limit": limit}
+    cursor = await connection.execute(_TOLD_IN[tier], values)
+    return {str(row[0]): int(row[1]) for row in await cursor.fetchall()}
+
+
 async def near_pairs(
-    connection: Connection, space: str, numbers: Collection[int], least: float
-) -> dict[tuple[int, int], float]:
-    """Return the cosines between those of these memories that are at least so near, by pairs of numbers in order."""
-    values = {"numbers": list(numbers), "least": least}
-    cursor = await connection.execute(for_space(SQL["near_pairs"], space), values)
-    return {(int(row[0]), int(row[1])): float(row[2]) for row in await cursor.fetchall()}
+    connection: Connection, space: str, ids: Collection[str], least: float
+) -> dict[tuple[str, str], float]:
+    """Return the cosines between those of these memories that are at least so near, by pairs of ids in order."""
+    cursor = await connection.execute(for_space(SQL["near_pairs"], space), {"ids": list(ids), "least": least})
+    return {(str(row[0]), str(row[1])): float(row[2]) for row in await cursor.fetchall()}

@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from server.core.asked_time import asked_time
 from server.core.calibration import calibration_for
 from server.core.clock import as_utc
 from server.core.errors import EmbedderDown, InvalidInput, TextRefused
-from server.core.hits import Candidates, Chosen, Ranked, Texts, choose, fitting, in_order, ranked, worth_reading
+from server.core.hits import Chosen, Ranked, Texts, choose, fitting, in_order, ranked, told_in_time, worth_reading
 from server.core.json_input import clean_text
 from server.core.labels import without_label
-from server.core.recalled import Hit, LeftOut, Reason, Recalled
+from server.core.recalled import AskedWindow, Hit, LeftOut, Reason, Recalled
 from server.core.records import Filter, Kind, Priority, Ranking, Scope, Tier, at_least
 from server.core.redaction import redact
 from server.core.retelling import RETOLD
-from server.core.terms import asked_terms
+from server.core.terms import asked_terms, asks_of_something
+from server.core.window import Anchor, Window, anchored_window
 from server.db.database import Connection
 from server.store import memories, passages, search, sessions, vectors
 from server.store.search import Words
@@ -31,6 +33,8 @@ _MOST_WORDS = 200
 # So many candidates are read for each hit that is asked for, since some say the same, and some more.
 _READ_FOR_EACH = 2
 _READ_AT_LEAST = 24
+# So many of the best are looked through for the time of something.
+_ANCHORS = 5
 _EMBED_SECONDS = 2.0
 
 
@@ -73,23 +77,30 @@ class _Semantic:
 async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
     """Answer a question. Raises InvalidInput, also for a scope without its session or project; NotFound."""
     asked = _checked(asked)
+    now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
-        what = await _filter(connection, asked, parts.clock())
+        what, timezone = await _filter(connection, asked, now)
         unobserved = await sessions.unobserved_tokens(connection, what.session)
         space, pending = await _active_space(connection, parts)
-    # A model may take its time, and no connection is held meanwhile.
     query = without_label(asked.query) or asked.query
-    semantic = _Semantic() if asked.ranking == "keyword" else await _embed(parts, space, query)
-    words = _words("" if asked.ranking == "vector" else query)
-    calibration = calibration_for(query, space.calibration if space else {})
-    question = Question(words, semantic.space, semantic.vector, calibration, asked.ranking)
+    time = asked_time(query, what.as_of or now, timezone) if asked.ranking == "full" else None
+    # A model may take its time, and no connection is held meanwhile.
+    semantic = await _semantic(parts, space, asked, query)
+    window = time.window if time else None
+    if time and time.anchor:
+        window = await _anchored(parts, pool_id, time.anchor, timezone, asked, space, what)
+    words = time.rest if time else query
+    question = _question(words, query, asked, space, semantic)
     async with parts.database.tenant(pool_id) as connection:
-        found = [await find_candidates(connection, tier, question, what) for tier in _tiers(asked)]
-        relevant, left_out = worth_reading(in_order(one for each in found for one in ranked(each)))
-        read = relevant[: _READ_FOR_EACH * asked.limit + _READ_AT_LEAST]
-        texts = await _texts(connection, semantic.space, read, found, what)
+        if window and not asks_of_something(words):
+            relevant, left_out = await _told_in(connection, window, asked, what), list[LeftOut]()
+        else:
+            relevant, left_out = await _about(connection, question, asked, what)
+        # Whatever fits the time may come to the front, so all of it has to be read.
+        read = relevant if window else relevant[: _READ_FOR_EACH * asked.limit + _READ_AT_LEAST]
+        texts = await _texts(connection, semantic.space, read, what)
     # What says the same is found by comparing, which takes a while.
-    chosen = await asyncio.to_thread(choose, read, texts, words.terms, parts.clock(), limit=asked.limit)
+    chosen = await asyncio.to_thread(choose, read, texts, question.words.terms, now, limit=asked.limit, window=window)
     hits = fitting(chosen.hits[: asked.limit], asked.max_tokens)
     return Recalled(
         hits=hits if asked.explain else [replace(hit, parts=None) for hit in hits],
@@ -99,8 +110,64 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
         omitted=len(chosen.hits) - len(hits) + len(relevant) - len(read),
         pending=pending,
         unobserved_tokens=unobserved,
+        window=None if window is None else AskedWindow(window.start, window.end),
         left_out=[*_left_out(chosen, hits, asked.limit), *left_out] if asked.explain else [],
     )
+
+
+async def _about(
+    connection: Connection, question: Question, asked: RecallRequest, what: Filter
+) -> tuple[list[Ranked], list[LeftOut]]:
+    """Return what is about a question, best first, and the candidates that are not."""
+    found = [await find_candidates(connection, tier, question, what) for tier in _tiers(asked)]
+    return worth_reading(in_order(one for each in found for one in ranked(each)))
+
+
+async def _told_in(connection: Connection, window: Window, asked: RecallRequest, what: Filter) -> list[Ranked]:
+    """Return what there is from a time, for whoever asks for nothing else."""
+    return in_order(
+        [
+            one
+            for tier in _tiers(asked)
+            for one in told_in_time(tier, await search.told_in(connection, tier, window, what, MAX_LIMIT))
+        ]
+    )
+
+
+async def _semantic(parts: Parts, space: PoolSpace | None, asked: RecallRequest, query: str) -> _Semantic:
+    return _Semantic() if asked.ranking == "keyword" else await _embed(parts, space, query)
+
+
+def _question(words: str, query: str, asked: RecallRequest, space: PoolSpace | None, semantic: _Semantic) -> Question:
+    """Return what is searched for: `words` by keyword, and the vector of the whole query."""
+    terms = _words("" if asked.ranking == "vector" else words)
+    calibration = calibration_for(query, space.calibration if space else {})
+    return Question(terms, semantic.space, semantic.vector, calibration, asked.ranking)
+
+
+async def _anchored(
+    parts: Parts,
+    pool_id: str,
+    anchor: Anchor,
+    timezone: str,
+    asked: RecallRequest,
+    space: PoolSpace | None,
+    what: Filter,
+) -> Window | None:
+    """Return the time that is told from something else, which is looked for first; None when nothing is known of it."""
+    semantic = await _semantic(parts, space, asked, anchor.words)
+    question = _question(anchor.words, anchor.words, replace(asked, ranking="fused"), space, semantic)
+    async with parts.database.tenant(pool_id) as connection:
+        candidates = await find_candidates(connection, "memory", question, what)
+        relevant, _ = worth_reading(ranked(candidates))
+        rows = await memories.get(connection, [one.id for one in relevant[:_ANCHORS]])
+    # What tells when it was or will be, before what only speaks of it.
+    dated = next((rows[one.id] for one in relevant[:_ANCHORS] if rows[one.id].refers_from), None)
+    row = dated or next((rows[one.id] for one in relevant[:1]), None)
+    if row is None:
+        return None
+    start = row.refers_from or row.said_at
+    return anchored_window(anchor, start, row.refers_to or start, timezone)
 
 
 def _tiers(asked: RecallRequest) -> Sequence[Tier]:
@@ -147,8 +214,8 @@ def _checked(asked: RecallRequest) -> RecallRequest:
     )
 
 
-async def _filter(connection: Connection, asked: RecallRequest, now: datetime) -> Filter:
-    """Resolve the scope. A scope that names nothing is an error, never an empty success."""
+async def _filter(connection: Connection, asked: RecallRequest, now: datetime) -> tuple[Filter, str]:
+    """Resolve the scope, and return the session's time zone. A scope that names nothing is an error."""
     scope = asked.scope or ("project" if asked.project else "pool")
     session = await sessions.get(connection, asked.session_id) if asked.session_id else None
     project = asked.project or (session.project if session else None)
@@ -156,7 +223,7 @@ async def _filter(connection: Connection, asked: RecallRequest, now: datetime) -
         raise InvalidInput("scope 'session' needs a session_id.")
     if scope == "project" and project is None:
         raise InvalidInput("scope 'project' needs a project, or a session that has one.")
-    return Filter(
+    what = Filter(
         moment=now,
         session=session.id if session and scope == "session" else None,
         project=project if scope == "project" else None,
@@ -168,6 +235,7 @@ async def _filter(connection: Connection, asked: RecallRequest, now: datetime) -
         as_of=as_utc(asked.as_of),
         with_superseded=asked.include_superseded,
     )
+    return what, session.timezone if session else "UTC"
 
 
 async def _active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace | None, int]:
@@ -194,19 +262,15 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> _Semantic
     return _Semantic(space.name, vector)
 
 
-async def _texts(
-    connection: Connection, space: str | None, read: Sequence[Ranked], found: Sequence[Candidates], what: Filter
-) -> Texts:
+async def _texts(connection: Connection, space: str | None, read: Sequence[Ranked], what: Filter) -> Texts:
     """Read texts, and what tells which of them say the same."""
-    numbers = {text_id: number for each in found for text_id, number in each.numbers.items()}
     memory_ids = [one.id for one in read if one.tier == "memory"]
     passage_ids = [one.id for one in read if one.tier == "passage"]
-    ids = {numbers[memory_id]: memory_id for memory_id in memory_ids}
-    near = await search.near_pairs(connection, space, ids, RETOLD) if space and ids else {}
+    near = await search.near_pairs(connection, space, memory_ids, RETOLD) if space and memory_ids else {}
     return Texts(
         memories=await memories.get(connection, memory_ids),
         passages=await passages.get(connection, passage_ids) if passage_ids else {},
-        near={_pair(ids[one], ids[other]): cosine for (one, other), cosine in near.items()},
+        near=near,
         again=await memories.other_sources(connection, memory_ids),
         said_in=await memories.said_in(connection, memory_ids) if passage_ids else {},
         outdated=await _outdated(connection, passage_ids, what),
@@ -218,10 +282,6 @@ async def _outdated(connection: Connection, passage_ids: Collection[str], what: 
     if not passage_ids or what.with_superseded or what.as_of:
         return ()
     return await passages.outdated(connection, passage_ids, what.moment)
-
-
-def _pair(one: str, other: str) -> tuple[str, str]:
-    return min(one, other), max(one, other)
 
 
 def _words(query: str) -> Words:

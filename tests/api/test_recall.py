@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -113,6 +114,62 @@ async def test_each_search_can_be_asked_alone_to_be_measured(meaning: httpx2.Asy
     by_vector = await recalled(meaning, f"{sense} Redis", ranking="vector", explain=True)
     assert contents(by_vector)[0] == FACTS[5]
     assert {hit["parts"]["keyword_rank"] for hit in by_vector["hits"]} == {None}
+
+
+# Time ----------------------------------------------------------------------------------------------------------------
+
+
+def days_ago(count: float) -> str:
+    """Return a moment as the API takes it."""
+    return (system_clock() - timedelta(days=count)).isoformat()
+
+
+async def test_the_time_that_a_question_speaks_of_puts_its_rows_first(client: httpx2.AsyncClient) -> None:
+    await noted(
+        client,
+        {"content": "We decided to keep orders in MySQL.", "said_at": days_ago(60)},
+        {"content": "We decided to keep orders in Postgres.", "said_at": days_ago(1)},
+    )
+    now = await recalled(client, "What did we decide about orders yesterday?", explain=True)
+    assert contents(now) == ["We decided to keep orders in Postgres.", "We decided to keep orders in MySQL."]
+    assert now["window"]["start"][:10] == days_ago(1)[:10]
+    assert now["hits"][0]["parts"]["time"] == 1
+    then = await recalled(client, "What did we decide about orders two months ago?")
+    assert contents(then)[0] == "We decided to keep orders in MySQL."
+
+
+async def test_whoever_asks_for_nothing_but_a_time_gets_what_is_from_it(client: httpx2.AsyncClient) -> None:
+    await noted(
+        client,
+        {"content": "The harbour pilot moved to Antwerp.", "said_at": days_ago(1)},
+        {"content": "Sluices are painted green.", "said_at": days_ago(40)},
+    )
+    assert contents(await recalled(client, "What happened yesterday?")) == ["The harbour pilot moved to Antwerp."]
+    nothing = await recalled(client, "What happened three weeks ago?")
+    assert (nothing["hits"], nothing["abstained"]) == ([], True)
+
+
+async def test_a_time_can_be_told_from_something_that_is_remembered(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(
+        client,
+        session,
+        {
+            "external_id": "1",
+            "role": "user",
+            "content": "The Borealis release is on 2026-03-20.",
+            "sent_at": days_ago(3),
+        },
+    )
+    await observed(client, session)
+    await noted(
+        client,
+        {"content": "The tests of the payment page were red.", "said_at": "2026-03-17T12:00:00Z"},
+        {"content": "The tests of the payment page were green.", "said_at": "2026-01-17T12:00:00Z"},
+    )
+    answer = await recalled(client, "How were the tests of the payment page three days before the Borealis release?")
+    assert contents(answer)[0] == "The tests of the payment page were red."
+    assert answer["window"]["start"][:10] == "2026-03-17"
 
 
 # By keyword ------------------------------------------------------------------------------------------------------

@@ -155,9 +155,26 @@ CROSS JOIN LATERAL (
 ) AS n
 WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
 
+-- name: told_memory
+-- The latest memories that were said in a time, and those that are about it.
+(SELECT m.id, m.number FROM {memory_filter} AS m
+ WHERE m.said_at BETWEEN %(start)s AND %(end)s ORDER BY m.said_at DESC LIMIT %(limit)s)
+UNION
+(SELECT m.id, m.number FROM {memory_filter} AS m
+ WHERE m.refers_from BETWEEN %(start)s AND %(end)s ORDER BY m.refers_from DESC LIMIT %(limit)s)
+
+-- name: told_passage
+-- The latest passages that were said in a time.
+SELECT p.id, p.number FROM {passage_filter} AS p
+WHERE p.said_to BETWEEN %(start)s AND %(end)s ORDER BY p.said_to DESC LIMIT %(limit)s
+
 -- name: near_pairs
 -- Which of some memories are near each other.
-SELECT one.number, other.number, (1 - (one.embedding <=> other.embedding))::float8
-FROM {vectors} one JOIN {vectors} other ON other.tier = 'm' AND other.part = 0 AND one.number < other.number
-WHERE one.tier = 'm' AND one.part = 0 AND one.number = ANY (%(numbers)s) AND other.number = ANY (%(numbers)s)
-  AND one.embedding <=> other.embedding <= 1 - %(least)s::float8
+WITH asked AS MATERIALIZED (
+    SELECT m.id, v.embedding
+    FROM memories m JOIN {vectors} v ON v.tier = 'm' AND v.number = m.number AND v.part = 0
+    WHERE m.id = ANY (%(ids)s)
+)
+SELECT one.id, other.id, (1 - (one.embedding <=> other.embedding))::float8
+FROM asked AS one JOIN asked AS other ON one.id < other.id
+WHERE one.embedding <=> other.embedding <= 1 - %(least)s::float8
