@@ -66,6 +66,12 @@ async def gated(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Gated:
     return Gated()
 
 
+async def wrote(parts: Parts, who: Principal, count: int) -> None:
+    """Write some rows, one after the other."""
+    for n in range(count):
+        await remember(parts, who, [Note(f"Row {n}.")])
+
+
 def queue(owner_url: str) -> list[tuple[str, int, bool]]:
     """Return what waits: content, attempts, whether it is claimed."""
     with psycopg.connect(owner_url) as connection:
@@ -93,7 +99,7 @@ async def until_queue_is(owner_url: str, expected: list[tuple[str, int, bool]], 
 async def test_the_batch_before_is_stored_and_the_next_is_claimed_while_the_model_works(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
-    await remember(parts, who, [Note(f"Row {n}.") for n in range(7)])
+    await wrote(parts, who, 7)
     working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
     assert sorted(await gated.calls.get()) == ["Row 5.", "Row 6."]
     gated.answers.release()
@@ -114,7 +120,7 @@ async def test_the_batch_before_is_stored_and_the_next_is_claimed_while_the_mode
 async def test_who_is_told_to_stop_gives_back_untried_what_was_claimed_ahead(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
-    await remember(parts, who, [Note(f"Row {n}.") for n in range(6)])
+    await wrote(parts, who, 6)
     stop = asyncio.Event()
     working = asyncio.create_task(embed_untried(parts, gated, SPACE, stop))
     await gated.calls.get()
@@ -127,7 +133,7 @@ async def test_who_is_told_to_stop_gives_back_untried_what_was_claimed_ahead(
 async def test_an_embedder_that_goes_down_leaves_everything_untried_and_loses_nothing_that_was_made(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
-    await remember(parts, who, [Note(f"Row {n}.") for n in range(6)])
+    await wrote(parts, who, 6)
     working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
     await gated.calls.get()
     gated.answers.release()
@@ -154,7 +160,7 @@ async def test_pools_take_turns(parts: Parts, who: Principal, gated: Gated) -> N
 async def test_recall_is_not_switched_to_a_new_model_while_rows_are_with_it(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
-    await remember(parts, who, [Note(f"Row {n}.") for n in range(4)])
+    await wrote(parts, who, 4)
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("UPDATE embedding_spaces SET state = 'building'")
     working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
@@ -173,7 +179,7 @@ async def test_a_long_backfill_pauses_for_what_else_there_is_to_do(
     parts: Parts, who: Principal, gated: Gated, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embed, "_ROUND", 2)
-    await remember(parts, who, [Note(f"Row {n}.") for n in range(8)])
+    await wrote(parts, who, 8)
     for _ in range(8):
         gated.answers.release()
     await embed_untried(parts, gated, SPACE, asyncio.Event())
@@ -183,7 +189,8 @@ async def test_a_long_backfill_pauses_for_what_else_there_is_to_do(
 async def test_a_long_row_gets_a_vector_for_each_part_and_a_call_never_has_too_many(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
-    await remember(parts, who, [Note("One. / Two. / Three."), Note("Four.")])
+    await remember(parts, who, [Note("One. / Two. / Three.")])
+    await remember(parts, who, [Note("Four.")])
     for _ in range(8):
         gated.answers.release()
     await embed_untried(parts, gated, SPACE, asyncio.Event())
