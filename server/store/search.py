@@ -19,8 +19,16 @@ from server.store.vectors import MARK, as_literal
 SQL = Statements(Path(__file__).parent / "sql/search.sql")
 _SIZE: Mapping[Tier, LiteralString] = {"memory": SQL["size_memory"], "passage": SQL["size_passage"]}
 _BY_KEYWORD: Mapping[Tier, LiteralString] = {"memory": SQL["keyword_memory"], "passage": SQL["keyword_passage"]}
+_IN_SCOPE: Mapping[Tier, LiteralString] = {
+    "memory": SQL["keyword_memory_in_scope"],
+    "passage": SQL["keyword_passage_in_scope"],
+}
 _TOLD_IN: Mapping[Tier, LiteralString] = {"memory": SQL["told_memory"], "passage": SQL["told_passage"]}
 _BY_VECTOR: Mapping[Tier, LiteralString] = {"memory": SQL["vector_memory"], "passage": SQL["vector_passage"]}
+
+# Looking up 20,000 rows costs some 20 ms, and so does passing by a thousand.
+_COUNTED = 20_000
+_NARROW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,27 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """How many texts (or parts of them) a tier of a pool has, and how many are in a session or project, up to a limit.
+
+    `in_scope` is None where the whole pool is searched.
+    """
+
+    in_tier: int
+    in_scope: int | None
+
+    @property
+    def searched(self) -> int:
+        """Among how many texts is searched?"""
+        return self.in_tier if self.in_scope is None else self.in_scope
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is cheaper to look up what is in scope than to pass by all else."""
+        return self.in_scope is not None and self.in_scope < min(_COUNTED, self.in_tier // _NARROW)
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbour:
     """What stands next to a text, which is known by its number, in a session."""
 
@@ -50,17 +79,22 @@ class Neighbour:
     number: int
 
 
-async def size(connection: Connection, tier: Tier, what: Filter) -> int:
-    """Return among how many texts a recall searches: the tier's, or, up to a limit, those of a session or project."""
-    values = {"tier": MARK[tier], "session": what.session, "project": what.project}
-    row = await (await connection.execute(_SIZE[tier], values)).fetchone()
-    return int(row[0]) if row else 0
+async def size(connection: Connection, tier: Tier, what: Filter) -> Size:
+    """Return among how many texts a recall searches."""
+    values = {"tier": MARK[tier], "session": what.session, "project": what.project, "most": _COUNTED}
+    async with connection.cursor(row_factory=class_row(Size)) as cursor:
+        await cursor.execute(_SIZE[tier], values)
+        found = await cursor.fetchone()
+    assert found is not None  # it is a count
+    return found
 
 
 async def by_keyword(
-    connection: Connection, tier: Tier, asked: Words, what: Filter, limit: int
+    connection: Connection, tier: Tier, asked: Words, what: Filter, limit: int, *, narrow: bool
 ) -> tuple[list[TextHit], Weights | None]:
     """Return the best texts by BM25, best first, and, if there are any, what the terms weigh.
+
+    The answer is the same whether the scope is `narrow` or not, only the way differs.
 
     A score is a share of what the query's most telling words could give at most.
     """
@@ -73,7 +107,7 @@ async def by_keyword(
         "limit": limit,
     }
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_BY_KEYWORD[tier], values)
+        await cursor.execute((_IN_SCOPE if narrow else _BY_KEYWORD)[tier], values)
         found = await cursor.fetchall()
     if not found:
         return [], None

@@ -30,15 +30,15 @@ class Question:
 
 async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
     """Return what is known of the texts of a tier that may answer."""
-    scale = Scale(asked.calibration, await search.size(connection, tier, what))
+    size = await search.size(connection, tier, what)
     nearest: list[TextHit] = []
     if asked.space:
         nearest = await search.by_vector(connection, tier, asked.space, asked.vector, what, _MOST)
-    worded, weights = await search.by_keyword(connection, tier, asked.words, what, _MOST)
+    worded, weights = await search.by_keyword(connection, tier, asked.words, what, _MOST, narrow=size.is_narrow)
     signals = await _signals(connection, tier, asked, nearest, worded, weights)
     found = Candidates(
         tier,
-        scale,
+        Scale(asked.calibration, size.searched),
         keyword=[hit.id for hit in worded],
         vector=[hit.id for hit in nearest],
         numbers={hit.id: hit.number for hit in (*nearest, *worded)},

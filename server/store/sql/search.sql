@@ -47,25 +47,23 @@ visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, 
 visible_passages(%(session)s, %(project)s, %(since)s, %(until)s, %(as_of)s)
 
 -- name: size_memory
--- Among how many memories a recall searches. Those of a session or a project are counted up to a number from which on it
--- makes little difference.
-SELECT CASE
+-- How many memories a pool has, and how many of them are in a session or a project, counted up to a number from which on
+-- it makes no difference.
+SELECT (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = %(tier)s) AS in_tier, CASE
     WHEN %(session)s::text IS NOT NULL THEN (
-        SELECT count(*) FROM (SELECT FROM memories WHERE session_id = %(session)s LIMIT 2000) AS counted)
+        SELECT count(*) FROM (SELECT FROM memories WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
     WHEN %(project)s::text IS NOT NULL THEN (
-        SELECT count(*) FROM (SELECT FROM memories WHERE project = %(project)s LIMIT 2000) AS counted)
-    ELSE (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = %(tier)s)
-END AS texts
+        SELECT count(*) FROM (SELECT FROM memories WHERE project = %(project)s LIMIT %(most)s) AS counted)
+END AS in_scope
 
 -- name: size_passage
 -- The same among passages.
-SELECT CASE
+SELECT (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = %(tier)s) AS in_tier, CASE
     WHEN %(session)s::text IS NOT NULL THEN (
-        SELECT count(*) FROM (SELECT FROM passages WHERE session_id = %(session)s LIMIT 2000) AS counted)
+        SELECT count(*) FROM (SELECT FROM passages WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
     WHEN %(project)s::text IS NOT NULL THEN (
-        SELECT count(*) FROM (SELECT FROM passages WHERE project = %(project)s LIMIT 2000) AS counted)
-    ELSE (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = %(tier)s)
-END AS texts
+        SELECT count(*) FROM (SELECT FROM passages WHERE project = %(project)s LIMIT %(most)s) AS counted)
+END AS in_scope
 
 -- name: keyword_memory
 -- The best memories by BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009) over the postings of the query's terms,
@@ -83,6 +81,20 @@ CROSS JOIN LATERAL (SELECT m.id FROM {memory_filter} AS m WHERE m.number = ranke
 ORDER BY ranked.score DESC, ranked.number DESC
 LIMIT %(limit)s
 
+-- name: keyword_memory_in_scope
+-- The same where few rows of the pool may be seen: it is cheaper to look up those than to pass by all others. (IS TRUE
+-- keeps the planner from a join, so that rows are always looked up in a hash.)
+WITH {bm25}
+SELECT m.id, ranked.number, (ranked.score / asked.ideal)::float8 AS score, weights, mean_terms, ideal
+FROM (
+    SELECT * FROM scored
+    WHERE (number IN (SELECT seen.number FROM {memory_filter} AS seen)) IS TRUE
+    ORDER BY score DESC, number DESC LIMIT %(limit)s
+) AS ranked
+CROSS JOIN asked
+CROSS JOIN LATERAL (SELECT id FROM memories WHERE number = ranked.number OFFSET 0) AS m
+ORDER BY ranked.score DESC, ranked.number DESC
+
 -- name: keyword_passage
 -- The same among passages.
 WITH {bm25}
@@ -92,6 +104,19 @@ CROSS JOIN asked
 CROSS JOIN LATERAL (SELECT p.id FROM {passage_filter} AS p WHERE p.number = ranked.number OFFSET 0) AS seen
 ORDER BY ranked.score DESC, ranked.number DESC
 LIMIT %(limit)s
+
+-- name: keyword_passage_in_scope
+-- The same among passages.
+WITH {bm25}
+SELECT p.id, ranked.number, (ranked.score / asked.ideal)::float8 AS score, weights, mean_terms, ideal
+FROM (
+    SELECT * FROM scored
+    WHERE (number IN (SELECT seen.number FROM {passage_filter} AS seen)) IS TRUE
+    ORDER BY score DESC, number DESC LIMIT %(limit)s
+) AS ranked
+CROSS JOIN asked
+CROSS JOIN LATERAL (SELECT id FROM passages WHERE number = ranked.number OFFSET 0) AS p
+ORDER BY ranked.score DESC, ranked.number DESC
 
 -- name: keyword_scores
 -- The scores of some texts in the same search, 0 for those that are left out.

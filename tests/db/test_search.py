@@ -1,0 +1,47 @@
+"""The search by keyword has two ways, which must lead to the same place."""
+
+import pytest
+
+from server.core.records import Filter, Principal
+from server.db.database import Database
+from server.store import search
+from server.store.search import Words
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, remember
+
+RIVERS = ("Rhine", "Elbe", "Po", "Rhone", "Ebro", "Tagus", "Loire")
+
+
+@pytest.fixture
+async def filled(parts: Parts, who: Principal, database: Database) -> Database:
+    """A pool with rows of several projects and of none."""
+    notes = [
+        Note(f"The {RIVERS[n % 7]} and the {RIVERS[n % 5]} meet {n} boats.", project=("a", "b", None)[n % 3])
+        for n in range(300)
+    ]
+    await remember(parts, who, notes)
+    return database
+
+
+@pytest.mark.parametrize("terms", [["rhine"], ["elb", "po"], ["boat", "rhone", "tagus"], ["nowhere"]])
+@pytest.mark.parametrize("project", ["a", "b", "unknown"])
+async def test_a_narrow_scope_finds_what_a_wide_one_does(
+    filled: Database, who: Principal, parts: Parts, terms: list[str], project: str
+) -> None:
+    what = Filter(parts.clock(), project=project)
+    words = Words(terms, list(range(len(terms))))
+    async with filled.tenant(who.pool_id) as connection:
+        wide = await search.by_keyword(connection, "memory", words, what, 20, narrow=False)
+        narrow = await search.by_keyword(connection, "memory", words, what, 20, narrow=True)
+    assert narrow == wide
+    assert bool(wide[0]) == (terms != ["nowhere"])
+
+
+async def test_the_size_of_a_scope_is_counted_where_it_is_small(filled: Database, who: Principal, parts: Parts) -> None:
+    async with filled.tenant(who.pool_id) as connection:
+        whole = await search.size(connection, "memory", Filter(parts.clock()))
+        part = await search.size(connection, "memory", Filter(parts.clock(), project="a"))
+        none = await search.size(connection, "memory", Filter(parts.clock(), project="unknown"))
+    assert (whole.searched, whole.is_narrow) == (300, False)
+    assert (part.searched, part.is_narrow) == (100, False)
+    assert (none.searched, none.is_narrow) == (0, True)
