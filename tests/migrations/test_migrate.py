@@ -179,3 +179,49 @@ BEFORE = """
     SELECT id, kind, 'ses_1', state, now(), error, error, now()
     FROM pools, (VALUES ('observe', 'ready', NULL), ('reflect', 'dead', 'x')) AS j (kind, state, error);
 """
+
+
+def test_what_could_be_found_before_can_be_found_after(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0003 gives what is searched a number: postings, vectors and the queue must still be those of their rows."""
+    monkeypatch.setattr(module, "migrations", lambda: _shipped[:2])
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        connection.execute(_BEFORE_NUMBERS)
+    monkeypatch.setattr(module, "migrations", lambda: _shipped)
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        postings = connection.execute(
+            "SELECT m.id, p.term, p.frequency, p.length FROM postings p JOIN memories m USING (pool_id, number)"
+            " WHERE p.tier = 'm' ORDER BY m.id, p.term"
+        ).fetchall()
+        vectors = connection.execute(
+            "SELECT m.id, v.part, v.embedding::text FROM embeddings_old_3 v JOIN memories m USING (pool_id, number)"
+        ).fetchall()
+        waiting = connection.execute(
+            "SELECT m.id, a.tier, a.urgency FROM embedding_attempts a JOIN memories m USING (pool_id, number)"
+        ).fetchall()
+        sizes = connection.execute("SELECT sum(parts), sum(terms) FROM tier_sizes WHERE tier = 'm'").fetchall()
+        numbers = connection.execute("SELECT id FROM memories ORDER BY number").fetchall()
+    assert postings == [("mem_a", "elb", 1, 3), ("mem_a", "rhine", 2, 3), ("mem_b", "rhine", 1, 1)]
+    assert vectors == [("mem_a", 0, "[1,2,3]")]
+    assert waiting == [("mem_b", "m", 2)]
+    assert sizes == [(2, 4)]
+    assert numbers == [("mem_a",), ("mem_b",)]
+
+
+_BEFORE_NUMBERS = """
+    SELECT create_embedding_space('old_3', 3);
+    INSERT INTO embedding_spaces (pool_id, name, model, revision, dimension, prefix, source, state, created_at)
+    SELECT id, 'old_3', 'm', 'r', 3, '', 'openai:http://x#m', 'active', now() FROM pools;
+    INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, tokens, terms,
+                          said_at, last_used_at, created_at)
+    SELECT p.id, new.id, 'note', 'medium', 'fact', 'user', 'x', 'h', 'a', 1, new.terms, now(), now(), now()
+    FROM pools p, (VALUES ('mem_b', 1), ('mem_a', 3)) AS new (id, terms);
+    INSERT INTO postings (pool_id, term, memory_id, frequency, length)
+    SELECT p.id, new.* FROM pools p, (VALUES ('rhine', 'mem_a', 2, 3), ('elb', 'mem_a', 1, 3), ('rhine', 'mem_b', 1, 1))
+        AS new (term, memory_id, frequency, length);
+    INSERT INTO embeddings_old_3 (pool_id, memory_id, content_hash, embedding, created_at)
+    SELECT p.id, new.id, 'h', '[1,2,3]', now() FROM pools p, (VALUES ('mem_a'), ('mem_gone')) AS new (id);
+    INSERT INTO embedding_attempts (pool_id, space, memory_id, not_before, urgency)
+    SELECT id, 'old_3', 'mem_b', now(), 2 FROM pools;
+"""
