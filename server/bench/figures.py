@@ -53,12 +53,15 @@ def timing(seconds: Sequence[float]) -> Timing:
     return Timing(*(1_000 * ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.95)))
 
 
-async def timed(times: int, what: Callable[[int], Coroutine[Any, Any, object]]) -> Timing:
-    """Do something so many times, with its number, and return how long it took; the first time does not count."""
-    await what(0)
-    seconds: list[float] = []
-    for number in range(1, times + 1):
-        began = perf_counter()
-        await what(number)
-        seconds.append(perf_counter() - began)
-    return timing(seconds)
+async def timed(times: int, *things: Callable[[int], Coroutine[Any, Any, object]]) -> list[Timing]:
+    """Do each thing so many times, with its number, and return how long each took; the first time does not count.
+
+    They take turns, so that a machine which is busy for a moment is so for all of them.
+    """
+    seconds: list[list[float]] = [[] for _ in things]
+    for number in range(times + 1):
+        for place, thing in enumerate(things):
+            began = perf_counter()
+            await thing(number)
+            seconds[place].append(perf_counter() - began)
+    return [timing(samples[1:]) for samples in seconds]

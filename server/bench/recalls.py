@@ -35,14 +35,16 @@ async def measure_recalls(place: Place, effort: Effort, progress: Progress) -> A
 
 
 async def _one_client(place: Place, questions: Sequence[Any], ids: Sequence[str], at: str, times: int) -> list[Figure]:
-    recalled = await timed(times, lambda n: _asked(place.client, "/v1/recall", questions[n % len(questions)]))
-    empty = await timed(times, lambda n: _asked(place.empty, "/empty", questions[n % len(questions)]))
-
     async def read(number: int) -> None:
         first = number % max(1, len(ids) - _HITS)
         await place.rows("bare_read", {"pool": place.pool_id, "ids": ids[first : first + _HITS]})
 
-    raw = await timed(times, read)
+    recalled, empty, raw = await timed(
+        times,
+        lambda n: _asked(place.client, "/v1/recall", questions[n % len(questions)]),
+        lambda n: _asked(place.empty, "/empty", questions[n % len(questions)]),
+        read,
+    )
     more = {"p95": recalled.p95}
     return [
         Figure("recall", at, "ms", recalled.p50, "an empty FastAPI route", empty.p50, more | {"floor p95": empty.p95}),
