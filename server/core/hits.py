@@ -24,6 +24,8 @@ _LEAST = 0.5
 _LEAST_OF_BEST = 0.35
 # A memory goes before a passage that says as much: it is shorter, and what it says was found worth keeping.
 _PASSAGE = 0.85
+# What was taken from a passage and is about as good an answer stands for it.
+_AS_GOOD = 0.75
 # What was said in the time that a question speaks of, or is about it, counts this much more.
 _TIME = 0.6
 # Who asks for nothing but a time gets what there is from it.
@@ -168,18 +170,20 @@ def choose(
     relevant = in_order(_read(one, texts, window) for one in relevant)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
+    worth: dict[str, float] = {}
     gathered = _alike([texts.memories[one.id] for one in relevant if one.tier == "memory"], texts.near, limit)
     for stands, others in gathered:
         # What several rows say has the relevance of the best of them, whichever stands for them.
-        relevance = max(by_id[row.id].relevance for row in (stands, *others))
+        worth[stands.id] = relevance = max(by_id[row.id].relevance for row in (stands, *others))
         hits.append(_memory_hit(stands, others, texts, relevance, by_id[stands.id].parts, now))
         left_out += [_left_out(by_id[other.id], "says the same", stands.id) for other in others]
     for one in (one for one in relevant if one.tier == "passage"):
         passage = texts.passages[one.id]
-        if covering := _covering(passage, one, hits, texts):
+        if covering := _covering(passage, [hit for hit in hits if worth[hit.id] >= _AS_GOOD * one.relevance], texts):
             covering.passages.append(passage.id)
             left_out.append(_left_out(one, "covered", covering.id))
         else:
+            worth[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
     return Chosen(sorted(hits, key=lambda hit: -hit.score), [*outdated, *left_out])
 
@@ -204,9 +208,9 @@ def _closeness(one: Ranked, texts: Texts, window: Window) -> float:
     return closeness(passage.said_from, passage.said_from, passage.said_to, window)
 
 
-def _covering(passage: Passage, one: Ranked, hits: Sequence[Hit], texts: Texts) -> Hit | None:
-    """Return the memory that was taken from a message of a passage and is as good an answer, if there is one."""
-    return next((hit for hit in hits if _covers(hit, passage, texts) and hit.score >= score(one.relevance)), None)
+def _covering(passage: Passage, hits: Sequence[Hit], texts: Texts) -> Hit | None:
+    """Return the first of these hits that was taken from a message of a passage, if there is one."""
+    return next((hit for hit in hits if _covers(hit, passage, texts)), None)
 
 
 def _left_out(one: Ranked, reason: Reason, by: str | None = None) -> LeftOut:

@@ -22,8 +22,12 @@ _DEVIATION = 0.08
 _MOST_WORDS = 1.5
 # Without vectors, the share of the words from which on a text is about the query.
 _ENOUGH_WORDS = 0.07
-# The best of n unrelated texts stands out by √(2 ln n) deviations; an answer stands out by this much more.
-_BEYOND_CHANCE = 0.7
+# By how many deviations the best of n unrelated texts stands out. Of questions about one set of conversations that were
+# asked of another, three in four stay below _BY_CHANCE + _A_FOLD · ln n, from 25 texts to 6,000.
+_BY_CHANCE = 1.0
+_A_FOLD = 0.46
+# An answer stands out by this much even among a few.
+_LEAST_OUT = 2.6
 # What a neighbour adds of its own evidence by keyword and by meaning. Neighbours of neighbours added nothing.
 _NEIGHBOUR_WORDS = 0.5
 _NEIGHBOUR_MEANING = 0.1
@@ -68,8 +72,8 @@ class Scale:
 
     def _floor(self, signals: Signals) -> float:
         weight = 0.0 if signals.cosine is None else self.calibration.weight
-        by_chance = _DEVIATION * (math.sqrt(2 * math.log(self.texts + 1)) + _BEYOND_CHANCE)
-        return weight * by_chance + (1 - weight) * _ENOUGH_WORDS
+        by_chance = max(_LEAST_OUT, _BY_CHANCE + _A_FOLD * math.log(self.texts + 1))
+        return weight * _DEVIATION * by_chance + (1 - weight) * _ENOUGH_WORDS
 
 
 def _words(signals: Signals) -> float:
