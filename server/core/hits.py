@@ -151,15 +151,18 @@ def choose(found: Sequence[Ranked], texts: Texts, query_terms: Sequence[str], no
         left_out += [_left_out(by_id[other.id], "says the same", stands.id) for other in others]
     for one in (one for one in relevant if one.tier == "passage"):
         passage = texts.passages[one.id]
-        covering = next(
-            (hit for hit in hits if _covers(hit, passage, texts) and hit.score >= score(one.relevance)), None
-        )
+        worth = _rounded_score(one.relevance)
+        covering = next((hit for hit in hits if _covers(hit, passage, texts) and hit.score >= worth), None)
         if covering:
             covering.passages.append(passage.id)
             left_out.append(_left_out(one, "covered", covering.id))
         else:
             hits.append(_passage_hit(passage, one, query_terms, now))
     return Chosen(sorted(hits, key=lambda hit: -hit.score), left_out)
+
+
+def _rounded_score(relevance: float) -> float:
+    return round(score(relevance), 4)
 
 
 def _left_out(one: Ranked, reason: Reason, by: str | None = None) -> LeftOut:
@@ -214,7 +217,7 @@ def _memory_hit(
         priority=row.priority,
         category=row.category,
         trust=row.trust,
-        score=round(score(relevance), 4),
+        score=_rounded_score(relevance),
         said_at=row.said_at,
         age=age(now - row.said_at),
         valid_until=row.valid_until,
@@ -241,7 +244,7 @@ def _passage_hit(passage: Passage, one: Ranked, query_terms: Sequence[str], now:
         priority=None,
         category=None,
         trust=passage.trust,
-        score=round(score(one.relevance), 4),
+        score=_rounded_score(one.relevance),
         said_at=passage.said_to,
         age=age(now - passage.said_to),
         valid_until=None,
