@@ -11,6 +11,7 @@ from server.core.records import JobKind, Lease
 from server.db.database import listening
 from server.store.jobs import job_name
 from server.usecases.expire import mark_expired
+from server.usecases.index_passages import index_all_behind
 from server.usecases.observe import observe_leased
 from server.usecases.parts import Parts
 from server.usecases.reflect import reflect_leased
@@ -77,6 +78,8 @@ async def keep_up(parts: Parts) -> None:
     while True:
         try:
             await mark_expired(parts)
+            if behind := await index_all_behind(parts):
+                log.info("passages of %d sessions were behind", behind)
         except EskerError as error:
             log.warning("the upkeep has to wait: %s", error)
         await asyncio.sleep(_UPKEEP_SECONDS)

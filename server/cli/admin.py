@@ -1,17 +1,20 @@
 """`esker migrate`, `pool`, `key`: they work on the database itself, with or without a server running."""
 
+from dataclasses import asdict
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from server.cli.database import migrated, settings_for, with_database
-from server.cli.output import AsJson, DataDir, note, print_json, say, table
+from server.cli.output import AsJson, DataDir, counted, note, print_json, progress, say, table
 from server.core.clock import system_clock
 from server.core.errors import InvalidInput
-from server.core.records import ListedKey
+from server.core.records import ListedKey, ListedPool
+from server.core.settings import Settings
 from server.usecases import authenticate, spending
 from server.usecases.spending import WhenSpent
+from server.usecases.switch_passages import Switched, switch_passages
 
 app = typer.Typer(add_completion=False)
 pools = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and set up pools.")
@@ -19,6 +22,7 @@ keys = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list 
 app.add_typer(pools, name="pool")
 app.add_typer(keys, name="key")
 
+OnOff = Literal["on", "off"]
 PoolOption = Annotated[str, typer.Option("--pool", help="The pool that the key opens.")]
 
 
@@ -53,8 +57,16 @@ def list_pools(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     if as_json:
         print_json(found)
     else:
-        rows = [(p.name, f"{p.created_at:%Y-%m-%d}", "yes" if p.keys_required else "no") for p in found]
-        table(("pool", "made", "has had a key"), rows)
+        table(("pool", "made", "has had a key", "passages"), map(_pool_row, found))
+
+
+def _pool_row(pool: ListedPool) -> tuple[str, ...]:
+    return (
+        pool.name,
+        f"{pool.created_at:%Y-%m-%d}",
+        "yes" if pool.keys_required else "no",
+        "on" if pool.passages else "off",
+    )
 
 
 @pools.command("set")
@@ -67,22 +79,46 @@ def set_pool(
     when_spent: Annotated[
         WhenSpent | None, typer.Option(help="What happens then: jobs wait for the next day, or go on without a model.")
     ] = None,
+    passages: Annotated[
+        OnOff | None,
+        typer.Option(help="Whether messages are searched word for word; off deletes the index."),
+    ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a pool's language models may cost in a day, and what happens when they have."""
+    """Say what a pool's language models may cost in a day and what happens then, and whether it has passages."""
     if daily_cap is not None and no_cap:
         raise InvalidInput("A pool has a cap or none.")
+    settings = settings_for(data_dir)
     today = with_database(
-        settings_for(data_dir),
+        settings,
         lambda parts: spending.set_daily_cap(parts, name, cap_usd=daily_cap, without_own=no_cap, when_spent=when_spent),
     )
+    switched = _switch(settings, name, passages == "on", shown=not as_json) if passages else None
     if as_json:
-        print_json(today)
-    else:
-        then = "jobs wait" if today.when_spent == "wait" else "it goes on without a model"
-        cap = f"may cost ${today.cap_usd:.2f} a day, and then {then}" if today.cap_usd is not None else "has no cap"
-        say(f"Pool {name} {cap}. Today: ${today.spent_usd:.4f}.")
+        print_json({**asdict(today), **({"passages": switched} if switched else {})})
+        return
+    then = "jobs wait" if today.when_spent == "wait" else "it goes on without a model"
+    cap = f"may cost ${today.cap_usd:.2f} a day, and then {then}" if today.cap_usd is not None else "has no cap"
+    say(f"Pool {name} {cap}. Today: ${today.spent_usd:.4f}.")
+    if switched:
+        say(_switched(name, switched))
+
+
+def _switch(settings: Settings, pool: str, on: bool, *, shown: bool) -> Switched:
+    with progress(shown=shown) as display:
+        task = display.add_task("sessions to index" if on else "passages to delete", total=None)
+
+        def told(done: int, total: int) -> None:
+            display.update(task, completed=done, total=total)
+
+        return with_database(settings, lambda parts: switch_passages(parts, pool, on=on, told=told))
+
+
+def _switched(pool: str, switched: Switched) -> str:
+    if switched.on:
+        return f"Pool {pool} has passages. {counted(switched.sessions, 'session')} had messages to index."
+    return f"Pool {pool} has no passages any more. {counted(switched.deleted, 'passage')} went; the messages stay."
 
 
 @keys.command("create")

@@ -8,20 +8,20 @@ import typer
 from server.cli.api import Api
 from server.cli.output import AsJson, counted, print_json, say
 from server.core.expanding import MIN_TOKENS
-from server.core.rendering import MARK
+from server.core.rendering import MARK, SAID
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def expand(
-    memory_id: Annotated[str, typer.Argument(help="The id of the memory, mem_…")],
+    text_id: Annotated[str, typer.Argument(help="The id of a memory or a passage: mem_… or psg_…", metavar="ID")],
     around: Annotated[int, typer.Option(min=0, max=20, help="How many messages to show on either side.")] = 2,
     max_tokens: Annotated[int, typer.Option(min=MIN_TOKENS, max=200_000, help="The most tokens to show.")] = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a memory comes from: its sources and the messages around them."""
-    path = f"/v1/memories/{quote(memory_id, safe='')}/sources"
+    """Show where a memory or a passage comes from: its sources and the messages around them."""
+    path = f"/v1/memories/{quote(text_id, safe='')}/sources"
     found = Api.from_environment().get(path, around=around, max_tokens=max_tokens)
     if as_json:
         print_json(found)
@@ -30,7 +30,7 @@ def expand(
 
 
 def _show(found: dict[str, Any]) -> None:
-    _show_row(found["expanded"])
+    _show_head(found["expanded"])
     for row in found["drawn_from"]:
         _show_row(row)
     for excerpt in found["excerpts"]:
@@ -47,6 +47,15 @@ def _show(found: dict[str, Any]) -> None:
         rows = counted(missing["memories"], "memory", "memories")
         say()
         say(f"Not shown: {rows} and {counted(around, 'message')}; --max-tokens shows more.")
+
+
+def _show_head(expanded: dict[str, Any]) -> None:
+    if "memory" in expanded:
+        _show_row(expanded)
+        return
+    place = f"messages {expanded['first_seq']} to {expanded['last_seq']} of {expanded['session_id']}"
+    say(f"{SAID} {place}")
+    say(f"     {expanded['age']} [{expanded['id']}]")
 
 
 def _show_row(row: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ def mcp() -> None:
         return _RECALLED.validate_python(answer)
 
     async def expand(_: object, asked: ExpandRequest) -> Expansion:
-        path = f"/v1/memories/{quote(asked.memory_id, safe='')}/sources"
+        path = f"/v1/memories/{quote(asked.text_id, safe='')}/sources"
         sizes = {"around": asked.around, "max_tokens": asked.max_tokens}
         try:
             answer = await asyncio.to_thread(lambda: Api.from_environment().get(path, **sizes))

@@ -9,7 +9,7 @@ from server.cli.api import Api
 from server.cli.output import AsJson, counted, print_json, say
 from server.cli.sessions import resolve_session
 from server.core.records import Priority
-from server.core.rendering import MARK
+from server.core.rendering import MARK, SAID
 
 app = typer.Typer(add_completion=False)
 
@@ -38,7 +38,7 @@ def show_recalled(found: dict[str, Any]) -> None:
     if found["abstained"]:
         say("Nothing in memory is about this.")
     for hit in found["hits"]:
-        say(f"{hit['score']:.2f} {MARK[hit['priority']] if hit['priority'] else '💬'} {hit['content']}")
+        say(f"{hit['score']:.2f} {MARK[hit['priority']] if hit['priority'] else SAID} {hit['content']}")
         say(f"     {hit['age']}, {_source(hit)}")
         if hit["parts"]:
             say("     " + ", ".join(f"{name} {value}" for name, value in hit["parts"].items() if value is not None))
@@ -110,14 +110,12 @@ def remember(
 
 @app.command()
 def forget(
-    memory_id: Annotated[str, typer.Argument(help="The id of the memory, mem_…")],
+    text_id: Annotated[str, typer.Argument(help="The id of a memory or a passage: mem_… or psg_…", metavar="ID")],
     messages: Annotated[bool, typer.Option(help="Also forget the words of the messages it came from.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a memory and everything that says the same."""
-    receipt = Api.from_environment().delete(
-        f"/v1/memories/{quote(memory_id, safe='')}?messages={str(messages).lower()}"
-    )
+    """Delete a memory and all that says the same, or a passage and its messages' words."""
+    receipt = Api.from_environment().delete(f"/v1/memories/{quote(text_id, safe='')}?messages={str(messages).lower()}")
     if as_json:
         print_json(receipt)
     else:

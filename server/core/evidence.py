@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from server.core.clock import zone
-from server.core.expansion import FORGOTTEN, Excerpt, ExpandedMemory, Expansion, HeardMessage, LeftOut
+from server.core.expansion import (
+    FORGOTTEN,
+    Excerpt,
+    ExpandedMemory,
+    ExpandedPassage,
+    Expansion,
+    HeardMessage,
+    LeftOut,
+)
 from server.core.records import Memory
 from server.core.rendering import MARK, TENTATIVE, fenced
 from server.core.tokens import trim_to_tokens
@@ -22,7 +30,7 @@ def evidence_text(found: Expansion) -> str:
 
 
 def _lines(found: Expansion) -> Iterator[str]:
-    yield memory_line(found.expanded)
+    yield head_line(found.expanded)
     if found.drawn_from:
         yield DRAWN_FROM
         yield from map(memory_line, found.drawn_from)
@@ -33,6 +41,18 @@ def _lines(found: Expansion) -> Iterator[str]:
         yield NO_MESSAGES
     if found.left_out != LeftOut():
         yield left_out_line(found.left_out)
+
+
+def head_line(expanded: ExpandedMemory | ExpandedPassage) -> str:
+    """Return the line of what was asked for."""
+    return passage_line(expanded) if isinstance(expanded, ExpandedPassage) else memory_line(expanded)
+
+
+def passage_line(passage: ExpandedPassage) -> str:
+    """Return where a passage stands, with its id, its age, its project and whose words it is; the messages say it."""
+    told = [passage.id, passage.age, *_project(passage.project), f"from {passage.trust}"]
+    place = f"messages {passage.first_seq} to {passage.last_seq} of {passage.session_id}"
+    return f"* What was said in {place} [{', '.join(told)}]"
 
 
 def memory_line(row: ExpandedMemory) -> str:

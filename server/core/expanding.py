@@ -13,12 +13,13 @@ from server.core.evidence import (
     DRAWN_FROM,
     NO_MESSAGES,
     OPEN,
+    head_line,
     left_out_line,
     memory_line,
     message_line,
     session_line,
 )
-from server.core.expansion import Excerpt, ExpandedMemory, Expansion, HeardMessage, LeftOut
+from server.core.expansion import Excerpt, ExpandedMemory, ExpandedPassage, Expansion, HeardMessage, LeftOut
 from server.core.tokens import estimate_tokens, trim_to_tokens
 
 _LINE_END = 1
@@ -58,8 +59,8 @@ def fitted(whole: Expansion, max_tokens: int) -> Expansion:
     """
     budget = max_tokens - _FRAME_TOKENS
     behind = whole.drawn_from or whole.excerpts
-    [expanded] = _fit_rows([whole.expanded], budget // 2 if behind else budget)
-    budget -= _cost(memory_line(expanded))
+    expanded = _fit_head(whole.expanded, budget // 2 if behind else budget)
+    budget -= _cost(head_line(expanded))
     drawn_from = _fit_rows(whole.drawn_from, budget // 2)
     budget -= sum(_cost(memory_line(row)) for row in drawn_from)
     opened = _fit_sessions(whole.excerpts, budget // 4)
@@ -113,6 +114,11 @@ def allotted(lines: Sequence[_Line], budget: int) -> list[int]:
 def _fit_rows(rows: Sequence[ExpandedMemory], budget: int) -> list[ExpandedMemory]:
     limits = allotted([_line(memory_line(row), memory_line(_row_with(row, ""))) for row in rows], budget)
     return [_cut_row(row, limit) for row, limit in zip(rows, limits, strict=True) if limit]
+
+
+def _fit_head(head: ExpandedMemory | ExpandedPassage, budget: int) -> ExpandedMemory | ExpandedPassage:
+    """Return what was asked for, cut to fit; a passage is short, since its messages have its words."""
+    return head if isinstance(head, ExpandedPassage) else _fit_rows([head], budget)[0]
 
 
 def _row_with(row: ExpandedMemory, text: str) -> ExpandedMemory:

@@ -1,4 +1,4 @@
-"""What stands behind a memory: the rows that it was drawn from, and the messages around what was said."""
+"""What stands behind a memory or a passage: the rows that it was drawn from, and the messages around what was said."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,20 @@ class ExpandedMemory:
     depth: int
     source_of: str | None
     truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandedPassage:
+    """A passage on the way to its messages, which are its words."""
+
+    id: str
+    session_id: str
+    project: str | None
+    first_seq: int
+    last_seq: int
+    trust: Trust
+    said_at: datetime
+    age: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +80,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A memory with what stands behind it.
+    """A memory or a passage with what stands behind it.
 
     `drawn_from` are the rows that it stands for and those that they stand for, nearest first, each once; `excerpts`
-    are the messages in which any of them was said. A note has none: its `author` wrote it down at `created_at`.
+    are the messages in which any of them was said. A note has none: its `author` wrote it down at `created_at`. Of a
+    passage its own messages are those that are cited.
     """
 
-    expanded: ExpandedMemory
+    expanded: ExpandedMemory | ExpandedPassage
     drawn_from: list[ExpandedMemory]
     excerpts: list[Excerpt]
     left_out: LeftOut

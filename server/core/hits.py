@@ -185,7 +185,7 @@ def choose(
         else:
             worth[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
-    return Chosen(sorted(hits, key=lambda hit: -hit.score), [*outdated, *left_out])
+    return Chosen(sorted(hits, key=lambda hit: -worth[hit.id]), [*outdated, *left_out])
 
 
 def _read(one: Ranked, texts: Texts, window: Window | None) -> Ranked:
@@ -211,6 +211,10 @@ def _closeness(one: Ranked, texts: Texts, window: Window) -> float:
 def _covering(passage: Passage, hits: Sequence[Hit], texts: Texts) -> Hit | None:
     """Return the first of these hits that was taken from a message of a passage, if there is one."""
     return next((hit for hit in hits if _covers(hit, passage, texts)), None)
+
+
+def _rounded_score(relevance: float) -> float:
+    return round(score(relevance), 4)
 
 
 def _left_out(one: Ranked, reason: Reason, by: str | None = None) -> LeftOut:
@@ -280,7 +284,7 @@ def _memory_hit(
         priority=row.priority,
         category=row.category,
         trust=row.trust,
-        score=round(score(relevance), 4),
+        score=_rounded_score(relevance),
         said_at=row.said_at,
         age=age(now - row.said_at),
         valid_until=row.valid_until,
@@ -307,7 +311,7 @@ def _passage_hit(passage: Passage, one: Ranked, query_terms: Sequence[str], now:
         priority=None,
         category=None,
         trust=passage.trust,
-        score=round(score(one.relevance), 4),
+        score=_rounded_score(one.relevance),
         said_at=passage.said_to,
         age=age(now - passage.said_to),
         valid_until=None,

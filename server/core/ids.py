@@ -28,6 +28,11 @@ def new_ids(prefix: Prefix, now: datetime, count: int) -> list[str]:
     return sorted(new_id(prefix, now) for _ in range(count))
 
 
+def is_passage(text_id: str) -> bool:
+    """Tell whether an id is that of a passage; what recall returns is that of a memory else."""
+    return text_id.startswith("psg_")
+
+
 def memory_ids_in(text: str) -> list[str]:
     """Return the ids of memories that stand in a text, each once, in order."""
     return list(dict.fromkeys(_MEMORY_ID.findall(text)))

@@ -45,11 +45,11 @@ def indexed(rows: Iterable[NewMemory]) -> list[IndexedMemory]:
 def indexed_parts(text: str) -> list[Terms]:
     """Return the terms of each part of a text that has any, stemmed by the rules of the language of the whole."""
     language = language_of(text) or ENGLISH
-    found = [Counter(terms(part, language)) for part in _parts(text)]
+    found = [Counter(terms(part, language)) for part in text_parts(text)]
     return [part for part in found if part]
 
 
-def _parts(text: str) -> Iterator[str]:
+def text_parts(text: str) -> Iterator[str]:
     """Yield a text in parts that end with a sentence where there is one."""
     part = ""
     for sentence in _SENTENCE.findall(text):

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 
 ENGLISH = "english"
@@ -27,9 +28,9 @@ STOP_WORDS: Mapping[str, frozenset[str]] = {
         "italian": "al alla che chi ci come con cosa da dal dei del della delle di dove e era gli ha hanno i il in"
         " io la le lo ma mi nel nella non o per perche piu quale quando questa questo se si sono su sul"
         " tu un una uno",
-        "portuguese": "a ao aos as com como da das de do dos e ela ele em era essa esse esta este eu foi ha isso ja"
-        " mais mas me meu minha na nao nas no nos o onde os ou para pela pelo por qual quando que quem"
-        " se sem ser seu sua tem um uma voce",
+        "portuguese": "a ainda ao aos as com como da das de do dos e ela ele em era essa esse esta este eu foi"
+        " foram ha isso ja mais mas me meu minha na nao nas no nos o onde os ou para pela pelo por porque qual quando"
+        " que quem se sem ser seu sua tem um uma voce",
         "dutch": "aan als bij dan dat de deze die dit een en er geen had heb hebben heeft het hij hoe ik in is"
         " je kan maar met mijn naar niet nog of om ons ook op te tot uit van voor waar wanneer was wat"
         " we wel wie wij worden ze zijn",
@@ -54,8 +55,19 @@ def without_accents(word: str) -> str:
 
 
 def language_of(text: str) -> str | None:
-    """Return the language of most small words of a text, or None where fewer than two tell; of two, the first here."""
-    words = [without_accents(word) for word in _WORD.findall(text[:_MOST_CHARACTERS].casefold())]
-    counts = {language: sum(word in small for word in words) for language, small in STOP_WORDS.items()}
-    most = max(counts, key=lambda language: counts[language])
-    return most if counts[most] >= _FEWEST else None
+    """Return the language of most small words of a text, or None where they do not tell; of several, the first here."""
+    return next(iter(languages_of(text)), None)
+
+
+def languages_of(text: str) -> list[str]:
+    """Return the language of most small words of a text, all of them where they are in several.
+
+    One word, however often it comes, tells nothing: it may be a name, or stand in several languages.
+    """
+    words = Counter(without_accents(word) for word in _WORD.findall(text[:_MOST_CHARACTERS].casefold()))
+    small = {language: words.keys() & known for language, known in STOP_WORDS.items()}
+    counts = {
+        language: sum(words[word] for word in there) for language, there in small.items() if len(there) >= _FEWEST
+    }
+    most = max(counts.values(), default=0)
+    return [language for language, count in counts.items() if count == most]

@@ -470,6 +470,7 @@ class ListedPool:
     id: str
     name: str
     keys_required: bool
+    passages: bool
     created_at: datetime
 
 

@@ -20,6 +20,8 @@ from server.core.records import Group, Memory, PackRow, Priority, Session
 from server.core.tokens import estimate_tokens
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
+SAID = "💬"
+"""Marks what is a passage and no memory."""
 DONE = "✅"
 TENTATIVE = " (tentative)"
 CLOSE_GROUP = "</observation-group>"

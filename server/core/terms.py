@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 
 import Stemmer
 
-from server.core.languages import ENGLISH, STOP_WORDS, language_of, without_accents
+from server.core.languages import ENGLISH, STOP_WORDS, language_of, languages_of, without_accents
 
 MAX_TERM = 64
 """Characters of a term that are compared; what goes beyond is cut off."""
@@ -42,11 +42,11 @@ def index_terms(text: str) -> list[str]:
 def asked_terms(query: str) -> list[tuple[str, ...]]:
     """Return the words of a query in order, each once and with all terms that it may have become in an index.
 
-    A query is often too short to show its language; then its words are stemmed by the rules of all.
+    A query is often too short to show its language; then its words are stemmed by the rules of all it may be in.
     """
-    language = language_of(query)
-    languages = tuple(dict.fromkeys((language, ENGLISH))) if language else tuple(STOP_WORDS)
-    small = STOP_WORDS[language or ENGLISH]
+    known = languages_of(query)
+    languages = tuple(dict.fromkeys((*known, ENGLISH))) if known else tuple(STOP_WORDS)
+    small = STOP_WORDS[languages[0] if known else ENGLISH]
     words: dict[tuple[str, ...], None] = {}
     for chunk in _chunks(query):
         for forms in zip(*(_chunk_terms(chunk, each) for each in languages), strict=True):

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query
 from server.core.expanding import MIN_TOKENS
 from server.core.expansion import Expansion
 from server.core.recalled import Recalled
-from server.core.records import Filter, Kind, Priority, SourcedMemory, at_least
+from server.core.records import Filter, Kind, Passage, Priority, SourcedMemory, at_least
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
-from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, RecallIn
+from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
 from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from server.usecases.forget import Receipt, forget
 from server.usecases.recall import RecallRequest, recall
-from server.usecases.remember import Note, get_memory, list_memories, remember
+from server.usecases.remember import Note, get_memory, get_text, list_memories, remember
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
 
@@ -73,9 +73,10 @@ async def listed(
 
 
 @router.get("/memories/{memory_id}")
-async def one(memory_id: str, parts: WithParts, asking: Asking) -> SourcedMemory:
-    """Show one row, superseded or not, with every place that it came from."""
-    return await get_memory(parts, asking.pool_id, memory_id)
+async def one(memory_id: str, parts: WithParts, asking: Asking) -> SourcedMemory | PassageOut:
+    """Show one row, superseded or not, with every place that it came from; or a passage that recall has found."""
+    found = await get_text(parts, asking.pool_id, memory_id)
+    return PassageOut.model_validate(found) if isinstance(found, Passage) else found
 
 
 @router.get("/memories/{memory_id}/sources")
@@ -86,13 +87,19 @@ async def sources(
     around: Annotated[int, Query(ge=0, le=MAX_AROUND)] = 2,
     max_tokens: Annotated[int, Query(ge=MIN_TOKENS, le=MAX_TOKENS)] = 10_000,
 ) -> Expansion:
-    """Lead from one row to what it was drawn from, and to the messages around the places where that was said."""
+    """Lead from one row to what it was drawn from, and to the messages around the places where that was said.
+
+    A passage leads to its messages.
+    """
     return await expand(parts, asking.pool_id, ExpandRequest(memory_id, around, max_tokens))
 
 
 @router.delete("/memories/{memory_id}")
 async def delete(memory_id: str, parts: WithParts, asking: Asking, messages: bool = False) -> Receipt:
-    """Forget one row and everything drawn from it; with `messages`, also the words that it came from."""
+    """Forget one row and everything drawn from it; with `messages`, also the words that it came from.
+
+    A passage goes with the words of its messages and the rows that were taken from them.
+    """
     return await forget(parts, asking, memory_id, with_messages=messages)
 
 

@@ -221,6 +221,23 @@ class MemoryList(BaseModel):
     next: str | None
 
 
+class PassageOut(BaseModel):
+    """A window of a session's messages, word for word; `trust` is the least of theirs."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    session_id: str
+    project: str | None
+    first_seq: int
+    last_seq: int
+    text: str
+    trust: Trust
+    tokens: int
+    said_from: datetime
+    said_to: datetime
+
+
 class SessionList(BaseModel):
     """A page of sessions; `next` is the `before` of the page behind it."""
 

@@ -139,6 +139,13 @@ async def release(connection: Connection, lease: Lease) -> None:
     await connection.execute(SQL["release"], _key(lease))
 
 
+async def take_back(connection: Connection, kind: JobKind, subject: str) -> None:
+    """Take a job from whoever runs it, so that it is done anew: what it has read holds no more."""
+    values = {"kind": kind, "subject": subject}
+    if (await connection.execute(SQL["take_back"], values)).rowcount:
+        await connection.execute(SQL["notify"])
+
+
 async def runs(connection: Connection, kind: JobKind, subject: str) -> bool:
     """Tell whether such a job runs now."""
     return any(job.kind == kind and job.state == "running" for job in await about(connection, subject))

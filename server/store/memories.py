@@ -326,6 +326,12 @@ async def drawn_from(connection: Connection, ids: Collection[str]) -> set[str]:
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
+async def taken_from(connection: Connection, session_id: str, seqs: Collection[int]) -> set[str]:
+    """Return the rows that were taken from one of these messages of a session, or said again in one."""
+    cursor = await connection.execute(SQL["taken_from"], {"session": session_id, "seqs": list(seqs)})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
 async def said_in(connection: Connection, ids: Collection[str]) -> dict[str, set[tuple[str, int]]]:
     """Return the messages (session and seq) that rows come from in the end, by their ids."""
     found: dict[str, set[tuple[str, int]]] = {}

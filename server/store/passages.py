@@ -1,7 +1,7 @@
 """Passages: windows of a session's messages, with the keyword index that is written beside them."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,20 +26,44 @@ _MOST_ROWS = 200
 class Progress:
     """How far a session's messages are in passages: looked at up to `passages_seq` of `last_seq`.
 
-    From `first_seq` on they are to be looked at, since the last passage may grow; `left_out` of those are in none.
+    The last passage, if there is one, is `open`: it may grow. `left_out` messages from its first one on are in none.
     """
 
     passages_seq: int
     last_seq: int
     project: str | None
-    first_seq: int
+    open_id: str | None
+    open_first: int | None
+    open_last: int | None
     left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A passage that was deleted, with the number of its vectors."""
+
+    number: int
+    id: str
+    first_seq: int
+    last_seq: int
 
 
 async def wanted(connection: Connection) -> bool:
     """Tell whether the pool has passages."""
     row = await (await connection.execute(SQL["wanted"])).fetchone()
     return bool(row and row[0])
+
+
+async def may_write(connection: Connection) -> bool:
+    """Tell whether the pool has passages, and let that not change until the transaction ends."""
+    await connection.execute(SQL["lock_to_write"])
+    return await wanted(connection)
+
+
+async def switch(connection: Connection, *, on: bool) -> None:
+    """Say whether the pool has passages, when nobody writes any."""
+    await connection.execute(SQL["lock_to_switch"])
+    await connection.execute(SQL["switch"], {"wanted": on})
 
 
 async def progress(connection: Connection, session_id: str) -> Progress:
@@ -57,16 +81,32 @@ async def reach(connection: Connection, session_id: str, seq: int) -> None:
     await connection.execute(SQL["reach"], {"session": session_id, "seq": seq})
 
 
-async def behind(connection: Connection, limit: int) -> list[str]:
-    """Return sessions with messages that were not looked at, at most so many."""
-    return [str(row[0]) for row in await (await connection.execute(SQL["behind"], {"limit": limit})).fetchall()]
+async def behind(connection: Connection, after: str, limit: int) -> list[str]:
+    """Return sessions behind `after` with messages that were not looked at, at most so many, in the order of ids."""
+    cursor = await connection.execute(SQL["behind"], {"after": after, "limit": limit})
+    return [str(row[0]) for row in await cursor.fetchall()]
+
+
+async def count_behind(connection: Connection) -> int:
+    """Return how many sessions have messages that were not looked at."""
+    row = await (await connection.execute(SQL["count_behind"])).fetchone()
+    return int(row[0]) if row else 0
 
 
 async def insert(
-    connection: Connection, session_id: str, project: str | None, new: Sequence[NewPassage], now: datetime
+    connection: Connection,
+    session_id: str,
+    project: str | None,
+    new: Sequence[NewPassage],
+    now: datetime,
+    known: Mapping[int, str],
 ) -> None:
-    """Write passages of a session with their keyword index, and queue them for embedding."""
-    ids = new_ids("psg", now, len(new))
+    """Write passages of a session with their keyword index, and queue them for embedding.
+
+    A window that was cut anew keeps its id: `known` has those of passages that were there, by their first message.
+    """
+    made = new_ids("psg", now, len(new))
+    ids = [known.get(passage.first_seq, new_id) for new_id, passage in zip(made, new, strict=True)]
     for start in range(0, len(new), _MOST_ROWS):
         some = slice(start, start + _MOST_ROWS)
         rows = await asyncio.to_thread(as_json, map(_values, ids[some], new[some]))
@@ -96,13 +136,17 @@ async def delete_from(connection: Connection, session_id: str, seq: int) -> list
     return [int(row[0]) for row in await cursor.fetchall()]
 
 
-async def delete_over(
-    connection: Connection, session_id: str, seqs: Collection[int]
-) -> tuple[list[int], list[tuple[int, int]]]:
-    """Delete passages that show one of these messages; return the numbers of their vectors, and their spans."""
-    cursor = await connection.execute(SQL["delete_over"], {"session": session_id, "seqs": sorted(seqs)})
-    found = await cursor.fetchall()
-    return [int(row[0]) for row in found], [(int(row[1]), int(row[2])) for row in found]
+async def delete_over(connection: Connection, session_id: str, seqs: Collection[int]) -> list[Deleted]:
+    """Delete passages that show one of these messages, and return them."""
+    async with connection.cursor(row_factory=class_row(Deleted)) as cursor:
+        await cursor.execute(SQL["delete_over"], {"session": session_id, "seqs": sorted(seqs)})
+        return await cursor.fetchall()
+
+
+async def count(connection: Connection) -> int:
+    """Return how many passages the pool has."""
+    row = await (await connection.execute(SQL["count"])).fetchone()
+    return int(row[0]) if row else 0
 
 
 async def delete_some(connection: Connection, limit: int) -> list[int]:
@@ -110,15 +154,21 @@ async def delete_some(connection: Connection, limit: int) -> list[int]:
     return [int(row[0]) for row in await (await connection.execute(SQL["delete_some"], {"limit": limit})).fetchall()]
 
 
-async def start_over(connection: Connection) -> None:
-    """Say that no message of the pool was looked at."""
-    await connection.execute(SQL["start_over"])
+async def start_over(connection: Connection, limit: int) -> int:
+    """Say of up to `limit` sessions that their messages were not looked at; return of how many."""
+    return (await connection.execute(SQL["start_over"], {"limit": limit})).rowcount
 
 
 async def outdated(connection: Connection, ids: Collection[str], moment: datetime) -> set[str]:
     """Return those of these passages of which all that was kept has been replaced, or has expired by a moment."""
     cursor = await connection.execute(SQL["outdated"], {"ids": list(ids), "moment": moment})
     return {str(row[0]) for row in await cursor.fetchall()}
+
+
+def missing(passage_id: str) -> NotFound:
+    """Return the error for a passage that is not there."""
+    hint = "It was forgotten, or passages were switched off or cut anew since; `esker recall` shows ids that are there."
+    return NotFound(f"There is no passage {passage_id!r} in this pool.", hint=hint)
 
 
 async def get(connection: Connection, ids: Collection[str]) -> dict[str, Passage]:

@@ -210,7 +210,7 @@ async def untried(connection: Connection, space: str) -> int:
 
 
 async def live_rows(connection: Connection) -> int:
-    """Return how many rows recall may find."""
+    """Return how many rows and passages recall may find."""
     return await _count(connection, "live_rows", "")
 
 

@@ -1,4 +1,4 @@
-"""The tool `expand_memory`: from a memory that recall found to the words that were really said."""
+"""The tool `expand_memory`: from what recall found to the words that were really said."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
@@ -15,11 +15,11 @@ from server.core.expansion import Expansion
 from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
 
 Expand = Callable[[Any, ExpandRequest], Awaitable[Expansion]]
-"""Expands a memory; the first argument is the HTTP request of the call, None on stdio."""
+"""Expands a memory or a passage; the first argument is the HTTP request of the call, None on stdio."""
 
 _EXPANSION = TypeAdapter(Expansion)
 _ID_HINT = (
-    "Give the id of one memory exactly as recall_memory or expand_memory shows it (mem_ and 26 characters); call"
+    "Give one id exactly as recall_memory or expand_memory shows it (mem_ or psg_, and 26 characters); call"
     " recall_memory to find one."
 )
 
@@ -33,7 +33,7 @@ def add_expand(mcp: MCPServer[Any], expand: Expand) -> None:
     )
     async def expand_memory(  # pyright: ignore[reportUnusedFunction] - the decorator registers it
         ctx: Context[Any],
-        memory_id: Annotated[str, Field(min_length=1, description="The id of a memory as it was shown: mem_…")],
+        memory_id: Annotated[str, Field(min_length=1, description="An id as it was shown: mem_… or psg_…")],
         around: Annotated[
             int, Field(ge=0, le=MAX_AROUND, description="How many messages to show before and after each source.")
         ] = 2,
@@ -61,5 +61,6 @@ def _lean(found: Expansion) -> dict[str, Any]:
     """Return an expansion in structure without what a model cannot use, as some clients show it to their model."""
     memory = {"id", "content", "kind", "author", "said_at", "project", "trust", "superseded_by"}
     row = {"memory": memory, **dict.fromkeys(("age", "depth", "source_of", "truncated"), True)}
-    shown = {"expanded": row, "drawn_from": {"__all__": row}, "excerpts": True, "left_out": True}
+    passage = dict.fromkeys(("id", "session_id", "project", "first_seq", "last_seq", "trust", "said_at"), True)
+    shown = {"expanded": row | passage, "drawn_from": {"__all__": row}, "excerpts": True, "left_out": True}
     return _EXPANSION.dump_python(found, mode="json", include=shown)

@@ -1,4 +1,4 @@
-"""Expand: from a memory to what it was drawn from, and to the messages around the places where that was said."""
+"""Expand: from a memory or a passage to what it was drawn from, and to the messages where that was said."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,13 +8,22 @@ from itertools import islice
 
 from server.core.errors import InvalidInput
 from server.core.expanding import MIN_TOKENS, fitted
-from server.core.expansion import FORGOTTEN, Excerpt, ExpandedMemory, Expansion, HeardMessage, LeftOut
+from server.core.expansion import (
+    FORGOTTEN,
+    Excerpt,
+    ExpandedMemory,
+    ExpandedPassage,
+    Expansion,
+    HeardMessage,
+    LeftOut,
+)
 from server.core.hits import age
+from server.core.ids import is_passage
 from server.core.json_input import clean_text
 from server.core.records import Memory, Session, Source, SourcedMemory
 from server.core.sources import sourced
 from server.db.database import Connection
-from server.store import memories, messages, sessions
+from server.store import memories, messages, passages, sessions
 from server.store.messages import FoundMessage
 from server.usecases.parts import Parts
 
@@ -30,12 +39,12 @@ _MOST_CHARACTERS = 32_000
 
 @dataclass(frozen=True, slots=True)
 class ExpandRequest:
-    """What to expand: a memory, with so many messages on either side of each that is cited.
+    """What to expand: a memory or a passage, with so many messages on either side of each that is cited.
 
     `max_tokens` is what the text of the answer may cost, as a model reads it.
     """
 
-    memory_id: str
+    text_id: str
     around: int = 2
     max_tokens: int = 10_000
 
@@ -50,19 +59,47 @@ class _Row:
 
 
 async def expand(parts: Parts, pool_id: str, asked: ExpandRequest) -> Expansion:
-    """Return a memory, what it was drawn from, and the messages behind it. Raises InvalidInput, NotFound."""
+    """Return a memory, what it was drawn from, and the messages behind it, or a passage and its messages.
+
+    Raises InvalidInput, NotFound.
+    """
     _check(asked)
     now = parts.clock()
+    text_id = clean_text(asked.text_id)
     async with parts.database.tenant(pool_id) as connection:
-        rows, unseen = await _walk(connection, clean_text(asked.memory_id))
-        again = await memories.other_sources(connection, [row.memory.id for row in rows])
-        expanded = [_expanded(row, again.get(row.memory.id, ()), now) for row in rows]
-        cited = _cited(row.memory for row in expanded)
-        excerpts = await _excerpts(connection, cited[:_MOST_CITED], asked.around, now)
-    left_out = LeftOut(memories=unseen, cited=len(cited[_MOST_CITED:]))
-    whole = Expansion(expanded[0], expanded[1:], excerpts, left_out)
+        expand_one = _expand_passage if is_passage(text_id) else _expand_memory
+        whole = await expand_one(connection, text_id, asked.around, now)
     # Counting the tokens of many messages takes its time.
     return await asyncio.to_thread(fitted, whole, asked.max_tokens)
+
+
+async def _expand_memory(connection: Connection, memory_id: str, around: int, now: datetime) -> Expansion:
+    rows, unseen = await _walk(connection, memory_id)
+    again = await memories.other_sources(connection, [row.memory.id for row in rows])
+    expanded = [_expanded(row, again.get(row.memory.id, ()), now) for row in rows]
+    cited = _cited(row.memory for row in expanded)
+    excerpts = await _excerpts(connection, cited[:_MOST_CITED], around, now)
+    left_out = LeftOut(memories=unseen, cited=len(cited[_MOST_CITED:]))
+    return Expansion(expanded[0], expanded[1:], excerpts, left_out)
+
+
+async def _expand_passage(connection: Connection, passage_id: str, around: int, now: datetime) -> Expansion:
+    passage = (await passages.get(connection, [passage_id])).get(passage_id)
+    if passage is None:
+        raise passages.missing(passage_id)
+    cited = [(passage.session_id, seq) for seq in range(passage.first_seq, passage.last_seq + 1)]
+    excerpts = await _excerpts(connection, cited[:_MOST_CITED], around, now)
+    expanded = ExpandedPassage(
+        id=passage.id,
+        session_id=passage.session_id,
+        project=passage.project,
+        first_seq=passage.first_seq,
+        last_seq=passage.last_seq,
+        trust=passage.trust,
+        said_at=passage.said_to,
+        age=age(now - passage.said_to),
+    )
+    return Expansion(expanded, [], excerpts, LeftOut(cited=len(cited[_MOST_CITED:])))
 
 
 def _check(asked: ExpandRequest) -> None:

@@ -1,13 +1,17 @@
-"""Forget: a row, its vectors and terms, the reflections drawn from it and the packs that show it, at once."""
+"""Forget: a row, its vectors and terms, the reflections drawn from it and the packs that show it, at once.
 
-from collections.abc import Mapping, Sequence
+A passage is forgotten with the words of its messages and the rows that were taken from them.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from server.core.ids import is_passage
 from server.core.records import Memory, Principal
 from server.core.similarity import fingerprint, same_fact
 from server.core.sources import sources_of
 from server.db.database import Connection
-from server.store import audit, groups, jobs, memories, messages, packs, sessions, vectors
+from server.store import audit, groups, jobs, memories, messages, packs, passages, sessions, vectors
 from server.usecases.index_passages import leave_out_of_passages
 from server.usecases.parts import Parts
 
@@ -28,42 +32,85 @@ class Receipt:
     messages: int
 
 
-async def forget(parts: Parts, who: Principal, memory_id: str, *, with_messages: bool) -> Receipt:
+async def forget(parts: Parts, who: Principal, text_id: str, *, with_messages: bool) -> Receipt:
     """Delete a row and everything that says the same; with `with_messages` also the words of all messages it was
     said in, of whatever session.
 
     A reflection goes with the rows that it stands for, and every row with the reflections drawn from it; what else
     such a reflection stood for comes back. Packs that showed any of it go too, and are frozen anew when they are next
-    asked for, which changes a frozen prefix: forgetting goes before freezing. Raises NotFound.
+    asked for, which changes a frozen prefix: forgetting goes before freezing.
+
+    A passage is nothing but the words of its messages, so they go in any case, and with them the rows that were taken
+    from them; `with_messages` is about where else those rows were said. Raises NotFound.
     """
     async with parts.database.tenant(who.pool_id) as connection:
-        meant, rows = await _lock(connection, memory_id)
-        gone = rows.keys()
-        said_in = await _said_in(connection, [rows[i] for i in sorted(meant & gone)])
+        if is_passage(text_id):
+            return await _forget_passage(parts, connection, who, text_id, with_messages=with_messages)
+        meant, rows = await _lock(connection, [text_id])
+        if text_id not in rows:
+            raise memories.missing(text_id)
+        said_in = await _said_in(connection, [rows[i] for i in sorted(meant & rows.keys())])
         blanked = await _forget_messages(connection, said_in) if with_messages else 0
-        # Whoever looks for it must not find it word for word.
-        for session_id, seqs in said_in.items():
-            await leave_out_of_passages(parts, connection, session_id, seqs)
-        numbers = await memories.delete(connection, gone)
-        restored = await memories.restore(connection, gone)
-        await jobs.forget_errors(connection, {row.session_id for row in rows.values() if row.session_id})
-        embedded = await vectors.delete(connection, "memory", numbers)
-        shown = await packs.delete_showing(connection, gone)
-        reflections = sum(row.kind == "reflection" for row in rows.values())
-        receipt = Receipt(memory_id, len(numbers), reflections, len(restored), embedded, shown, blanked)
-        counts = {"memories": len(numbers), "vectors": embedded, "packs": shown, "messages": blanked}
-        await audit.insert(connection, who.actor, "memory.forget", memory_id, counts, parts.clock())
+        return await _delete(parts, connection, who, text_id, rows, said_in, blanked)
+
+
+async def _forget_passage(
+    parts: Parts, connection: Connection, who: Principal, passage_id: str, *, with_messages: bool
+) -> Receipt:
+    """Blank the messages of a passage and delete the rows that were taken from them. Raises NotFound."""
+    found = (await passages.get(connection, [passage_id])).get(passage_id)
+    if found:
+        # What is observed or cut meanwhile waits, or was there before; so the passage is read once more.
+        await sessions.lock(connection, found.session_id)
+        found = (await passages.get(connection, [passage_id])).get(passage_id)
+    if found is None:
+        raise passages.missing(passage_id)
+    own = {found.session_id: list(range(found.first_seq, found.last_seq + 1))}
+    # Whoever reads these messages now must not write down what they said.
+    await jobs.take_back(connection, "observe", found.session_id)
+    taken = await memories.taken_from(connection, found.session_id, own[found.session_id])
+    meant, rows = await _lock(connection, taken)
+    said_in = await _said_in(connection, [rows[i] for i in sorted(meant & rows.keys())])
+    said_in = {**said_in, **{s: sorted({*seqs, *said_in.get(s, ())}) for s, seqs in own.items()}}
+    blanked = await _forget_messages(connection, said_in if with_messages else own)
+    return await _delete(parts, connection, who, passage_id, rows, said_in, blanked)
+
+
+async def _delete(
+    parts: Parts,
+    connection: Connection,
+    who: Principal,
+    text_id: str,
+    rows: Mapping[str, Memory],
+    said_in: Mapping[str, Sequence[int]],
+    blanked: int,
+) -> Receipt:
+    """Delete rows that are locked and all that shows them, and take what they were said in out of passages."""
+    # Whoever looks for it must not find it word for word.
+    for session_id, seqs in sorted(said_in.items()):
+        await leave_out_of_passages(parts, connection, session_id, seqs)
+    numbers = await memories.delete(connection, rows.keys())
+    restored = await memories.restore(connection, rows.keys())
+    concerned = {row.session_id for row in rows.values() if row.session_id} | said_in.keys()
+    await jobs.forget_errors(connection, concerned)
+    embedded = await vectors.delete(connection, "memory", numbers)
+    shown = await packs.delete_showing(connection, rows.keys())
+    reflections = sum(row.kind == "reflection" for row in rows.values())
+    receipt = Receipt(text_id, len(numbers), reflections, len(restored), embedded, shown, blanked)
+    counts = {"memories": len(numbers), "vectors": embedded, "packs": shown, "messages": blanked}
+    what = "passage" if is_passage(text_id) else "memory"
+    await audit.insert(connection, who.actor, f"{what}.forget", text_id, counts, parts.clock())
     return receipt
 
 
-async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[str, Memory]]:
-    """Return the ids that a row stands for and all rows that go with it, locked. Raises NotFound.
+async def _lock(connection: Connection, memory_ids: Collection[str]) -> tuple[set[str], dict[str, Memory]]:
+    """Return the ids that some rows stand for and all rows that go with them, locked, as far as they are there.
 
     A reflection that commits meanwhile may draw from them: the session's lock waits for it, and then it goes too.
     """
     locked: set[str] = set()
     while True:
-        meant = await _meant(connection, memory_id)
+        meant = await _meant(connection, memory_ids)
         rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
         again = await memories.other_sources(connection, meant)
         # What comes back is locked with the rest, so its sessions are, too.
@@ -75,19 +122,13 @@ async def _lock(connection: Connection, memory_id: str) -> tuple[set[str], dict[
         locked |= concerned
         await sessions.lock_all(connection, locked)
     # In one statement, so that all locks are taken in one order.
-    if memory_id not in await memories.lock_to_delete(connection, rows.keys() | replaced.keys()):
-        raise memories.missing(memory_id)
-    return meant, rows
+    there = await memories.lock_to_delete(connection, rows.keys() | replaced.keys())
+    return meant, {row_id: row for row_id, row in rows.items() if row_id in there}
 
 
-async def _meant(connection: Connection, memory_id: str) -> set[str]:
-    """Return the ids of all that a row stands for, and of what such a row replaced by saying it with a word more.
-
-    Raises NotFound.
-    """
-    meant = await memories.stood_for(connection, [memory_id])
-    if not meant:
-        raise memories.missing(memory_id)
+async def _meant(connection: Connection, memory_ids: Collection[str]) -> set[str]:
+    """Return the ids of all that some rows stand for, and of what such a row replaced by saying it with a word more."""
+    meant = await memories.stood_for(connection, memory_ids)
     while True:
         replaced = await memories.replaced_by(connection, meant) - meant
         rows = await memories.get(connection, meant | replaced)

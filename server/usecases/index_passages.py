@@ -5,15 +5,20 @@ pool that had no passages for a while, is made up for by the next call.
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 
 from server.core.passages import passage_over, passages_of
+from server.core.records import Message
 from server.db.database import Connection
-from server.store import messages, passages, sessions, vectors
+from server.store import messages, passages, pools, sessions, vectors
+from server.store.passages import Progress
 from server.usecases.parts import Parts
 
 _MOST_MESSAGES = 1_000
 _MOST_SESSIONS = 100
-_MOST_DELETED = 2_000
+
+Told = Callable[[int, int], None]
+"""Is told how much is done, and of how much."""
 
 
 async def index_passages(parts: Parts, pool_id: str, session_id: str) -> None:
@@ -28,42 +33,70 @@ async def _index_some(parts: Parts, pool_id: str, session_id: str) -> bool:
         seen = await passages.progress(connection, session_id)
         if seen.passages_seq >= seen.last_seq or not await passages.wanted(connection):
             return False
-        found = await messages.searchable(connection, session_id, seen.first_seq - 1, _MOST_MESSAGES)
+        found = await _to_cut(connection, session_id, seen)
     made = await asyncio.to_thread(passages_of, found)
     async with parts.database.tenant(pool_id) as connection:
         await sessions.lock(connection, session_id)
-        if await passages.progress(connection, session_id) != seen:
+        if not await passages.may_write(connection) or await passages.progress(connection, session_id) != seen:
             return True
-        # The last window had room for more, so it was cut anew.
-        await vectors.delete(connection, "passage", await passages.delete_from(connection, session_id, seen.first_seq))
-        await passages.insert(connection, session_id, seen.project, made, parts.clock())
+        known: dict[int, str] = {}
+        if seen.open_id and seen.open_first:
+            # The last window had room for more, so it was cut anew.
+            known[seen.open_first] = seen.open_id
+            numbers = await passages.delete_from(connection, session_id, seen.open_first)
+            await vectors.delete(connection, "passage", numbers)
+        await passages.insert(connection, session_id, seen.project, made, parts.clock(), known)
         await passages.reach(connection, session_id, found[-1].seq)
         await vectors.wake(connection)
     return True
 
 
-async def index_behind(parts: Parts, pool_id: str) -> int:
+async def _to_cut(connection: Connection, session_id: str, seen: Progress) -> Sequence[Message]:
+    """Return the messages of the last window and the next ones; what stands between them says nothing."""
+    again: list[Message] = []
+    if seen.open_first and seen.open_last:
+        again = await _span(connection, session_id, seen.open_first, seen.open_last)
+    return [*again, *await messages.searchable(connection, session_id, seen.passages_seq, _MOST_MESSAGES)]
+
+
+async def index_behind(parts: Parts, pool_id: str, told: Told | None = None) -> int:
     """Index the sessions of a pool whose passages are behind; return how many there were."""
-    indexed = 0
-    while True:
+    indexed, last = 0, ""
+    async with parts.database.tenant(pool_id) as connection:
+        total = await passages.count_behind(connection) if await passages.wanted(connection) else 0
+    while total:
         async with parts.database.tenant(pool_id) as connection:
-            behind = await passages.behind(connection, _MOST_SESSIONS) if await passages.wanted(connection) else []
-        if not behind:
-            return indexed
-        for session_id in behind:
-            await index_passages(parts, pool_id, session_id)
-        indexed += len(behind)
+            behind = await passages.behind(connection, last, _MOST_SESSIONS)
+        for last in behind:
+            await index_passages(parts, pool_id, last)
+            indexed += 1
+            if told:
+                told(indexed, max(total, indexed))
+        if len(behind) < _MOST_SESSIONS:
+            break
+    return indexed
 
 
-async def leave_out_of_passages(parts: Parts, connection: Connection, session_id: str, seqs: list[int]) -> None:
+async def index_all_behind(parts: Parts) -> int:
+    """Make up in all pools for what a crash left; return in how many sessions."""
+    return sum([await index_behind(parts, pool_id) for pool_id in await pools.ids(parts.database)])
+
+
+async def leave_out_of_passages(parts: Parts, connection: Connection, session_id: str, seqs: Sequence[int]) -> None:
     """Take messages out of the passages that show them, for good. The caller holds the session's lock."""
     await messages.leave_out(connection, session_id, seqs)
-    numbers, spans = await passages.delete_over(connection, session_id, seqs)
+    wanted = await passages.may_write(connection)
+    gone = await passages.delete_over(connection, session_id, seqs)
     project = (await passages.progress(connection, session_id)).project
-    kept = [
-        passage
-        for first, last in spans
-        if (passage := passage_over(await messages.searchable(connection, session_id, first - 1, last - first + 1)))
-    ]
-    await passages.insert(connection, session_id, project, kept, parts.clock())
-    await vectors.delete(connection, "passage", numbers)
+    spans = [await _span(connection, session_id, one.first_seq, one.last_seq) for one in gone]
+    kept = [passage for span in spans if (passage := passage_over(span))]
+    if wanted and kept:
+        known = {one.first_seq: one.id for one in gone}
+        await passages.insert(connection, session_id, project, kept, parts.clock(), known)
+        await vectors.wake(connection)
+    await vectors.delete(connection, "passage", [one.number for one in gone])
+
+
+async def _span(connection: Connection, session_id: str, first_seq: int, last_seq: int) -> list[Message]:
+    """Return the messages from one to another."""
+    return await messages.searchable(connection, session_id, first_seq - 1, last_seq - first_seq + 1)

@@ -56,6 +56,8 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
         fresh, conflicts = _sort_out(prepared, await messages.known(connection, session_id, names))
         tools = await _tool_names(connection, session, fresh)
     if not fresh:
+        # Whoever sends a batch again may do so because we crashed before its passages were written.
+        await index_passages(parts, pool_id, session_id)
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
     stored = await asyncio.to_thread(_stored, fresh, tools, session.timezone, now)
     async with parts.database.tenant(pool_id) as connection:

@@ -8,13 +8,13 @@ from datetime import datetime
 
 from server.core.clock import as_utc, in_zone
 from server.core.errors import Conflict, InvalidInput, NotFound
-from server.core.ids import new_ids
+from server.core.ids import is_passage, new_ids
 from server.core.indexing import IndexedMemory, indexed
-from server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority, SourcedMemory
+from server.core.records import Category, Filter, Memory, NewMemory, Passage, Principal, Priority, SourcedMemory
 from server.core.redaction import redact, redact_name
 from server.core.sources import sourced
 from server.db.database import Connection
-from server.store import memories, sessions, vectors
+from server.store import memories, passages, sessions, vectors
 from server.usecases.parts import Parts
 from server.usecases.reflect_pool import schedule_daily
 
@@ -194,6 +194,17 @@ async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> SourcedMemor
         if memory_id not in found:
             raise memories.missing(memory_id)
         return (await _sourced(connection, [found[memory_id]]))[0]
+
+
+async def get_text(parts: Parts, pool_id: str, text_id: str) -> SourcedMemory | Passage:
+    """Return one row with every place that it came from, or a passage. Raises NotFound."""
+    if not is_passage(text_id):
+        return await get_memory(parts, pool_id, text_id)
+    async with parts.database.tenant(pool_id) as connection:
+        found = await passages.get(connection, [text_id])
+    if text_id not in found:
+        raise passages.missing(text_id)
+    return found[text_id]
 
 
 async def _sourced(connection: Connection, rows: Sequence[Memory]) -> list[SourcedMemory]:

@@ -1,7 +1,6 @@
 """Memories: written once, read back, forgotten without a trace."""
 
 import asyncio
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from server.core.settings import Settings
 from server.db.database import Database
 from server.db.programs import BINARIES
 from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.databases import dump
 from tests.support.serving import serving
 
 
@@ -231,12 +231,6 @@ async def test_a_list_and_a_recall_refuse_the_same(
 
 
 # Forgetting ------------------------------------------------------------------------------------------------------
-
-
-def dump(owner_url: str) -> str:
-    """Return a dump of the whole database."""
-    done = subprocess.run([BINARIES / "pg_dump", "--dbname", owner_url], capture_output=True, text=True, check=True)
-    return done.stdout
 
 
 async def test_forgetting_leaves_no_trace_in_a_dump(client: httpx2.AsyncClient, owner_url: str) -> None:

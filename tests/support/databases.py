@@ -1,6 +1,7 @@
 """A database for each test, cloned from a migrated one."""
 
 import itertools
+import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import LiteralString
@@ -9,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from server.db.embedded import DATABASE, OWNER, Cluster
+from server.db.programs import BINARIES
 
 _numbers = itertools.count()
 
@@ -30,3 +32,9 @@ def cloned(cluster: Cluster, template: str = DATABASE) -> Generator[str]:
             yield name
         finally:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def dump(owner_url: str) -> str:
+    """Return a dump of the whole database."""
+    done = subprocess.run([BINARIES / "pg_dump", "--dbname", owner_url], capture_output=True, text=True, check=True)
+    return done.stdout

@@ -70,6 +70,7 @@ def test_the_text_says_who_said_what_when_and_where() -> None:
         expanded("Another.", 2, superseded_by="mem_9"),
         messages=[heard(1, "Which\nriver?", trust="assistant"), heard(2, "", forgotten=True, cited=True)],
     )
+    assert isinstance(whole.expanded, ExpandedMemory)
     ids = [whole.expanded.memory.id, *(row.memory.id for row in whole.drawn_from)]
     assert evidence_text(whole).splitlines() == [
         "<expanded_memory>",
@@ -116,6 +117,7 @@ def test_long_texts_are_cut_to_one_length_and_short_ones_stay_whole() -> None:
 def test_a_long_memory_and_its_sources_leave_room_for_the_words_behind_them() -> None:
     rows = [expanded(f"{n} {LONG}", 1) for n in range(40)]
     found = fitted(expansion(expanded(2 * LONG), *rows, messages=[heard(1, LONG, cited=True)]), 2_000)
+    assert isinstance(found.expanded, ExpandedMemory)
     assert found.expanded.truncated
     assert 1 < len(found.drawn_from) < 40
     assert found.left_out.memories == 40 - len(found.drawn_from)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.terms import MAX_TERM, terms
+from server.core.languages import STOP_WORDS
+from server.core.terms import MAX_TERM, asked_terms, index_terms, terms
 
 
 def shares(text: str, query: str) -> bool:
@@ -56,3 +57,104 @@ def test_any_text_has_terms_that_an_index_can_hold(text: str) -> None:
 @given(st.text(), st.text())
 def test_terms_of_a_text_do_not_depend_on_what_stands_behind_it(text: str, other: str) -> None:
     assert terms(text + "\n\n" + other)[: len(terms(text))] == terms(text)
+
+
+# Queries --------------------------------------------------------------------------------------------------------------
+
+# Two forms of a word; the text is long enough to show its language, the query is one word.
+FORMS = {
+    "english": ("The deployments were failing because of a typo in it.", ("deployment", "fails", "typos")),
+    "german": ("Die Lieferungen nach Köln sind verspätet, und das ist nicht gut.", ("Lieferung", "Verspätete")),
+    "french": (
+        "Les réunions avec la cliente sont annulées pour des raisons de santé.",
+        ("réunion", "annulée", "raison"),
+    ),
+    "spanish": (
+        "Las reuniones con la clienta están canceladas por una tormenta.",
+        ("reunión", "cancelada", "tormentas"),
+    ),
+    "italian": ("Le riunioni con la cliente sono cancellate per una tempesta.", ("riunione", "cancellata", "tempeste")),
+    "portuguese": (
+        "As reuniões com a cliente foram canceladas por uma tempestade.",
+        ("cliente", "cancelada", "tempestades"),
+    ),
+    "dutch": ("De vergaderingen met de klanten zijn afgelast en dat is jammer.", ("vergadering", "klant")),
+    "swedish": ("Mötena med kunderna är inställda och det är synd om dem.", ("kunder", "inställd")),
+    "russian": ("Встречи с клиентами отменены, и это не шутка, а буря на реке.", ("встреча", "клиенты", "бури")),
+}
+
+
+def finds(query: str, text: str) -> bool:
+    """Tell whether every word of a query is one that a text is found by."""
+    there = set(index_terms(text))
+    words = asked_terms(query)
+    return bool(words) and all(there.intersection(forms) for forms in words)
+
+
+@pytest.mark.parametrize(("text", "word"), [(text, word) for text, words in FORMS.values() for word in words])
+def test_any_form_of_a_word_finds_the_others_in_any_language(text: str, word: str) -> None:
+    assert finds(word, text)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("koln lieferung", FORMS["german"][0]),
+        ("reunioes cancelada", FORMS["portuguese"][0]),
+        ("reunion raison sante", FORMS["french"][0]),
+        ("MÖTENA KUNDERNA", FORMS["swedish"][0]),
+    ],
+)
+def test_a_query_needs_no_accents_and_no_case(query: str, text: str) -> None:
+    assert finds(query, text)
+
+
+@pytest.mark.parametrize("language", FORMS)
+def test_the_words_of_a_sentence_find_it(language: str) -> None:
+    assert finds(FORMS[language][0], FORMS[language][0])
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("auth.ts:45", "Die Prüfung ist in src/auth.ts:45 und nicht in der Datei."),
+        ("auth", "see src/auth.ts:45"),
+        ("ECONNRESET", "la suite s'arrête avec ECONNRESET dans les tests de la nuit"),
+        ("v0.8.6", "wir haben die Version v0.8.6 am Montag"),
+        ("gen-itgc", "重跑gen-itgc后才发现"),
+        ("docker 部署", "用 docker 部署容器的时候失败了"),
+        ("タワー", "東京タワーの近くに住んでいる"),
+        ("user name", "call getUserName() first"),
+    ],
+)
+def test_identifiers_and_other_scripts_are_found_in_text_of_any_language(query: str, text: str) -> None:
+    assert finds(query, text)
+
+
+def test_a_word_is_asked_once_and_with_all_that_it_may_have_become() -> None:
+    [forms] = asked_terms("running")
+    assert "run" in forms
+    assert len(asked_terms("river River RIVER")) == 1
+    assert asked_terms("What is it that we do with this?") == []
+    assert len({form for forms in asked_terms("Tests laufen")[1:] for form in forms}) > 1
+
+
+def test_a_query_that_shows_its_language_has_the_forms_of_that_and_of_english() -> None:
+    for forms in asked_terms("Wann sind die Lieferungen nach Köln da gewesen?"):
+        assert len(forms) <= 2
+
+
+@given(st.text())
+def test_any_text_can_be_asked_for_and_what_is_asked_fits_the_index(query: str) -> None:
+    for forms in asked_terms(query):
+        assert forms
+        assert len(set(forms)) == len(forms)
+        assert all(0 < len(form) <= MAX_TERM for form in forms)
+
+
+@given(st.sampled_from([text for text, _ in FORMS.values()]), st.data())
+def test_any_words_of_a_text_find_it(text: str, data: st.DataObject) -> None:
+    words = data.draw(st.lists(st.sampled_from(text.split()), min_size=1, max_size=3))
+    there = set(index_terms(text))
+    for forms in asked_terms(" ".join(words)):
+        assert there.intersection(forms) or set(forms) & set().union(*STOP_WORDS.values()), words

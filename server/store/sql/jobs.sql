@@ -109,6 +109,12 @@ UPDATE jobs
 SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
+-- name: take_back
+-- Whoever runs the job has lost it, and it is to be done from the start: what it is about has changed.
+UPDATE jobs
+SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1
+WHERE kind = %(kind)s AND subject = %(subject)s AND state = 'running'
+
 -- name: about
 -- The jobs of one subject.
 SELECT kind, state, run_after, attempts, last_error, error_kind FROM jobs WHERE subject = %(subject)s ORDER BY kind

@@ -185,6 +185,12 @@ FROM meant JOIN memories m ON m.id = meant.id WHERE cardinality(m.source_seqs) >
 UNION ALL
 SELECT meant.of_id, s.session_id, s.seqs FROM meant JOIN memory_sources s ON s.memory_id = meant.id
 
+-- name: taken_from
+-- The rows that were taken from one of these messages of a session, or said again in one.
+SELECT id FROM memories WHERE session_id = %(session)s AND source_seqs && %(seqs)s::bigint[]
+UNION
+SELECT memory_id FROM memory_sources WHERE session_id = %(session)s AND seqs && %(seqs)s::bigint[]
+
 -- name: use
 -- Rows that an agent really used count as used at a time.
 UPDATE memories SET last_used_at = greatest(last_used_at, %(at)s) WHERE id = ANY (%(ids)s)

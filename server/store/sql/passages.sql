@@ -5,16 +5,30 @@ id, number, session_id, project, first_seq, last_seq, text, trust, tokens, said_
 -- Whether the pool has passages.
 SELECT passages FROM pools WHERE id = current_pool()
 
+-- name: lock_to_write
+-- Passages of this pool are about to be written: whoever switches them off waits until that is committed, and then
+-- deletes these, too. One lock, since a lock on the pool's row would write to it with each message.
+SELECT pg_advisory_xact_lock_shared(hashtext('passages'), hashtext(current_pool()::text))
+
+-- name: lock_to_switch
+-- Nobody writes passages of this pool meanwhile.
+SELECT pg_advisory_xact_lock(hashtext('passages'), hashtext(current_pool()::text))
+
+-- name: switch
+-- Say whether the pool has passages.
+UPDATE pools SET passages = %(wanted)s WHERE id = current_pool()
+
 -- name: progress
--- How far a session's messages were looked at, how far they go, from where on they have to be looked at (the last
--- passage may grow), and how many of those are left out.
-SELECT s.passages_seq, s.last_seq, s.project, open.first_seq,
+-- How far a session's messages were looked at and how far they go; the last passage, which may grow; and how many
+-- messages from its first one on are left out.
+SELECT s.passages_seq, s.last_seq, s.project, open.id AS open_id, open.first_seq AS open_first,
+       open.last_seq AS open_last,
        (SELECT count(*) FROM messages m
-        WHERE m.session_id = s.id AND m.seq >= open.first_seq AND m.left_out) AS left_out
+        WHERE m.session_id = s.id AND m.seq >= coalesce(open.first_seq, s.passages_seq + 1) AND m.left_out) AS left_out
 FROM sessions s
-CROSS JOIN LATERAL (
-    SELECT coalesce(max(p.first_seq), s.passages_seq + 1) AS first_seq FROM passages p WHERE p.session_id = s.id
-) AS open
+LEFT JOIN LATERAL (
+    SELECT p.id, p.first_seq, p.last_seq FROM passages p WHERE p.session_id = s.id ORDER BY p.first_seq DESC LIMIT 1
+) AS open ON true
 WHERE s.id = %(session)s
 
 -- name: reach
@@ -22,18 +36,22 @@ WHERE s.id = %(session)s
 UPDATE sessions SET passages_seq = %(seq)s WHERE id = %(session)s
 
 -- name: behind
--- Sessions with messages that were not looked at.
-SELECT id FROM sessions WHERE passages_seq < last_seq ORDER BY id LIMIT %(limit)s
+-- Sessions with messages that were not looked at, in the order of their ids.
+SELECT id FROM sessions WHERE passages_seq < last_seq AND id > %(after)s ORDER BY id LIMIT %(limit)s
+
+-- name: count_behind
+-- How many such sessions there are.
+SELECT count(*) FROM sessions WHERE passages_seq < last_seq
 
 -- name: insert
--- Write passages with the terms that they are found by, queue them for every space that is kept, and return how many.
+-- Write passages with the terms that they are found by, and queue them for every space that is kept.
 WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, first_seq bigint, last_seq bigint, text text, content_hash text, trust text, tokens int, terms int,
         parts jsonb, said_from timestamptz, said_to timestamptz)
 ), written AS (
     INSERT INTO passages (pool_id, id, session_id, project, first_seq, last_seq, text, content_hash, trust, tokens, parts,
-                          terms,                          said_from, said_to, created_at)
+                          terms, said_from, said_to, created_at)
     SELECT current_pool(), id, %(session)s, %(project)s, first_seq, last_seq, text, decode(content_hash, 'hex'), trust,
            tokens, jsonb_array_length(parts), terms, said_from, said_to, %(now)s
     FROM new ORDER BY first_seq
@@ -52,38 +70,58 @@ WITH new AS MATERIALIZED (
 )
 SELECT count(*) FROM written
 
+-- name: count
+-- How many passages the pool has.
+SELECT count(*) FROM passages
+
 -- name: delete_from
 -- Delete a session's passages that begin at a message or behind it, and return the numbers of their vectors.
 DELETE FROM passages WHERE session_id = %(session)s AND first_seq >= %(seq)s RETURNING number
 
 -- name: delete_over
--- Delete a session's passages that show one of these messages, and return their spans and the numbers of their vectors.
+-- Delete a session's passages that show one of these messages; return the numbers of their vectors, ids and spans.
 DELETE FROM passages
 WHERE session_id = %(session)s
   AND EXISTS (SELECT FROM unnest(%(seqs)s::bigint[]) AS seq WHERE seq BETWEEN first_seq AND last_seq)
-RETURNING number, first_seq, last_seq
+RETURNING number, id, first_seq, last_seq
 
 -- name: delete_some
 -- Delete passages of the pool, so many at once, and return the numbers of their vectors.
 DELETE FROM passages WHERE id IN (SELECT id FROM passages ORDER BY id LIMIT %(limit)s) RETURNING number
 
 -- name: start_over
--- Nothing was looked at.
-UPDATE sessions SET passages_seq = 0 WHERE passages_seq > 0
+-- Messages of some sessions were not looked at; how many sessions is what the command counts. Locks are taken in the
+-- order of the ids, as everywhere.
+UPDATE sessions SET passages_seq = 0
+WHERE id IN (SELECT id FROM sessions WHERE passages_seq > 0 ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE)
 
 -- name: outdated
--- Those of some passages of which all that was kept has been replaced by something else, or has expired.
-SELECT p.id
-FROM passages p
-CROSS JOIN LATERAL (
-    SELECT (m.valid_until > %(moment)s) IS NOT FALSE
-           AND (m.superseded_at IS NULL OR by.kind IS NULL OR by.kind = 'reflection') AS holds
-    FROM memories m LEFT JOIN memories by ON by.id = m.superseded_by
-    WHERE m.session_id = p.session_id AND m.said_at BETWEEN p.said_from AND p.said_to
-      AND EXISTS (SELECT FROM unnest(m.source_seqs) AS seq WHERE seq BETWEEN p.first_seq AND p.last_seq)
-) AS kept
-WHERE p.id = ANY (%(ids)s)
-GROUP BY p.id HAVING NOT bool_or(kept.holds)
+-- Those of some passages of which all that was kept has been replaced by something else, or has expired. What a
+-- reflection stands for holds as long as that row does.
+WITH RECURSIVE kept AS (
+    SELECT p.id, m.superseded_at, m.superseded_by, (m.valid_until > %(moment)s) IS NOT FALSE AS valid
+    FROM passages p
+    CROSS JOIN LATERAL (
+        SELECT m.id FROM memories m
+        WHERE m.session_id = p.session_id AND m.said_at BETWEEN p.said_from AND p.said_to
+          AND EXISTS (SELECT FROM unnest(m.source_seqs) AS seq WHERE seq BETWEEN p.first_seq AND p.last_seq)
+        UNION
+        SELECT s.memory_id FROM memory_sources s
+        WHERE s.session_id = p.session_id
+          AND EXISTS (SELECT FROM unnest(s.seqs) AS seq WHERE seq BETWEEN p.first_seq AND p.last_seq)
+    ) AS heard
+    JOIN memories m ON m.id = heard.id
+    WHERE p.id = ANY (%(ids)s)
+    UNION
+    SELECT kept.id, by.superseded_at, by.superseded_by, kept.valid
+    FROM kept JOIN memories by ON by.id = kept.superseded_by AND by.kind = 'reflection'
+    WHERE kept.superseded_at IS NOT NULL
+)
+SELECT kept.id
+FROM kept LEFT JOIN memories by ON by.id = kept.superseded_by
+GROUP BY kept.id
+-- Without a row that replaces it, it is live, or a reflection found that it need not be kept.
+HAVING NOT bool_or(kept.valid AND (kept.superseded_at IS NULL OR by.id IS NULL))
 
 -- name: get
 -- Passages by id.

@@ -8,7 +8,7 @@ SELECT pg_notify('esker_embed', '')
 
 -- name: list
 -- All pools by name.
-SELECT id::text, name, keys_required, created_at FROM pools ORDER BY name
+SELECT id::text, name, keys_required, passages, created_at FROM pools ORDER BY name
 
 -- name: by_name
 -- Find a pool.

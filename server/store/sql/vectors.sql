@@ -159,8 +159,8 @@ SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead
 SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead AND attempts = 0
 
 -- name: live_rows
--- Rows that recall may find.
-SELECT count(*) FROM memories WHERE superseded_at IS NULL
+-- Rows and passages that recall may find.
+SELECT (SELECT count(*) FROM memories WHERE superseded_at IS NULL) + (SELECT count(*) FROM passages)
 
 -- name: delete
 -- Delete vectors.
