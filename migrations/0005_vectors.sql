@@ -37,7 +37,7 @@ GRANT EXECUTE ON FUNCTION pools_without_space, chosen_sources TO esker_app;
 -- What the index of a tier of a pool in a space is called. Whether there is one, the catalog knows.
 CREATE FUNCTION vector_index(pool uuid, space text, tier "char") RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT 'near_' || md5(pool || ' ' || space || ' ' || tier) $$;
+    AS $$ SELECT 'near_' || md5(pool::text || ' ' || space || ' ' || tier::text) $$;
 
 -- Make the index of a tier of the present pool, and tell whether that was done: not when it is there, or when another
 -- one is being made. Whoever writes to the space waits meanwhile, whoever reads does not; a writer that takes longer

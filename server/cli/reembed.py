@@ -36,7 +36,7 @@ def reembed(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Embed everything with another model, while recall goes on with the present one, and switch to it at the end."""
+    """Go over to another embedding model, and back. Recall goes on with the present one until the other is complete."""
     if sum((to is not None, status, rollback, drop_retired)) > 1:
         raise InvalidInput("--to, --status, --rollback and --drop-retired are four things; ask for one.")
     settings = settings_for(data_dir)

@@ -43,7 +43,7 @@ WITH retired AS (
 )
 UPDATE embedding_spaces
 SET state = CASE WHEN name = %(space)s THEN 'active' ELSE 'retired' END,
-    left_at = CASE WHEN name = %(space)s THEN NULL ELSE %(now)s END,
+    left_at = CASE WHEN name = %(space)s THEN NULL ELSE %(now)s::timestamptz END,
     -- A newer version of a chosen model is chosen, too.
     chosen = name = %(space)s AND (%(chosen)s OR EXISTS (
         SELECT FROM embedding_spaces s WHERE s.chosen AND (s.state = 'active' OR s.name = %(space)s)))
