@@ -65,6 +65,9 @@ BEGIN
         SET LOCAL max_parallel_maintenance_workers = 0;
         EXECUTE statement;
     END;
+    -- What was known of one before it says nothing of this one.
+    DELETE FROM vector_probes p
+    WHERE p.pool_id = current_pool() AND p.space = create_vector_index.space AND p.tier = create_vector_index.tier;
     RETURN true;
 END
 $$;
@@ -130,6 +133,7 @@ CREATE FUNCTION lowest_agreement() RETURNS double precision
         SELECT coalesce(min(p.agreement), 1)
         FROM vector_probes p
         JOIN embedding_spaces e ON e.pool_id = p.pool_id AND e.name = p.space AND e.state = 'active'
+        WHERE to_regclass(vector_index(p.pool_id, p.space, p.tier)) IS NOT NULL
     $$;
 
 REVOKE EXECUTE ON FUNCTION create_vector_index, drop_vector_index, vector_tiers_to_change, vector_tiers_to_probe,

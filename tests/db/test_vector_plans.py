@@ -1,4 +1,4 @@
-"""The searches by meaning: which of them uses the index of a large tier is said by the statement, not by the planner."""
+"""The searches by meaning: the statement says which of them uses the index of a large tier, and not the planner."""
 
 from dataclasses import dataclass
 
@@ -71,9 +71,7 @@ async def test_the_settings_of_the_index_hold_for_every_connection(database: Dat
     assert row == ("relaxed_order", "200")
 
 
-async def test_who_names_another_pool_sees_nothing_of_it(
-    indexed: Indexed, database: Database, owner_url: str
-) -> None:
+async def test_who_names_another_pool_sees_nothing_of_it(indexed: Indexed, database: Database, owner_url: str) -> None:
     with psycopg.connect(owner_url, autocommit=True) as connection:
         row = connection.execute("INSERT INTO pools (name) VALUES ('other') RETURNING id::text").fetchone()
     assert row is not None

@@ -44,4 +44,5 @@ ON CONFLICT (pool_id, space, tier) DO UPDATE
 -- How well the pool's indexes in the space that recall uses agreed with the exact search.
 SELECT p.tier::text, p.probed_at, p.questions, p.agreement, vector_index(p.pool_id, p.space, p.tier)
 FROM vector_probes p JOIN embedding_spaces s ON s.name = p.space AND s.state = 'active'
+WHERE to_regclass(vector_index(p.pool_id, p.space, p.tier)) IS NOT NULL
 ORDER BY p.tier
