@@ -154,10 +154,11 @@ async def _build(
     with watcher.step(f"Pool {pool.name} with {space.model}", texts, texts - unfinished) as advance:
         while unfinished:
             try:
-                while done := await embed_due(parts, embedder, space, pool.id):
-                    advance(done)
-                watcher.waits(f"{unfinished} texts are with a worker, or with one that died")
-                await sleep(_LOOK_AGAIN_SECONDS)
+                done = await embed_due(parts, embedder, space, pool.id)
+                advance(done)
+                if done == 0:
+                    watcher.waits(f"{unfinished} texts are with a worker, or with one that died")
+                    await sleep(_LOOK_AGAIN_SECONDS)
             except EmbedderDown as error:
                 watcher.waits(f"{error} Trying again in {PAUSE.total_seconds():.0f} s; what is done stays done.")
                 await sleep(PAUSE.total_seconds())
