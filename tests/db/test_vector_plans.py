@@ -36,7 +36,9 @@ class Indexed:
             composed = made.as_string(connection)
         [vector] = unit_vectors(1, DIMENSION, seed=99)
         values = {**filter_values(Filter(self.parts.clock())), "vector": as_literal(vector), "limit": 100}
-        plan = planned(self.app_url, self.who.pool_id, composed, values, mode)
+        # What `by_vector_index` says before it asks.
+        how = "&options=-c%20enable_sort%3Doff" if "{pool}" in text else ""
+        plan = planned(self.app_url + how, self.who.pool_id, composed, values, mode)
         return {str(node["Index Name"]) for node in plan if "Index Name" in node}
 
 
@@ -61,6 +63,27 @@ async def test_the_approximate_search_and_no_other_uses_the_index(
     assert len(near) == 1
     for exact in ("vector_memory", "filtered_memory"):
         assert not {name for name in indexed.used(exact, mode) if name.startswith("near_")}
+
+
+async def test_after_a_search_by_index_postgres_chooses_again(indexed: Indexed, database: Database) -> None:
+    [vector] = unit_vectors(1, DIMENSION, seed=99)
+    async with database.tenant(indexed.who.pool_id) as connection:
+        what = Filter(indexed.parts.clock())
+        assert await search.by_vector_index(
+            connection, "memory", SPACE.name, indexed.who.pool_id, vector, what, limit=10
+        )
+        row = await (await connection.execute("SHOW enable_sort")).fetchone()
+    assert row == ("on",)
+
+
+async def test_the_largest_vectors_there_are_fit_on_a_page(database: Database, parts: Parts, who: Principal) -> None:
+    space = Space("largest_4000", "m", "r", 4_000, "", "openai:http://x#m")
+    await note_with_vectors(parts, who, space, unit_vectors(3, 4_000, seed=1))
+    async with database.tenant(who.pool_id) as connection:
+        found = await search.by_vector(
+            connection, "memory", space.name, unit_vectors(1, 4_000, seed=1)[0], Filter(parts.clock()), limit=10
+        )
+    assert len(found) == 3
 
 
 async def test_the_settings_of_the_index_hold_for_every_connection(database: Database, who: Principal) -> None:
