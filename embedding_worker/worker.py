@@ -4,11 +4,13 @@ import asyncio
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 
+from embedding_worker.following import following
 from server.core.errors import EmbedderDown, EskerError, Unavailable
 from server.core.records import Space
 from server.db.database import listening
@@ -24,6 +26,7 @@ from server.usecases.embed import (
     register,
     switch_when_complete,
 )
+from server.usecases.index_vectors import index_large_tiers, probe_indexes
 from server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -35,26 +38,44 @@ UPKEEP_SECONDS = 3_600
 async def run_worker(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> None:
     """Embed what is due until `stop` is set; the batch in hand is finished first.
 
-    Raises Misconfigured when the embedder can never work.
+    Pools take to the model of `embedder`, unless another one was chosen for them by command: then they get their
+    vectors from that. Raises Misconfigured when the embedder can never work.
     """
-    async with parts.database:
-        space = await _ready(parts, embedder, stop)
-        if space is None:
-            return
-        wake, upkeep = asyncio.Event(), asyncio.Event()
-        upkeep.set()
-        with _ticks(wake, upkeep):
-            async with listening(parts.database.url, "esker_embed", wake):
-                await _work(parts, embedder, space, wake, upkeep, stop)
+
+    async def serve_chosen(chosen: Embedder) -> None:
+        await _serve(parts, chosen, stop, adopt=False)
+
+    async with parts.database, following(parts, stop, serve_chosen):
+        await _serve(parts, embedder, stop, adopt=True)
 
 
-async def _work(
-    parts: Parts, embedder: Embedder, space: Space, wake: asyncio.Event, upkeep: asyncio.Event, stop: asyncio.Event
-) -> None:
+async def _serve(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt: bool) -> None:
+    """Embed what is due with one model; with `adopt`, pools that have not chosen another one take to it."""
+    space = await _ready(parts, embedder, stop, adopt=adopt)
+    if space is None:
+        return
+    wake, upkeep = asyncio.Event(), asyncio.Event()
+    upkeep.set()
+    with _ticks(wake, upkeep):
+        async with listening(parts.database.url, "esker_embed", wake):
+            await _work(parts, embedder, space, _Signals(wake, upkeep, stop), adopt=adopt)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signals:
+    """What a loop hears: there may be something to do, upkeep is due, stop."""
+
+    wake: asyncio.Event
+    upkeep: asyncio.Event
+    stop: asyncio.Event
+
+
+async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _Signals, *, adopt: bool) -> None:
+    wake, stop = signals.wake, signals.stop
     while not stop.is_set():
         wake.clear()
         try:
-            await _drain(parts, embedder, space, upkeep, stop)
+            await _drain(parts, embedder, space, signals, adopt=adopt)
         except EmbedderDown as error:
             log.warning("%s Pausing for %d s.", error, PAUSE.total_seconds())
             await _either(stop, seconds=PAUSE.total_seconds())
@@ -66,15 +87,18 @@ async def _work(
         await _either(wake, stop)
 
 
-async def _drain(parts: Parts, embedder: Embedder, space: Space, upkeep: asyncio.Event, stop: asyncio.Event) -> None:
+async def _drain(parts: Parts, embedder: Embedder, space: Space, signals: _Signals, *, adopt: bool) -> None:
     busy = True
-    while busy and not stop.is_set():
-        await register(parts, space, or_retired=False)
-        if upkeep.is_set():
+    while busy and not signals.stop.is_set():
+        if adopt:
+            await register(parts, space, or_retired=False)
+        await index_large_tiers(parts)
+        if signals.upkeep.is_set():
             await keep_up(parts, space)
-            upkeep.clear()
-        await embed_untried(parts, embedder, space, stop)
-        busy = await _embed_others(parts, embedder, space, stop)
+            await probe_indexes(parts)
+            signals.upkeep.clear()
+        await embed_untried(parts, embedder, space, signals.stop)
+        busy = await _embed_others(parts, embedder, space, signals.stop)
 
 
 async def _embed_others(parts: Parts, embedder: Embedder, space: Space, stop: asyncio.Event) -> bool:
@@ -88,15 +112,16 @@ async def _embed_others(parts: Parts, embedder: Embedder, space: Space, stop: as
     return embedded > 0
 
 
-async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> Space | None:
+async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt: bool) -> Space | None:
     """Load the model and make its table, waiting for what is down; None when told to stop meanwhile."""
     while not stop.is_set():
         try:
             space = await embedder.load()
             await make_space(parts, space)
             space = await calibrated(embedder, space)
-            # Whoever starts a worker with a model that was in use before wants it back.
-            await register(parts, space, or_retired=True)
+            if adopt:
+                # Whoever starts a worker with a model that was in use before wants it back.
+                await register(parts, space, or_retired=True)
         except Unavailable as error:
             log.warning("%s Trying again in %d s.", error, PAUSE.total_seconds())
             await _either(stop, seconds=PAUSE.total_seconds())

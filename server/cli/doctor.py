@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,7 +19,8 @@ from server.core.errors import EskerError, Misconfigured, named
 from server.core.settings import Settings
 from server.db.data_dir import holder
 from server.providers.embedders import embedder_of
-from server.providers.messages_api import probe
+from server.providers.messages_api import probe as probe_model
+from server.store.vector_indexes import Probe
 from server.usecases import inspect
 from server.usecases.inspect import DatabaseFacts, Stuck
 from server.usecases.parts import Parts
@@ -136,11 +137,15 @@ class _Inspected:
     facts: DatabaseFacts
     stuck: dict[str, Stuck]
     spaces: set[str]
+    weak: dict[str, list[Probe]]
 
 
 async def _inspect(parts: Parts) -> _Inspected:
     return _Inspected(
-        await inspect.database_facts(parts), await inspect.stuck(parts), await inspect.active_spaces(parts)
+        await inspect.database_facts(parts),
+        await inspect.stuck(parts),
+        await inspect.active_spaces(parts),
+        await inspect.weak_indexes(parts),
     )
 
 
@@ -161,8 +166,20 @@ def _database(settings: Settings, quick: bool) -> Iterator[Finding]:
                 f"Pool {pool}: {stuck.overdue} rows wait for their vector.",
                 "Does a worker run? `esker serve` starts one, `esker worker` is one.",
             )
+    yield from _indexes(found.weak)
     if not quick:
         yield from _embedder(settings, found.spaces)
+
+
+def _indexes(weak: Mapping[str, Sequence[Probe]]) -> Iterator[Finding]:
+    for pool, probes in weak.items():
+        for probe in probes:
+            yield Finding(
+                "warning",
+                f"Pool {pool}: the index of its {probe.tier} vectors finds {probe.agreement:.1%} of what it should.",
+                f"Drop it as the database's owner (DROP INDEX {probe.index}): until the worker has made it anew,"
+                " recall is exact and slower.",
+            )
 
 
 def _guards(facts: DatabaseFacts) -> Iterator[Finding]:
@@ -201,7 +218,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
             where = settings.llm_base_url or "Anthropic's API"
             yield Finding("ok", f"The {part} is to be {f'{model} at {where}' if uses_model else 'extractive'}.")
     if settings.has_model:
-        if problem := asyncio.run(probe(endpoint_of(settings))):
+        if problem := asyncio.run(probe_model(endpoint_of(settings))):
             yield Finding("wrong", f"The language model cannot be used: {problem}", _LLM_HINT)
         else:
             yield Finding("ok", "The language model's server answers.")
@@ -217,8 +234,9 @@ def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:
     if active - {space.name}:
         yield Finding(
             "warning",
-            f"Some vectors are another model's than {space.model}; recall works by keyword there.",
-            "The worker makes them anew in the background, or set ESKER_EMBEDDER back.",
+            f"Some vectors are another model's than {space.model}; `esker reembed --status` shows whose.",
+            "The worker makes them anew in the background, or set ESKER_EMBEDDER back. Where a model was chosen with"
+            " `esker reembed`, it stays: set ESKER_EMBEDDER to that one.",
         )
 
 

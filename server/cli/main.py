@@ -41,6 +41,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "migrate": ("admin", "Bring the database's schema up to date."),
     "pool": ("admin", "Make, list and set up pools."),
     "key": ("admin", "Make, list and revoke keys."),
+    "reembed": ("reembed", "Go over to another embedding model, and back."),
     "doctor": ("doctor", "Check everything that can be wrong and say how to mend it."),
     "bench": ("bench", "Measure what Esker costs on this machine, each figure beside its floor."),
 }

@@ -16,6 +16,7 @@ Category = Literal["decision", "preference", "fact", "issue", "next_step", "outc
 Scope = Literal["session", "project", "pool"]
 Ranking = Literal["keyword", "vector", "fused", "full"]
 Tier = Literal["memory", "passage"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
 Facet = Literal["knowledge", "behavior", "event", "skill"]
 ReflectionScope = Literal["session", "pool"]
 ReflectionState = Literal["committed", "rejected", "undone"]

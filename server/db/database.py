@@ -27,8 +27,12 @@ log = logging.getLogger(__name__)
 Connection = AsyncConnection[TupleRow]
 
 _CONNECT_SECONDS = 10.0
-# A statement or a transaction that takes longer than this is a bug or an attack.
-_OPTIONS = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
+# A statement or a transaction that takes longer than this is a bug or an attack. A search in an index of vectors walks
+# on until it has enough; docs/decisions/approximate-search.md has the figures behind ef_search.
+_OPTIONS = (
+    "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
+    " -c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=200"
+)
 
 _SQL = Statements(Path(__file__).parent / "sql/tenancy.sql")
 

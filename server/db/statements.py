@@ -16,7 +16,8 @@ statements of a file return stand once, in front of them, and are meant by their
     SELECT {session} FROM …
 
 The statements are typed LiteralString, so that the type checker refuses any SQL that is put together at run time; the
-one exception is the table of a space, written `{vectors}` and filled in as a quoted identifier by `for_space`.
+exceptions are the table of a space, written `{vectors}` and filled in as a quoted identifier by `for_space`, and, where
+only a constant will do, the pool, written `{pool}` and filled in as a quoted uuid by `for_pool`.
 """
 
 import json
@@ -24,6 +25,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, LiteralString, cast
+from uuid import UUID
 
 from psycopg import sql
 
@@ -70,3 +72,13 @@ def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
 def for_space(statement: LiteralString, space: str) -> sql.Composed:
     """Return `statement` with `{vectors}` replaced by the table of the embedding space `space`."""
     return sql.SQL(statement).format(vectors=sql.Identifier(f"embeddings_{space}"))
+
+
+def for_pool(statement: LiteralString, space: str, pool_id: str) -> sql.Composed:
+    """Return `statement` with the table of a space, and with `{pool}` replaced by the id of a pool.
+
+    Postgres uses an index of one pool only for a statement that names the pool. Row-level security stays what decides.
+    Raises ValueError for what is no id.
+    """
+    vectors = sql.Identifier(f"embeddings_{space}")
+    return sql.SQL(statement).format(vectors=vectors, pool=sql.Literal(UUID(pool_id)))

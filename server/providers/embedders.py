@@ -14,9 +14,13 @@ def embedder_of(settings: Settings) -> Embedder | None:
 
 def make_embedder(settings: Settings, setting: str) -> Embedder | None:
     """Return the embedder that `setting` names, configured or not. Raises Misconfigured."""
-    # The key is for the endpoint that is configured, and for no other.
-    secret = settings.embedder_api_key if setting == settings.embedder else None
+    # The key is for the endpoint that is configured, whichever of its models is meant, and for no other.
+    secret = settings.embedder_api_key if _endpoint(setting) == _endpoint(settings.embedder) else None
     return _made(setting, settings.embed_threads, secret.get_secret_value() if secret else None)
+
+
+def _endpoint(setting: str) -> str:
+    return setting.rpartition("#")[0]
 
 
 def _made(setting: str, threads: int, api_key: str | None) -> Embedder | None:

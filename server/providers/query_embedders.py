@@ -60,6 +60,10 @@ class QueryEmbedders:
         there = loading.embedder is not None and loading.embedder.space is not None
         return None if there or loading.reason == _LOADING else loading.reason
 
+    def prepare(self, source: str) -> None:
+        """Begin to load the embedder that `source` names, unless that has begun."""
+        self._wanted(source)
+
     async def embed(self, source: str, space: str, query: str) -> Sequence[float]:
         """Return the vector of a query in the space that `source` made.
 

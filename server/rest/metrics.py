@@ -20,6 +20,8 @@ BACKLOG = {
     "covered_messages": "Messages that stand in an observation group.",
     "lost_messages": "Messages that are neither in a group nor waiting for one; there are none.",
     "lowest_coverage": "The share of its messages that stand in a group, of the session with the lowest.",
+    "lowest_index_agreement": "The share of the nearest vectors that an index found in its daily probe, of the index"
+    " that found the least; 1 without indexes.",
 }
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 from psycopg.rows import class_row, dict_row
+from psycopg.sql import Composed
 
 from server.core.hits import TextHit
 from server.core.records import Filter, Tier
 from server.core.relevance import TELLING_WORDS
 from server.core.window import Window
 from server.db.database import Connection
-from server.db.statements import Statements, for_space
+from server.db.statements import Statements, for_pool, for_space
 from server.store.memories import filter_values
 from server.store.vectors import MARK, as_literal
 
@@ -25,6 +26,8 @@ _IN_SCOPE: Mapping[Tier, LiteralString] = {
 }
 _TOLD_IN: Mapping[Tier, LiteralString] = {"memory": SQL["told_memory"], "passage": SQL["told_passage"]}
 _BY_VECTOR: Mapping[Tier, LiteralString] = {"memory": SQL["vector_memory"], "passage": SQL["vector_passage"]}
+_FILTERED: Mapping[Tier, LiteralString] = {"memory": SQL["filtered_memory"], "passage": SQL["filtered_passage"]}
+_NEAR: Mapping[Tier, LiteralString] = {"memory": SQL["near_memory"], "passage": SQL["near_passage"]}
 
 # Looking up 20,000 rows costs some 20 ms, and so does passing by a thousand.
 _COUNTED = 20_000
@@ -135,13 +138,41 @@ async def keyword_scores(
 async def by_vector(
     connection: Connection, tier: Tier, space: str, vector: Sequence[float], what: Filter, limit: int
 ) -> list[TextHit]:
-    """Return the nearest texts in a space, each by its nearest part, best first."""
+    """Return the nearest of all texts in a space that may be seen, best first.
+
+    One with several parts may come several times.
+    """
+    return await _nearest(connection, for_space(_BY_VECTOR[tier], space), vector, what, limit)
+
+
+async def by_vector_filtered(
+    connection: Connection, tier: Tier, space: str, vector: Sequence[float], what: Filter, limit: int
+) -> list[TextHit]:
+    """Return the same, in a way that is fast where few may be seen and slow where many may."""
+    return await _nearest(connection, for_space(_FILTERED[tier], space), vector, what, limit)
+
+
+async def by_vector_index(
+    connection: Connection, tier: Tier, space: str, pool_id: str, vector: Sequence[float], what: Filter, limit: int
+) -> list[TextHit]:
+    """Return nearly the same by the tier's index; there may be fewer than there are. `pool_id` is the present pool."""
+    values = {**filter_values(what), "vector": as_literal(vector), "limit": limit}
+    async with connection.pipeline(), connection.cursor(row_factory=class_row(TextHit)) as cursor:
+        # All three go in one trip.
+        await connection.execute(SQL["only_as_indexed"])
+        await cursor.execute(for_pool(_NEAR[tier], space, pool_id), values)
+        await connection.execute(SQL["in_any_way"])
+        found = await cursor.fetchall()
+    return sorted(found, key=lambda hit: (-hit.score, -hit.number))
+
+
+async def _nearest(
+    connection: Connection, statement: Composed, vector: Sequence[float], what: Filter, limit: int
+) -> list[TextHit]:
     values = {**filter_values(what), "vector": as_literal(vector), "limit": limit}
     async with connection.cursor(row_factory=class_row(TextHit)) as cursor:
-        await cursor.execute(for_space(_BY_VECTOR[tier], space), values)
-        found = await cursor.fetchall()
-    nearest = {hit.number: hit for hit in reversed(found)}
-    return sorted(nearest.values(), key=lambda hit: (-hit.score, -hit.number))
+        await cursor.execute(statement, values)
+        return await cursor.fetchall()
 
 
 async def cosines(

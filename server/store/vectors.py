@@ -21,16 +21,37 @@ WORK = Statements(Path(__file__).parent / "sql/work.sql")
 State = Literal["building", "active", "retired"]
 # How tiers stand in the tables of what is searched.
 MARK: Mapping[Tier, str] = {"memory": "m", "passage": "p"}
+TIER: Mapping[str, Tier] = {mark: tier for tier, mark in MARK.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSpace:
-    """A space as a pool knows it; `source` is the setting that makes its embedder."""
+    """A space as a pool knows it, and the pool.
+
+    `source` is the setting that makes its embedder, `chosen` says that it was asked for by command, `left_at` when
+    recall went over to another one, and `indexed` which tiers are so large that they have an index.
+    """
 
     name: str
+    model: str
+    dimension: int
     source: str
     state: State
+    chosen: bool
+    left_at: datetime | None
     calibration: Calibrations
+    indexed: frozenset[Tier]
+    pool_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many texts a pool has, and how many of them have no vector in a space; those wait or have failed for good."""
+
+    texts: int
+    missing: int
+    waiting: int
+    failed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +84,20 @@ async def create_space(database: Database, space: Space) -> None:
     await database.ask(SQL["create_space"], {"space": space.name, "dimension": space.dimension})
 
 
-async def register_space(connection: Connection, space: Space, now: datetime) -> None:
-    """Tell the pool about a space: the first becomes active at once, another one is built beside it."""
+async def lock_spaces(connection: Connection) -> None:
+    """Be the only one that changes which spaces the pool has, until the transaction ends."""
     await connection.execute(SQL["lock_spaces"])
+
+
+async def register_space(connection: Connection, space: Space, now: datetime, *, chosen: bool = False) -> None:
+    """Tell the pool about a space: the first becomes active at once, another one is built beside it.
+
+    One that was `chosen` by command stays until another one is.
+    """
+    await lock_spaces(connection)
     calibration = json.dumps({script: asdict(each) for script, each in space.calibration.items()})
-    await connection.execute(SQL["register_space"], {**asdict(space), "calibration": calibration, "now": now})
+    values = {**asdict(space), "calibration": calibration, "chosen": chosen, "now": now}
+    await connection.execute(SQL["register_space"], values)
 
 
 async def recalibrate(connection: Connection, space: Space) -> None:
@@ -80,8 +110,13 @@ async def spaces(connection: Connection) -> list[PoolSpace]:
     """Return the spaces of the pool, oldest first."""
     found = await (await connection.execute(SQL["spaces"])).fetchall()
     return [
-        PoolSpace(name, source, state, {script: Calibration(**each) for script, each in calibration.items()})
-        for name, source, state, calibration in found
+        PoolSpace(
+            *plain,
+            calibration={script: Calibration(**each) for script, each in calibration.items()},
+            indexed=frozenset(TIER[mark] for mark in indexed),
+            pool_id=pool_id,
+        )
+        for *plain, calibration, indexed, pool_id in found
     ]
 
 
@@ -94,10 +129,33 @@ async def of_rows(connection: Connection, ids: Collection[str]) -> dict[str, lis
     return {str(row[0]): json.loads(row[1]) for row in await cursor.fetchall()}
 
 
-async def activate(connection: Connection, space: str) -> None:
+async def chosen_sources(database: Database) -> list[str]:
+    """Return the settings that make the embedders of the spaces which were chosen by command in any pool."""
+    return [row["source"] for row in await database.ask(SQL["chosen_sources"])]
+
+
+async def activate(connection: Connection, space: str, now: datetime, *, chosen: bool = False) -> None:
     """Switch recall to `space`; the queue of the one before goes."""
-    await connection.execute(SQL["lock_spaces"])
-    await connection.execute(SQL["activate"], {"space": space})
+    await lock_spaces(connection)
+    await connection.execute(SQL["activate"], {"space": space, "now": now, "chosen": chosen})
+
+
+async def give_up_building(connection: Connection) -> None:
+    """Stay with the space that recall uses, whatever a worker's setting says; what is being built is retired."""
+    await connection.execute(SQL["give_up"])
+
+
+async def delete_retired(connection: Connection, space: str) -> int:
+    """Delete a retired space of the pool, and its vectors; return how many."""
+    deleted = (await connection.execute(for_space(SQL["delete_all"], space))).rowcount
+    await connection.execute(SQL["delete_retired"], {"space": space})
+    return deleted
+
+
+async def coverage(connection: Connection, space: str) -> Coverage:
+    """Return how many of the pool's texts have vectors in a space. Counted from the texts, not from the queue."""
+    row = await (await connection.execute(for_space(SQL["missing"], space), {"space": space})).fetchone()
+    return Coverage(*map(int, row)) if row else Coverage(0, 0, 0, 0)
 
 
 async def enqueue(connection: Connection, ids: Collection[str], now: datetime) -> None:
@@ -132,9 +190,13 @@ async def pools_with_work(database: Database, space: str, now: datetime) -> list
     return [str(row["pool_id"]) for row in rows]
 
 
-async def pools_without(database: Database, space: str, *, or_retired: bool) -> list[str]:
-    """Return the pools that do not know this space yet or, if asked, have retired it."""
-    rows = await database.ask(WORK["pools_without_space"], {"space": space, "or_retired": or_retired})
+async def pools_without(database: Database, space: Space, *, or_retired: bool) -> list[str]:
+    """Return the pools that do not know this space yet or, if asked, have retired it.
+
+    Those are left out for which a space was chosen by command that another setting makes.
+    """
+    values = {"space": space.name, "source": space.source, "or_retired": or_retired}
+    rows = await database.ask(WORK["pools_without_space"], values)
     return [str(row["pool_id"]) for row in rows]
 
 
@@ -204,9 +266,9 @@ async def waiting(connection: Connection, space: str) -> int:
     return await _count(connection, "waiting", space)
 
 
-async def untried(connection: Connection, space: str) -> int:
-    """Return how many rows were never tried in `space`."""
-    return await _count(connection, "untried", space)
+async def unfinished(connection: Connection, space: str) -> int:
+    """Return how many rows have neither a vector in `space` nor a reason why not yet."""
+    return await _count(connection, "unfinished", space)
 
 
 async def live_rows(connection: Connection) -> int:

@@ -194,8 +194,11 @@ async def calibrated(embedder: Embedder, space: Space) -> Space:
 
 
 async def register(parts: Parts, space: Space, *, or_retired: bool) -> None:
-    """Make the space known to every pool that does not know it or, if asked, has retired it, and queue their rows."""
-    for pool_id in await vectors.pools_without(parts.database, space.name, or_retired=or_retired):
+    """Make the space known to every pool that does not know it or, if asked, has retired it, and queue their rows.
+
+    Pools for which a model was chosen by command stay with that.
+    """
+    for pool_id in await vectors.pools_without(parts.database, space, or_retired=or_retired):
         async with parts.database.tenant(pool_id) as connection:
             await vectors.register_space(connection, space, parts.clock())
             queued = await vectors.enqueue_missing(connection, space.name, parts.clock())
@@ -204,18 +207,26 @@ async def register(parts: Parts, space: Space, *, or_retired: bool) -> None:
 
 
 async def switch_when_complete(parts: Parts, space: Space, pool_id: str) -> None:
-    """Have recall use a space that was built beside another, as soon as every row was tried in it."""
+    """Have recall use a space that was built beside another, as soon as every row has a vector or a reason why not."""
     async with parts.database.tenant(pool_id) as connection:
         building = {there.name for there in await vectors.spaces(connection) if there.state == "building"}
-        if space.name in building and not await vectors.untried(connection, space.name):
-            await vectors.activate(connection, space.name)
+        if space.name in building and not await vectors.unfinished(connection, space.name):
+            await vectors.activate(connection, space.name, parts.clock())
             log.info("pool %s: recall uses %s now", pool_id, space.model)
 
 
+async def chosen_settings(parts: Parts) -> set[str]:
+    """Return the settings that make the embedders of the models which were chosen by command."""
+    return set(await vectors.chosen_sources(parts.database))
+
+
 async def keep_up(parts: Parts, space: Space) -> None:
-    """Queue rows that slipped through, and delete vectors whose rows are gone."""
+    """Queue rows that slipped through, and delete vectors whose rows are gone, in the pools that want the space."""
     for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
+            wanted = {there.name for there in await vectors.spaces(connection) if there.state != "retired"}
+            if space.name not in wanted:
+                continue
             await vectors.recalibrate(connection, space)
             queued = await vectors.enqueue_missing(connection, space.name, parts.clock())
             orphans = await vectors.delete_orphans(connection, space.name)

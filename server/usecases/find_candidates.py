@@ -10,9 +10,11 @@ from server.core.relevance import Scale, Signals
 from server.db.database import Connection
 from server.store import search
 from server.store.search import Neighbour, Weights, Words
+from server.store.vectors import PoolSpace
+from server.usecases.find_nearest import find_nearest
 
-# Of each search; several parts of one text count as several.
-_MOST = 100
+MOST = 100
+"""How many texts each search brings; several parts of one text count as several."""
 # So many of the best are looked around, and become candidates with their neighbours.
 _LOOKED_AROUND = 40
 
@@ -22,7 +24,7 @@ class Question:
     """What is searched for: words, and a vector in a space, if there is one."""
 
     words: Words
-    space: str | None
+    space: PoolSpace | None
     vector: Sequence[float]
     calibration: Calibration
     ranking: Ranking
@@ -33,8 +35,8 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     size = await search.size(connection, tier, what)
     nearest: list[TextHit] = []
     if asked.space:
-        nearest = await search.by_vector(connection, tier, asked.space, asked.vector, what, _MOST)
-    worded, weights = await search.by_keyword(connection, tier, asked.words, what, _MOST, narrow=size.is_narrow)
+        nearest = await find_nearest(connection, tier, asked.space, asked.vector, what, size, MOST)
+    worded, weights = await search.by_keyword(connection, tier, asked.words, what, MOST, narrow=size.is_narrow)
     signals = await _signals(connection, tier, asked, nearest, worded, weights)
     found = Candidates(
         tier,
@@ -70,7 +72,7 @@ async def _signals(
 async def _cosines(connection: Connection, tier: Tier, asked: Question, numbers: Collection[int]) -> dict[int, float]:
     if not asked.space or not numbers:
         return {}
-    return await search.cosines(connection, tier, asked.space, asked.vector, numbers)
+    return await search.cosines(connection, tier, asked.space.name, asked.vector, numbers)
 
 
 async def _keyword_scores(

@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 
-from server.store import inspection, jobs, pools, vectors
+from server.core.agreement import LEAST
+from server.store import inspection, jobs, pools, vector_indexes, vectors
 from server.store.inspection import DatabaseFacts, Stuck
+from server.store.vector_indexes import Probe
 from server.usecases.parts import Parts
 
 # The worker polls every ten seconds.
@@ -34,6 +36,17 @@ async def active_spaces(parts: Parts) -> set[str]:
         async with parts.database.tenant(pool_id) as connection:
             active |= {space.name for space in await vectors.spaces(connection) if space.state == "active"}
     return active
+
+
+async def weak_indexes(parts: Parts) -> dict[str, list[Probe]]:
+    """Return the indexes of vectors that found too little when they were last probed, by the pool's name."""
+    found: dict[str, list[Probe]] = {}
+    for pool in await pools.listed(parts.database):
+        async with parts.database.tenant(pool.id) as connection:
+            weak = [probe for probe in await vector_indexes.probes(connection) if probe.agreement < LEAST]
+        if weak:
+            found[pool.name] = weak
+    return found
 
 
 async def retry(parts: Parts) -> tuple[int, int]:

@@ -142,7 +142,7 @@ def _question(words: str, query: str, asked: RecallRequest, space: PoolSpace | N
     """Return what is searched for: `words` by keyword, and the vector of the whole query."""
     terms = _words("" if asked.ranking == "vector" else words)
     calibration = calibration_for(query, space.calibration if space else {})
-    return Question(terms, semantic.space, semantic.vector, calibration, asked.ranking)
+    return Question(terms, space if semantic.space else None, semantic.vector, calibration, asked.ranking)
 
 
 async def _anchored(
@@ -240,7 +240,13 @@ async def _filter(connection: Connection, asked: RecallRequest, now: datetime) -
 
 async def _active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace | None, int]:
     """Return the space that recall uses in this pool, and how many rows have no vector in it yet."""
-    active = next((space for space in await vectors.spaces(connection) if space.state == "active"), None)
+    spaces = await vectors.spaces(connection)
+    if parts.embedders:
+        for space in spaces:
+            # The model that recall will go over to is there when it does.
+            if space.state == "building":
+                parts.embedders.prepare(space.source)
+    active = next((space for space in spaces if space.state == "active"), None)
     if active:
         return active, await vectors.waiting(connection, active.name)
     return None, await vectors.live_rows(connection) if parts.embedders else 0

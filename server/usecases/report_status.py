@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from server.core.errors import EskerError
 from server.db.migrate import newest
-from server.store import inspection, jobs
+from server.store import inspection, jobs, vector_indexes
 from server.usecases.parts import Parts
 
 
@@ -37,4 +37,5 @@ async def readiness(parts: Parts) -> Readiness:
 
 async def backlog(parts: Parts) -> dict[str, float]:
     """Return how much waits in all pools together, by name. Raises Unavailable."""
-    return await jobs.backlog(parts.database, parts.clock())
+    waiting = await jobs.backlog(parts.database, parts.clock())
+    return waiting | {"lowest_index_agreement": await vector_indexes.lowest_agreement(parts.database)}

@@ -2,11 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import LiteralString
+from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.sql import Composed
 
-from server.db.statements import Statements, for_space
+from server.db.statements import Statements, for_pool, for_space
 
 SERVER = Path(__file__).parents[2] / "server"
 FILES = sorted(SERVER.rglob("*.sql"))
@@ -24,10 +27,14 @@ def test_postgres_accepts_the_statement(path: Path, name: str, owner_url: str) -
     with psycopg.connect(owner_url) as connection:
         connection.execute("SELECT create_embedding_space('test_3', 3)")
         statement = Statements(path)[name]
-        composed = for_space(statement, "test_3").as_string(connection) if "{vectors}" in statement else statement
+        composed = _filled_in(statement).as_string(connection) if "{vectors}" in statement else statement
         numbers: dict[str, int] = {}
         body = re.sub(r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", composed)
         connection.execute(f"PREPARE tried AS {body}".encode())
+
+
+def _filled_in(statement: LiteralString) -> Composed:
+    return for_pool(statement, "test_3", str(UUID(int=0))) if "{pool}" in statement else for_space(statement, "test_3")
 
 
 @pytest.mark.parametrize(("path", "name"), EVERY, ids=[f"{path.stem}.{name}" for path, name in EVERY])

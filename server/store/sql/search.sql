@@ -160,6 +160,67 @@ CROSS JOIN LATERAL (
 ORDER BY near.distance, near.number DESC
 LIMIT %(limit)s
 
+-- name: only_as_indexed
+-- For the next statement of this transaction: rows come in the order of an index and are not sorted. By itself Postgres
+-- takes an index of large vectors to be dearer than sorting them all.
+SELECT set_config('enable_sort', 'off', true)
+
+-- name: in_any_way
+-- From here on Postgres chooses again.
+SELECT set_config('enable_sort', 'on', true)
+
+-- name: near_memory
+-- The nearest memories by cosine, approximately, by the index of the tier: it walks on from the nearest (iterative scan,
+-- see server/db/database.py) until enough of them may be seen, or two thousand were looked at. Its order is nearly that
+-- of the distances. The pool is a constant here, or the index would be of no use; the exact statement has none, and
+-- never uses the index.
+SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
+FROM (
+    SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
+    FROM {vectors} WHERE pool_id = {pool} AND tier = 'm' ORDER BY embedding <=> %(vector)s::halfvec LIMIT 2000
+) AS near
+CROSS JOIN LATERAL (
+    SELECT m.id FROM {memory_filter} AS m
+    WHERE m.number = near.number AND m.content_hash = near.content_hash OFFSET 0
+) AS seen
+LIMIT %(limit)s
+
+-- name: near_passage
+-- The same among passages.
+SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
+FROM (
+    SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
+    FROM {vectors} WHERE pool_id = {pool} AND tier = 'p' ORDER BY embedding <=> %(vector)s::halfvec LIMIT 2000
+) AS near
+CROSS JOIN LATERAL (
+    SELECT p.id FROM {passage_filter} AS p
+    WHERE p.number = near.number AND p.content_hash = near.content_hash OFFSET 0
+) AS seen
+LIMIT %(limit)s
+
+-- name: filtered_memory
+-- The nearest memories by cosine, exactly, from the other side: first those that may be seen, then their vectors. For
+-- filters that leave few, where vector_memory would look at nearly every row of the pool before it has enough.
+SELECT seen.id, seen.number, (1 - near.distance)::float8 AS score
+FROM (SELECT m.id, m.number, m.content_hash FROM {memory_filter} AS m OFFSET 0) AS seen
+CROSS JOIN LATERAL (
+    SELECT v.embedding <=> %(vector)s::halfvec AS distance FROM {vectors} v
+    WHERE v.tier = 'm' AND v.number = seen.number AND v.content_hash = seen.content_hash OFFSET 0
+) AS near
+ORDER BY near.distance, seen.number DESC
+LIMIT %(limit)s
+
+-- name: filtered_passage
+-- The same among passages.
+SELECT seen.id, seen.number, (1 - near.distance)::float8 AS score
+FROM (SELECT p.id, p.number, p.content_hash FROM {passage_filter} AS p OFFSET 0) AS seen
+CROSS JOIN LATERAL (
+    SELECT v.embedding <=> %(vector)s::halfvec AS distance FROM {vectors} v
+    WHERE v.tier = 'p' AND v.number = seen.number AND v.content_hash = seen.content_hash OFFSET 0
+) AS near
+ORDER BY near.distance, seen.number DESC
+LIMIT %(limit)s
+
 -- name: cosines
 -- How near some texts are, by their nearest part.
 SELECT v.number, max(1 - (v.embedding <=> %(vector)s::halfvec))::float8

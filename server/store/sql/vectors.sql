@@ -8,31 +8,76 @@ SELECT pg_advisory_xact_lock(hashtext('embedding_spaces'), hashtext(current_pool
 
 -- name: register_space
 -- Tell the pool about a space; the first becomes active at once, a later one is built beside it.
-INSERT INTO embedding_spaces (pool_id, name, model, revision, dimension, prefix, source, calibration, state, created_at)
+INSERT INTO embedding_spaces (pool_id, name, model, revision, dimension, prefix, source, calibration, state, chosen,
+                              created_at)
 SELECT current_pool(), %(name)s, %(model)s, %(revision)s, %(dimension)s, %(prefix)s, %(source)s, %(calibration)s::jsonb,
        CASE WHEN EXISTS (SELECT FROM embedding_spaces WHERE state = 'active') THEN 'building' ELSE 'active' END,
-       %(now)s
+       %(chosen)s, %(now)s
 ON CONFLICT (pool_id, name) DO UPDATE
     SET state = CASE embedding_spaces.state WHEN 'retired' THEN 'building' ELSE embedding_spaces.state END,
-        source = excluded.source, calibration = excluded.calibration
+        source = excluded.source, calibration = excluded.calibration, chosen = embedding_spaces.chosen OR excluded.chosen
 
 -- name: recalibrate
 -- What the cosines of a space are worth.
 UPDATE embedding_spaces SET calibration = %(calibration)s::jsonb
 WHERE name = %(space)s AND calibration <> %(calibration)s::jsonb
 
+-- name: chosen_sources
+-- Which settings make the embedders of the spaces that were chosen by command, in all pools together.
+SELECT source FROM chosen_sources()
+
 -- name: spaces
--- The spaces of the pool.
-SELECT name, source, state, calibration FROM embedding_spaces ORDER BY created_at
+-- The spaces of the pool, and which of their tiers have an index.
+SELECT name, model, dimension, source, state, chosen, left_at, calibration,
+       ARRAY(SELECT mark FROM unnest(ARRAY ['m', 'p']) AS mark
+             WHERE to_regclass(vector_index(pool_id, name, mark::"char")) IS NOT NULL),
+       pool_id::text
+FROM embedding_spaces ORDER BY created_at, name
 
 -- name: activate
--- Switch recall to a space that is complete, in one statement; nobody embeds for the one before any more.
+-- Switch recall to a space that is complete, or back to one that was in use, in one statement; nobody embeds for the one
+-- before any more.
 WITH retired AS (
     DELETE FROM embedding_attempts a USING embedding_spaces s
     WHERE s.name = a.space AND s.state = 'active' AND s.name <> %(space)s
 )
-UPDATE embedding_spaces SET state = CASE WHEN name = %(space)s THEN 'active' ELSE 'retired' END
+UPDATE embedding_spaces
+SET state = CASE WHEN name = %(space)s THEN 'active' ELSE 'retired' END,
+    left_at = CASE WHEN name = %(space)s THEN NULL ELSE %(now)s::timestamptz END,
+    -- A newer version of a chosen model is chosen, too.
+    chosen = name = %(space)s AND (%(chosen)s OR EXISTS (
+        SELECT FROM embedding_spaces s WHERE s.chosen AND (s.state = 'active' OR s.name = %(space)s)))
 WHERE name = %(space)s OR state = 'active'
+
+-- name: give_up
+-- Stay with the space that recall uses: those that are being built are not wanted, though what there is of them is kept.
+WITH unwanted AS (
+    DELETE FROM embedding_attempts a USING embedding_spaces s WHERE s.name = a.space AND s.state = 'building'
+)
+UPDATE embedding_spaces
+SET state = CASE state WHEN 'building' THEN 'retired' ELSE state END, chosen = state = 'active'
+WHERE state <> 'retired'
+
+-- name: delete_all
+-- Delete all vectors that the pool has in a space.
+DELETE FROM {vectors}
+
+-- name: delete_retired
+-- Delete what is known of a space that is not in use.
+DELETE FROM embedding_spaces WHERE name = %(space)s AND state = 'retired'
+
+-- name: missing
+-- How many texts the pool has, memories and passages; how many have no current vector in a space; and of its queue how
+-- many wait and how many have failed for good.
+SELECT (SELECT count(*) FROM memories) + (SELECT count(*) FROM passages),
+       (SELECT count(*) FROM memories m WHERE NOT EXISTS (
+            SELECT FROM {vectors} v
+            WHERE v.tier = 'm' AND v.number = m.number AND v.part = 0 AND v.content_hash = m.content_hash OFFSET 0))
+       + (SELECT count(*) FROM passages p WHERE NOT EXISTS (
+            SELECT FROM {vectors} v
+            WHERE v.tier = 'p' AND v.number = p.number AND v.part = 0 AND v.content_hash = p.content_hash OFFSET 0)),
+       (SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead),
+       (SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND dead)
 
 -- name: enqueue
 -- Queue memories for every space that is kept; one that is queued already starts again, and whoever works on it loses.
@@ -154,9 +199,10 @@ UPDATE embedding_attempts SET dead = false, attempts = 0, not_before = %(now)s W
 -- Rows that recall cannot find by meaning yet, in a space; those that cannot be embedded are not waited for.
 SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead
 
--- name: untried
--- Rows of a space that were never tried.
-SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead AND attempts = 0
+-- name: unfinished
+-- Rows of a space that were never tried, or are with a worker, or were with one that died of it or of something else.
+SELECT count(*) FROM embedding_attempts
+WHERE space = %(space)s AND NOT dead AND (attempts = 0 OR last_error IS NULL)
 
 -- name: live_rows
 -- Rows and passages that recall may find.

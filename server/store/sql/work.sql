@@ -8,7 +8,7 @@ SELECT pool_id::text FROM pools_with_embedding_work(%(space)s, %(now)s)
 
 -- name: pools_without_space
 -- Which pools do not know a space yet, or, if asked, have retired it.
-SELECT pool_id::text FROM pools_without_space(%(space)s, %(or_retired)s)
+SELECT pool_id::text FROM pools_without_space(%(space)s, %(source)s, %(or_retired)s)
 
 -- name: backlog
 -- How much waits, in all pools together.

@@ -1,0 +1,67 @@
+"""Pools that went over to another model by command are embedded with that, whatever this worker's setting is."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from server.core.errors import EskerError, Misconfigured
+from server.providers.embedders import make_embedder
+from server.providers.roles import Embedder
+from server.usecases.embed import chosen_settings
+from server.usecases.parts import Parts
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 10.0
+
+Serve = Callable[[Embedder], Awaitable[None]]
+
+
+@asynccontextmanager
+async def following(parts: Parts, stop: asyncio.Event, serve: Serve) -> AsyncGenerator[None]:
+    """Serve with each model that was chosen by command and is not this worker's, while the block runs.
+
+    `serve` works with an embedder until `stop` is set.
+    """
+    task = asyncio.create_task(_follow(parts, stop, serve))
+    try:
+        yield
+    finally:
+        if not stop.is_set():
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _follow(parts: Parts, stop: asyncio.Event, serve: Serve) -> None:
+    followed: set[str] = {parts.settings.embedder}
+    async with asyncio.TaskGroup() as group:
+        while not stop.is_set():
+            try:
+                chosen = await chosen_settings(parts)
+            except EskerError as error:
+                log.warning("which models were chosen by command cannot be read: %s", error)
+                chosen = set[str]()
+            for setting in chosen - followed:
+                followed.add(setting)
+                group.create_task(_serve(parts, setting, serve))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await stop.wait()
+
+
+async def _serve(parts: Parts, setting: str, serve: Serve) -> None:
+    try:
+        embedder = make_embedder(parts.settings, setting)
+        if embedder is None:
+            return
+        try:
+            await serve(embedder)
+        finally:
+            await embedder.close()
+    except Misconfigured as error:
+        log.error("%s Pools that were taken to it by `esker reembed` get no vectors. %s", error, error.hint or "")
+    except Exception:
+        # One model that does not work must not keep the others from working.
+        log.exception("a model that was chosen by command cannot be used")

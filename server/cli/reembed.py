@@ -1,0 +1,120 @@
+"""`esker reembed`: go over to another embedding model, and back."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from server.cli.database import settings_for, with_database
+from server.cli.output import AsJson, DataDir, counted, errors, note, print_json, progress, say, table
+from server.core.errors import InvalidInput, Misconfigured
+from server.core.settings import Settings
+from server.providers.embedders import make_embedder
+from server.usecases import reembed as verb
+from server.usecases.parts import Parts
+from server.usecases.reembed import SpaceStatus
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def reembed(
+    to: Annotated[
+        str | None, typer.Option(help="The model, as in ESKER_EMBEDDER, which is taken when this is left out.")
+    ] = None,
+    pool: Annotated[str | None, typer.Option(help="One pool; else all of them.")] = None,
+    status: Annotated[bool, typer.Option("--status", help="Show how pools stand with their models.")] = False,
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Use the model before again, or give up one that is being built.")
+    ] = False,
+    drop_retired: Annotated[
+        bool, typer.Option("--drop-retired", help="Delete the vectors of models that are not in use.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go over to another embedding model, and back. Recall goes on with the present one until the other is complete."""
+    if sum((to is not None, status, rollback, drop_retired)) > 1:
+        raise InvalidInput("--to, --status, --rollback and --drop-retired are four things; ask for one.")
+    settings = settings_for(data_dir)
+    if status:
+        _show(with_database(settings, lambda parts: verb.status(parts, pool)), as_json)
+    elif rollback:
+        _roll_back(settings, pool, as_json)
+    elif drop_retired:
+        _drop_retired(settings, pool, as_json)
+    else:
+        _reembed(settings, to or settings.embedder, pool, as_json)
+
+
+def _reembed(settings: Settings, to: str, pool: str | None, as_json: bool) -> None:
+    with progress(shown=not as_json) as shown:
+        found = with_database(settings, lambda parts: _embed_all(parts, to, pool, Steps(shown)))
+    _show(found, as_json)
+    if not as_json:
+        note(f"Recall uses it. Set ESKER_EMBEDDER={to} for the server, too: pools to come take that model,")
+        note("and an endpoint gets its key only then. `esker reembed --rollback` goes back.")
+
+
+async def _embed_all(parts: Parts, to: str, pool: str | None, steps: "Steps") -> list[SpaceStatus]:
+    embedder = make_embedder(parts.settings, to)
+    if embedder is None:
+        raise Misconfigured("There is no model to embed with.", hint="Name one: `esker reembed --to SETTING`.")
+    try:
+        return await verb.reembed(parts, embedder, steps, pool)
+    finally:
+        await embedder.close()
+
+
+def _roll_back(settings: Settings, pool: str | None, as_json: bool) -> None:
+    went = with_database(settings, lambda parts: verb.roll_back(parts, pool))
+    if as_json:
+        print_json(went)
+        return
+    for each in went:
+        say(f"Pool {each.pool}: recall uses {each.model}, and {each.left} no more.")
+        if each.queued:
+            say(f"  {counted(each.queued, 'text has', 'texts have')} no vector of it yet; a worker makes them.")
+
+
+def _drop_retired(settings: Settings, pool: str | None, as_json: bool) -> None:
+    dropped = with_database(settings, lambda parts: verb.drop_retired(parts, pool))
+    if as_json:
+        print_json(dropped)
+        return
+    for each in dropped:
+        say(f"Pool {each.pool}: {counted(each.vectors, 'vector')} of {each.model} are gone.")
+    if not dropped:
+        say("No pool keeps vectors of a model that it does not use.")
+
+
+def _show(found: list[SpaceStatus], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    columns = ("pool", "model", "dimensions", "state", "texts", "missing", "waiting", "failed", "setting")
+    table(
+        columns,
+        ((s.pool, s.model, s.dimension, s.state, s.texts, s.missing, s.waiting, s.failed, s.setting) for s in found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Shows a re-embedding, one bar a pool."""
+
+    shown: Progress
+
+    @contextmanager
+    def step(self, what: str, total: int, done: int) -> Generator[Callable[[int], None]]:
+        """Show a step of so many texts while the block runs."""
+        task = self.shown.add_task(what, total=total, completed=done)
+        yield lambda more: self.shown.advance(task, more)
+
+    def waits(self, why: str) -> None:
+        """Show what is waited for."""
+        if not self.shown.disable:
+            errors.print(why, markup=False, style="dim")

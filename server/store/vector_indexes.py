@@ -1,0 +1,96 @@
+"""Indexes of the vectors of large tiers, and what comparing them with the exact search has shown."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from server.core.records import Tier
+from server.db.database import Connection, Database
+from server.db.statements import Statements, for_space
+from server.store.vectors import MARK, TIER
+
+SQL = Statements(Path(__file__).parent / "sql/vector_indexes.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class TierOfSpace:
+    """One tier of one pool in one space, and whether it has an index."""
+
+    pool_id: str
+    space: str
+    tier: Tier
+    indexed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How well an index agreed with the exact search: the share of the nearest that it found, over some questions."""
+
+    tier: Tier
+    probed_at: datetime
+    questions: int
+    agreement: float
+    index: str
+
+
+async def tiers_to_change(database: Database, large: int, small: int) -> list[TierOfSpace]:
+    """Return tiers of `large` texts or more without an index, and such as have one and fewer texts than `small`."""
+    rows = await database.ask(SQL["tiers_to_change"], {"large": large, "small": small})
+    return [TierOfSpace(row["pool_id"], row["space"], TIER[row["tier"]], row["indexed"]) for row in rows]
+
+
+async def tiers_to_probe(database: Database, since: datetime) -> list[TierOfSpace]:
+    """Return the tiers whose index was not compared with the exact search since."""
+    rows = await database.ask(SQL["tiers_to_probe"], {"since": since})
+    return [TierOfSpace(row["pool_id"], row["space"], TIER[row["tier"]], indexed=True) for row in rows]
+
+
+async def lowest_agreement(database: Database) -> float:
+    """Return how well the index agrees that agrees least, in all pools together; 1 when there is none."""
+    return float((await database.ask(SQL["lowest_agreement"]))[0]["lowest_agreement"])
+
+
+async def has_vectors(connection: Connection, space: str, tier: Tier, least: int) -> bool:
+    """Tell whether a tier of the pool has so many vectors in a space."""
+    counting = for_space(SQL["count_vectors"], space)
+    row = await (await connection.execute(counting, {"tier": MARK[tier], "most": least})).fetchone()
+    return bool(row and row[0] >= least)
+
+
+async def create(connection: Connection, space: str, tier: Tier) -> bool:
+    """Make the index of a tier; False when it is there, or when another one is being made.
+
+    Whoever writes vectors of the space waits until this transaction ends; whoever searches does not.
+    """
+    await connection.execute(SQL["allow_minutes"])
+    row = await (await connection.execute(SQL["create_index"], {"space": space, "tier": MARK[tier]})).fetchone()
+    return bool(row and row[0])
+
+
+async def drop(connection: Connection, space: str, tier: Tier) -> None:
+    """Drop the index of a tier, if it has one."""
+    await connection.execute(SQL["drop_index"], {"space": space, "tier": MARK[tier]})
+
+
+async def some_vectors(
+    connection: Connection, space: str, tier: Tier, seed: str, limit: int
+) -> list[tuple[int, list[float]]]:
+    """Return some vectors of a tier with the numbers of their texts, the same ones for the same seed."""
+    values = {"tier": MARK[tier], "seed": seed, "limit": limit}
+    cursor = await connection.execute(for_space(SQL["some_vectors"], space), values)
+    return [(int(number), json.loads(vector)) for number, vector in await cursor.fetchall()]
+
+
+async def record_probe(
+    connection: Connection, space: str, tier: Tier, now: datetime, questions: int, agreement: float
+) -> None:
+    """Keep how well an index agreed with the exact search."""
+    values = {"space": space, "tier": MARK[tier], "now": now, "questions": questions, "agreement": agreement}
+    await connection.execute(SQL["record_probe"], values)
+
+
+async def probes(connection: Connection) -> list[Probe]:
+    """Return what the last comparisons of the pool's indexes have shown, in the space that recall uses."""
+    found = await (await connection.execute(SQL["probes"])).fetchall()
+    return [Probe(TIER[mark], *rest) for mark, *rest in found]

@@ -1,0 +1,228 @@
+"""Re-embed: pools go over to another embedding model, while recall goes on with the one they have; and back.
+
+The vectors of the new model are made beside the old ones, with the queue and the steps of the embedding worker. What is
+done is in the database at every moment, so whoever is killed begins again where it stopped. The switch is one
+statement. The old vectors stay, so that going back is one statement, too, until they are dropped.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from server.core.errors import EmbedderDown, InvalidInput
+from server.core.records import TIERS, Space
+from server.db.database import Connection
+from server.providers.roles import Embedder
+from server.store import pools, vector_indexes, vectors
+from server.store.vectors import Coverage, PoolSpace, State
+from server.usecases.authenticate import require_pool
+from server.usecases.embed import PAUSE, calibrated, embed_due, make_space, switch_when_complete
+from server.usecases.parts import Parts
+
+log = logging.getLogger(__name__)
+
+_LOOK_AGAIN_SECONDS = 1.0
+
+
+class Watcher(Protocol):
+    """Whoever watches a re-embedding."""
+
+    def step(self, what: str, total: int, done: int) -> AbstractContextManager[Callable[[int], None]]:
+        """Show a step of so many texts while the block runs; what it yields is told how many more are done."""
+        ...
+
+    def waits(self, why: str) -> None:
+        """Show what is waited for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStatus:
+    """How a pool stands with one space; `missing` texts have no vector in it, counted from the texts themselves.
+
+    Of those, `waiting` ones stand in the queue, and `failed` ones were refused for good.
+    """
+
+    pool: str
+    space: str
+    model: str
+    dimension: int
+    setting: str
+    state: State
+    chosen: bool
+    texts: int
+    missing: int
+    waiting: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class WentBack:
+    """What going back meant for a pool: the model that recall uses now, and which one it left or gave up building.
+
+    So many texts were `queued`, since they have no vector of that model yet.
+    """
+
+    pool: str
+    model: str
+    setting: str
+    left: str
+    queued: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A model whose vectors a pool does not keep any more."""
+
+    pool: str
+    model: str
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    id: str
+    name: str
+
+
+async def status(parts: Parts, pool: str | None = None) -> list[SpaceStatus]:
+    """Return how pools stand with the spaces that they have, the one in use first. Raises NotFound."""
+    found: list[SpaceStatus] = []
+    for each in await _pools(parts, pool):
+        async with parts.database.tenant(each.id) as connection:
+            spaces = sorted(await vectors.spaces(connection), key=lambda space: space.state)
+            found += [_status(each, space, await vectors.coverage(connection, space.name)) for space in spaces]
+    return found
+
+
+def _status(pool: _Pool, space: PoolSpace, covered: Coverage) -> SpaceStatus:
+    return SpaceStatus(
+        pool=pool.name,
+        space=space.name,
+        model=space.model,
+        dimension=space.dimension,
+        setting=space.source,
+        state=space.state,
+        chosen=space.chosen,
+        texts=covered.texts,
+        missing=covered.missing,
+        waiting=covered.waiting,
+        failed=covered.failed,
+    )
+
+
+async def reembed(
+    parts: Parts,
+    embedder: Embedder,
+    watcher: Watcher,
+    pool: str | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> list[SpaceStatus]:
+    """Have pools (or one) go over to the model of `embedder`, and return how they stand with all their spaces.
+
+    Recall uses the new model in each pool as soon as all its texts have vectors, or a reason why not. From then on the
+    setting of a worker does not take it to another model. Raises Misconfigured, before anything is changed, for a model
+    that cannot be loaded or has too many dimensions; EmbedderDown when it cannot be reached at all; NotFound.
+    """
+    wanted = await _pools(parts, pool)
+    space = await calibrated(embedder, await embedder.load())
+    await make_space(parts, space)
+    for each in wanted:
+        async with parts.database.tenant(each.id) as connection:
+            await vectors.register_space(connection, space, parts.clock(), chosen=True)
+            await vectors.enqueue_missing(connection, space.name, parts.clock())
+        await _build(parts, embedder, space, each, watcher, sleep)
+        await switch_when_complete(parts, space, each.id)
+    return await status(parts, pool)
+
+
+async def _build(
+    parts: Parts,
+    embedder: Embedder,
+    space: Space,
+    pool: _Pool,
+    watcher: Watcher,
+    sleep: Callable[[float], Awaitable[None]],
+) -> None:
+    """Embed until every text of the pool has a vector or a reason why not."""
+    async with parts.database.tenant(pool.id) as connection:
+        texts = (await vectors.coverage(connection, space.name)).texts
+        unfinished = await vectors.unfinished(connection, space.name)
+    with watcher.step(f"Pool {pool.name} with {space.model}", texts, texts - unfinished) as advance:
+        while unfinished:
+            try:
+                done = await embed_due(parts, embedder, space, pool.id)
+                advance(done)
+                if done == 0:
+                    watcher.waits(f"{unfinished} texts are with a worker, or with one that died")
+                    await sleep(_LOOK_AGAIN_SECONDS)
+            except EmbedderDown as error:
+                watcher.waits(f"{error} Trying again in {PAUSE.total_seconds():.0f} s; what is done stays done.")
+                await sleep(PAUSE.total_seconds())
+            async with parts.database.tenant(pool.id) as connection:
+                unfinished = await vectors.unfinished(connection, space.name)
+
+
+async def roll_back(parts: Parts, pool: str | None = None) -> list[WentBack]:
+    """Have pools (or one) use the model again that they used before, or give up one that is being built.
+
+    What has no vector of that model yet is queued. Raises InvalidInput when no pool has a way back; NotFound.
+    """
+    went: list[WentBack] = []
+    for each in await _pools(parts, pool):
+        async with parts.database.tenant(each.id) as connection:
+            await vectors.lock_spaces(connection)
+            back = await _go_back(parts, connection, await vectors.spaces(connection))
+            if back:
+                now, left = back
+                queued = await vectors.enqueue_missing(connection, now.name, parts.clock())
+                await vectors.wake(connection)
+                went.append(WentBack(each.name, now.model, now.source, left, queued))
+    if not went:
+        raise InvalidInput(
+            "There is no model to go back to.", hint="`esker reembed --status` lists the models whose vectors are kept."
+        )
+    return went
+
+
+async def _go_back(parts: Parts, connection: Connection, spaces: Sequence[PoolSpace]) -> tuple[PoolSpace, str] | None:
+    """Return the space that recall uses from now on, and the model that it left; None without a way back."""
+    active = next((space for space in spaces if space.state == "active"), None)
+    building = [space for space in spaces if space.state == "building"]
+    if active and building:
+        await vectors.give_up_building(connection)
+        return active, ", ".join(space.model for space in building)
+    left = [(space.left_at, space.name, space) for space in spaces if space.left_at and space.state == "retired"]
+    if not active or not left:
+        return None
+    _, _, before = max(left)
+    await vectors.activate(connection, before.name, parts.clock(), chosen=True)
+    return before, active.model
+
+
+async def drop_retired(parts: Parts, pool: str | None = None) -> list[Dropped]:
+    """Delete the vectors of models that pools (or one) do not use any more; there is no way back then.
+
+    Raises NotFound.
+    """
+    dropped: list[Dropped] = []
+    for each in await _pools(parts, pool):
+        async with parts.database.tenant(each.id) as connection:
+            await vectors.lock_spaces(connection)
+            for space in await vectors.spaces(connection):
+                if space.state == "retired":
+                    for tier in TIERS:
+                        await vector_indexes.drop(connection, space.name, tier)
+                    count = await vectors.delete_retired(connection, space.name)
+                    dropped.append(Dropped(each.name, space.model, count))
+    return dropped
+
+
+async def _pools(parts: Parts, name: str | None) -> list[_Pool]:
+    if name is None:
+        return [_Pool(pool.id, pool.name) for pool in await pools.listed(parts.database)]
+    found = await require_pool(parts, name)
+    return [_Pool(found.id, found.name)]

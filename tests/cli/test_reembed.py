@@ -1,0 +1,114 @@
+"""`esker reembed` as a command: what it prints, and that being killed costs nothing."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import psycopg
+import pytest
+
+from server.core.records import Principal
+from server.usecases.embed import embed_due, make_space, pools_with_work, register
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, remember
+from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.processes import ROOT, environment, esker
+from tests.worker.test_reembed import model
+
+ROWS = 300
+
+
+@pytest.fixture
+async def filled(parts: Parts, who: Principal) -> Parts:
+    """A pool whose memories all have vectors of a model of 8 dimensions."""
+    async with model(8, "old") as (_, old):
+        space = await old.load()
+        await make_space(parts, space)
+        await register(parts, space, or_retired=False)
+        await remember(parts, who, [Note(f"River number {n} runs.") for n in range(ROWS)])
+        while await pools_with_work(parts, space):
+            await embed_due(parts, old, space, who.pool_id)
+    return parts
+
+
+async def run(database_url: str, *arguments: str, code: int = 0) -> Any:
+    """Run `esker reembed` and return what it printed as JSON."""
+    done = await asyncio.to_thread(esker, "reembed", *arguments, "--json", ESKER_DATABASE_URL=database_url)
+    assert done.returncode == code, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+async def test_there_and_back_and_there_again(filled: Parts, database_url: str) -> None:
+    [before] = await run(database_url, "--status")
+    assert (before["pool"], before["state"], before["texts"], before["missing"]) == ("default", "active", ROWS, 0)
+    async with embedding_server(24) as endpoint:
+        active, retired = await run(database_url, "--to", f"openai:{endpoint.url}#new")
+        assert (active["model"], active["dimension"]) == ("new", 24)
+        assert (active["state"], active["texts"], active["missing"], active["failed"]) == ("active", ROWS, 0, 0)
+        assert (retired["model"], retired["state"]) == ("old", "retired")
+        [back] = await run(database_url, "--rollback")
+        assert (back["model"], back["left"], back["queued"]) == ("old", "new", 0)
+        await run(database_url, "--to", f"openai:{endpoint.url}#new")
+        assert sum(map(len, endpoint.asked)) < 2 * ROWS  # what there is, is not made again
+    [dropped] = await run(database_url, "--drop-retired")
+    assert (dropped["model"], dropped["vectors"]) == ("old", ROWS)
+    assert "no model to go back to" in (await run(database_url, "--rollback", code=1))["error"]
+
+
+async def test_who_kills_it_and_runs_it_again_has_lost_nothing(
+    filled: Parts, database_url: str, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering, held = asyncio.Event(), asyncio.Event()
+    held.set()
+    answer = EmbeddingServer.answer
+
+    async def answers_when_let(server: EmbeddingServer, request: Any) -> Any:
+        if len(server.asked) > 6:
+            answering.set()
+            await held.wait()
+        return await answer(server, request)
+
+    monkeypatch.setattr(EmbeddingServer, "answer", answers_when_let)
+    async with embedding_server(24) as endpoint:
+        held.clear()
+        to = f"openai:{endpoint.url}#new"
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "server.cli.main", "reembed", "--to", to, "--json"),
+            cwd=ROOT,
+            env=environment(ESKER_DATABASE_URL=database_url),
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        await answering.wait()
+        process.kill()
+        await process.wait()
+        held.set()
+        with psycopg.connect(owner_url, autocommit=True) as connection:
+            # As if so much time had passed that what the dead one had in hand is free again.
+            connection.execute("UPDATE embedding_attempts SET lease_until = now() WHERE lease_until IS NOT NULL")
+        states = {space["state"]: space for space in await run(database_url, "--status")}
+        assert states["active"]["model"] == "old"
+        assert 0 < states["building"]["missing"] < ROWS
+        active, _ = await run(database_url, "--to", to)
+        assert (active["model"], active["missing"], active["waiting"]) == ("new", 0, 0)
+
+
+async def test_what_cannot_be_is_explained_and_changes_nothing(filled: Parts, database_url: str) -> None:
+    async with embedding_server(4_001) as endpoint:
+        refused = await run(database_url, "--to", f"openai:{endpoint.url}#huge", code=1)
+    assert "4,001 dimensions" in refused["error"]
+    assert "ESKER_EMBEDDER" in (await run(database_url, "--to", "magic", code=1))["error"]
+    assert "no model" in (await run(database_url, code=1))["error"]  # ESKER_EMBEDDER is none here
+    assert "ask for one" in (await run(database_url, "--status", "--rollback", code=1))["error"]
+    [space] = await run(database_url, "--status")
+    assert space["model"] == "old"
+
+
+async def test_people_see_a_table_and_are_told_what_to_set(filled: Parts, database_url: str) -> None:
+    async with embedding_server(24) as endpoint:
+        to = f"openai:{endpoint.url}#new"
+        done = await asyncio.to_thread(esker, "reembed", "--to", to, ESKER_DATABASE_URL=database_url)
+    assert done.returncode == 0, done.stderr
+    assert "active" in done.stdout
+    assert f"ESKER_EMBEDDER={to}" in done.stderr

@@ -1,0 +1,107 @@
+"""The searches by meaning: the statement says which of them uses the index of a large tier, and not the planner."""
+
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+
+from server.core.records import Filter, Principal, Space
+from server.db.database import Database
+from server.db.statements import for_pool, for_space
+from server.store import search, vector_indexes
+from server.store.memories import filter_values
+from server.store.vectors import as_literal
+from server.usecases.parts import Parts
+from tests.support.plans import PlanMode, planned
+from tests.support.vectors import note_with_vectors, unit_vectors
+
+ROWS = 2_000
+DIMENSION = 16
+SPACE = Space("plans_16", "m", "r", DIMENSION, "", "openai:http://x#m")
+
+
+@dataclass
+class Indexed:
+    """A pool whose memories have vectors and an index of them."""
+
+    app_url: str
+    who: Principal
+    parts: Parts
+
+    def used(self, statement: str, mode: PlanMode) -> set[str]:
+        """Return the indexes that a statement of search.sql used."""
+        text = search.SQL[statement]
+        with psycopg.connect(self.app_url) as connection:
+            made = for_pool(text, SPACE.name, self.who.pool_id) if "{pool}" in text else for_space(text, SPACE.name)
+            composed = made.as_string(connection)
+        [vector] = unit_vectors(1, DIMENSION, seed=99)
+        values = {**filter_values(Filter(self.parts.clock())), "vector": as_literal(vector), "limit": 100}
+        # What `by_vector_index` says before it asks.
+        how = "&options=-c%20enable_sort%3Doff" if "{pool}" in text else ""
+        plan = planned(self.app_url + how, self.who.pool_id, composed, values, mode)
+        return {str(node["Index Name"]) for node in plan if "Index Name" in node}
+
+
+@pytest.fixture
+async def indexed(parts: Parts, who: Principal, database: Database, database_url: str) -> Indexed:
+    """Such a pool."""
+    await note_with_vectors(parts, who, SPACE, unit_vectors(ROWS, DIMENSION, seed=1))
+    async with database.tenant(who.pool_id) as connection:
+        assert await vector_indexes.create(connection, SPACE.name, "memory")
+    return Indexed(database_url, who, parts)
+
+
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("analysed", [False, True])
+async def test_the_approximate_search_and_no_other_uses_the_index(
+    indexed: Indexed, owner_url: str, mode: PlanMode, analysed: bool
+) -> None:
+    if analysed:
+        with psycopg.connect(owner_url, autocommit=True) as connection:
+            connection.execute("ANALYZE")
+    near = {name for name in indexed.used("near_memory", mode) if name.startswith("near_")}
+    assert len(near) == 1
+    for exact in ("vector_memory", "filtered_memory"):
+        assert not {name for name in indexed.used(exact, mode) if name.startswith("near_")}
+
+
+async def test_after_a_search_by_index_postgres_chooses_again(indexed: Indexed, database: Database) -> None:
+    [vector] = unit_vectors(1, DIMENSION, seed=99)
+    async with database.tenant(indexed.who.pool_id) as connection:
+        what = Filter(indexed.parts.clock())
+        assert await search.by_vector_index(
+            connection, "memory", SPACE.name, indexed.who.pool_id, vector, what, limit=10
+        )
+        row = await (await connection.execute("SHOW enable_sort")).fetchone()
+    assert row == ("on",)
+
+
+async def test_the_largest_vectors_there_are_fit_on_a_page(database: Database, parts: Parts, who: Principal) -> None:
+    space = Space("largest_4000", "m", "r", 4_000, "", "openai:http://x#m")
+    await note_with_vectors(parts, who, space, unit_vectors(3, 4_000, seed=1))
+    async with database.tenant(who.pool_id) as connection:
+        found = await search.by_vector(
+            connection, "memory", space.name, unit_vectors(1, 4_000, seed=1)[0], Filter(parts.clock()), limit=10
+        )
+    assert len(found) == 3
+
+
+async def test_the_settings_of_the_index_hold_for_every_connection(database: Database, who: Principal) -> None:
+    shown = "SELECT current_setting('hnsw.iterative_scan') AS scan, current_setting('hnsw.ef_search') AS ef"
+    async with database.tenant(who.pool_id) as connection:
+        await connection.execute("SELECT '[1]'::halfvec")
+        row = await (await connection.execute(shown)).fetchone()
+    assert row == ("relaxed_order", "200")
+
+
+async def test_who_names_another_pool_sees_nothing_of_it(indexed: Indexed, database: Database, owner_url: str) -> None:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        row = connection.execute("INSERT INTO pools (name) VALUES ('other') RETURNING id::text").fetchone()
+    assert row is not None
+    [vector] = unit_vectors(1, DIMENSION, seed=99)
+    what = Filter(indexed.parts.clock())
+    async with database.tenant(row[0]) as connection:
+        found = await search.by_vector_index(
+            connection, "memory", SPACE.name, indexed.who.pool_id, vector, what, limit=10
+        )
+    assert found == []

@@ -1,0 +1,226 @@
+"""Indexes of large tiers: made and dropped by count, complete under filters, compared with the exact search daily."""
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from server.core.hits import TextHit
+from server.core.records import Filter, Principal, Space
+from server.db.database import Connection
+from server.store import search, vector_indexes, vectors
+from server.store.vectors import PoolSpace
+from server.usecases import index_vectors
+from server.usecases.authenticate import create_pool
+from server.usecases.find_nearest import find_nearest
+from server.usecases.index_vectors import index_large_tiers, probe_indexes
+from server.usecases.inspect import weak_indexes
+from server.usecases.parts import Parts
+from server.usecases.report_status import backlog
+from tests.support.clock import FakeClock
+from tests.support.vectors import note_with_vectors, unit_vectors
+
+DIMENSION = 16
+SPACE = Space("indexed_16", "m", "r", DIMENSION, "", "openai:http://x#m")
+ROWS = 3_000
+FEW = 30
+LIMIT = 100
+
+
+@pytest.fixture(autouse=True)
+def small_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tier is large from 500 vectors on."""
+    monkeypatch.setattr(index_vectors, "LARGE", 500)
+    monkeypatch.setattr(index_vectors, "SMALL", 250)
+
+
+@pytest.fixture
+async def large(parts: Parts, who: Principal) -> Parts:
+    """A pool with many vectors, a few of them in a project of their own, and an index."""
+    await note_with_vectors(parts, who, SPACE, unit_vectors(ROWS, DIMENSION, seed=1), project="large")
+    await note_with_vectors(parts, who, SPACE, unit_vectors(FEW, DIMENSION, seed=2), project="small")
+    await index_large_tiers(parts)
+    return parts
+
+
+async def space_of(connection: Connection) -> PoolSpace:
+    """Return the space of the present pool."""
+    [space] = await vectors.spaces(connection)
+    return space
+
+
+async def nearest(
+    parts: Parts, pool_id: str, vector: Sequence[float], what: Filter, *, exactly: bool = False
+) -> list[TextHit]:
+    """Search as a recall does, or exactly."""
+    async with parts.database.tenant(pool_id) as connection:
+        if exactly:
+            return await search.by_vector(connection, "memory", SPACE.name, vector, what, LIMIT)
+        size = await search.size(connection, "memory", what)
+        return await find_nearest(connection, "memory", await space_of(connection), vector, what, size, LIMIT)
+
+
+async def indexed(parts: Parts, pool_id: str) -> frozenset[str]:
+    """Return which tiers of a pool have an index."""
+    async with parts.database.tenant(pool_id) as connection:
+        return frozenset((await space_of(connection)).indexed)
+
+
+async def test_a_large_tier_gets_an_index_and_a_tier_that_has_shrunk_loses_it(
+    large: Parts, who: Principal, owner_url: str
+) -> None:
+    assert await indexed(large, who.pool_id) == {"memory"}
+    await index_large_tiers(large)  # again, which changes nothing
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM memories WHERE number % 9 > 0")
+    await index_large_tiers(large)
+    assert await indexed(large, who.pool_id) == {"memory"}  # 336 are left: neither few nor many
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM memories WHERE number % 2 > 0")
+    await index_large_tiers(large)
+    assert await indexed(large, who.pool_id) == set()
+
+
+async def test_texts_without_vectors_make_no_tier_large(parts: Parts, who: Principal, owner_url: str) -> None:
+    await note_with_vectors(parts, who, SPACE, unit_vectors(600, DIMENSION, seed=1))
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute(f"DELETE FROM embeddings_{SPACE.name} WHERE number % 3 > 0")  # type: ignore[arg-type]  # noqa: S608
+    await index_large_tiers(parts)
+    assert await indexed(parts, who.pool_id) == set()
+
+
+async def test_the_index_agrees_with_the_exact_search(large: Parts, who: Principal) -> None:
+    what = Filter(large.clock())
+    agreed = 0
+    for vector in unit_vectors(20, DIMENSION, seed=3):
+        exact = await nearest(large, who.pool_id, vector, what, exactly=True)
+        near = await nearest(large, who.pool_id, vector, what)
+        assert len(near) == LIMIT
+        assert [hit.score for hit in near] == sorted((hit.score for hit in near), reverse=True)
+        agreed += len({hit.id for hit in exact[:10]} & {hit.id for hit in near[:10]})
+    assert agreed >= 0.98 * 200
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        ({"project": "small"}, FEW),
+        ({"tags": ["none has this"]}, 0),
+        ({"kinds": ["note"]}, LIMIT),
+        ({"since": timedelta(0)}, FEW),
+    ],
+)
+async def test_under_a_filter_the_answer_is_complete(
+    large: Parts, who: Principal, clock: FakeClock, owner_url: str, only: dict[str, object], expected: int
+) -> None:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        # The small project was said last.
+        connection.execute("UPDATE memories SET said_at = said_at - interval '1 day' WHERE project = 'large'")
+    only = {name: clock() if name == "since" else value for name, value in only.items()}
+    what = replace(Filter(clock()), **only)  # type: ignore[arg-type]
+    [vector] = unit_vectors(1, DIMENSION, seed=3)
+    found = await nearest(large, who.pool_id, vector, what)
+    assert len(found) == expected
+    if expected < LIMIT:
+        assert found == await nearest(large, who.pool_id, vector, what, exactly=True)
+
+
+async def test_a_small_pool_near_the_cluster_of_a_large_one_is_searched_whole(large: Parts, who: Principal) -> None:
+    pool = await create_pool(large, "small")
+    other = replace(who, pool_id=pool.id, pool_name=pool.name)
+    await note_with_vectors(large, other, SPACE, unit_vectors(FEW, DIMENSION, seed=1))
+    await index_large_tiers(large)
+    assert await indexed(large, pool.id) == set()
+    [vector] = unit_vectors(1, DIMENSION, seed=1)
+    assert len(await nearest(large, pool.id, vector, Filter(large.clock()))) == FEW
+
+
+async def test_without_its_index_the_search_is_exact(large: Parts, who: Principal, owner_url: str) -> None:
+    [vector] = unit_vectors(1, DIMENSION, seed=3)
+    what = Filter(large.clock())
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        row = connection.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'near_%'").fetchone()
+        assert row is not None
+        connection.execute(f"DROP INDEX {row[0]}")  # type: ignore[arg-type]
+    assert await indexed(large, who.pool_id) == set()
+    assert await nearest(large, who.pool_id, vector, what) == await nearest(
+        large, who.pool_id, vector, what, exactly=True
+    )
+    await index_large_tiers(large)
+    assert await indexed(large, who.pool_id) == {"memory"}
+
+
+@asynccontextmanager
+async def _writing(owner_url: str) -> AsyncGenerator[None]:
+    connection = await psycopg.AsyncConnection.connect(owner_url)
+    async with connection:
+        await connection.execute(f"DELETE FROM embeddings_{SPACE.name} WHERE number = 0")  # type: ignore[arg-type]  # noqa: S608
+        yield
+        await connection.rollback()
+
+
+async def test_a_writer_that_holds_on_is_not_waited_for_and_the_index_is_made_later(
+    parts: Parts, who: Principal, owner_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await note_with_vectors(parts, who, SPACE, unit_vectors(600, DIMENSION, seed=1))
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("ALTER FUNCTION create_vector_index SET lock_timeout = '10ms'")
+    async with _writing(owner_url):
+        await index_large_tiers(parts)
+        assert "has to wait" in caplog.text
+        assert await indexed(parts, who.pool_id) == set()
+    await index_large_tiers(parts)
+    assert await indexed(parts, who.pool_id) == {"memory"}
+
+
+# Probes -----------------------------------------------------------------------------------------------------------
+
+
+async def test_every_index_is_probed_once_a_day(large: Parts, who: Principal, clock: FakeClock) -> None:
+    await probe_indexes(large)
+    async with large.database.tenant(who.pool_id) as connection:
+        [first] = await vector_indexes.probes(connection)
+    assert (first.tier, first.probed_at, first.questions) == ("memory", clock(), 20)
+    assert first.agreement >= 0.98
+    clock.now += timedelta(hours=23)
+    await probe_indexes(large)
+    async with large.database.tenant(who.pool_id) as connection:
+        assert await vector_indexes.probes(connection) == [first]
+    clock.now += timedelta(hours=2)
+    await probe_indexes(large)
+    async with large.database.tenant(who.pool_id) as connection:
+        [second] = await vector_indexes.probes(connection)
+    assert second.probed_at == clock()
+    assert (await backlog(large))["lowest_index_agreement"] == second.agreement
+    assert await weak_indexes(large) == {}
+
+
+async def test_an_index_that_misses_rows_is_noticed(
+    large: Parts, who: Principal, owner_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await backlog(large))["lowest_index_agreement"] == 1
+    through_index = search.by_vector_index
+
+    async def misses_half(*arguments: object, **named: object) -> list[TextHit]:
+        found = await through_index(*arguments, **named)  # type: ignore[arg-type]
+        return found[::2]
+
+    monkeypatch.setattr(search, "by_vector_index", misses_half)
+    with caplog.at_level(logging.WARNING):
+        await probe_indexes(large)
+    assert "finds 5" in caplog.text or "finds 4" in caplog.text
+    assert 0.4 < (await backlog(large))["lowest_index_agreement"] < 0.6
+    [weak] = (await weak_indexes(large))["default"]
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute(f"DROP INDEX {weak.index}")  # type: ignore[arg-type]
+    assert await weak_indexes(large) == {}
+    await index_large_tiers(large)
+    assert await indexed(large, who.pool_id) == {"memory"}
+    assert await weak_indexes(large) == {}
+    monkeypatch.undo()
+    await probe_indexes(large)  # at once, since this one was never probed
+    assert (await backlog(large))["lowest_index_agreement"] >= 0.98
