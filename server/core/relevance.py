@@ -18,6 +18,12 @@ TELLING_WORDS = 6
 
 # A deviation of the cosine counts as much as this share of the words.
 _DEVIATION = 0.08
+PARTS_BY_CHANCE = 0.7
+"""By how many deviations the nearest of e times as many parts is nearer by chance.
+
+Without it long texts come before short ones that say the same: of three long chats with an assistant the nearest part
+alone found 55 of 100 pieces of evidence among the first ten, the first part alone 61, and this 64.
+"""
 # A text that repeats the words is not more of an answer.
 _MOST_WORDS = 1.5
 # Without vectors, the share of the words from which on a text is about the query.

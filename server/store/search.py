@@ -176,10 +176,19 @@ async def _nearest(
 
 
 async def cosines(
-    connection: Connection, tier: Tier, space: str, vector: Sequence[float], numbers: Collection[int]
+    connection: Connection,
+    tier: Tier,
+    space: str,
+    vector: Sequence[float],
+    numbers: Collection[int],
+    *,
+    by_chance: float,
 ) -> dict[int, float]:
-    """Return how near these texts are, by number, as far as they have vectors."""
-    values = {"tier": MARK[tier], "vector": as_literal(vector), "numbers": list(numbers)}
+    """Return how near these texts are, by number, as far as they have vectors.
+
+    That is the cosine of the nearest part, less `by_chance` for each e-fold of parts.
+    """
+    values = {"tier": MARK[tier], "vector": as_literal(vector), "numbers": list(numbers), "by_chance": by_chance}
     cursor = await connection.execute(for_space(SQL["cosines"], space), values)
     return {int(row[0]): float(row[1]) for row in await cursor.fetchall()}
 

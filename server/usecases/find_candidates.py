@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from server.core.calibration import Calibration
 from server.core.hits import Candidates, TextHit
 from server.core.records import Filter, Ranking, Tier
-from server.core.relevance import Scale, Signals
+from server.core.relevance import PARTS_BY_CHANCE, Scale, Signals
 from server.db.database import Connection
 from server.store import search
 from server.store.search import Neighbour, Weights, Words
@@ -38,11 +38,12 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
         nearest = await find_nearest(connection, tier, asked.space, asked.vector, what, size, MOST)
     worded, weights = await search.by_keyword(connection, tier, asked.words, what, MOST, narrow=size.is_narrow)
     signals = await _signals(connection, tier, asked, nearest, worded, weights)
+    near = {hit.id: cosine for hit in nearest if (cosine := signals[hit.number].cosine) is not None}
     found = Candidates(
         tier,
         Scale(asked.calibration, size.searched),
         keyword=[hit.id for hit in worded],
-        vector=[hit.id for hit in nearest],
+        vector=sorted(near, key=lambda text_id: -near[text_id]),
         numbers={hit.id: hit.number for hit in (*nearest, *worded)},
         signals=signals,
     )
@@ -60,9 +61,8 @@ async def _signals(
     weights: Weights | None,
 ) -> dict[int, Signals]:
     """Return what both searches say of what either has found."""
-    cosines = {hit.number: hit.score for hit in nearest}
     keyword = {hit.number: hit.score for hit in worded}
-    cosines |= await _cosines(connection, tier, asked, keyword.keys() - cosines.keys())
+    cosines = await _cosines(connection, tier, asked, keyword.keys() | {hit.number for hit in nearest})
     keyword |= await _keyword_scores(connection, tier, weights, cosines.keys() - keyword.keys())
     return {
         number: Signals(keyword.get(number, 0.0), cosines.get(number)) for number in keyword.keys() | cosines.keys()
@@ -72,7 +72,8 @@ async def _signals(
 async def _cosines(connection: Connection, tier: Tier, asked: Question, numbers: Collection[int]) -> dict[int, float]:
     if not asked.space or not numbers:
         return {}
-    return await search.cosines(connection, tier, asked.space.name, asked.vector, numbers)
+    by_chance = PARTS_BY_CHANCE * asked.calibration.deviation
+    return await search.cosines(connection, tier, asked.space.name, asked.vector, numbers, by_chance=by_chance)
 
 
 async def _keyword_scores(

@@ -222,8 +222,8 @@ ORDER BY near.distance, seen.number DESC
 LIMIT %(limit)s
 
 -- name: cosines
--- How near some texts are, by their nearest part.
-SELECT v.number, max(1 - (v.embedding <=> %(vector)s::halfvec))::float8
+-- How near some texts are, by their nearest part; of many parts one is near by chance.
+SELECT v.number, (max(1 - (v.embedding <=> %(vector)s::halfvec)) - %(by_chance)s * ln(count(*)))::float8
 FROM {vectors} v WHERE v.tier = %(tier)s AND v.number = ANY (%(numbers)s) GROUP BY v.number
 
 -- name: around
