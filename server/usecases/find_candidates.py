@@ -19,13 +19,17 @@ _LOOKED_AROUND = 40
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for: words, and a vector in a space, if there is one."""
+    """What is searched for: words, and a vector in a space, if there is one.
+
+    `tries` is how often one question is asked, in other words: the more often, the better fits what fits by chance.
+    """
 
     words: Words
     space: str | None
     vector: Sequence[float]
     calibration: Calibration
     ranking: Ranking
+    tries: int = 1
 
 
 async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
@@ -38,7 +42,7 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     signals = await _signals(connection, tier, asked, nearest, worded, weights)
     found = Candidates(
         tier,
-        Scale(asked.calibration, size.searched),
+        Scale(asked.calibration, asked.tries * size.searched),
         keyword=[hit.id for hit in worded],
         vector=[hit.id for hit in nearest],
         numbers={hit.id: hit.number for hit in (*nearest, *worded)},
