@@ -39,7 +39,8 @@ from server.tools.mcp_server import make_mcp
 from server.usecases.authenticate import authenticate
 from server.usecases.expand import ExpandRequest, expand
 from server.usecases.parts import Parts
-from server.usecases.recall import RecallRequest, recall
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
 
 
 def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:

@@ -10,7 +10,7 @@ from evals.retrieval.traces import Traces
 from evals.serving import Server
 from server.core.records import Ranking
 from server.core.tokens import estimate_tokens
-from server.usecases.recall import MAX_QUERY_CHARACTERS
+from server.usecases.recall_request import MAX_QUERY_CHARACTERS
 
 LIMIT = 20
 """Hits that are asked for: as many as the deepest figure looks at."""

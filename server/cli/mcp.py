@@ -19,7 +19,7 @@ from server.core.logs import configure_logs
 from server.core.recalled import Recalled
 from server.tools.mcp_server import make_mcp
 from server.usecases.expand import ExpandRequest
-from server.usecases.recall import RecallRequest
+from server.usecases.recall_request import RecallRequest
 
 app = typer.Typer(add_completion=False)
 

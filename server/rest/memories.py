@@ -14,7 +14,8 @@ from server.rest.json_route import JsonRoute
 from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
 from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from server.usecases.forget import Receipt, forget
-from server.usecases.recall import RecallRequest, recall
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
 from server.usecases.remember import Note, get_memory, get_text, list_memories, remember
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)

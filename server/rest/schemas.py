@@ -20,7 +20,7 @@ from server.core.records import (
     SourcedMemory,
     Trust,
 )
-from server.usecases.recall import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
+from server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
 from server.usecases.receive_event import EventKind
 from server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
 

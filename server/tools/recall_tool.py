@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 from server.core.errors import EskerError
 from server.core.recalled import Recalled
 from server.core.rendering import recalled_line
-from server.usecases.recall import MAX_LIMIT, MIN_TOKENS, RecallRequest
+from server.usecases.recall_request import MAX_LIMIT, MIN_TOKENS, RecallRequest
 
 Recall = Callable[[Any, RecallRequest], Awaitable[Recalled]]
 """Answers a question; the first argument is the HTTP request of the call, None on stdio."""

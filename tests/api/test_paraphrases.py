@@ -16,7 +16,8 @@ from server.db.database import Database
 from server.providers.local_embedder import LocalEmbedder
 from server.usecases.authenticate import create_pool
 from server.usecases.parts import Parts
-from server.usecases.recall import RecallRequest, recall
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
 from server.usecases.spending import set_daily_cap
 from tests.support.api import contents, recalled
 from tests.support.model_server import ModelServer, Said, model_server

@@ -25,7 +25,8 @@ from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import observe
 from server.usecases.open_session import SessionRequest, open_session
 from server.usecases.parts import Parts
-from server.usecases.recall import RecallRequest, recall
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
 from server.usecases.remember import list_memories
 from server.usecases.switch_passages import switch_passages
 from tests.support.api import contents, observed, opened, recalled, said

@@ -19,7 +19,8 @@ from server.usecases.observe import observe
 from server.usecases.open_session import SessionRequest, get_session, open_session
 from server.usecases.pack import get_pack
 from server.usecases.parts import Parts
-from server.usecases.recall import RecallRequest, recall
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
 from server.usecases.reflect import reflect
 from server.usecases.remember import Note, get_memory, list_memories, remember
 

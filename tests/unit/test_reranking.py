@@ -11,7 +11,7 @@ from server.core.reranking import FIRST, reordered, shown
 from server.core.tokens import estimate_tokens
 from tests.support.clock import START
 
-PARTS = ScoreParts(1, 1, 1.0, 0.5, 0.0, 1.0, 0.0)
+PARTS = ScoreParts(1, 1, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0)
 HIT = Hit(
     id="mem_0",
     tier="memory",

@@ -22,7 +22,8 @@ from server.usecases.embed import PAUSE, embed_due, keep_up, make_space, pools_w
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.open_session import SessionRequest, open_session
 from server.usecases.parts import Parts
-from server.usecases.recall import RecallRequest, recall
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
 from server.usecases.reembed import SpaceStatus, drop_retired, reembed, roll_back, status
 from server.usecases.remember import Note, remember
 from tests.support.clock import FakeClock

@@ -34,7 +34,8 @@ from server.usecases.embed import (
 from server.usecases.forget import forget
 from server.usecases.inspect import stuck
 from server.usecases.parts import Parts
-from server.usecases.recall import RecallRequest, recall
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
 from server.usecases.remember import Note, remember
 from server.usecases.report_status import backlog
 from tests.support.clock import FakeClock

@@ -1,0 +1,101 @@
+"""What is asked of memory, and where: a request is checked and its scope resolved before anything is searched for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from server.core.clock import as_utc
+from server.core.errors import InvalidInput
+from server.core.json_input import clean_text
+from server.core.records import Filter, Kind, Priority, Ranking, Scope, Tier, at_least
+from server.core.redaction import redact
+from server.db.database import Connection
+from server.store import sessions
+
+MAX_QUERY_CHARACTERS = 4_000
+MAX_LIMIT = 50
+MIN_TOKENS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRequest:
+    """A question to memory. Times filter by when a thing was said or what time it speaks of.
+
+    Without a `scope` it is asked of the project that is named, and else of the pool. `ranking` chooses what the answer
+    is ranked by: one of the two searches alone, both, or both and all else that is known; the others are there to be
+    measured against.
+    """
+
+    query: str
+    limit: int = 8
+    scope: Scope | None = None
+    session_id: str | None = None
+    project: str | None = None
+    kinds: Sequence[Kind] | None = None
+    tags: Sequence[str] | None = None
+    min_priority: Priority = "low"
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+    include_superseded: bool = False
+    max_tokens: int | None = None
+    tier: Literal["memories", "passages", "both"] = "both"
+    ranking: Ranking = "full"
+    explain: bool = False
+
+
+def checked(asked: RecallRequest) -> RecallRequest:
+    """Return a request with its text cleaned, whoever sent it. Raises InvalidInput."""
+    query = redact(clean_text(asked.query)).strip()
+    if not query:
+        raise InvalidInput("The query is blank.")
+    if len(asked.query) > MAX_QUERY_CHARACTERS:
+        raise InvalidInput(f"The query is longer than {MAX_QUERY_CHARACTERS:,} characters.")
+    if not 1 <= asked.limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit is from 1 to {MAX_LIMIT}.")
+    if asked.max_tokens is not None and asked.max_tokens < MIN_TOKENS:
+        raise InvalidInput(f"max_tokens is at least {MIN_TOKENS}.")
+    if asked.tier == "passages" and _asks_of_memories(asked):
+        raise InvalidInput("Passages have no kind, tag or priority.", hint="Leave those out, or ask for memories.")
+    return replace(
+        asked,
+        query=query,
+        project=redact(clean_text(asked.project)) if asked.project and asked.project.strip() else None,
+        session_id=clean_text(asked.session_id) if asked.session_id else None,
+    )
+
+
+def tiers(asked: RecallRequest) -> Sequence[Tier]:
+    """Return where to search. Passages have no kind, tag or priority, so whoever asks for those asks for memories."""
+    if asked.tier == "both":
+        return ("memory",) if _asks_of_memories(asked) else ("memory", "passage")
+    return ("memory",) if asked.tier == "memories" else ("passage",)
+
+
+def _asks_of_memories(asked: RecallRequest) -> bool:
+    return bool(asked.kinds or asked.tags) or asked.min_priority != "low"
+
+
+async def resolved(connection: Connection, asked: RecallRequest, now: datetime) -> tuple[Filter, str]:
+    """Resolve the scope, and return the session's time zone. A scope that names nothing is an error."""
+    scope = asked.scope or ("project" if asked.project else "pool")
+    session = await sessions.get(connection, asked.session_id) if asked.session_id else None
+    project = asked.project or (session.project if session else None)
+    if scope == "session" and session is None:
+        raise InvalidInput("scope 'session' needs a session_id.")
+    if scope == "project" and project is None:
+        raise InvalidInput("scope 'project' needs a project, or a session that has one.")
+    what = Filter(
+        moment=now,
+        session=session.id if session and scope == "session" else None,
+        project=project if scope == "project" else None,
+        kinds=asked.kinds,
+        tags=asked.tags,
+        priorities=at_least(asked.min_priority),
+        since=as_utc(asked.since),
+        until=as_utc(asked.until),
+        as_of=as_utc(asked.as_of),
+        with_superseded=asked.include_superseded,
+    )
+    return what, session.timezone if session else "UTC"
