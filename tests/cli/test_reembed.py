@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from server.core.records import Principal
+from server.store import vector_indexes, vectors
 from server.usecases.embed import embed_due, make_space, pools_with_work, register
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
@@ -112,3 +113,15 @@ async def test_people_see_a_table_and_are_told_what_to_set(filled: Parts, databa
     assert done.returncode == 0, done.stderr
     assert "active" in done.stdout
     assert f"ESKER_EMBEDDER={to}" in done.stderr
+
+
+async def test_doctor_names_an_index_that_misses_too_much(filled: Parts, who: Principal, database_url: str) -> None:
+    async with filled.database.tenant(who.pool_id) as connection:
+        [space] = await vectors.spaces(connection)
+        assert await vector_indexes.create(connection, space.name, "memory")
+        await vector_indexes.record_probe(connection, space.name, "memory", filled.clock(), 20, 0.95)
+    done = await asyncio.to_thread(esker, "doctor", "--quick", "--json", ESKER_DATABASE_URL=database_url)
+    [finding] = [each for each in json.loads(done.stdout) if "index" in each["what"]]
+    assert finding["status"] == "warning"
+    assert "finds 95.0%" in finding["what"]
+    assert "DROP INDEX near_" in finding["hint"]

@@ -24,11 +24,13 @@ class EmbeddingServer:
     status: int = 200
     refuses: set[str] = field(default_factory=set[str])
     asked: list[list[str]] = field(default_factory=list[list[str]])
+    keys: set[str | None] = field(default_factory=set[str | None])
 
     async def answer(self, request: Request) -> Response:
         """Answer one request."""
         texts: list[str] = json.loads(await request.body())["input"]
         self.asked.append(texts)
+        self.keys.add(request.headers.get("authorization"))
         if self.status != 200:
             return JSONResponse({"error": "scripted"}, self.status)
         if any(part in text for part in self.refuses for text in texts):

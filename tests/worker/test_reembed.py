@@ -8,12 +8,14 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from pydantic import SecretStr
 
 from embedding_worker.worker import run_worker
 from server.core.errors import InvalidInput, Misconfigured, NotFound
 from server.core.records import Principal, Space
 from server.core.settings import Settings
 from server.db.database import Database
+from server.providers.embedders import make_embedder
 from server.providers.query_embedders import QueryEmbedders
 from server.providers.remote_embedder import RemoteEmbedder
 from server.store import vectors
@@ -327,3 +329,37 @@ async def test_a_worker_embeds_with_the_model_that_was_chosen_whatever_its_setti
         stop.set()
         await running
     assert (await by_state(filled))["active"].model == "new"
+
+
+# Servers ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_loads_the_model_that_is_being_built_before_recall_needs_it(
+    filled: Parts, who: Principal, old: RemoteEmbedder
+) -> None:
+    async with model(16, "new") as (endpoint, new):
+
+        def die() -> None:
+            raise Killed
+
+        with pytest.raises(Killed):
+            await reembed(filled, new, Watching(die))
+        settings = Settings(embedder=(await old.load()).source)
+        embedders = QueryEmbedders(lambda setting: make_embedder(settings, setting), settings.embedder)
+        asked = len(endpoint.asked)
+        try:
+            while len(endpoint.asked) == asked:
+                await recall(replace(filled, embedders=embedders), who.pool_id, RecallRequest("river"))
+        finally:
+            await embedders.close()
+
+
+async def test_a_key_is_for_all_models_of_its_endpoint_and_for_no_other() -> None:
+    async with embedding_server() as ours, embedding_server() as other:
+        settings = Settings(embedder=f"openai:{ours.url}#one", embedder_api_key=SecretStr("secret"))
+        for setting in (f"openai:{ours.url}#one", f"openai:{ours.url}#another", f"openai:{other.url}#one"):
+            embedder = make_embedder(settings, setting)
+            assert embedder is not None
+            await embedder.load()
+            await embedder.close()
+        assert (ours.keys, other.keys) == ({"Bearer secret"}, {None})
