@@ -54,7 +54,7 @@ def _show_head(expanded: dict[str, Any]) -> None:
         _show_row(expanded)
         return
     place = f"messages {expanded['first_seq']} to {expanded['last_seq']} of {expanded['session_id']}"
-    say(f"{SAID} {place}")
+    say(f"{SAID} What was said in {place}")
     say(f"     {expanded['age']} [{expanded['id']}]")
 
 

@@ -29,7 +29,7 @@ from server.clients.transcript import Entry
 from server.core.clock import system_clock
 from server.core.settings import Settings
 from server.db.database import Database
-from tests.support.api import observed, opened, said
+from tests.support.api import observed, opened, recalled, said
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
 
@@ -173,6 +173,8 @@ async def test_c3_memory_does_not_feed_on_what_it_has_shown(client: httpx2.Async
         rows = (await client.get("/v1/memories", params={"session_id": session})).json()["memories"]
         assert not [row for row in rows if any(saying in row["content"] for saying in SAYINGS)]
         assert report["merged"] <= 1  # the person's own words, "Go on, please.", again
+        passages = await recalled(client, " ".join(SAYINGS), tier="passages", scope="session", session_id=session)
+        assert not [hit for hit in passages["hits"] if any(saying in hit["content"] for saying in SAYINGS)]
     after = {row["id"]: row for row in (await client.get("/v1/memories")).json()["memories"]}
     assert all(after[row["id"]] == row for row in before)
 

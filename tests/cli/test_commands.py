@@ -366,3 +366,29 @@ def test_a_busy_server_is_asked_again_and_never_blamed_on_the_messages(tmp_path:
         done = esker("ingest", str(path), ESKER_URL=url)
     assert (done.returncode, "broken" in done.stderr) == (1, True)
     assert len([path for path in Busy.asked if path.endswith("/messages")]) == 3
+
+
+def test_a_pool_does_without_passages_and_has_them_again(tmp_path: Path) -> None:
+    with serve("--data-dir", str(tmp_path / "d")) as (_, said):
+        there = {"ESKER_URL": said["url"], "ESKER_DATA_DIR": str(tmp_path / "d")}
+        assert esker("ingest", str(SAMPLES), **there).returncode == 0
+        found = json.loads(esker("recall", "pnpm npm", "--json", **there).stdout)["hits"]
+        assert {hit["tier"] for hit in found} == {"passage"}
+        shown = esker("expand", found[0]["id"], **there).stdout
+        assert f"What was said in messages {found[0]['sources'][0]['seqs'][0]} to" in shown
+        assert "pnpm" in shown
+
+        off = json.loads(esker("pool", "set", "--passages", "off", "--json", **there).stdout)["passages"]
+        assert (off["on"], off["sessions"], off["deleted"] > 10) == (False, 0, True)
+        [pool] = json.loads(esker("pool", "list", "--json", **there).stdout)
+        assert pool["passages"] is False
+        assert esker("pool", "list", **there).stdout.split()[-1] == "off"
+        assert json.loads(esker("recall", "pnpm npm", "--json", **there).stdout)["hits"] == []
+
+        on = esker("pool", "set", "default", "--passages", "on", **there)
+        assert "Pool default has passages. 2 sessions had messages to index." in on.stdout
+        again = json.loads(esker("recall", "pnpm npm", "--json", **there).stdout)["hits"]
+        assert [hit["content"] for hit in again] == [hit["content"] for hit in found]
+        forgotten = esker("forget", again[0]["id"], **there)
+        assert "Forgotten: 0 memories, 0 vectors, 0 packs, " in forgotten.stdout
+        assert "pool" in esker("pool", "set", "nowhere", "--passages", "on", **there).stderr

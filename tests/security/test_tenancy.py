@@ -22,7 +22,7 @@ from server.usecases.parts import Parts
 from server.usecases.recall import recall
 from server.usecases.recall_request import RecallRequest
 from server.usecases.reflect import reflect
-from server.usecases.remember import Note, get_memory, list_memories, remember
+from server.usecases.remember import Note, get_memory, get_text, list_memories, remember
 
 # Tables that belong to no pool: the tenants themselves, and the history of the schema.
 SHARED = {"pools", "schema_migrations"}
@@ -134,7 +134,11 @@ async def test_another_pools_ids_are_unknown(parts: Parts, who: Principal, stran
     before = await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=100)
 
     other = stranger.pool_id
+    [window] = (await recall(parts, who.pool_id, RecallRequest("floats money", tier="passages"))).hits
     attempts = [
+        get_text(parts, other, window.id),
+        expand(parts, other, ExpandRequest(window.id)),
+        forget(parts, stranger, window.id, with_messages=True),
         get_session(parts, other, session.id),
         get_pack(parts, other, session.id),
         get_memory(parts, other, note),
@@ -150,6 +154,8 @@ async def test_another_pools_ids_are_unknown(parts: Parts, who: Principal, stran
         with pytest.raises(NotFound):
             await attempt
     assert (await recall(parts, other, RecallRequest("vault code 7391"))).hits == []
+    assert (await recall(parts, other, RecallRequest("floats money"))).hits == []
+    assert (await recall(parts, who.pool_id, RecallRequest("floats money", tier="passages"))).hits == [window]
     assert await list_memories(parts, other, Filter(parts.clock()), before=None, limit=100) == []
     assert await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=100) == before
 

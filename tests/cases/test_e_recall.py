@@ -1,0 +1,297 @@
+"""Recall: complete in its pool, right in any script, honest about scope, time and nothing at all.
+
+Cases, or parts of them, that are proved elsewhere:
+
+| case | what proves it |
+|---|---|
+| E2 | api/test_recall.py: test_the_very_words_are_the_first_hit_with_the_best_score (the real model, notes) |
+| E3 | api/test_recall.py: test_any_script_and_any_identifier_is_found_by_keyword (notes) |
+| E8, E9 | unit/test_when.py, unit/test_asked_time.py: what "last week" and "yesterday" are, in any zone |
+| E11 | api/test_recall.py: test_filters_keep_what_they_say; api/test_passages.py: the time that is asked for |
+| E12 | api/test_memories.py: test_a_list_and_a_recall_with_the_same_scope_agree and …_refuse_the_same |
+| E14 | api/test_passages.py: test_a_passage_is_read_expanded_and_forgotten_by_its_id |
+| E18 | api/test_recall.py: test_an_answer_keeps_its_token_limit_and_says_what_it_left_out; api/test_mcp.py |
+| E19 | api/test_recall.py: test_about_nothing_the_answer_is_nothing (notes) |
+"""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import TextContent
+from psycopg import sql
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from server.providers.embedders import LocalEmbedder
+from server.usecases.authenticate import create_key, create_pool
+from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.serving import serving_meaning
+
+SAYINGS = (
+    "We keep the ledger in Postgres, one schema for each shop.",
+    "The ferry to Skye leaves at seven in the morning.",
+    "My sister lives in Rotterdam and breeds whippets.",
+    "A refund must never exceed what the passenger paid.",
+    "用 docker 部署容器的时候失败了，因为磁盘满了。",
+    "東京タワーの近くに住んでいる友達が来る。",
+    "서울에서 새 버전을 배포했다.",
+    "Die Lieferung nach Köln ist verspätet, weil der Zug nicht fährt.",
+)
+
+
+@pytest.fixture
+async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of a server and a worker that share the real model."""
+    async with serving_meaning(database_url, minilm) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        yield client
+
+
+async def settled(client: httpx2.AsyncClient) -> None:
+    """Wait until everything has its vector; the suite's timeout is the limit."""
+    while (answer := await recalled(client, "anything"))["pending"] or answer["semantic"] != "ok":
+        pass
+
+
+async def tool_text(client: httpx2.AsyncClient, tool: str, **given: Any) -> str:
+    """Return what a tool of ours answers, as a model reads it."""
+    async with (
+        httpx2.AsyncClient() as http,
+        Client(streamable_http_client(str(client.base_url.join("/mcp")), http_client=http), mode="auto") as mcp,
+    ):
+        [part] = (await mcp.call_tool(tool, given)).content
+        assert isinstance(part, TextContent)
+        return part.text
+
+
+def messages(*texts: str, first: int = 1) -> list[dict[str, Any]]:
+    """Return what a user says."""
+    return [{"external_id": f"m{n}", "role": "user", "content": text} for n, text in enumerate(texts, start=first)]
+
+
+# E1 -------------------------------------------------------------------------------------------------------------------
+
+CROWD = 3_000
+OWN = 30
+
+
+def crowded(owner_url: str, crowd: str, own: str) -> None:
+    """Fill a pool with rows that say what those of another say, and give them their vectors."""
+    with psycopg.connect(owner_url) as connection:
+        found = connection.execute("SELECT name FROM embedding_spaces WHERE pool_id = %s", (own,)).fetchone()
+        assert found
+        connection.execute(
+            """
+            INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, tokens,
+                                  terms, parts, said_at, last_used_at, created_at)
+            SELECT %s, 'mem_' || n, 'note', 'high', 'fact', 'user', 'River number ' || n || ' runs into the sea.',
+                   sha256(n::text::bytea), 'test', 9, 4, 1, now(), now(), now()
+            FROM generate_series(1, %s) AS n
+            """,
+            (crowd, CROWD),
+        )
+        connection.execute(
+            """
+            INSERT INTO postings (pool_id, tier, term, number, part, frequency, length)
+            SELECT pool_id, 'm', term, number, 1, 1, 4
+            FROM memories, unnest(ARRAY['river', 'number', 'run', 'sea']) AS term WHERE pool_id = %s
+            """,
+            (crowd,),
+        )
+        connection.execute(
+            sql.SQL(
+                """
+                WITH near AS (
+                    SELECT row_number() OVER (ORDER BY number) AS place, embedding
+                    FROM {vectors} WHERE pool_id = %(own)s
+                )
+                INSERT INTO {vectors} (pool_id, tier, number, part, content_hash, embedding, created_at)
+                SELECT m.pool_id, 'm', m.number, 0, m.content_hash, near.embedding, now()
+                FROM memories m JOIN near ON near.place = 1 + m.number %% %(count)s WHERE m.pool_id = %(crowd)s
+                """
+            ).format(vectors=sql.Identifier(f"embeddings_{found[0]}")),
+            {"own": own, "crowd": crowd, "count": OWN},
+        )
+
+
+async def test_e1_a_small_pool_next_to_a_crowd_that_says_the_same_gets_all_of_its_own(
+    meaning: httpx2.AsyncClient, database_url: str, owner_url: str
+) -> None:
+    parts = make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), Database(database_url), system_clock)
+    async with parts.database:
+        crowd, own = await create_pool(parts, "crowd"), await create_pool(parts, "own")
+        key = await create_key(parts, name="mine", pool="own", scopes=["read", "write"])
+    meaning.headers["Authorization"] = f"Bearer {key.key}"
+    rows = [{"content": f"River number {n} runs into the sea."} for n in range(OWN)]
+    ids = (await meaning.post("/v1/memories/batch", json={"memories": rows})).json()["ids"]
+    await settled(meaning)
+    crowded(owner_url, crowd.id, own.id)
+    for ranking in ("full", "keyword", "vector"):
+        answer = await recalled(meaning, "Which river runs into the sea?", limit=50, ranking=ranking)
+        assert {hit["id"] for hit in answer["hits"]} == set(ids), ranking
+        assert len((await recalled(meaning, "river sea", limit=7, ranking=ranking))["hits"]) == 7
+
+
+# E2, E3 ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_e2_what_is_stored_is_the_first_answer_to_itself_in_either_tier(meaning: httpx2.AsyncClient) -> None:
+    for number, text in enumerate(SAYINGS):
+        session = await opened(meaning, f"s{number}")
+        await said(meaning, session, *messages(text))
+        await observed(meaning, session)
+    await settled(meaning)
+    for text in SAYINGS:
+        for tier in ("both", "passages"):
+            answer = await recalled(meaning, text, tier=tier)
+            assert text in contents(answer)[0], (tier, text)
+            assert answer["hits"][0]["score"] > 0.9
+            scores = [hit["score"] for hit in answer["hits"]]
+            assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("docker 部署", 4),
+        ("容器", 4),
+        ("磁盘满了", 4),
+        ("タワー", 5),
+        ("友達", 5),
+        ("배포했다", 6),
+        ("서울에서", 6),
+        ("koln", 7),
+    ],
+)
+async def test_e3_a_sub_phrase_of_any_script_finds_the_message(
+    client: httpx2.AsyncClient, query: str, place: int
+) -> None:
+    for number, text in enumerate(SAYINGS):
+        await said(client, await opened(client, f"s{number}"), *messages(text))
+    assert contents(await recalled(client, query)) == [f"user: {SAYINGS[place]}"]
+
+
+# E11 ------------------------------------------------------------------------------------------------------------------
+
+
+async def test_e11_a_time_filter_goes_by_when_a_thing_was_said_and_not_by_when_it_came(
+    client: httpx2.AsyncClient,
+) -> None:
+    session = await opened(client)
+    for month in (1, 2, 3):
+        text = f"Our river number {month} is the Rhine."
+        sent = {"external_id": f"m{month}", "role": "user", "content": text, "sent_at": f"2024-0{month}-15T12:00:00Z"}
+        await said(client, session, sent)
+    await observed(client, session)
+    window = {"since": "2024-02-01T00:00:00Z", "until": "2024-02-29T00:00:00Z"}
+    for tier in ("memories", "passages"):
+        hits = (await recalled(client, "our river Rhine", tier=tier, **window))["hits"]
+        assert hits, tier
+        assert {hit["said_at"][:7] for hit in hits} == {"2024-02"}
+    assert (await recalled(client, "our river Rhine", since="2024-04-01T00:00:00Z"))["hits"] == []
+
+
+# E12, E16 -------------------------------------------------------------------------------------------------------------
+
+
+async def test_e12_every_row_of_a_list_is_found_in_the_same_scope_and_no_other(client: httpx2.AsyncClient) -> None:
+    for name, project in (("s1", "p"), ("s2", "q"), ("s3", None)):
+        session = await opened(client, name, **({"project": project} if project else {}))
+        await said(client, session, *messages(f"Our river is the {name}-river.", f"Our bridge is the {name}-bridge."))
+        await observed(client, session)
+    for scope in ({}, {"project": "p"}, {"project": "q"}):
+        listed = (await client.get("/v1/memories", params=scope)).json()["memories"]
+        answer = await recalled(client, "our river bridge", tier="memories", limit=50, **scope)
+        assert {hit["id"] for hit in answer["hits"]} == {row["id"] for row in listed}
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "words"),
+    [
+        ({"scope": "session"}, 422, "needs a session_id"),
+        ({"scope": "project"}, 422, "needs a project"),
+        ({"scope": "session", "session_id": "ses_unknown"}, 404, "ses_unknown"),
+        ({"scope": "elsewhere"}, 422, "scope"),
+    ],
+)
+async def test_e16_a_scope_that_names_nothing_is_an_error_and_no_empty_success(
+    client: httpx2.AsyncClient, asked: dict[str, Any], status: int, words: str
+) -> None:
+    await said(client, await opened(client), *messages(SAYINGS[0]))
+    for tier in ("memories", "passages", "both"):
+        answer = await client.post("/v1/recall", json={"query": "ledger", "tier": tier, **asked})
+        assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
+
+
+# E14, E17 -------------------------------------------------------------------------------------------------------------
+
+
+async def test_e14_every_id_of_an_answer_can_be_read_expanded_and_forgotten(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, *messages(*SAYINGS[:4]))
+    await observed(client, session)
+    await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    await said(client, session, *messages("The ledger was closed yesterday, and the ferry was late.", first=9))
+    answer = await recalled(client, "ledger ferry", explain=True, include_superseded=True)
+    assert {hit["tier"] for hit in answer["hits"]} == {"memory", "passage"}
+    ids = {one["id"] for one in (*answer["hits"], *answer["left_out"])}
+    for hit in answer["hits"]:
+        ids |= {*hit["same"], *hit["passages"]}
+        ids |= {memory_id for source in hit["sources"] for memory_id in source["memory_ids"]}
+    assert len(ids) > len(answer["hits"])
+    for text_id in sorted(ids):
+        shown = await client.get(f"/v1/memories/{text_id}")
+        assert (shown.status_code, shown.json()["id"]) == (200, text_id)
+        assert (await client.get(f"/v1/memories/{text_id}/sources")).status_code == 200
+    for hit in answer["hits"]:
+        assert (await client.delete(f"/v1/memories/{hit['id']}")).status_code in (200, 404)
+    left = await recalled(client, "ledger ferry", include_superseded=True)
+    assert not {hit["id"] for hit in answer["hits"]} & {hit["id"] for hit in left["hits"]}
+
+
+async def test_e17_every_way_to_a_text_shows_the_same_of_it_also_after_it_was_changed(
+    client: httpx2.AsyncClient,
+) -> None:
+    session = await opened(client)
+    await said(client, session, *messages("The ferry was late on Friday."))
+    note = {"content": SAYINGS[1], "priority": "low"}
+    written = (await client.post("/v1/memories", json=note)).json()["id"]
+    assert (await client.post("/v1/memories", json=note | {"priority": "high"})).json()["id"] == written
+    hits = (await recalled(client, "ferry"))["hits"]
+    assert {hit["tier"] for hit in hits} == {"memory", "passage"}
+    answered = await tool_text(client, "recall_memory", query="ferry")
+    for hit in hits:
+        shown = (await client.get(f"/v1/memories/{hit['id']}")).json()
+        assert shown.get("content", shown.get("text")) == hit["content"]
+        assert f"{hit['content']} [{hit['id']}, " in answered
+        evidence = await tool_text(client, "expand_memory", memory_id=hit["id"])
+        assert hit["id"] in evidence
+        assert hit["content"].removeprefix("user: ") in evidence
+    listed = (await client.get("/v1/memories")).json()["memories"]
+    assert [(row["id"], row["content"], row["priority"]) for row in listed] == [(written, SAYINGS[1], "high")]
+    assert "* 🔴 " in answered
+
+
+# E19 ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    ["purple elephants in quantum lasagna", "kubernetes ingress yaml", "Wie füttert man einen Ameisenbären?"],
+)
+async def test_e19_about_nothing_that_was_kept_or_said_the_answer_is_nothing_and_says_so(
+    meaning: httpx2.AsyncClient, nonsense: str
+) -> None:
+    session = await opened(meaning)
+    await said(meaning, session, *messages(*SAYINGS))
+    await observed(meaning, session)
+    await settled(meaning)
+    answer = await recalled(meaning, nonsense)
+    assert (contents(answer), answer["abstained"], answer["semantic"]) == ([], True, "ok")
+    assert "Nothing in memory is about this." in await tool_text(meaning, "recall_memory", query=nonsense)
