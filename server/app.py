@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,8 +24,12 @@ from server.providers.extractive.observer import ExtractiveObserver
 from server.providers.extractive.reflector import ExtractiveReflector
 from server.providers.messages_api import Endpoint, MessagesModel
 from server.providers.model_observer import ModelObserver
+from server.providers.model_paraphraser import ModelParaphraser
 from server.providers.model_reflector import ModelReflector
+from server.providers.paraphrases import Paraphrases
 from server.providers.query_embedders import QueryEmbedders
+from server.providers.rerankers import make_reranker
+from server.providers.reranking import Reranking
 from server.providers.roles import Observer, Reflector
 from server.rest import health, memories, problems, reflections, sessions, spend
 from server.rest.access import Access, hosts_for
@@ -38,7 +43,7 @@ from server.usecases.recall import RecallRequest, recall
 
 
 def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:
-    """Choose who observes, reflects and embeds. Raises Misconfigured."""
+    """Choose who observes, reflects, embeds, paraphrases and reranks. Raises Misconfigured."""
     return Parts(
         database=database,
         clock=clock,
@@ -48,6 +53,8 @@ def make_parts(settings: Settings, database: Database, clock: Clock = system_clo
         embedders=_embedders(settings),
         spare_observer=ExtractiveObserver(),
         spare_reflector=ExtractiveReflector(),
+        paraphrases=_paraphrases(settings),
+        reranking=_reranking(settings),
     )
 
 
@@ -67,10 +74,11 @@ def make_app(parts: Parts) -> FastAPI:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(parts.database)
             await stack.enter_async_context(mcp.session_manager.run())
-            for provider in filter(None, (parts.observer, parts.reflector, parts.embedders)):
+            providers = (parts.observer, parts.reflector, parts.embedders, parts.paraphrases, parts.reranking)
+            for provider in filter(None, providers):
                 stack.push_async_callback(provider.close)
-            if parts.embedders:
-                parts.embedders.start()
+            for loading in filter(None, (parts.embedders, parts.reranking)):
+                loading.start()
             await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
             await stack.enter_async_context(beside("the upkeep", lambda: keep_up(parts)))
             yield
@@ -118,6 +126,19 @@ def _embedders(settings: Settings) -> QueryEmbedders | None:
     return QueryEmbedders(make, settings.embedder, remembered=settings.remembered_queries)
 
 
+def _paraphrases(settings: Settings) -> Paraphrases | None:
+    if not settings.paraphrase:
+        return None
+    seconds = settings.paraphrase_seconds
+    paraphraser = ModelParaphraser(_model(settings, settings.paraphrase_model, timeout=seconds))
+    return Paraphrases(paraphraser, seconds, remembered=settings.remembered_wordings)
+
+
+def _reranking(settings: Settings) -> Reranking | None:
+    reranker = make_reranker(settings)
+    return Reranking(reranker, settings.rerank_seconds) if reranker else None
+
+
 def _observer(settings: Settings) -> Observer | None:
     match settings.observer:
         case "off":
@@ -142,10 +163,10 @@ def _reflector(settings: Settings) -> Reflector | None:
             return ModelReflector(_model(settings, settings.reflector_model))
 
 
-def _model(settings: Settings, name: str) -> MessagesModel:
+def _model(settings: Settings, name: str, timeout: float | None = None) -> MessagesModel:
     if not settings.has_model:
         raise Misconfigured(
-            "A model is to observe or reflect, but none can be reached.",
+            "A model is to observe, reflect or paraphrase, but none can be reached.",
             hint="Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",
         )
     if settings.daily_cap_usd is not None and settings.price(name) is None:
@@ -153,7 +174,8 @@ def _model(settings: Settings, name: str) -> MessagesModel:
             f"ESKER_DAILY_CAP_USD is set, but what {name} costs is not known.",
             hint=f"Set ESKER_LLM_PRICES, for example {name}=0.10/0.50 (dollars for a million tokens in and out).",
         )
-    return MessagesModel(name, endpoint_of(settings))
+    endpoint = endpoint_of(settings)
+    return MessagesModel(name, replace(endpoint, timeout=timeout) if timeout else endpoint)
 
 
 def endpoint_of(settings: Settings) -> Endpoint:

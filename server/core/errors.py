@@ -12,7 +12,9 @@
     │   └── SpendCapReached the pool's models may cost no more today
     │       └── PriceUnknown nobody can say what they cost
     ├── Unavailable         a part that we need is down; try again
-    │   └── EmbedderDown    the embedder cannot answer
+    │   ├── EmbedderDown    the embedder cannot answer
+    │   └── RerankerDown    the reranker cannot answer
+    │       └── RerankerLate   it did not answer in time
     ├── ModelFailed         the language model did not give a usable answer
     │   ├── RequestRefused  its API refuses the request itself
     │   ├── UnusableAnswer  it answered, but not what was asked for, or it refused
@@ -95,6 +97,14 @@ class Unavailable(EskerError):
 
 class EmbedderDown(Unavailable):
     """The embedder cannot answer."""
+
+
+class RerankerDown(Unavailable):
+    """The reranker cannot answer."""
+
+
+class RerankerLate(RerankerDown):
+    """The reranker did not answer in time."""
 
 
 class ModelFailed(EskerError):

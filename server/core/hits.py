@@ -152,6 +152,14 @@ def in_order(found: Iterable[Ranked]) -> list[Ranked]:
     return sorted(sorted(found, key=lambda one: one.id, reverse=True), key=lambda one: -one.relevance)
 
 
+def once_each(found: Iterable[Ranked]) -> list[Ranked]:
+    """Return candidates best first, each once, by what speaks most for it."""
+    best: dict[str, Ranked] = {}
+    for one in in_order(found):
+        best.setdefault(one.id, one)
+    return list(best.values())
+
+
 def choose(
     found: Sequence[Ranked],
     texts: Texts,

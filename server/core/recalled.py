@@ -13,7 +13,8 @@ class ScoreParts:
 
     `keyword` is its share of what the query's most telling words could give at most, `cosine` how near it is, `around`
     what its neighbours add, and `time` how well it fits the time that the query speaks of. `relevance` is all of it, as
-    a multiple of what is enough; `prior` only breaks ties.
+    a multiple of what is enough; `prior` only breaks ties. `rerank` is what a reranker says of it, on a scale of that
+    model's own; None where none was asked.
     """
 
     keyword_rank: int | None
@@ -24,6 +25,7 @@ class ScoreParts:
     time: float
     relevance: float
     prior: float
+    rerank: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ class AskedWindow:
 Reason = Literal["below the floor", "far below the best", "says the same", "covered", "outdated", "limit", "tokens"]
 
 
+Step = Literal["off", "ok", "late", "failed"]
+"""What became of a step that an answer can do without; `off` was not to be taken, or had nothing to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A candidate that is no hit, and why; where another one stands for it, `by` is its id."""
@@ -86,8 +92,9 @@ class Recalled:
     `semantic` says whether the search by meaning took part (`off`: it was not asked for), `reason` why not. `abstained`
     says that nothing was relevant. `omitted` more hits were relevant and are not shown, for the limit or for the
     tokens. `pending` texts cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
-    What was said in the `window` that the query speaks of, or is about it, goes before the rest. `left_out` explains,
-    if asked, which candidates are no hits.
+    What was said in the `window` that the query speaks of, or is about it, goes before the rest. `reranked` says
+    whether a reranker put the hits in order, and `paraphrased` whether a language model was asked for other `wordings`,
+    which were searched for as well. `left_out` explains, if asked, which candidates are no hits.
     """
 
     hits: list[Hit]
@@ -98,4 +105,7 @@ class Recalled:
     pending: int
     unobserved_tokens: int
     window: AskedWindow | None = None
+    reranked: Step = "off"
+    paraphrased: Step = "off"
+    wordings: list[str] = field(default_factory=list[str])
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])

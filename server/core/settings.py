@@ -97,6 +97,20 @@ class Settings(BaseModel):
     """Threads that one process gives to its embedding model. More than one help only on idle cores."""
     remembered_queries: Annotated[int, Field(ge=0)] = 1_000
     """Questions whose vectors a server keeps in memory, for each model; 0: none."""
+    reranker: str = "none"
+    """`sentence-transformers:<path or name>`, `http:<base url>#<model>` or `none`: who puts the first hits in order."""
+    reranker_api_key: SecretStr | None = None
+    """The key for an `http:` reranker."""
+    rerank_seconds: Annotated[float, Field(gt=0, le=30)] = 0.5
+    """How long a recall waits for the reranker."""
+    paraphrase: bool = False
+    """Whether a language model is asked for other wordings of a question, which are searched for as well."""
+    paraphrase_model: str = "claude-haiku-5-5"
+    """The model that is asked for them."""
+    paraphrase_seconds: Annotated[float, Field(gt=0, le=30)] = 2.0
+    """How long a recall waits for them."""
+    remembered_wordings: Annotated[int, Field(ge=0)] = 1_000
+    """Questions whose other wordings a server keeps in memory; 0: none."""
     worker: bool = True
     """Whether `esker serve` starts an embedding worker beside it."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -1,7 +1,6 @@
 """An endpoint that speaks OpenAI's embeddings API."""
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 import httpx2
 
@@ -9,6 +8,7 @@ from server.core.errors import EmbedderDown, Misconfigured, TextRefused
 from server.core.records import Space
 from server.core.splitting import split_text
 from server.core.tokens import estimate_tokens
+from server.providers.addresses import is_plain
 from server.providers.vectors import checked, space_name, storable
 
 _PROBE = "esker"
@@ -26,7 +26,7 @@ class RemoteEmbedder:
 
         Raises Misconfigured for credentials in the URL: the setting is kept in the database.
         """
-        if not _is_plain(base_url):
+        if not is_plain(base_url):
             raise Misconfigured(
                 "ESKER_EMBEDDER names no plain http(s) address, or has credentials in it.",
                 hint="Write openai:https://host/v1#model, and put the key into ESKER_EMBEDDER_API_KEY.",
@@ -81,15 +81,6 @@ class RemoteEmbedder:
 
 def _estimates(texts: Sequence[str]) -> list[int]:
     return [estimate_tokens(text) for text in texts]
-
-
-def _is_plain(url: str) -> bool:
-    """Tell whether a URL is one of a web server, without credentials."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None and not parts.query
 
 
 def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""What an observer, a reflector and an embedder can do, whoever plays the part."""
+"""What an observer, a reflector, a paraphraser, an embedder and a reranker can do, whoever plays the part."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -55,6 +55,23 @@ class Reflector(Protocol):
         ...
 
 
+class Paraphraser(Protocol):
+    """Says a question in other words."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        ...
+
+    async def wordings(self, query: str, meter: Meter) -> list[str]:
+        """Return a few other wordings; none is an answer. Raises ModelFailed, SpendCapReached."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
 class Embedder(Protocol):
     """Turns texts into vectors of one space. What the model wants before a text, it gets here."""
 
@@ -82,6 +99,37 @@ class Embedder(Protocol):
 
     async def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Return each text in parts that the model reads whole; a text that it reads whole is its only part."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class Reranker(Protocol):
+    """Says how well texts answer a question, which it reads together with each of them."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        ...
+
+    @property
+    def lanes(self) -> int:
+        """How many calls at the same time are answered sooner than one after the other."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call still goes on that was cancelled."""
+        ...
+
+    async def load(self) -> None:
+        """Get ready, once. Raises RerankerDown, or Misconfigured when it never will be."""
+        ...
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return a number for each text, higher where it answers better. Raises RerankerDown."""
         ...
 
     async def close(self) -> None:

@@ -21,7 +21,7 @@ async def alive() -> dict[str, str]:
 
 @router.get("/readyz", response_model=Readiness)
 async def ready(parts: WithParts) -> Response:
-    """Say whether requests can be served (200) or not (503), and who observes, reflects and embeds."""
+    """Say whether requests can be served (200) or not (503), and who does what models do."""
     found = await readiness(parts)
     status = 200 if found.ready else 503
     headers = {} if found.ready else {"Retry-After": "5"}

@@ -21,13 +21,17 @@ _LOOKED_AROUND = 40
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for: words, and a vector in a space, if there is one."""
+    """What is searched for: words, and a vector in a space, if there is one.
+
+    `tries` is how often one question is asked, in other words: the more often, the better fits what fits by chance.
+    """
 
     words: Words
     space: PoolSpace | None
     vector: Sequence[float]
     calibration: Calibration
     ranking: Ranking
+    tries: int = 1
 
 
 async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
@@ -41,7 +45,7 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     near = {hit.id: cosine for hit in nearest if (cosine := signals[hit.number].cosine) is not None}
     found = Candidates(
         tier,
-        Scale(asked.calibration, size.searched),
+        Scale(asked.calibration, asked.tries * size.searched),
         keyword=[hit.id for hit in worded],
         vector=sorted(near, key=lambda text_id: -near[text_id]),
         numbers={hit.id: hit.number for hit in (*nearest, *worded)},

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from server.core.clock import Clock
 from server.core.settings import Settings
 from server.db.database import Database
+from server.providers.paraphrases import Paraphrases
 from server.providers.query_embedders import QueryEmbedders
+from server.providers.reranking import Reranking
 from server.providers.roles import Observer, Reflector
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The database, the time, the settings, and who observes, reflects and embeds queries; None: switched off.
+    """The database, the time, the settings, and who observes, reflects, embeds queries, says them in other
+    words and puts hits in order; None: switched off.
 
     The spare ones work for pools that have spent their day's money and want to go on without a model.
     """
@@ -24,3 +27,5 @@ class Parts:
     embedders: QueryEmbedders | None = None
     spare_observer: Observer | None = None
     spare_reflector: Reflector | None = None
+    paraphrases: Paraphrases | None = None
+    reranking: Reranking | None = None

@@ -10,12 +10,24 @@ from server.core.asked_time import asked_time
 from server.core.calibration import calibration_for
 from server.core.clock import as_utc
 from server.core.errors import EmbedderDown, InvalidInput, TextRefused
-from server.core.hits import Chosen, Ranked, Texts, choose, fitting, in_order, ranked, told_in_time, worth_reading
+from server.core.hits import (
+    Chosen,
+    Ranked,
+    Texts,
+    choose,
+    fitting,
+    in_order,
+    once_each,
+    ranked,
+    told_in_time,
+    worth_reading,
+)
 from server.core.json_input import clean_text
 from server.core.labels import without_label
 from server.core.recalled import AskedWindow, Hit, LeftOut, Reason, Recalled
 from server.core.records import Filter, Kind, Priority, Ranking, Scope, Tier, at_least
 from server.core.redaction import redact
+from server.core.reranking import FIRST
 from server.core.retelling import RETOLD
 from server.core.terms import asked_terms, asks_of_something
 from server.core.window import Anchor, Window, anchored_window
@@ -25,6 +37,8 @@ from server.store.search import Words
 from server.store.vectors import PoolSpace
 from server.usecases.find_candidates import Question, find_candidates
 from server.usecases.parts import Parts
+from server.usecases.rerank import rerank
+from server.usecases.reword import reword
 
 MAX_QUERY_CHARACTERS = 4_000
 MAX_LIMIT = 50
@@ -90,17 +104,27 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
     if time and time.anchor:
         window = await _anchored(parts, pool_id, time.anchor, timezone, asked, space, what)
     words = time.rest if time else query
+    only_time = window is not None and not asks_of_something(words)
     question = _question(words, query, asked, space, semantic)
+    full = asked.ranking == "full"
+    wordings, paraphrased = await reword(parts, pool_id, words) if full and not only_time else ([], "off")
+    questions = [question, *await _in_other_words(parts, asked, space, question, wordings)]
     async with parts.database.tenant(pool_id) as connection:
-        if window and not asks_of_something(words):
+        if window and only_time:
             relevant, left_out = await _told_in(connection, window, asked, what), list[LeftOut]()
         else:
-            relevant, left_out = await _about(connection, question, asked, what)
+            relevant, left_out = await _about(connection, questions, asked, what)
         # Whatever fits the time may come to the front, so all of it has to be read.
         read = relevant if window else relevant[: _READ_FOR_EACH * asked.limit + _READ_AT_LEAST]
         texts = await _texts(connection, semantic.space, read, what)
     # What says the same is found by comparing, which takes a while.
-    chosen = await asyncio.to_thread(choose, read, texts, question.words.terms, now, limit=asked.limit, window=window)
+    terms = [term for one in questions for term in one.words.terms]
+    # A reranker reads words and does not know when they were said.
+    reranking = parts.reranking if full and window is None else None
+    distinct = max(asked.limit, FIRST) if reranking else asked.limit
+    chosen = await asyncio.to_thread(choose, read, texts, terms, now, limit=distinct, window=window)
+    reordered, reranked = await rerank(reranking, query, chosen.hits)
+    chosen = replace(chosen, hits=reordered)
     hits = fitting(chosen.hits[: asked.limit], asked.max_tokens)
     return Recalled(
         hits=hits if asked.explain else [replace(hit, parts=None) for hit in hits],
@@ -111,16 +135,19 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
         pending=pending,
         unobserved_tokens=unobserved,
         window=None if window is None else AskedWindow(window.start, window.end),
+        reranked=reranked,
+        paraphrased=paraphrased,
+        wordings=wordings,
         left_out=[*_left_out(chosen, hits, asked.limit), *left_out] if asked.explain else [],
     )
 
 
 async def _about(
-    connection: Connection, question: Question, asked: RecallRequest, what: Filter
+    connection: Connection, questions: Sequence[Question], asked: RecallRequest, what: Filter
 ) -> tuple[list[Ranked], list[LeftOut]]:
-    """Return what is about a question, best first, and the candidates that are not."""
-    found = [await find_candidates(connection, tier, question, what) for tier in _tiers(asked)]
-    return worth_reading(in_order(one for each in found for one in ranked(each)))
+    """Return what is about a question, in any of its wordings, best first, and the candidates that are not."""
+    found = [await find_candidates(connection, tier, one, what) for one in questions for tier in _tiers(asked)]
+    return worth_reading(once_each(one for each in found for one in ranked(each)))
 
 
 async def _told_in(connection: Connection, window: Window, asked: RecallRequest, what: Filter) -> list[Ranked]:
@@ -266,6 +293,21 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> _Semantic
     except (EmbedderDown, TextRefused) as error:
         return _Semantic(reason=str(error).rstrip("."))
     return _Semantic(space.name, vector)
+
+
+async def _in_other_words(
+    parts: Parts, asked: RecallRequest, space: PoolSpace | None, question: Question, wordings: Sequence[str]
+) -> list[Question]:
+    """Return a question in other wordings, each searched for by meaning if the question is, or else left out."""
+    by_meaning = len(question.vector) > 0
+    embedded = [_Semantic()] * len(wordings)
+    if by_meaning:
+        embedded = await asyncio.gather(*(_embed(parts, space, wording) for wording in wordings))
+    return [
+        replace(_question(wording, wording, asked, space, semantic), tries=1 + len(wordings))
+        for wording, semantic in zip(wordings, embedded, strict=True)
+        if (len(semantic.vector) > 0) == by_meaning
+    ]
 
 
 async def _texts(connection: Connection, space: str | None, read: Sequence[Ranked], what: Filter) -> Texts:

@@ -17,6 +17,8 @@ class Readiness:
     observer: str
     reflector: str
     embedder: str
+    paraphraser: str
+    reranker: str
 
 
 async def readiness(parts: Parts) -> Readiness:
@@ -32,6 +34,8 @@ async def readiness(parts: Parts) -> Readiness:
         observer=parts.observer.name if parts.observer else "off",
         reflector=parts.reflector.name if parts.reflector else "off",
         embedder=parts.embedders.state if parts.embedders else "none",
+        paraphraser=parts.paraphrases.name if parts.paraphrases else "off",
+        reranker=parts.reranking.state if parts.reranking else "none",
     )
 
 

@@ -40,7 +40,7 @@ def test_every_setting_is_documented_with_its_default(name: str) -> None:
     if isinstance(default, bool):
         assert f"`{str(default).lower()}`" in row
     elif isinstance(default, int | float):
-        assert re.search(rf"\| {int(default)} \|", row)
+        assert f"| {int(default) if default == int(default) else default} |" in row
     elif isinstance(default, str):
         assert f"| `{default}` |" in row
 

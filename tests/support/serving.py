@@ -28,10 +28,12 @@ async def serving(parts: Parts) -> AsyncGenerator[str]:
 
 
 @asynccontextmanager
-async def serving_meaning(database_url: str, embedder: LocalEmbedder) -> AsyncGenerator[str]:
+async def serving_meaning(
+    database_url: str, embedder: LocalEmbedder, settings: Settings | None = None
+) -> AsyncGenerator[str]:
     """Run a server and an embedding worker that share a model while the block runs; yield the URL."""
     await embedder.load()
-    settings = Settings.from_environment({})
+    settings = settings or Settings.from_environment({})
     made = make_parts(settings, Database(database_url), system_clock)
     parts = replace(made, embedders=QueryEmbedders(lambda _: embedder, settings.embedder))
     stop = asyncio.Event()

@@ -1,0 +1,106 @@
+"""A cross-encoder of sentence-transformers in this process."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from server.core.errors import Misconfigured, RerankerDown
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+# After so many texts it looks whether anybody still waits; larger batches are hardly faster on a processor.
+_TOGETHER = 4
+# What models that were made to judge a pair of texts are called; others would get a part that has learned nothing.
+_JUDGING = ("ForSequenceClassification", "ForCausalLM")
+
+
+class LocalReranker:
+    """A model that runs on one thread of its own, so that the event loop goes on."""
+
+    lanes = 1
+
+    def __init__(self, model: str, threads: int) -> None:
+        """`model` is a folder or a name. Nothing is loaded yet."""
+        self.name = Path(model).name if Path(model).is_dir() else model
+        self._model = model
+        self._threads = threads
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="reranker")
+        self._loaded: CrossEncoder | None = None
+        self._work: Future[list[float]] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Return whether the thread is at work: what it has begun it ends, though nobody waits for all of it."""
+        return self._work is not None and not self._work.done()
+
+    async def load(self) -> None:
+        """Load the model, which takes seconds; the event loop goes on. Raises Misconfigured."""
+        if self._loaded is None:
+            self._loaded = await asyncio.get_running_loop().run_in_executor(self._executor, self._load)
+
+    async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return a number for each text. Raises RerankerDown.
+
+        When it is cancelled, the thread ends after the texts that it is reading.
+        """
+        if self._loaded is None:
+            raise RerankerDown("The reranking model is still loading.")
+        given_up = Event()
+        self._work = self._executor.submit(_scores, self._loaded, query, list(texts), given_up)
+        try:
+            return await asyncio.wrap_future(self._work)
+        finally:
+            given_up.set()
+
+    async def close(self) -> None:
+        """Do nothing: the model lives as long as the process."""
+
+    def _load(self) -> "CrossEncoder":
+        try:
+            model = _load_model(self._model, self._threads)
+        except (OSError, ValueError, ImportError) as error:
+            raise self._unusable(f"cannot be loaded: {error}") from error
+        kinds: list[str] = getattr(model.config, "architectures", None) or []
+        if not any(kind.endswith(_JUDGING) for kind in kinds):
+            raise self._unusable(f"is no cross-encoder ({', '.join(kinds) or 'of no known kind'}).")
+        if model.num_labels != 1:
+            raise self._unusable(f"gives {model.num_labels} numbers for a text, not one.")
+        return model
+
+    def _unusable(self, why: str) -> Misconfigured:
+        return Misconfigured(
+            f"The reranking model {self._model!r} {why}",
+            hint="Give ESKER_RERANKER the path of a folder that holds a cross-encoder of sentence-transformers.",
+        )
+
+
+def _scores(model: Any, query: str, texts: list[str], given_up: Event) -> list[float]:
+    """Return the scores of texts, or of the first when they are given up. Raises RerankerDown."""
+    scores: list[float] = []
+    for start in range(0, len(texts), _TOGETHER):
+        if given_up.is_set():
+            break
+        pairs = [(query, text) for text in texts[start : start + _TOGETHER]]
+        try:
+            scores += map(float, model.predict(pairs, batch_size=_TOGETHER, show_progress_bar=False))
+        except Exception as error:  # whatever a model may raise
+            raise RerankerDown(f"The reranking model failed: {type(error).__name__}: {error}") from error
+    if not all(map(math.isfinite, scores)):
+        raise RerankerDown("The reranking model gave a score that is no number.")
+    return scores
+
+
+def _load_model(name: str, threads: int) -> "CrossEncoder":
+    import torch  # noqa: PLC0415 - seconds of import time, wanted only by a process that reranks
+    from sentence_transformers import CrossEncoder  # noqa: PLC0415
+    from transformers.utils import logging as transformers_logging  # noqa: PLC0415
+
+    transformers_logging.disable_progress_bar()
+    torch.set_num_threads(threads)
+    # A folder must never be looked up anywhere else.
+    return CrossEncoder(name, device="cpu", local_files_only=Path(name).is_dir())

@@ -1,0 +1,24 @@
+"""Which reranker a setting names: a model in this process, or an endpoint."""
+
+from server.core.errors import Misconfigured
+from server.core.settings import Settings
+from server.providers.local_reranker import LocalReranker
+from server.providers.remote_reranker import RemoteReranker
+from server.providers.roles import Reranker
+
+
+def make_reranker(settings: Settings) -> Reranker | None:
+    """Return the reranker that is configured, or None for `none`. Raises Misconfigured."""
+    kind, _, rest = settings.reranker.partition(":")
+    if settings.reranker == "none":
+        return None
+    if kind == "sentence-transformers" and rest:
+        return LocalReranker(rest, settings.embed_threads)
+    if kind == "http" and "#" in rest:
+        base_url, _, model = rest.rpartition("#")
+        key = settings.reranker_api_key
+        return RemoteReranker(base_url, model, key.get_secret_value() if key else None)
+    raise Misconfigured(
+        f"ESKER_RERANKER names no reranker ({kind}: …).",
+        hint="Use sentence-transformers:<path or name>, http:<base url>#<model>, or none.",
+    )

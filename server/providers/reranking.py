@@ -1,0 +1,88 @@
+"""The reranker of a server: loaded in the background, asked within a deadline, and never with a queue of late work."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from server.core.errors import EskerError, Misconfigured, RerankerDown, RerankerLate
+from server.providers.roles import Reranker
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 60.0
+
+
+class Reranking:
+    """Asks one reranker, for recalls that wait no longer than `seconds`."""
+
+    def __init__(self, reranker: Reranker, seconds: float) -> None:
+        self._reranker = reranker
+        self._seconds = seconds
+        self._lanes = asyncio.Semaphore(reranker.lanes)
+        self._reason: str | None = "the reranking model is still loading"
+        self._failure: str | None = None
+        self._loading: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to load it."""
+        self._loading = asyncio.create_task(self._load())
+
+    @property
+    def state(self) -> str:
+        """The model, or why it does not answer."""
+        return self._reason or self._failure or self._reranker.name
+
+    async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return a number for each text, higher where it answers the query better.
+
+        Raises RerankerLate when they do not come in time, RerankerDown.
+        """
+        if self._reason:
+            raise RerankerDown(self._reason)
+        try:
+            async with asyncio.timeout(self._seconds), self._lanes:
+                if self._reranker.busy:
+                    raise RerankerLate("The reranker is still at work on a question that it was late for.")
+                scores = await self._reranker.scores(query, texts)
+        except TimeoutError as error:
+            raise RerankerLate(f"The reranker did not answer within {self._seconds:g} seconds.") from error
+        except RerankerLate:
+            raise
+        except RerankerDown as error:
+            self._failed(str(error))
+            raise
+        self._failure = None
+        return scores
+
+    async def close(self) -> None:
+        """Stop loading, and let go of connections."""
+        if self._loading:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+        await self._reranker.close()
+
+    def _failed(self, why: str) -> None:
+        if self._failure is None:
+            log.warning("%s Recall answers in its own order until it works.", why)
+        self._failure = why
+
+    async def _load(self) -> None:
+        while self._reason:
+            try:
+                await self._reranker.load()
+                self._reason = None
+                log.info("hits are reranked by %s", self._reranker.name)
+            except Misconfigured as error:
+                self._reason = str(error)
+                log.error("%s Recall answers in its own order. %s", error, error.hint or "")
+                return
+            except EskerError as error:
+                self._reason = str(error)
+                log.warning("%s Trying again in a minute.", error)
+                await asyncio.sleep(_AGAIN_SECONDS)
+            except Exception as error:
+                self._reason = (
+                    f"the reranking model cannot be loaded ({type(error).__name__}); the server's log says more"
+                )
+                log.exception("the reranking model cannot be loaded")
+                return

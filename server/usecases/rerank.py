@@ -1,0 +1,21 @@
+"""Rerank: let a model that reads a question together with each hit put the first hits in order, if it is in time."""
+
+from collections.abc import Sequence
+
+from server.core.errors import RerankerDown, RerankerLate
+from server.core.recalled import Hit, Step
+from server.core.reranking import reordered, shown
+from server.providers.reranking import Reranking
+
+
+async def rerank(reranking: Reranking | None, query: str, hits: Sequence[Hit]) -> tuple[list[Hit], Step]:
+    """Return hits in a better order, or as they are, and which of the two."""
+    if reranking is None or len(hits) < 2:
+        return list(hits), "off"
+    try:
+        scores = await reranking.scores(query, shown(hits))
+    except RerankerLate:
+        return list(hits), "late"
+    except RerankerDown:
+        return list(hits), "failed"
+    return reordered(hits, scores), "ok"

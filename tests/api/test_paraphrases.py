@@ -1,0 +1,255 @@
+"""Recall in other words: more is found, within a deadline and a day's money, and asked of the model once."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.errors import Misconfigured
+from server.core.settings import Settings
+from server.db.database import Database
+from server.providers.local_embedder import LocalEmbedder
+from server.usecases.authenticate import create_pool
+from server.usecases.parts import Parts
+from server.usecases.recall import RecallRequest, recall
+from server.usecases.spending import set_daily_cap
+from tests.support.api import contents, recalled
+from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.serving import serving, serving_meaning
+
+NOTES = ["My sister breeds whippets.", "The crane is checked on Mondays.", "A refund never exceeds the price."]
+QUERY = "Does the family keep dogs?"
+WORDED = {"wordings": ["who breeds whippets", "pets of relatives"]}
+PRICES = "claude-haiku-5-5=10000/50000"
+
+
+@pytest.fixture
+async def model() -> AsyncGenerator[ModelServer]:
+    """A scripted model."""
+    async with model_server() as server:
+        server.say(WORDED)
+        yield server
+
+
+def asked_of(model: ModelServer, database_url: str, **settings: str) -> Parts:
+    """Return the parts of a server that asks the model for wordings, and waits long for them."""
+    values = {
+        "ESKER_EMBEDDER": "none",
+        "ESKER_OBSERVER": "off",
+        "ESKER_REFLECTOR": "off",
+        "ESKER_PARAPHRASE": "true",
+        "ESKER_PARAPHRASE_SECONDS": "30",
+        "ESKER_LLM_BASE_URL": model.url,
+        "ESKER_LLM_PRICES": PRICES,
+    }
+    more = {f"ESKER_{name.upper()}": value for name, value in settings.items()}
+    return make_parts(Settings.from_environment(values | more), Database(database_url), system_clock)
+
+
+@asynccontextmanager
+async def asking(parts: Parts) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Run a server that keeps the notes, and yield a client of it."""
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        rows = {"memories": [{"content": note} for note in NOTES]}
+        assert (await client.post("/v1/memories/batch", json=rows)).status_code == 201
+        yield client
+
+
+async def test_what_another_wording_finds_is_found(database_url: str, model: ModelServer) -> None:
+    async with asking(asked_of(model, database_url)) as client:
+        answer = await recalled(client, QUERY)
+        assert contents(answer) == [NOTES[0]]
+        assert (answer["paraphrased"], answer["wordings"]) == ("ok", WORDED["wordings"])
+        assert QUERY in model.prompt()
+        ready = (await client.get("/readyz")).json()
+        assert ready["paraphraser"] == "claude-haiku-5-5"
+
+
+async def test_switched_off_no_model_is_asked_and_nothing_is_found_in_other_words(
+    database_url: str, model: ModelServer
+) -> None:
+    async with asking(asked_of(model, database_url, paraphrase="false")) as client:
+        answer = await recalled(client, QUERY)
+        assert (answer["hits"], answer["paraphrased"], answer["wordings"]) == ([], "off", [])
+    assert model.asked == []
+
+
+async def test_the_same_recall_twice_asks_the_model_once_and_answers_the_same(
+    database_url: str, model: ModelServer
+) -> None:
+    async with asking(asked_of(model, database_url)) as client:
+        together = await asyncio.gather(*(recalled(client, QUERY) for _ in range(5)))
+        again = await recalled(client, QUERY)
+    assert len(model.asked) == 1
+    assert {json.dumps(answer["wordings"]) for answer in [*together, again]} == {json.dumps(WORDED["wordings"])}
+    assert {tuple(contents(answer)) for answer in [*together, again]} == {(NOTES[0],)}
+
+
+async def test_a_pool_does_not_notice_what_another_one_asked(database_url: str, model: ModelServer) -> None:
+    parts = asked_of(model, database_url)
+    async with asking(parts) as client:
+        await recalled(client, QUERY)
+        other = (await create_pool(parts, "other")).id
+        answer = await recall(parts, other, RecallRequest(QUERY))
+        assert (answer.hits, answer.paraphrased) == ([], "ok")
+    assert len(model.asked) == 2
+
+
+async def test_as_many_questions_are_remembered_as_is_set(database_url: str, model: ModelServer) -> None:
+    async with asking(asked_of(model, database_url, remembered_wordings="2")) as client:
+        for query in ("one?", "two?", "one?", "three?", "one?", "two?"):
+            await recalled(client, query)
+    asked = [model.prompt(number) for number in range(len(model.asked))]
+    assert [next(word for word in ("one", "two", "three") if word in text) for text in asked] == [
+        "one",
+        "two",
+        "three",
+        "two",
+    ]
+
+
+async def test_the_rankings_that_are_there_to_be_measured_ask_no_model(database_url: str, model: ModelServer) -> None:
+    async with asking(asked_of(model, database_url)) as client:
+        for ranking in ("keyword", "vector", "fused"):
+            assert (await recalled(client, QUERY, ranking=ranking))["paraphrased"] == "off"
+    assert model.asked == []
+
+
+async def test_a_model_that_is_late_changes_nothing_is_counted_and_is_left_alone_for_a_while(
+    database_url: str, model: ModelServer
+) -> None:
+    held = asyncio.Event()
+    model.say(Said(json.dumps(WORDED), wait_for=held))
+    parts = asked_of(model, database_url, paraphrase_seconds="0.05")
+    try:
+        async with asking(parts) as client:
+            answer = await recalled(client, "When is the crane checked?")
+            assert (contents(answer), answer["paraphrased"]) == ([NOTES[1]], "late")
+            while (await recalled(client, QUERY))["paraphrased"] != "failed":
+                pass
+            calls = len(model.asked)
+            assert (await recalled(client, "Anything else?"))["paraphrased"] == "failed"
+            assert len(model.asked) == calls
+            spent = (await client.get("/v1/spend")).json()
+            while sum(day["calls"] for day in spent["days"]) < calls:
+                spent = (await client.get("/v1/spend")).json()
+            assert {day["purpose"] for day in spent["days"]} == {"recall"}
+            assert sum(day["output_tokens"] for day in spent["days"]) == 500 * calls, "at most so many"
+    finally:
+        held.set()
+
+
+async def test_no_more_than_a_few_questions_are_on_their_way_and_others_do_not_wait(
+    database_url: str, model: ModelServer
+) -> None:
+    held = asyncio.Event()
+    model.say(Said(json.dumps(WORDED), wait_for=held))
+    async with asking(asked_of(model, database_url)) as client:
+        on_their_way = [asyncio.create_task(recalled(client, f"Question {n}?")) for n in range(4)]
+        while len(model.asked) < 4:
+            model.arrived.clear()
+            await model.arrived.wait()
+        assert (await recalled(client, "Question 5?"))["paraphrased"] == "late"
+        held.set()
+        assert {answer["paraphrased"] for answer in await asyncio.gather(*on_their_way)} == {"ok"}
+        assert (await recalled(client, "Question 5?"))["paraphrased"] == "ok"
+    assert len(model.asked) == 5
+
+
+@pytest.mark.parametrize(
+    "said", [Said(status=401), Said(status=400), Said(stop_reason="refusal"), Said("no object"), Said(raw="{}")]
+)
+async def test_a_model_that_fails_changes_nothing_and_is_not_asked_at_once_again(
+    database_url: str, model: ModelServer, said: Said
+) -> None:
+    model.say(said)
+    async with asking(asked_of(model, database_url)) as client:
+        query = "When is the crane checked?"
+        answer = await recalled(client, query)
+        assert (contents(answer), answer["paraphrased"], answer["wordings"]) == ([NOTES[1]], "failed", [])
+        calls = len(model.asked)
+        answer = await recalled(client, query)
+        assert (contents(answer), answer["wordings"]) == ([NOTES[1]], [])
+        assert len(model.asked) == calls
+
+
+async def test_calls_are_counted_for_recall_and_none_is_made_when_the_days_money_is_spent(
+    database_url: str, model: ModelServer
+) -> None:
+    parts = asked_of(model, database_url, daily_cap_usd="3")
+    async with asking(parts) as client:
+        for number in range(2):  # each costs 2.007 dollars
+            assert (await recalled(client, f"Question {number}?"))["paraphrased"] == "ok"
+        answer = await recalled(client, "When is the crane checked?")
+        assert (contents(answer), answer["paraphrased"]) == ([NOTES[1]], "off")
+        assert len(model.asked) == 2
+        [spent] = (await client.get("/v1/spend")).json()["days"]
+        assert (spent["purpose"], spent["calls"], round(spent["cost_usd"], 3)) == ("recall", 2, 4.014)
+        assert (await recalled(client, "Question 0?"))["wordings"] == WORDED["wordings"], "what is known costs nothing"
+        await set_daily_cap(parts, "default", cap_usd=100, without_own=False, when_spent=None)
+        assert (await recalled(client, "When is the crane checked?"))["paraphrased"] == "ok"
+
+
+async def test_a_word_of_the_model_is_searched_for_only_if_it_is_another_one(
+    database_url: str, model: ModelServer
+) -> None:
+    offered = ["does the  family keep dogs?", " ", "a\x00b", "x" * 401, "two\nlines", "Two lines", "three", "four"]
+    model.say({"wordings": offered})
+    async with asking(asked_of(model, database_url)) as client:
+        answer = await recalled(client, QUERY)
+    assert answer["wordings"] == ["a\ufffdb", "two lines", "three"]
+
+
+async def test_what_is_asked_is_masked_first(database_url: str, model: ModelServer) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    async with asking(asked_of(model, database_url)) as client:
+        await recalled(client, f"Where do we use {secret}?")
+    assert len(model.asked) == 1
+    assert secret not in json.dumps(model.asked)
+
+
+async def test_wordings_only_add_what_the_question_finds_by_itself_stays_as_sure(
+    database_url: str, model: ModelServer
+) -> None:
+    model.say({"wordings": ["harbour", "price of a refund"]})
+    query = "When is the crane checked?"
+    async with asking(asked_of(model, database_url, paraphrase="false")) as client:
+        [alone] = (await recalled(client, query, explain=True))["hits"]
+    async with asking(asked_of(model, database_url)) as client:
+        answer = await recalled(client, query, explain=True)
+    found = {hit["content"]: hit for hit in answer["hits"]}
+    assert set(found) == {NOTES[1], NOTES[2]}
+    assert found[NOTES[1]]["score"] == alone["score"]
+
+
+async def test_other_wordings_are_searched_for_by_meaning_and_must_stand_out_more(
+    database_url: str, minilm: LocalEmbedder, model: ModelServer
+) -> None:
+    meant = "Does anybody in the relatives own animals?"
+    model.say({"wordings": []}, {"wordings": [meant, "unrelated"]}, {"wordings": []})
+    settings = asked_of(model, database_url).settings
+    async with (
+        serving_meaning(database_url, minilm, settings) as url,
+        httpx2.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        rows = {"memories": [{"content": note} for note in NOTES]}
+        assert (await client.post("/v1/memories/batch", json=rows)).status_code == 201
+        while (await recalled(client, meant, ranking="fused"))["pending"]:
+            pass
+        [direct] = (await recalled(client, meant, explain=True))["hits"]
+        answer = await recalled(client, "frumious bandersnatch", explain=True)
+        assert (await recalled(client, "frumious jabberwock"))["hits"] == []
+    [found] = answer["hits"]
+    assert (found["content"], direct["content"]) == (NOTES[0], NOTES[0])
+    assert found["parts"]["cosine"] == direct["parts"]["cosine"]
+    assert found["score"] < direct["score"]
+
+
+def test_without_a_model_to_ask_the_server_does_not_start(database_url: str) -> None:
+    with pytest.raises(Misconfigured, match="paraphrase"):
+        make_parts(Settings(paraphrase=True, embedder="none"), Database(database_url), system_clock)

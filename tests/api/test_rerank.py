@@ -1,0 +1,190 @@
+"""Recall with a reranker: a better order in time, recall's own otherwise, and never another answer."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from tests.support.api import contents, recalled
+from tests.support.rerank_server import RerankServer, rerank_server
+from tests.support.serving import serving
+
+NOTES = [f"The harbour crane {name} is checked on {day}." for name, day in zip("ABCDE", "12345", strict=True)]
+QUERY = "When is a harbour crane checked?"
+
+
+@pytest.fixture
+async def reranker() -> AsyncGenerator[RerankServer]:
+    """A scripted reranker."""
+    async with rerank_server() as server:
+        yield server
+
+
+@asynccontextmanager
+async def asking(
+    database_url: str, reranker: RerankServer | None, **settings: str
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Run a server, with a reranker that it waits long for, and yield a client of it."""
+    values = {"ESKER_EMBEDDER": "none", "ESKER_RERANK_SECONDS": "30"}
+    if reranker:
+        values["ESKER_RERANKER"] = f"http:{reranker.url}#judge-1"
+    made = Settings.from_environment(values | {f"ESKER_{name.upper()}": value for name, value in settings.items()})
+    parts = make_parts(made, Database(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        yield client
+
+
+async def noted(client: httpx2.AsyncClient, notes: list[str]) -> None:
+    """Write memories."""
+    rows = {"memories": [{"content": note} for note in notes]}
+    assert (await client.post("/v1/memories/batch", json=rows)).status_code == 201
+
+
+def without_ages(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer without what changes from one moment to the next, and without what a reranker may change."""
+    hits = [{key: value for key, value in hit.items() if key != "age"} for hit in answer["hits"]]
+    return {**answer, "hits": hits, "reranked": None}
+
+
+async def test_hits_come_in_the_rerankers_order_each_place_with_its_score(
+    database_url: str, reranker: RerankServer
+) -> None:
+    async with asking(database_url, None) as client:
+        await noted(client, NOTES)
+        before = await recalled(client, QUERY, explain=True)
+    assert before["reranked"] == "off"
+    reranker.likes = {"crane B": 3.0, "crane D": 9.0}
+    async with asking(database_url, reranker, reranker_api_key="k-1") as client:
+        after = await recalled(client, QUERY, explain=True)
+        ready = (await client.get("/readyz")).json()
+    assert after["reranked"] == "ok"
+    assert contents(after)[:2] == [NOTES[3], NOTES[1]]
+    assert contents(after)[2:] == [note for note in contents(before) if note not in (NOTES[1], NOTES[3])]
+    assert [hit["score"] for hit in after["hits"]] == [hit["score"] for hit in before["hits"]]
+    assert [hit["parts"]["rerank"] for hit in after["hits"]] == [9.0, 3.0, 0.0, 0.0, 0.0]
+    assert reranker.asked == [{"model": "judge-1", "query": QUERY, "documents": contents(before)}]
+    assert reranker.keys == ["Bearer k-1"]
+    assert ready["reranker"] == "judge-1"
+
+
+async def test_a_hit_behind_the_limit_can_come_before_it(database_url: str, reranker: RerankServer) -> None:
+    async with asking(database_url, reranker) as client:
+        await noted(client, NOTES)
+        last = contents(await recalled(client, QUERY))[-1]
+        reranker.likes = {last: 1.0}
+        answer = await recalled(client, QUERY, limit=1)
+    assert contents(answer) == [last]
+    assert answer["omitted"] == len(NOTES) - 1
+
+
+async def test_what_is_below_the_floor_stays_there_and_nobody_is_asked_about_nothing(
+    database_url: str, reranker: RerankServer
+) -> None:
+    reranker.likes = {"whippets": 100.0}
+    async with asking(database_url, reranker) as client:
+        await noted(client, [*NOTES, "My sister breeds whippets."])
+        answer = await recalled(client, QUERY)
+        assert len(reranker.asked) == 1
+        nothing = await recalled(client, "purple elephants in quantum lasagna")
+        one = await recalled(client, "whippets")
+    assert sorted(contents(answer)) == NOTES
+    assert (nothing["hits"], nothing["abstained"], nothing["reranked"]) == ([], True, "off")
+    assert (len(one["hits"]), one["reranked"]) == (1, "off")
+    assert len(reranker.asked) == 1
+
+
+async def test_the_rankings_that_are_there_to_be_measured_are_left_alone(
+    database_url: str, reranker: RerankServer
+) -> None:
+    async with asking(database_url, reranker) as client:
+        await noted(client, NOTES)
+        for ranking in ("keyword", "vector", "fused"):
+            assert (await recalled(client, QUERY, ranking=ranking))["reranked"] == "off"
+    assert reranker.asked == []
+
+
+async def test_a_reranker_that_is_late_changes_nothing_and_the_answer_says_so(
+    database_url: str, reranker: RerankServer
+) -> None:
+    async with asking(database_url, None) as client:
+        await noted(client, NOTES)
+        before = await recalled(client, QUERY, explain=True)
+    reranker.likes = {"crane E": 1.0}
+    reranker.holds = asyncio.Event()
+    try:
+        async with asking(database_url, reranker, rerank_seconds="0.01") as client:
+            answers = await asyncio.gather(*(recalled(client, QUERY, explain=True) for _ in range(12)))
+            assert {answer["reranked"] for answer in answers} == {"late"}
+            for answer in answers:
+                assert without_ages(answer) == without_ages(before)
+    finally:
+        reranker.holds.set()
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "why"),
+    [
+        (503, "{}", "answered 503"),
+        (200, "no json", "cannot be read"),
+        (200, "[]", "cannot be read"),
+        (200, '{"results": []}', "cannot be read"),
+        (200, '{"results": [{"index": 0, "relevance_score": "high"}]}', "cannot be read"),
+        (200, json.dumps({"results": [{"index": n, "relevance_score": "NaN"} for n in range(5)]}), "no number"),
+        (200, json.dumps({"results": [{"index": 7, "relevance_score": 1}] * 5}), "cannot be read"),
+    ],
+)
+async def test_a_reranker_that_fails_changes_nothing_and_the_server_says_why(
+    database_url: str, reranker: RerankServer, status: int, says: str, why: str
+) -> None:
+    async with asking(database_url, reranker) as client:
+        await noted(client, NOTES)
+        reranker.likes = {"crane E": 1.0}
+        assert contents(await recalled(client, QUERY))[0] == NOTES[4]
+        reranker.status, reranker.says = status, says
+        answer = await recalled(client, QUERY)
+        assert answer["reranked"] == "failed"
+        assert sorted(contents(answer)) == NOTES
+        assert (
+            contents(answer)[0] != NOTES[4] or NOTES[4] == contents(await recalled(client, QUERY, ranking="fused"))[0]
+        )
+        assert why in (await client.get("/readyz")).json()["reranker"]
+        reranker.status, reranker.says = 200, None
+        assert (await recalled(client, QUERY))["reranked"] == "ok"
+        assert (await client.get("/readyz")).json()["reranker"] == "judge-1"
+
+
+async def test_a_question_that_speaks_of_a_time_keeps_the_order_that_knows_it(
+    database_url: str, reranker: RerankServer
+) -> None:
+    async with asking(database_url, reranker) as client:
+        await noted(client, NOTES)
+        answer = await recalled(client, "Which harbour crane was checked last week?")
+    assert (answer["window"] is not None, answer["reranked"]) == (True, "off")
+    assert reranker.asked == []
+
+
+async def test_nobody_reads_a_secret_of_a_query(database_url: str, reranker: RerankServer) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    async with asking(database_url, reranker) as client:
+        await noted(client, NOTES)
+        await recalled(client, f"{QUERY} {secret}")
+    assert len(reranker.asked) == 1
+    assert secret not in json.dumps(reranker.asked)
+
+
+async def test_what_comes_forward_says_nothing_twice(database_url: str, reranker: RerankServer) -> None:
+    twice = ["Crane C is checked on Fridays by the pier staff.", "The crane C is checked on Fridays by the pier staff."]
+    async with asking(database_url, reranker) as client:
+        await noted(client, ["When a harbour crane is checked is posted.", QUERY, *twice])
+        reranker.likes = {"pier staff": 1.0}
+        answer = await recalled(client, QUERY, limit=2, explain=True)
+    assert len({*contents(answer)} & {*twice}) == 1, contents(answer)
+    assert len(answer["hits"]) == 2

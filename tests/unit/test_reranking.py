@@ -1,0 +1,73 @@
+"""The order of a reranker: who stands where is its word, what a place is worth stays recall's."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.recalled import Hit, ScoreParts
+from server.core.reranking import FIRST, reordered, shown
+from server.core.tokens import estimate_tokens
+from tests.support.clock import START
+
+PARTS = ScoreParts(1, 1, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0)
+HIT = Hit(
+    id="mem_0",
+    tier="memory",
+    content="A fact.",
+    kind="note",
+    priority="medium",
+    category="fact",
+    trust="user",
+    score=0.9,
+    said_at=START - timedelta(days=1),
+    age="24 hours ago",
+    valid_until=None,
+    project=None,
+    session_id=None,
+    tags=[],
+    tentative=False,
+    sources=[],
+    same=[],
+    passages=[],
+    superseded_by=None,
+    truncated=False,
+    parts=PARTS,
+)
+
+
+def hits(scores: list[float]) -> list[Hit]:
+    """Return hits with these scores, best first."""
+    return [replace(HIT, id=f"mem_{n}", score=score) for n, score in enumerate(sorted(scores, reverse=True))]
+
+
+@given(
+    st.lists(st.floats(0.5, 1), max_size=30),
+    st.lists(st.floats(-20, 20), min_size=FIRST, max_size=FIRST),
+)
+def test_the_same_hits_come_in_the_rerankers_order_with_the_scores_of_their_places(
+    scores: list[float], said: list[float]
+) -> None:
+    before = hits(scores)
+    said = said[: len(before)]
+    after = reordered(before, said)
+    assert sorted(hit.id for hit in after) == sorted(hit.id for hit in before)
+    assert [hit.score for hit in after] == [hit.score for hit in before]
+    order = [said[before.index(next(hit for hit in before if hit.id == one.id))] for one in after[: len(said)]]
+    assert order == sorted(order, reverse=True)
+    assert after[len(said) :] == before[len(said) :]
+
+
+def test_what_it_finds_equal_stays_as_it_was_and_its_word_is_explained() -> None:
+    after = reordered(hits([0.9, 0.8, 0.7]), [0.1, 0.3, 0.1])
+    assert [hit.id for hit in after] == ["mem_1", "mem_0", "mem_2"]
+    assert [hit.parts and hit.parts.rerank for hit in after] == [0.3, 0.1, 0.1]
+    assert HIT.parts is PARTS
+
+
+def test_it_is_shown_the_first_hits_each_cut_to_what_it_can_read() -> None:
+    found = [replace(HIT, content="word " * 5_000)] * (FIRST + 10)
+    texts = shown(found)
+    assert len(texts) == FIRST
+    assert max(map(estimate_tokens, texts)) <= 300
