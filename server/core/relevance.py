@@ -51,10 +51,14 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What evidence is measured by: what a cosine is worth for the query, and among how many texts was searched."""
+    """What evidence is measured by: what a cosine is worth for the query, and among how many texts was searched.
+
+    `by_meaning` says whether the search by meaning took part.
+    """
 
     calibration: Calibration
     texts: int
+    by_meaning: bool = True
 
     def relevance(self, own: Signals, around: float = 0.0) -> float:
         """Return the evidence for a text as a multiple of what is enough; the best of unrelated texts stays below 1.
@@ -62,7 +66,12 @@ class Scale:
         What stands around it counts at most as much as the text itself, so nothing is one by its place alone.
         """
         alone = _words(own) + self._meaning(own)
-        return (alone + min(around, max(alone, 0.0))) / self._floor(own)
+        evidence = alone + min(around, max(alone, 0.0))
+        if not self.by_meaning:
+            return evidence / _ENOUGH_WORDS
+        relevance = evidence / self._floor()
+        # What has no vector yet can be an answer by its words alone, but no better than they make it beside others.
+        return relevance if own.cosine is not None else max(relevance, min(1.0, evidence / _ENOUGH_WORDS))
 
     def around(self, neighbours: Iterable[Signals]) -> float:
         """Return what the neighbours of a text add to the evidence for it."""
@@ -76,8 +85,8 @@ class Scale:
             return 0.0
         return self.calibration.weight * _DEVIATION * self.calibration.standing_out(signals.cosine)
 
-    def _floor(self, signals: Signals) -> float:
-        weight = 0.0 if signals.cosine is None else self.calibration.weight
+    def _floor(self) -> float:
+        weight = self.calibration.weight
         by_chance = max(_LEAST_OUT, _BY_CHANCE + _A_FOLD * math.log(self.texts + 1))
         return weight * _DEVIATION * by_chance + (1 - weight) * _ENOUGH_WORDS
 

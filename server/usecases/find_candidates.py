@@ -45,7 +45,7 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     near = {hit.id: cosine for hit in nearest if (cosine := signals[hit.number].cosine) is not None}
     found = Candidates(
         tier,
-        Scale(asked.calibration, asked.tries * size.searched),
+        Scale(asked.calibration, asked.tries * size.searched, by_meaning=asked.space is not None),
         keyword=[hit.id for hit in worded],
         vector=sorted(near, key=lambda text_id: -near[text_id]),
         numbers={hit.id: hit.number for hit in (*nearest, *worded)},
