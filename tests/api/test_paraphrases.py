@@ -238,7 +238,9 @@ async def test_other_wordings_are_searched_for_by_meaning_and_must_stand_out_mor
         serving_meaning(database_url, minilm, settings) as url,
         httpx2.AsyncClient(base_url=url, timeout=30) as client,
     ):
-        rows = {"memories": [{"content": note} for note in NOTES]}
+        # Among few texts none stands out by chance, however often one asks.
+        others = [f"Invoice {number} was paid on time." for number in range(40)]
+        rows = {"memories": [{"content": note} for note in [*NOTES, *others]]}
         assert (await client.post("/v1/memories/batch", json=rows)).status_code == 201
         while (await recalled(client, meant, ranking="fused"))["pending"]:
             pass
