@@ -164,7 +164,7 @@ def test_a_tier_is_ranked_by_relevance_and_says_what_that_is_made_of() -> None:
         neighbours={2: {0, 1}, 0: {2}},
     )
     order = ranked(candidates)
-    assert [one.id for one in order] == [rows[1].id, rows[0].id, rows[2].id], "without a vector words are enough"
+    assert [one.id for one in order] == [rows[0].id, rows[1].id, rows[2].id], "words alone push no vector aside"
     parts = {one.id: one.parts for one in order}
     assert (parts[rows[0].id].keyword_rank, parts[rows[0].id].vector_rank) == (2, 1)
     assert (parts[rows[1].id].keyword_rank, parts[rows[1].id].vector_rank, parts[rows[1].id].cosine) == (1, None, None)

@@ -67,8 +67,9 @@ def test_the_floor_grows_with_the_number_of_texts_but_slowly() -> None:
 
 def test_words_alone_are_enough_from_the_same_share_on_however_many_texts_there_are() -> None:
     for texts in (1, 10**6):
-        assert Scale(ENGLISH, texts).relevance(Signals(0.071, None)) > 1.0
-        assert Scale(ENGLISH, texts).relevance(Signals(0.069, None)) < 1.0
+        scale = Scale(ENGLISH, texts, by_meaning=False)
+        assert scale.relevance(Signals(0.071, None)) > 1.0
+        assert scale.relevance(Signals(0.069, None)) < 1.0
 
 
 def test_a_model_that_may_say_nothing_changes_nothing() -> None:
@@ -98,3 +99,11 @@ def test_a_score_of_two_and_of_three_floors_is_what_the_documentation_says() -> 
 @given(SCALES, SIGNALS)
 def test_the_relevance_of_anything_can_be_scored(scale: Scale, signals: Signals) -> None:
     assert 0.0 <= score(scale.relevance(signals)) <= 1.0
+
+
+def test_what_has_no_vector_yet_is_an_answer_but_none_that_pushes_others_aside() -> None:
+    scale = Scale(ENGLISH, 100)
+    assert scale.relevance(Signals(0.08, None)) == 1.0
+    assert scale.relevance(Signals(0.04, None)) < 1.0
+    with_vector = scale.relevance(Signals(0.4, 0.3))
+    assert 1.0 < scale.relevance(Signals(0.4, None)) < with_vector
