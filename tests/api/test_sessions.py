@@ -129,7 +129,8 @@ async def test_a_batch_of_500_is_a_few_statements(
     monkeypatch.setattr(psycopg.AsyncCursor, "execute", counting)
     await said(client, session, *batch)
     monkeypatch.undo()
-    assert 5 <= len(counted) <= 14
+    # Half of them are about passages, and some are the job runner's; none is about a message.
+    assert 5 <= len(counted) <= 35
 
 
 async def test_a_tool_that_was_called_in_an_earlier_batch_keeps_its_name(
