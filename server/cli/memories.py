@@ -38,7 +38,9 @@ def show_recalled(found: dict[str, Any]) -> None:
     if found["abstained"]:
         say("Nothing in memory is about this.")
     for hit in found["hits"]:
-        say(f"{hit['score']:.2f} {MARK[hit['priority']] if hit['priority'] else SAID} {hit['content']}")
+        mark = MARK[hit["priority"]] if hit["priority"] else SAID
+        # A passage has several lines.
+        say(f"{hit['score']:.2f} {mark} " + hit["content"].replace("\n", "\n     "))
         say(f"     {hit['age']}, {_source(hit)}")
         if hit["parts"]:
             say("     " + ", ".join(f"{name} {value}" for name, value in hit["parts"].items() if value is not None))

@@ -48,3 +48,18 @@ def in_zone(moment: datetime, timezone: str) -> datetime:
 def tomorrow(now: datetime) -> datetime:
     """Return when the next day (UTC) begins."""
     return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+
+
+def age(since: timedelta) -> str:
+    """Return an age in words: the largest unit of which there are at least two, so that nothing reads as one year."""
+    hours = since / timedelta(hours=1)
+    for unit, length in (
+        ("years", 24 * 365),
+        ("months", 24 * 30),
+        ("weeks", 24 * 7),
+        ("days", 24),
+        ("hours", 1),
+    ):
+        if hours >= 2 * length:
+            return f"{int(hours // length)} {unit} ago"
+    return "just now" if hours < 1 else "1 hour ago"

@@ -1,20 +1,19 @@
-"""From what the two searches found to the hits of a recall: what is relevant, in which order, and how much fits."""
+"""From what the two searches found to the hits of a recall: what is relevant, in which order, each thing once."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 
+from server.core.clock import age
 from server.core.excerpts import excerpt
 from server.core.ranking import prior, wording
 from server.core.recalled import Hit, LeftOut, Reason, ScoreParts
 from server.core.records import Memory, Passage, Source, Tier
 from server.core.relevance import Scale, Signals, score
-from server.core.rendering import recalled_line
 from server.core.retelling import retells, retold_print
 from server.core.similarity import Fingerprint, fingerprint, says_the_same
 from server.core.sources import sources_of
-from server.core.tokens import estimate_tokens, trim_to_tokens
 from server.core.window import Window, closeness
 
 # A query that has no answer with this relevance has none.
@@ -26,14 +25,14 @@ _LEAST_OF_BEST = 0.35
 _PASSAGE = 0.85
 # What was taken from a passage and is about as good an answer stands for it.
 _AS_GOOD = 0.75
-# What was said in the time that a question speaks of, or is about it, counts this much more.
+# What was said in the time that a question speaks of, or is about it, counts this much more; the second where the
+# question is sure of its time.
 _TIME = 0.6
+_FIRM_TIME = 1.5
 # Who asks for nothing but a time gets what there is from it.
 _TIME_ALONE = 2.0
 # Priors are worth less than any difference that means something.
 _PRIOR = 0.001
-# A first hit that does not fit is cut, but never to less than this.
-_LEAST_CONTENT = 8
 _PASSAGE_TOKENS = 300
 
 
@@ -168,14 +167,15 @@ def choose(
     *,
     limit: int,
     window: Window | None = None,
+    firm: bool = False,
 ) -> Chosen:
     """Return the hits among candidates that were read, best first, and each of the first `limit` things once.
 
-    A `window` is the time that the query speaks of.
+    A `window` is the time that the query speaks of; `firm` says that it is sure of it.
     """
     outdated = [_left_out(one, "outdated") for one in found if one.id in texts.outdated]
     relevant, left_out = worth_reading([one for one in found if one.id not in texts.outdated])
-    relevant = in_order(_read(one, texts, window) for one in relevant)
+    relevant = in_order(_read(one, texts, window, firm=firm) for one in relevant)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
     worth: dict[str, float] = {}
@@ -196,7 +196,7 @@ def choose(
     return Chosen(sorted(hits, key=lambda hit: -worth[hit.id]), [*outdated, *left_out])
 
 
-def _read(one: Ranked, texts: Texts, window: Window | None) -> Ranked:
+def _read(one: Ranked, texts: Texts, window: Window | None, *, firm: bool) -> Ranked:
     """Return a candidate with what only its text tells: how well it fits the time, and what it counts among equals.
 
     The time of a question makes an answer better and never makes one.
@@ -204,7 +204,7 @@ def _read(one: Ranked, texts: Texts, window: Window | None) -> Ranked:
     memory = texts.memories.get(one.id)
     its_prior = 0.0 if memory is None else prior(memory.kind, memory.priority)
     time = _closeness(one, texts, window) if window else one.parts.time
-    relevance = one.relevance * (1 + _TIME * time) + _PRIOR * its_prior
+    relevance = one.relevance * (1 + (_FIRM_TIME if firm else _TIME) * time) + _PRIOR * its_prior
     parts = replace(one.parts, time=round(time, 4), relevance=round(relevance, 4), prior=round(its_prior, 4))
     return replace(one, relevance=relevance, parts=parts)
 
@@ -334,45 +334,3 @@ def _passage_hit(passage: Passage, one: Ranked, query_terms: Sequence[str], now:
         truncated=content != passage.text,
         parts=one.parts,
     )
-
-
-def fitting(hits: Sequence[Hit], max_tokens: int | None) -> list[Hit]:
-    """Return the hits whose lines fit into `max_tokens`, in order; one that does not makes room for the next.
-
-    The first is the best answer, so it is cut rather than left out.
-    """
-    if max_tokens is None or not hits:
-        return list(hits)
-    return [*_fitting((_cut(hits[0], max_tokens), *hits[1:]), max_tokens)]
-
-
-def _fitting(hits: Sequence[Hit], budget: int) -> Iterator[Hit]:
-    for hit in hits:
-        cost = estimate_tokens(recalled_line(hit))
-        if cost <= budget:
-            budget -= cost
-            yield hit
-
-
-def _cut(hit: Hit, budget: int) -> Hit:
-    excess = estimate_tokens(recalled_line(hit)) - budget
-    if excess <= 0:
-        return hit
-    cut = replace(hit, content="", truncated=True)
-    room = budget - estimate_tokens(recalled_line(cut))
-    return replace(cut, content=trim_to_tokens(hit.content, room)) if room >= _LEAST_CONTENT else hit
-
-
-def age(since: timedelta) -> str:
-    """Return an age in words: the largest unit of which there are at least two, so that nothing reads as one year."""
-    hours = since / timedelta(hours=1)
-    for unit, length in (
-        ("years", 24 * 365),
-        ("months", 24 * 30),
-        ("weeks", 24 * 7),
-        ("days", 24),
-        ("hours", 1),
-    ):
-        if hours >= 2 * length:
-            return f"{int(hours // length)} {unit} ago"
-    return "just now" if hours < 1 else "1 hour ago"

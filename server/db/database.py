@@ -74,6 +74,17 @@ class Database:
             await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
             yield connection
 
+    @asynccontextmanager
+    async def moment(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Open a transaction inside one pool that sees it as it was at one moment, and writes nothing.
+
+        For whoever finds rows by one statement and reads them by another: nothing goes in between. Raises Unavailable.
+        """
+        async with self._connection() as connection, connection.transaction():
+            await connection.execute(_SQL["see_one_moment"])
+            await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
+            yield connection
+
     async def ask(self, statement: LiteralString, values: Mapping[str, Any] | None = None) -> list[DictRow]:
         """Run one statement that belongs to no pool and return its rows. Raises Unavailable."""
         async with self._connection() as connection, connection.cursor(row_factory=dict_row) as cursor:

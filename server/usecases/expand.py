@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from server.core.clock import age
 from server.core.errors import InvalidInput
 from server.core.expanding import MIN_TOKENS, fitted
 from server.core.expansion import (
@@ -17,7 +18,6 @@ from server.core.expansion import (
     HeardMessage,
     LeftOut,
 )
-from server.core.hits import age
 from server.core.ids import is_passage
 from server.core.json_input import clean_text
 from server.core.records import Memory, Session, Source, SourcedMemory
@@ -66,7 +66,7 @@ async def expand(parts: Parts, pool_id: str, asked: ExpandRequest) -> Expansion:
     _check(asked)
     now = parts.clock()
     text_id = clean_text(asked.text_id)
-    async with parts.database.tenant(pool_id) as connection:
+    async with parts.database.moment(pool_id) as connection:
         expand_one = _expand_passage if is_passage(text_id) else _expand_memory
         whole = await expand_one(connection, text_id, asked.around, now)
     # Counting the tokens of many messages takes its time.

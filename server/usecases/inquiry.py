@@ -43,6 +43,7 @@ async def active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace 
 
 
 async def semantic_of(parts: Parts, space: PoolSpace | None, asked: RecallRequest, query: str) -> Semantic:
+    """Return what the search by meaning has to work with for some words; nothing where it was not asked for."""
     return Semantic() if asked.ranking == "keyword" else await _embed(parts, space, query)
 
 

@@ -6,18 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from server.core.asked_time import AskedTime, asked_time
-from server.core.hits import (
-    Chosen,
-    Ranked,
-    Texts,
-    choose,
-    fitting,
-    in_order,
-    once_each,
-    ranked,
-    told_in_time,
-    worth_reading,
-)
+from server.core.fitting import fitting
+from server.core.hits import Chosen, Ranked, Texts, choose, in_order, once_each, ranked, told_in_time, worth_reading
 from server.core.labels import without_label
 from server.core.recalled import AskedWindow, Hit, LeftOut, Reason, Recalled, Step
 from server.core.records import Filter
@@ -63,6 +53,7 @@ class _Inquiry:
     questions: list[Question]
     semantic: Semantic
     window: Window | None
+    firm: bool
     only_time: bool
     wordings: list[str]
     paraphrased: Step
@@ -83,7 +74,7 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
     place = await _place(parts, pool_id, checked(asked))
     # Models may take their time, and no connection is held meanwhile.
     inquiry = await _inquiry(parts, place)
-    async with parts.database.tenant(pool_id) as connection:
+    async with parts.database.moment(pool_id) as connection:
         found = await _find(connection, place, inquiry)
     # A reranker reads words and does not know when they were said.
     reranking = parts.reranking if place.asked.ranking == "full" and inquiry.window is None else None
@@ -91,7 +82,14 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
     terms = [term for one in inquiry.questions for term in one.words.terms]
     # What says the same is found by comparing, which takes a while.
     chosen = await asyncio.to_thread(
-        choose, found.read, found.texts, terms, place.now, limit=distinct, window=inquiry.window
+        choose,
+        found.read,
+        found.texts,
+        terms,
+        place.now,
+        limit=distinct,
+        window=inquiry.window,
+        firm=inquiry.firm,
     )
     hits, reranked = await rerank(reranking, place.asked.query, chosen.hits)
     return _answer(place, inquiry, found, replace(chosen, hits=hits), reranked)
@@ -117,7 +115,8 @@ async def _inquiry(parts: Parts, place: _Place) -> _Inquiry:
     question = question_of(words, query, asked, place.space, semantic)
     wordings, paraphrased = await reword(parts, place.pool_id, words) if full and not only_time else ([], "off")
     others = await in_other_words(parts, asked, place.space, question, wordings)
-    return _Inquiry([question, *others], semantic, window, only_time, wordings, paraphrased)
+    firm = time is not None and time.firm
+    return _Inquiry([question, *others], semantic, window, firm, only_time, wordings, paraphrased)
 
 
 async def _window(parts: Parts, place: _Place, time: AskedTime) -> Window | None:
@@ -129,7 +128,7 @@ async def _anchored(parts: Parts, place: _Place, anchor: Anchor) -> Window | Non
     semantic = await semantic_of(parts, place.space, place.asked, anchor.words)
     asked = replace(place.asked, ranking="fused")
     question = question_of(anchor.words, anchor.words, asked, place.space, semantic)
-    async with parts.database.tenant(place.pool_id) as connection:
+    async with parts.database.moment(place.pool_id) as connection:
         candidates = await find_candidates(connection, "memory", question, place.what)
         relevant, _ = worth_reading(ranked(candidates))
         rows = await memories.get(connection, [one.id for one in relevant[:_ANCHORS]])

@@ -1,7 +1,7 @@
 """Recall: by keyword at once, by meaning with the real model, and the answer that nothing is known."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from datetime import timedelta
 from typing import Any
 
@@ -11,9 +11,16 @@ import pytest
 
 from server.app import make_parts
 from server.core.clock import system_clock
+from server.core.records import Memory, Principal
 from server.core.settings import Settings
-from server.db.database import Database
+from server.db.database import Connection, Database
 from server.providers.local_embedder import LocalEmbedder
+from server.store import memories
+from server.usecases.forget import forget
+from server.usecases.parts import Parts
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
+from server.usecases.remember import Note, remember
 from tests.support.api import contents, observed, opened, recalled, said
 from tests.support.serving import serving, serving_meaning
 
@@ -114,6 +121,24 @@ async def test_each_search_can_be_asked_alone_to_be_measured(meaning: httpx2.Asy
     by_vector = await recalled(meaning, f"{sense} Redis", ranking="vector", explain=True)
     assert contents(by_vector)[0] == FACTS[5]
     assert {hit["parts"]["keyword_rank"] for hit in by_vector["hits"]} == {None}
+
+
+async def test_what_is_forgotten_while_a_recall_is_under_way_does_it_no_harm(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [memory_id] = await remember(parts, who, [Note("The harbour pilot lives in Antwerp.")])
+    read = memories.get
+
+    async def read_late(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:
+        if memory_id in ids:
+            monkeypatch.undo()
+            await forget(parts, who, memory_id, with_messages=False)
+        return await read(connection, ids)
+
+    monkeypatch.setattr(memories, "get", read_late)
+    seen = await recall(parts, who.pool_id, RecallRequest("harbour pilot"))
+    assert [hit.id for hit in seen.hits] == [memory_id], "a recall sees one moment"
+    assert (await recall(parts, who.pool_id, RecallRequest("harbour pilot"))).abstained
 
 
 # Time ----------------------------------------------------------------------------------------------------------------

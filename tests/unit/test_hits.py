@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.calibration import Calibration
-from server.core.hits import Candidates, Chosen, Ranked, Texts, age, choose, fitting, in_order, ranked
+from server.core.clock import age
+from server.core.fitting import fitting
+from server.core.hits import Candidates, Chosen, Ranked, Texts, choose, in_order, ranked
 from server.core.recalled import ScoreParts
 from server.core.records import Memory, Passage, Tier
 from server.core.relevance import Scale, Signals, score
 from server.core.rendering import recalled_line
 from server.core.tokens import estimate_tokens
+from server.core.window import Window
 from tests.support.records import NOON, memory, observation
 
 PARTS = ScoreParts(1, None, 0.5, None, 0.0, 0.0, 1.0, 0.5)
@@ -190,6 +193,19 @@ def test_priority_decides_between_equals_only() -> None:
 
     assert first(0.5) == high.id
     assert first(0.502) == low.id
+
+
+def test_a_time_that_a_question_is_sure_of_counts_more() -> None:
+    inside, outside = memory(SAYINGS[0], said_at=NOON), memory(SAYINGS[1], said_at=NOON - timedelta(days=90))
+    window = Window(NOON - timedelta(hours=1), NOON + timedelta(hours=1), timedelta(days=1))
+    candidates = [found("memory", inside.id, 1.0), found("memory", outside.id, 2.0)]
+    texts = Texts({row.id: row for row in (inside, outside)}, {})
+
+    def first(**more: Any) -> str:
+        return choose(in_order(candidates), texts, [], NOON, limit=8, **more).hits[0].id
+
+    assert first() == first(window=window) == outside.id, "what is twice as good an answer stays before it"
+    assert first(window=window, firm=True) == inside.id
 
 
 def test_of_equals_the_newest_comes_first() -> None:

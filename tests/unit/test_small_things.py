@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core import errors
-from server.core.clock import in_zone, zone
+from server.core.clock import age, in_zone, zone
 from server.core.errors import EskerError, InvalidInput
-from server.core.hits import age
 from server.core.ids import new_id, new_ids
 from server.rest.problems import STATUS
 from server.usecases.run_job import backoff
