@@ -26,7 +26,8 @@ def cloned(cluster: Cluster, template: str = DATABASE) -> Generator[str]:
     """Yield the name of a copy of `template`, which goes at the end."""
     name = f"test_{next(_numbers)}"
     with psycopg.connect(cluster.url(OWNER, "postgres"), autocommit=True) as connection:
-        copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        # Copying the files is quicker than writing every page to the log first.
+        copy = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         connection.execute(copy.format(sql.Identifier(name), sql.Identifier(template)))
         try:
             yield name
