@@ -16,8 +16,9 @@ demo: $(RUNTIME)
 serve: $(RUNTIME)
 	@exec $(BIN)/esker serve
 
+# A test waits for sockets and for Postgres; three processes keep two cores busy meanwhile.
 test: $(DEV)
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 3 $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .
