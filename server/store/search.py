@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import DictRow, class_row, dict_row
 from psycopg.sql import Composed
 
 from server.core.hits import TextHit
@@ -40,6 +40,22 @@ class Words:
 
     terms: list[str]
     words: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How much of a query is read, term by term from the rarest on.
+
+    A term is read while there are less than `enough` postings, or if with its own there are at most `most`. The others
+    are looked up in as many of the best as are asked for, times `looked_up`.
+    """
+
+    enough: int = 2_000
+    most: int = 20_000
+    looked_up: int = 3
+
+
+EVERYTHING = Reading(enough=2**53)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +109,34 @@ async def size(connection: Connection, tier: Tier, what: Filter) -> Size:
 
 
 async def by_keyword(
-    connection: Connection, tier: Tier, asked: Words, what: Filter, limit: int, *, narrow: bool
+    connection: Connection,
+    tier: Tier,
+    asked: Words,
+    what: Filter,
+    limit: int,
+    *,
+    narrow: bool,
+    reading: Reading = Reading(),
 ) -> tuple[list[TextHit], Weights | None]:
     """Return the best texts by BM25, best first, and, if there are any, what the terms weigh.
 
-    The answer is the same whether the scope is `narrow` or not, only the way differs.
-
-    A score is a share of what the query's most telling words could give at most.
+    `limit` counts parts. Whether the scope is `narrow` decides by which way they are found. Of very common words in a
+    large pool only those texts are scored that stand out by the others; where these are few, as a filter may leave
+    them, all are. A score is a share of what the query's most telling words could give at most.
     """
+    found = await _scored(connection, tier, asked, what, limit, reading, narrow=narrow)
+    if len(found) < limit and not (found and found[0]["is_whole"]):
+        found = await _scored(connection, tier, asked, what, limit, EVERYTHING, narrow=narrow)
+    if not found:
+        return [], None
+    first = found[0]
+    weights = Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]))
+    return [TextHit(row["id"], row["number"], row["score"]) for row in found], weights
+
+
+async def _scored(
+    connection: Connection, tier: Tier, asked: Words, what: Filter, limit: int, reading: Reading, *, narrow: bool
+) -> list[DictRow]:
     values: dict[str, Any] = {
         **filter_values(what),
         "tier": MARK[tier],
@@ -108,15 +144,13 @@ async def by_keyword(
         "words": asked.words,
         "telling": TELLING_WORDS,
         "limit": limit,
+        "looked_up": reading.looked_up * limit,
+        "enough": reading.enough,
+        "most": reading.most,
     }
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute((_IN_SCOPE if narrow else _BY_KEYWORD)[tier], values)
-        found = await cursor.fetchall()
-    if not found:
-        return [], None
-    first = found[0]
-    weights = Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]))
-    return [TextHit(row["id"], row["number"], row["score"]) for row in found], weights
+        return await cursor.fetchall()
 
 
 async def keyword_scores(

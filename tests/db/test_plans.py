@@ -55,9 +55,10 @@ async def explained(database: Database, pool_id: str, statement: Any, values: di
     return list(nodes(found[0]["Plan"]))
 
 
-WORDS = {"tier": "m", "terms": ["river", "number"], "words": [0, 1], "telling": 6}
+WORDS = {"tier": "m", "terms": ["river", "number"], "words": [0, 1], "telling": 6, "enough": 2_000, "most": 20_000}
 STATEMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50}),
+    "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50, "looked_up": 150}),
+    "keyword in scope": (search.SQL["keyword_memory_in_scope"], {**WORDS, "limit": 50}),
     "vector": (for_space(search.SQL["vector_memory"], SPACE.name), {"vector": "[1,2,3]", "limit": 50}),
     "enqueue_missing": (for_space(vectors.SQL["enqueue_missing"], SPACE.name), {"space": SPACE.name}),
 }

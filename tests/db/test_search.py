@@ -5,11 +5,13 @@ import pytest
 from server.core.records import Filter, Principal
 from server.db.database import Database
 from server.store import search
-from server.store.search import Words
+from server.store.search import EVERYTHING, Reading, Words
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
 
 RIVERS = ("Rhine", "Elbe", "Po", "Rhone", "Ebro", "Tagus", "Loire")
+# Of terms in 300 rows, those in some hundred are read.
+RAREST = Reading(enough=1, most=150)
 
 
 @pytest.fixture
@@ -35,6 +37,32 @@ async def test_a_narrow_scope_finds_what_a_wide_one_does(
         narrow = await search.by_keyword(connection, "memory", words, what, 20, narrow=True)
     assert narrow == wide
     assert bool(wide[0]) == (terms != ["nowhere"])
+
+
+@pytest.mark.parametrize("terms", [["rhine", "boat"], ["po", "boat", "meet"], ["boat", "tagus"]])
+async def test_a_common_word_counts_in_full_in_what_stands_out_by_a_rarer_one(
+    filled: Database, who: Principal, parts: Parts, terms: list[str]
+) -> None:
+    what, words = Filter(parts.clock()), Words(terms, list(range(len(terms))))
+    async with filled.tenant(who.pool_id) as connection:
+        whole = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=EVERYTHING)
+        partly = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=RAREST)
+    assert partly == whole
+    assert len(whole[0]) == 20
+
+
+@pytest.mark.parametrize("project", ["a", "b"])
+async def test_a_filter_that_leaves_few_hides_nothing_that_has_only_common_words(
+    filled: Database, who: Principal, parts: Parts, project: str
+) -> None:
+    kept = [Note(text, project=project, tags=("kept",)) for text in ("A raft at the Rhine.", "The boats are gone.")]
+    await remember(parts, who, kept)
+    what, words = Filter(parts.clock(), tags=("kept",)), Words(["raft", "boat"], [0, 1])
+    async with filled.tenant(who.pool_id) as connection:
+        whole = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=EVERYTHING)
+        partly = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=RAREST)
+    assert partly == whole
+    assert len(whole[0]) == 2
 
 
 async def test_the_size_of_a_scope_is_counted_where_it_is_small(filled: Database, who: Principal, parts: Parts) -> None:

@@ -1,23 +1,20 @@
--- columns: bm25
+-- columns: weights
 size AS (
     -- A word that stands in all of three texts is still rare in the world.
     SELECT greatest(coalesce(sum(parts), 0), 100)::float8 AS parts,
            greatest(coalesce(sum(terms)::float8 / nullif(sum(parts), 0), 1), 1) AS mean_terms
     FROM tier_sizes WHERE tier = %(tier)s
-), held AS MATERIALIZED (
-    SELECT asked.place, p.number, p.part, p.frequency, p.length
-    FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS asked (term, place)
-    CROSS JOIN LATERAL (
-        SELECT number, part, frequency, length FROM postings WHERE tier = %(tier)s AND term = asked.term OFFSET 0
-    ) AS p
 ), counted AS (
-    SELECT place, count(*)::float8 AS parts FROM held GROUP BY place
+    SELECT asked.term, asked.word, asked.place, held.parts
+    FROM unnest(%(terms)s::text[], %(words)s::int[]) WITH ORDINALITY AS asked (term, word, place)
+    CROSS JOIN LATERAL (
+        SELECT count(*)::float8 AS parts FROM postings WHERE tier = %(tier)s AND term = asked.term OFFSET 0
+    ) AS held
 ), weighed AS MATERIALIZED (
-    SELECT place, asked.word, counted.parts IS NOT NULL AS there,
-           ln(1 + (greatest(size.parts - coalesce(counted.parts, 0), 0) + 0.5) / (coalesce(counted.parts, 0) + 0.5))
-               AS weight
-    FROM unnest(%(words)s::int[]) WITH ORDINALITY AS asked (word, place)
-    LEFT JOIN counted USING (place)
+    SELECT term, word, place, counted.parts > 0 AS there, size.mean_terms,
+           ln(1 + (greatest(size.parts - counted.parts, 0) + 0.5) / (counted.parts + 0.5)) AS weight,
+           rarer < %(enough)s OR rarer + counted.parts <= %(most)s AS is_read
+    FROM (SELECT *, sum(parts) OVER (ORDER BY parts, place) - parts AS rarer FROM counted) AS counted
     CROSS JOIN size
 ), ideal AS (
     SELECT greatest(sum(weight) * 2.2, 1e-9) AS score
@@ -28,18 +25,11 @@ size AS (
     ) AS words
 ), asked AS MATERIALIZED (
     SELECT coalesce(array_agg(weight ORDER BY place), '{}') AS weights, (SELECT mean_terms FROM size) AS mean_terms,
-           (SELECT score FROM ideal) AS ideal
+           (SELECT score FROM ideal) AS ideal, bool_and(is_read) AS is_whole
     FROM weighed
-), scored AS MATERIALIZED (
-    SELECT number, max(score) AS score
-    FROM (
-        SELECT number, part,
-               sum(weights[place] * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length / mean_terms))) AS score
-        FROM held CROSS JOIN asked
-        GROUP BY number, part
-    ) AS parts
-    GROUP BY number
 )
+-- columns: score
+sum((1e7::float8 * weight * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * (length / mean_terms))))::int)
 -- columns: memory_filter
 visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s, %(as_of)s,
                  %(moment)s, %(with_superseded)s)
@@ -69,63 +59,118 @@ END AS in_scope
 -- The best memories by BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009) over the postings of the query's terms,
 -- each by its best part. The document frequency is counted from the same postings, so it is never stale. A score is a
 -- share of what the query's most telling words could give at most, each once; `words` says which terms are forms of one
--- word. What the terms weigh comes along, for `keyword_scores`.
+-- word. It is added up in whole numbers, whose sum does not depend on the order. What the terms weigh comes along, for
+-- `keyword_scores`.
+-- Terms are read from the rarest on, as long as there are few postings in all; the others are looked up in the best that
+-- were found so, as MaxScore does it (Turtle and Flood, 1995). `is_whole` says that all were read.
 -- Nothing is joined but single rows, and rows are looked up one by one, best first, until enough may be seen; the
 -- OFFSETs keep the planner from another way. Before its first ANALYZE of a pool that was just filled it takes ten
 -- thousand rows for thirty, and would compare each with each.
-WITH {bm25}
-SELECT seen.id, ranked.number, (ranked.score / asked.ideal)::float8 AS score, weights, mean_terms, ideal
-FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
+WITH {weights}, scored AS (
+    SELECT number, part, {score} AS score
+    FROM (SELECT * FROM weighed WHERE is_read OFFSET 0) AS read
+    CROSS JOIN LATERAL (
+        SELECT number, part, frequency, length FROM postings WHERE tier = %(tier)s AND term = read.term OFFSET 0
+    ) AS held
+    GROUP BY number, part
+), best AS MATERIALIZED (
+    SELECT seen.id, ranked.number, ranked.part, ranked.score
+    FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
+    CROSS JOIN LATERAL (SELECT t.id FROM {memory_filter} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
+    ORDER BY ranked.score DESC, ranked.number DESC
+    LIMIT (SELECT CASE WHEN is_whole THEN %(limit)s::bigint ELSE %(looked_up)s END FROM asked)
+)
+SELECT id, number, (max(best.score + rest.score) / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, is_whole
+FROM best
 CROSS JOIN asked
-CROSS JOIN LATERAL (SELECT m.id FROM {memory_filter} AS m WHERE m.number = ranked.number OFFSET 0) AS seen
-ORDER BY ranked.score DESC, ranked.number DESC
-LIMIT %(limit)s
+CROSS JOIN LATERAL (
+    SELECT coalesce({score}, 0) AS score
+    FROM (SELECT * FROM weighed WHERE NOT is_read OFFSET 0) AS unread
+    CROSS JOIN LATERAL (
+        SELECT frequency, length FROM postings
+        WHERE tier = %(tier)s AND term = unread.term AND number = best.number AND part = best.part OFFSET 0
+    ) AS held
+) AS rest
+GROUP BY id, number, weights, mean_terms, ideal, is_whole
+ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 
 -- name: keyword_memory_in_scope
--- The same where few rows of the pool may be seen: it is cheaper to look up those than to pass by all others. (IS TRUE
--- keeps the planner from a join, so that rows are always looked up in a hash.)
-WITH {bm25}
-SELECT m.id, ranked.number, (ranked.score / asked.ideal)::float8 AS score, weights, mean_terms, ideal
-FROM (
-    SELECT * FROM scored
-    WHERE (number IN (SELECT seen.number FROM {memory_filter} AS seen)) IS TRUE
-    ORDER BY score DESC, number DESC LIMIT %(limit)s
-) AS ranked
+-- The same where few rows of the pool may be seen: it is cheaper to look up those than to pass by all others, and all
+-- terms are read. (IS TRUE keeps the planner from a join, so that rows are always looked up in a hash.)
+WITH {weights}, best AS MATERIALIZED (
+    SELECT number, {score} AS score
+    FROM (SELECT * FROM weighed OFFSET 0) AS read
+    CROSS JOIN LATERAL (
+        SELECT number, part, frequency, length FROM postings
+        WHERE tier = %(tier)s AND term = read.term
+          AND (number IN (SELECT seen.number FROM {memory_filter} AS seen)) IS TRUE OFFSET 0
+    ) AS held
+    GROUP BY number, part ORDER BY 2 DESC, number DESC LIMIT %(limit)s
+)
+SELECT t.id, number, (max(best.score) / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, true AS is_whole
+FROM best
 CROSS JOIN asked
-CROSS JOIN LATERAL (SELECT id FROM memories WHERE number = ranked.number OFFSET 0) AS m
-ORDER BY ranked.score DESC, ranked.number DESC
+CROSS JOIN LATERAL (SELECT id FROM memories AS t WHERE t.number = best.number OFFSET 0) AS t
+GROUP BY t.id, number, weights, mean_terms, ideal
+ORDER BY 3 DESC, number DESC
 
 -- name: keyword_passage
 -- The same among passages.
-WITH {bm25}
-SELECT seen.id, ranked.number, (ranked.score / asked.ideal)::float8 AS score, weights, mean_terms, ideal
-FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
+WITH {weights}, scored AS (
+    SELECT number, part, {score} AS score
+    FROM (SELECT * FROM weighed WHERE is_read OFFSET 0) AS read
+    CROSS JOIN LATERAL (
+        SELECT number, part, frequency, length FROM postings WHERE tier = %(tier)s AND term = read.term OFFSET 0
+    ) AS held
+    GROUP BY number, part
+), best AS MATERIALIZED (
+    SELECT seen.id, ranked.number, ranked.part, ranked.score
+    FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
+    CROSS JOIN LATERAL (SELECT t.id FROM {passage_filter} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
+    ORDER BY ranked.score DESC, ranked.number DESC
+    LIMIT (SELECT CASE WHEN is_whole THEN %(limit)s::bigint ELSE %(looked_up)s END FROM asked)
+)
+SELECT id, number, (max(best.score + rest.score) / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, is_whole
+FROM best
 CROSS JOIN asked
-CROSS JOIN LATERAL (SELECT p.id FROM {passage_filter} AS p WHERE p.number = ranked.number OFFSET 0) AS seen
-ORDER BY ranked.score DESC, ranked.number DESC
-LIMIT %(limit)s
+CROSS JOIN LATERAL (
+    SELECT coalesce({score}, 0) AS score
+    FROM (SELECT * FROM weighed WHERE NOT is_read OFFSET 0) AS unread
+    CROSS JOIN LATERAL (
+        SELECT frequency, length FROM postings
+        WHERE tier = %(tier)s AND term = unread.term AND number = best.number AND part = best.part OFFSET 0
+    ) AS held
+) AS rest
+GROUP BY id, number, weights, mean_terms, ideal, is_whole
+ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 
 -- name: keyword_passage_in_scope
 -- The same among passages.
-WITH {bm25}
-SELECT p.id, ranked.number, (ranked.score / asked.ideal)::float8 AS score, weights, mean_terms, ideal
-FROM (
-    SELECT * FROM scored
-    WHERE (number IN (SELECT seen.number FROM {passage_filter} AS seen)) IS TRUE
-    ORDER BY score DESC, number DESC LIMIT %(limit)s
-) AS ranked
+WITH {weights}, best AS MATERIALIZED (
+    SELECT number, {score} AS score
+    FROM (SELECT * FROM weighed OFFSET 0) AS read
+    CROSS JOIN LATERAL (
+        SELECT number, part, frequency, length FROM postings
+        WHERE tier = %(tier)s AND term = read.term
+          AND (number IN (SELECT seen.number FROM {passage_filter} AS seen)) IS TRUE OFFSET 0
+    ) AS held
+    GROUP BY number, part ORDER BY 2 DESC, number DESC LIMIT %(limit)s
+)
+SELECT t.id, number, (max(best.score) / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, true AS is_whole
+FROM best
 CROSS JOIN asked
-CROSS JOIN LATERAL (SELECT id FROM passages WHERE number = ranked.number OFFSET 0) AS p
-ORDER BY ranked.score DESC, ranked.number DESC
+CROSS JOIN LATERAL (SELECT id FROM passages AS t WHERE t.number = best.number OFFSET 0) AS t
+GROUP BY t.id, number, weights, mean_terms, ideal
+ORDER BY 3 DESC, number DESC
 
 -- name: keyword_scores
 -- The scores of some texts in the same search, 0 for those that are left out.
-SELECT number, (max(score) / %(ideal)s)::float8
+SELECT number, (max(score) / 1e7 / %(ideal)s)::float8
 FROM (
-    SELECT p.number, p.part,
-           sum(asked.weight * p.frequency * 2.2 / (p.frequency + 1.2 * (0.25 + 0.75 * p.length / %(mean_terms)s))) AS score
+    SELECT p.number, p.part, {score} AS score
     FROM postings p
     JOIN unnest(%(terms)s::text[], %(weights)s::float8[]) AS asked (term, weight) ON asked.term = p.term
+    CROSS JOIN (SELECT %(mean_terms)s::float8 AS mean_terms) AS tier
     WHERE p.number = ANY (%(numbers)s) AND p.tier = %(tier)s
     GROUP BY p.number, p.part
 ) AS parts
