@@ -40,7 +40,10 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     nearest: list[TextHit] = []
     if asked.space:
         nearest = await find_nearest(connection, tier, asked.space, asked.vector, what, size, MOST)
-    worded, weights = await search.by_keyword(connection, tier, asked.words, what, MOST, narrow=size.is_narrow)
+    worded: list[TextHit] = []
+    weights: Weights | None = None
+    if size.in_tier and asked.words.terms:
+        worded, weights = await search.by_keyword(connection, tier, asked.words, what, MOST, narrow=size.is_narrow)
     signals = await _signals(connection, tier, asked, nearest, worded, weights)
     near = {hit.id: cosine for hit in nearest if (cosine := signals[hit.number].cosine) is not None}
     found = Candidates(
