@@ -20,6 +20,8 @@ from server.core.settings import Settings
 from server.db.data_dir import holder
 from server.providers.embedders import embedder_of
 from server.providers.messages_api import probe as probe_model
+from server.providers.rerankers import make_reranker
+from server.providers.reranking import probe as probe_reranker
 from server.store.vector_indexes import Probe
 from server.usecases import inspect
 from server.usecases.inspect import DatabaseFacts, Stuck
@@ -89,6 +91,7 @@ def _all(quick: bool, retry: bool, data_dir: Path | None) -> Iterator[Finding]:
         *((lambda: _retried(settings),) if retry else ()),
         lambda: _database(settings, quick),
         lambda: _models(settings),
+        lambda: _reranker(settings, quick),
         lambda: _server(settings),
     )
     for check in checks:
@@ -217,11 +220,29 @@ def _models(settings: Settings) -> Iterator[Finding]:
             model = settings.observer_model if part == "observer" else settings.reflector_model
             where = settings.llm_base_url or "Anthropic's API"
             yield Finding("ok", f"The {part} is to be {f'{model} at {where}' if uses_model else 'extractive'}.")
+    if settings.paraphrase and not settings.has_model:
+        yield Finding("wrong", "Questions are to be paraphrased, but no model can be reached.", _LLM_HINT)
     if settings.has_model:
         if problem := asyncio.run(probe_model(endpoint_of(settings))):
             yield Finding("wrong", f"The language model cannot be used: {problem}", _LLM_HINT)
         else:
             yield Finding("ok", "The language model's server answers.")
+
+
+def _reranker(settings: Settings, quick: bool) -> Iterator[Finding]:
+    reranker = make_reranker(settings)
+    if reranker is None or (quick and settings.reranker.startswith("sentence-transformers:")):
+        return
+    seconds = asyncio.run(probe_reranker(reranker))
+    if seconds > settings.rerank_seconds:
+        yield Finding(
+            "warning",
+            f"The reranker {reranker.name} took {seconds:.1f} s for two short texts, and a recall waits for"
+            f" {settings.rerank_seconds:g} s.",
+            "Choose a faster one, or let recalls wait longer with ESKER_RERANK_SECONDS.",
+        )
+    else:
+        yield Finding("ok", f"The reranker works: {reranker.name}.")
 
 
 def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:

@@ -71,7 +71,9 @@ def serve(
 
 def _stop_with_stdin() -> None:
     """Wait until a pipe closes, which it does when the process at its other end dies, however it dies."""
-    sys.stdin.buffer.read()
+    # Not through a buffer: its lock would be held when a start fails, and the end of the interpreter aborts on that.
+    while os.read(sys.stdin.fileno(), 65_536):
+        pass
     os.kill(os.getpid(), signal.SIGINT)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from time import perf_counter
 
 from server.core.errors import EskerError, Misconfigured, RerankerDown, RerankerLate
 from server.providers.roles import Reranker
@@ -10,14 +11,20 @@ from server.providers.roles import Reranker
 log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 60.0
+# One that is late so many times in a row is left alone for a while, so that not every recall waits for it.
+_LATE_IN_A_ROW = 3
 
 
 class Reranking:
     """Asks one reranker, for recalls that wait no longer than `seconds`."""
 
-    def __init__(self, reranker: Reranker, seconds: float) -> None:
+    def __init__(self, reranker: Reranker, seconds: float, rest_seconds: float = 30.0) -> None:
+        """`rest_seconds` is how long one that was late again and again is left alone."""
         self._reranker = reranker
         self._seconds = seconds
+        self._rest_seconds = rest_seconds
+        self._late = 0
+        self._rests_until = 0.0
         self._lanes = asyncio.Semaphore(reranker.lanes)
         self._reason: str | None = "the reranking model is still loading"
         self._failure: str | None = None
@@ -39,19 +46,22 @@ class Reranking:
         """
         if self._reason:
             raise RerankerDown(self._reason)
+        if asyncio.get_running_loop().time() < self._rests_until:
+            raise RerankerLate("The reranker was late several times, and is left alone for a while.")
         try:
             async with asyncio.timeout(self._seconds), self._lanes:
                 if self._reranker.busy:
                     raise RerankerLate("The reranker is still at work on a question that it was late for.")
                 scores = await self._reranker.scores(query, texts)
         except TimeoutError as error:
+            self._was_late()
             raise RerankerLate(f"The reranker did not answer within {self._seconds:g} seconds.") from error
         except RerankerLate:
             raise
         except RerankerDown as error:
             self._failed(str(error))
             raise
-        self._failure = None
+        self._failure, self._late = None, 0
         return scores
 
     async def close(self) -> None:
@@ -60,6 +70,12 @@ class Reranking:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
         await self._reranker.close()
+
+    def _was_late(self) -> None:
+        self._late += 1
+        if self._late >= _LATE_IN_A_ROW:
+            self._late = 0
+            self._rests_until = asyncio.get_running_loop().time() + self._rest_seconds
 
     def _failed(self, why: str) -> None:
         if self._failure is None:
@@ -86,3 +102,17 @@ class Reranking:
                 )
                 log.exception("the reranking model cannot be loaded")
                 return
+
+
+async def probe(reranker: Reranker) -> float:
+    """Ask a reranker once, loading it first, and return how many seconds the answer took.
+
+    Raises Misconfigured, RerankerDown.
+    """
+    try:
+        await reranker.load()
+        began = perf_counter()
+        await reranker.scores("What is asked?", ["An answer.", "Another."])
+        return perf_counter() - began
+    finally:
+        await reranker.close()

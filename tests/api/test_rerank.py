@@ -11,8 +11,11 @@ import pytest
 
 from server.app import make_parts
 from server.core.clock import system_clock
+from server.core.errors import RerankerLate
 from server.core.settings import Settings
 from server.db.database import Database
+from server.providers.remote_reranker import RemoteReranker
+from server.providers.reranking import Reranking
 from tests.support.api import contents, recalled
 from tests.support.rerank_server import RerankServer, rerank_server
 from tests.support.serving import serving
@@ -127,6 +130,35 @@ async def test_a_reranker_that_is_late_changes_nothing_and_the_answer_says_so(
                 assert without_ages(answer) == without_ages(before)
     finally:
         reranker.holds.set()
+
+
+async def test_a_reranker_that_is_late_again_and_again_is_left_alone_for_a_while(
+    database_url: str, reranker: RerankServer
+) -> None:
+    reranker.holds = asyncio.Event()
+    try:
+        async with asking(database_url, reranker, rerank_seconds="0.05") as client:
+            await noted(client, NOTES)
+            for _ in range(5):
+                assert (await recalled(client, QUERY))["reranked"] == "late"
+            assert len(reranker.asked) == 3
+    finally:
+        reranker.holds.set()
+
+
+async def test_after_its_rest_a_reranker_is_asked_again(reranker: RerankServer) -> None:
+    reranking = Reranking(RemoteReranker(reranker.url, "judge-1", None), 0.05, rest_seconds=0)
+    reranking.start()
+    await asyncio.sleep(0)  # it has nothing to load
+    reranker.holds = asyncio.Event()
+    try:
+        for _ in range(4):
+            with pytest.raises(RerankerLate):
+                await reranking.scores(QUERY, NOTES)
+        assert len(reranker.asked) == 4
+    finally:
+        reranker.holds.set()
+        await reranking.close()
 
 
 @pytest.mark.parametrize(

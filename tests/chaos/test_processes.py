@@ -334,6 +334,19 @@ def test_any_path_can_be_a_data_directory(data_dir: Path) -> None:
     assert "default" in esker("pool", "list", "--data-dir", str(odd)).stdout
 
 
+def test_a_start_that_fails_says_why_though_standard_input_is_still_open(data_dir: Path) -> None:
+    command = [sys.executable, "-m", "server.cli.main", "serve", "--until-stdin-closes", "--data-dir", str(data_dir)]
+    unreachable = environment() | {"ESKER_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/x"}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=unreachable, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.read()
+        assert process.wait() == 1, said
+    assert "Fatal Python error" not in said
+    assert "ESKER_DATABASE_URL" in said
+
+
 def test_a_server_that_was_told_to_ends_with_whoever_started_it(data_dir: Path) -> None:
     command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--json", "--data-dir", str(data_dir)]
     starter = (

@@ -190,6 +190,15 @@ def test_doctor_finds_nothing_wrong_where_all_is_well_and_says_what_is(server: d
     assert all(wrong.values())
     down = esker("doctor", "--quick", ESKER_DATA_DIR=str(tmp_path / "d"), ESKER_LLM_BASE_URL="http://127.0.0.1:1")
     assert "The language model cannot be used: it cannot be reached" in down.stdout
+    down = esker(
+        "doctor",
+        "--quick",
+        ESKER_DATA_DIR=str(tmp_path / "d"),
+        ESKER_RERANKER="http:http://127.0.0.1:1#judge",
+        ESKER_PARAPHRASE="true",
+    )
+    assert "The reranker cannot be reached" in down.stdout
+    assert "Questions are to be paraphrased, but no model can be reached" in down.stdout
     unset = esker("doctor", ESKER_PORT="many")
     assert (unset.returncode, "ESKER_PORT" in unset.stdout) == (1, True)
 
