@@ -1,7 +1,5 @@
 """Hot statements on a pool that was just filled, before Postgres has ever counted it."""
 
-import json
-from collections.abc import Generator
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +16,7 @@ from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.open_session import SessionRequest, open_session
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
+from tests.support.plans import PlanMode, planned
 
 ROWS = 2_000
 SPACE = Space("plans_3", "m", "r", 3, "", "openai:http://x#m")
@@ -37,45 +36,27 @@ async def filled(parts: Parts, who: Principal, database: Database) -> Database:
     return database
 
 
-def nodes(plan: dict[str, Any]) -> Generator[dict[str, Any]]:
-    """Yield every node of a plan."""
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from nodes(child)
-
-
-async def explained(database: Database, pool_id: str, statement: Any, values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Run a statement and return the nodes of the plan that it ran with."""
-    async with database.tenant(pool_id) as connection:
-        text = statement if isinstance(statement, str) else statement.as_string(connection)
-        cursor = await connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}".encode(), values)
-        row = await cursor.fetchone()
-    assert row is not None
-    found = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    return list(nodes(found[0]["Plan"]))
-
-
 WORDS = {"tier": "m", "terms": ["river", "number"], "words": [0, 1], "telling": 6, "enough": 2_000, "most": 20_000}
-STATEMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
+MODES = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50, "looked_up": 150}),
     "keyword in scope": (search.SQL["keyword_memory_in_scope"], {**WORDS, "limit": 50}),
-    "vector": (for_space(search.SQL["vector_memory"], SPACE.name), {"vector": "[1,2,3]", "limit": 50}),
-    "enqueue_missing": (for_space(vectors.SQL["enqueue_missing"], SPACE.name), {"space": SPACE.name}),
+    "vector": (for_space(search.SQL["vector_memory"], SPACE.name).as_string(), {"vector": "[1,2,3]", "limit": 50}),
+    "enqueue_missing": (for_space(vectors.SQL["enqueue_missing"], SPACE.name).as_string(), {"space": SPACE.name}),
 }
 
 
+@MODES
 @pytest.mark.parametrize("name", STATEMENTS)
 async def test_no_row_is_compared_with_every_other(
-    filled: Database, who: Principal, parts: Parts, owner_url: str, name: str
+    filled: Database, who: Principal, parts: Parts, owner_url: str, name: str, mode: PlanMode
 ) -> None:
     analysed = "SELECT count(*) FROM pg_stat_user_tables WHERE last_analyze IS NOT NULL"
     with psycopg.connect(owner_url) as connection:
         assert connection.execute(analysed).fetchone() == (0,)
-    statement, values = STATEMENTS[name]
-    plan = await explained(
-        filled, who.pool_id, statement, {**filter_values(Filter(parts.clock())), "now": parts.clock(), **values}
-    )
-    for node in plan:
+    statement, own = STATEMENTS[name]
+    values = {**filter_values(Filter(parts.clock())), "now": parts.clock(), **own}
+    for node in planned(filled.url, who.pool_id, statement, values, mode):
         # A query has a few words, which may be compared with each other.
         assert node.get("Rows Removed by Join Filter", 0) <= 10, node["Node Type"]
         # A row is looked up by its key, whatever the planner believes.
@@ -83,22 +64,26 @@ async def test_no_row_is_compared_with_every_other(
             assert node.get("Actual Rows", 0) <= 1, node
 
 
-async def test_recall_looks_only_at_what_it_returns(filled: Database, who: Principal, parts: Parts) -> None:
-    statement, values = STATEMENTS["keyword"]
-    plan = await explained(filled, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **values})
+@MODES
+async def test_recall_looks_only_at_what_it_returns(
+    filled: Database, who: Principal, parts: Parts, mode: PlanMode
+) -> None:
+    statement, own = STATEMENTS["keyword"]
+    plan = planned(filled.url, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **own}, mode)
     lookups = [n for n in plan if n.get("Relation Name") == "memories" and "Index Cond" in n and n["Actual Loops"] > 1]
     assert [node["Actual Loops"] for node in lookups] == [50]
 
 
+@MODES
 async def test_an_expansion_reads_only_the_messages_that_it_shows(
-    database: Database, who: Principal, parts: Parts
+    database: Database, who: Principal, parts: Parts, mode: PlanMode
 ) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))
     said = [IncomingMessage(f"m{n}", "user", f"Message {n}.") for n in range(ROWS)]
     await ingest(parts, who.pool_id, session.id, said)
     seqs = list(range(100, 1_900, 100))
     values = {"sessions": [session.id] * len(seqs), "seqs": seqs, "around": 2, "reach": 100, "characters": 1_000}
-    plan = await explained(database, who.pool_id, messages.SQL["around"], values)
+    plan = planned(database.url, who.pool_id, messages.SQL["around"], values, mode)
     read = [node for node in plan if node.get("Relation Name") == "messages"]
     assert {node["Node Type"] for node in read} <= {"Index Scan", "Index Only Scan"}
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in read) == (4 + 5) * len(seqs)
