@@ -6,6 +6,7 @@ from urllib.parse import quote
 import typer
 
 from server.cli.api import Api
+from server.cli.here import local_zone
 from server.cli.output import AsJson, counted, print_json, say
 from server.cli.sessions import resolve_session
 from server.core.records import Priority
@@ -22,10 +23,15 @@ def recall(
     limit: Annotated[int, typer.Option(min=1, max=50, help="The most memories to show.")] = 8,
     project: Project = None,
     explain: Annotated[bool, typer.Option(help="Show the parts of each score.")] = False,
+    timezone: Annotated[
+        str | None, typer.Option(help='Where "yesterday" is meant; without it the zone of this machine.')
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask memory a question."""
-    asked = {"query": query, "limit": limit, "explain": explain} | ({"project": project} if project else {})
+    asked: dict[str, Any] = {"query": query, "limit": limit, "explain": explain, "timezone": timezone or local_zone()}
+    if project:
+        asked["project"] = project
     found = Api.from_environment().post("/v1/recall", asked)
     if as_json:
         print_json(found)

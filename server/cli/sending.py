@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tzlocal import get_localzone_name
-
 from server.cli.api import Api, Refused
+from server.cli.here import local_zone
 from server.clients.transcript import Entry, Transcript
 from server.core.json_input import Json
 
@@ -37,7 +36,7 @@ class Sent:
 def send(api: Api, transcript: Transcript, sent: Sent, advance: Callable[[int], None]) -> None:
     """Send one session; add to `sent` what became of it and tell `advance` of each batch."""
     opened = {"client": transcript.client, "external_id": transcript.external_id}
-    opened |= {"cwd": transcript.cwd, "project": transcript.project, "timezone": get_localzone_name()}
+    opened |= {"cwd": transcript.cwd, "project": transcript.project, "timezone": local_zone()}
     session = api.post("/v1/sessions", opened)["id"]
     if session not in sent.sessions:
         sent.sessions[session] = api.get(f"/v1/sessions/{session}")["observations"]

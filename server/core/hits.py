@@ -79,7 +79,10 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its relevance, which orders, and what it is made of."""
+    """A candidate with its relevance, which orders, and what it is made of.
+
+    `alone` is the evidence for it without what stands around it, as a multiple of what is enough to be an answer.
+    """
 
     id: str
     tier: Tier
@@ -116,7 +119,7 @@ def ranked(candidates: Candidates) -> list[Ranked]:
             round(relevance, 4),
             0.0,
         )
-        found.append(Ranked(text_id, candidates.tier, relevance, worth * candidates.scale.relevance(own), parts))
+        found.append(Ranked(text_id, candidates.tier, relevance, candidates.scale.relevance(own), parts))
     return in_order(found)
 
 
@@ -147,7 +150,7 @@ def worth_reading(found: Sequence[Ranked]) -> tuple[list[Ranked], list[LeftOut]]
 
 
 def in_order(found: Iterable[Ranked]) -> list[Ranked]:
-    """Return candidates best first; of equals the newest."""
+    """Return candidates best first; of equals what was written last."""
     return sorted(sorted(found, key=lambda one: one.id, reverse=True), key=lambda one: -one.relevance)
 
 
@@ -175,7 +178,7 @@ def choose(
     """
     outdated = [_left_out(one, "outdated") for one in found if one.id in texts.outdated]
     relevant, left_out = worth_reading([one for one in found if one.id not in texts.outdated])
-    relevant = in_order(_read(one, texts, window, firm=firm) for one in relevant)
+    relevant = _newest_of_equals_first((_read(one, texts, window, firm=firm) for one in relevant), texts)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
     worth: dict[str, float] = {}
@@ -194,6 +197,16 @@ def choose(
             worth[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
     return Chosen(sorted(hits, key=lambda hit: -worth[hit.id]), [*outdated, *left_out])
+
+
+def _newest_of_equals_first(found: Iterable[Ranked], texts: Texts) -> list[Ranked]:
+    """Return candidates best first; of equals what was said last, which need not have been written last."""
+    return sorted(in_order(found), key=lambda one: (-one.relevance, -_said(one, texts).timestamp()))
+
+
+def _said(one: Ranked, texts: Texts) -> datetime:
+    memory = texts.memories.get(one.id)
+    return memory.said_at if memory else texts.passages[one.id].said_to
 
 
 def _read(one: Ranked, texts: Texts, window: Window | None, *, firm: bool) -> Ranked:

@@ -15,6 +15,9 @@ statements of a file return stand once, in front of them, and are meant by their
     -- One session.
     SELECT {session} FROM …
 
+A name with `{tier}` stands for two statements, one for memories and one for passages: there `{tier}` is `memory` or
+`passage` in the body, too, also in the name of columns, `{{tier}_seen}`.
+
 The statements are typed LiteralString, so that the type checker refuses any SQL that is put together at run time; the
 exceptions are the table of a space, written `{vectors}` and filled in as a quoted identifier by `for_space`, and, where
 only a constant will do, the pool, written `{pool}` and filled in as a quoted uuid by `for_pool`.
@@ -29,7 +32,7 @@ from uuid import UUID
 
 from psycopg import sql
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_NAME = re.compile(r"^-- name: ([\w{}]+)$", re.MULTILINE)
 _COLUMNS = re.compile(r"^-- columns: (\w+)$", re.MULTILINE)
 _PURPOSE = re.compile(r"\A-- \S")
 
@@ -42,7 +45,7 @@ class Statements(Mapping[str, LiteralString]):
         self._statements: dict[str, LiteralString] = {}
         head, *parts = _NAME.split(path.read_text(encoding="utf-8"))
         columns = _COLUMNS.split(head)
-        for name, body in zip(parts[::2], parts[1::2], strict=True):
+        for name, body in _each(zip(parts[::2], parts[1::2], strict=True)):
             text = body.strip()
             for shared, listed in zip(columns[1::2], columns[2::2], strict=True):
                 text = text.replace(f"{{{shared}}}", listed.strip())
@@ -58,6 +61,14 @@ class Statements(Mapping[str, LiteralString]):
 
     def __len__(self) -> int:
         return len(self._statements)
+
+
+def _each(named: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for name, body in named:
+        if "{tier}" in name:
+            yield from ((name.replace("{tier}", tier), body.replace("{tier}", tier)) for tier in ("memory", "passage"))
+        else:
+            yield name, body
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:

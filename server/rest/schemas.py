@@ -264,6 +264,7 @@ class RecallIn(Strict):
     tier: Literal["memories", "passages", "both"] = "both"
     ranking: Ranking = "full"
     explain: bool = False
+    timezone: str | None = None
 
 
 class PackOut(BaseModel):

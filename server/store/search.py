@@ -46,8 +46,8 @@ class Words:
 class Reading:
     """How much of a query is read, term by term from the rarest on.
 
-    A term is read while there are less than `enough` postings, or if with its own there are at most `most`. The others
-    are looked up in as many of the best as are asked for, times `looked_up`.
+    A term is read while there are less than `enough` postings, or if with its own there are at most `most`. The best
+    texts are looked for among the best parts, `looked_up` for each of them, in which the other terms are looked up.
     """
 
     enough: int = 2_000
@@ -70,7 +70,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many texts (or parts of them) a tier of a pool has, and how many are in a session or project, up to a limit.
+    """How many parts the texts of a tier have, and those in a session or project, up to a limit.
 
     `in_scope` is None where the whole pool is searched.
     """
@@ -80,7 +80,7 @@ class Size:
 
     @property
     def searched(self) -> int:
-        """Among how many texts is searched?"""
+        """Among how many parts of texts is searched?"""
         return self.in_tier if self.in_scope is None else self.in_scope
 
     @property
@@ -100,7 +100,7 @@ class Neighbour:
 
 async def size(connection: Connection, tier: Tier, what: Filter) -> Size:
     """Return among how many texts a recall searches."""
-    values = {"tier": MARK[tier], "session": what.session, "project": what.project, "most": _COUNTED}
+    values = {"session": what.session, "project": what.project, "most": _COUNTED}
     async with connection.cursor(row_factory=class_row(Size)) as cursor:
         await cursor.execute(_SIZE[tier], values)
         found = await cursor.fetchone()
@@ -120,23 +120,22 @@ async def by_keyword(
 ) -> tuple[list[TextHit], Weights | None]:
     """Return the best texts by BM25, best first, and, if there are any, what the terms weigh.
 
-    `limit` counts parts. Whether the scope is `narrow` decides by which way they are found. Of very common words in a
+    Whether the scope is `narrow` decides by which way they are found. Of very common words in a
     large pool only those texts are scored that stand out by the others; where these are few, as a filter may leave
     them, all are. A score is a share of what the query's most telling words could give at most.
     """
-    found = await _scored(connection, tier, asked, what, limit, reading, narrow=narrow)
-    if len(found) < limit and not (found and found[0]["is_whole"]):
-        found = await _scored(connection, tier, asked, what, limit, EVERYTHING, narrow=narrow)
+    first, found = await _scored(connection, tier, asked, what, limit, reading, narrow=narrow)
+    if first["looked_up"] < reading.looked_up * limit and not first["is_whole"]:
+        first, found = await _scored(connection, tier, asked, what, limit, EVERYTHING, narrow=narrow)
     if not found:
         return [], None
-    first = found[0]
-    weights = Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]))
-    return [TextHit(row["id"], row["number"], row["score"]) for row in found], weights
+    return found, Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]))
 
 
 async def _scored(
     connection: Connection, tier: Tier, asked: Words, what: Filter, limit: int, reading: Reading, *, narrow: bool
-) -> list[DictRow]:
+) -> tuple[DictRow, list[TextHit]]:
+    """Return what is known of the search as a whole, and the texts that were found."""
     values: dict[str, Any] = {
         **filter_values(what),
         "tier": MARK[tier],
@@ -150,7 +149,8 @@ async def _scored(
     }
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute((_IN_SCOPE if narrow else _BY_KEYWORD)[tier], values)
-        return await cursor.fetchall()
+        rows = await cursor.fetchall()
+    return rows[0], [TextHit(row["id"], row["number"], row["score"]) for row in rows if row["id"]]
 
 
 async def keyword_scores(
@@ -234,11 +234,11 @@ async def around(connection: Connection, numbers: Collection[int], what: Filter)
         return await cursor.fetchall()
 
 
-async def told_in(connection: Connection, tier: Tier, window: Window, what: Filter, limit: int) -> dict[str, int]:
-    """Return the latest texts that were said in a time, and memories that are about it: numbers by id."""
+async def told_in(connection: Connection, tier: Tier, window: Window, what: Filter, limit: int) -> list[str]:
+    """Return the ids of the latest texts that were said in a time, and of memories that are about some of it."""
     values = {**filter_values(what), "start": window.start, "end": window.end, "limit": limit}
     cursor = await connection.execute(_TOLD_IN[tier], values)
-    return {str(row[0]): int(row[1]) for row in await cursor.fetchall()}
+    return [str(row[0]) for row in await cursor.fetchall()]
 
 
 async def near_pairs(

@@ -36,9 +36,14 @@ def add_recall(mcp: MCPServer[Any], recall: Recall) -> None:
         ] = None,
         project: Annotated[str | None, Field(description="Its name; what belongs to no project is found too.")] = None,
         max_tokens: Annotated[int, Field(ge=MIN_TOKENS, description="The most tokens of memories to return.")] = 2_000,
+        timezone: Annotated[
+            str | None, Field(description='Where the user\'s "yesterday" is, such as Europe/Berlin; without it UTC.')
+        ] = None,
     ) -> CallToolResult:
         """Find what is remembered about something: earlier decisions, preferences, facts, errors and their causes."""
-        asked = RecallRequest(query, limit=limit, scope=scope, project=project, max_tokens=max_tokens)
+        asked = RecallRequest(
+            query, limit=limit, scope=scope, project=project, max_tokens=max_tokens, timezone=timezone
+        )
         try:
             found = await recall(ctx.request_context.request, asked)
         except EskerError as error:

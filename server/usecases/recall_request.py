@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from server.core.clock import as_utc
+from server.core.clock import as_utc, zone
 from server.core.errors import InvalidInput
 from server.core.json_input import clean_text
 from server.core.records import Filter, Kind, Priority, Ranking, Scope, Tier, at_least
@@ -21,6 +21,8 @@ MIN_TOKENS = 50
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
     """A question to memory. Times filter by when a thing was said or what time it speaks of.
+
+    `timezone` is where "yesterday" is meant; without it that of the session, and without one UTC.
 
     Without a `scope` it is asked of the project that is named, and else of the pool. `ranking` chooses what the answer
     is ranked by: one of the two searches alone, both, or both and all else that is known; the others are there to be
@@ -43,10 +45,13 @@ class RecallRequest:
     tier: Literal["memories", "passages", "both"] = "both"
     ranking: Ranking = "full"
     explain: bool = False
+    timezone: str | None = None
 
 
 def checked(asked: RecallRequest) -> RecallRequest:
     """Return a request with its text cleaned, whoever sent it. Raises InvalidInput."""
+    if asked.timezone is not None:
+        zone(asked.timezone)
     query = redact(clean_text(asked.query)).strip()
     if not query:
         raise InvalidInput("The query is blank.")
@@ -78,7 +83,7 @@ def _asks_of_memories(asked: RecallRequest) -> bool:
 
 
 async def resolved(connection: Connection, asked: RecallRequest, now: datetime) -> tuple[Filter, str]:
-    """Resolve the scope, and return the session's time zone. A scope that names nothing is an error."""
+    """Resolve the scope and the time zone. A scope that names nothing is an error."""
     scope = asked.scope or ("project" if asked.project else "pool")
     session = await sessions.get(connection, asked.session_id) if asked.session_id else None
     project = asked.project or (session.project if session else None)
@@ -98,4 +103,4 @@ async def resolved(connection: Connection, asked: RecallRequest, now: datetime) 
         as_of=as_utc(asked.as_of),
         with_superseded=asked.include_superseded,
     )
-    return what, session.timezone if session else "UTC"
+    return what, asked.timezone or (session.timezone if session else "UTC")

@@ -174,6 +174,44 @@ async def test_whoever_asks_for_nothing_but_a_time_gets_what_is_from_it(client: 
     assert (nothing["hits"], nothing["abstained"]) == ([], True)
 
 
+async def test_of_what_is_from_a_time_the_latest_comes_first_though_it_was_written_first(
+    client: httpx2.AsyncClient,
+) -> None:
+    for days in range(7):
+        await noted(client, {"content": f"Buoy {days} was painted.", "said_at": days_ago(days)})
+    answer = await recalled(client, "What happened in the last six days?", limit=3)
+    assert contents(answer) == [f"Buoy {days} was painted." for days in range(3)]
+
+
+async def test_what_is_about_a_longer_time_or_goes_on_into_a_day_is_from_that_day(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    await noted(client, {"content": "The crane is in the yard all of May.", "said_at": "2026-01-10T12:00:00Z"})
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET refers_from = '2026-05-01', refers_to = '2026-05-31'")
+    night = await opened(client)
+    for at, text in (("2026-03-05T23:59:00Z", "The sluice is stuck."), ("2026-03-06T00:02:00Z", "It is open again.")):
+        await said(client, night, {"external_id": at, "role": "user", "content": text, "sent_at": at})
+    assert contents(await recalled(client, "What happened on 7 May 2026?")) == ["The crane is in the yard all of May."]
+    for day in ("5 March 2026", "6 March 2026"):
+        [passage] = contents(await recalled(client, f"What happened on {day}?"))
+        assert "The sluice is stuck." in passage
+
+
+async def test_a_day_is_that_of_the_zone_that_is_named_and_else_of_the_session(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, timezone="America/New_York")
+    asked = "What happened on 5 March 2026?"
+    starts = {
+        "2026-03-05T00:00:00Z": {},
+        "2026-03-05T00:00:00+09:00": {"timezone": "Asia/Tokyo", "session_id": session},
+        "2026-03-05T00:00:00-05:00": {"session_id": session},
+    }
+    for start, where in starts.items():
+        assert (await recalled(client, asked, **where))["window"]["start"] == start
+    refused = await client.post("/v1/recall", json={"query": asked, "timezone": "Mars/Olympus"})
+    assert (refused.status_code, "Europe/Berlin" in refused.text) == (422, True)
+
+
 async def test_a_time_can_be_told_from_something_that_is_remembered(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(
@@ -229,8 +267,10 @@ async def test_any_script_and_any_identifier_is_found_by_keyword(
 
 
 async def test_rare_words_count_more_than_common_ones(client: httpx2.AsyncClient) -> None:
-    await noted(client, *(f"The service number {n} is up." for n in range(20)), "The service ECONNRESET is down.")
-    assert contents(await recalled(client, "service ECONNRESET"))[0] == "The service ECONNRESET is down."
+    rare, common = "The gateway says ECONNRESET.", "The gateway service says no."
+    await noted(client, *(f"The service number {n} is up." for n in range(20)), rare, common)
+    found = contents(await recalled(client, "service ECONNRESET"))
+    assert found[0] == rare
 
 
 async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: str) -> None:

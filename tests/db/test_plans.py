@@ -40,7 +40,7 @@ WORDS = {"tier": "m", "terms": ["river", "number"], "words": [0, 1], "telling": 
 MODES = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50, "looked_up": 150}),
-    "keyword in scope": (search.SQL["keyword_memory_in_scope"], {**WORDS, "limit": 50}),
+    "keyword in scope": (search.SQL["keyword_memory_in_scope"], {**WORDS, "limit": 50, "looked_up": 150}),
     "vector": (for_space(search.SQL["vector_memory"], SPACE.name).as_string(), {"vector": "[1,2,3]", "limit": 50}),
     "enqueue_missing": (for_space(vectors.SQL["enqueue_missing"], SPACE.name).as_string(), {"space": SPACE.name}),
 }
@@ -71,7 +71,7 @@ async def test_recall_looks_only_at_what_it_returns(
     statement, own = STATEMENTS["keyword"]
     plan = planned(filled.url, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **own}, mode)
     lookups = [n for n in plan if n.get("Relation Name") == "memories" and "Index Cond" in n and n["Actual Loops"] > 1]
-    assert [node["Actual Loops"] for node in lookups] == [50]
+    assert [node["Actual Loops"] for node in lookups] == [150]
 
 
 @MODES

@@ -65,11 +65,36 @@ async def test_a_filter_that_leaves_few_hides_nothing_that_has_only_common_words
     assert len(whole[0]) == 2
 
 
+async def test_long_texts_are_as_many_as_short_ones(parts: Parts, who: Principal, database: Database) -> None:
+    raft = " ".join(f"The raft number {n} is on the Rhine." for n in range(60))
+    await remember(parts, who, [Note(f"{n}: {raft}") for n in range(30)])
+    what, words = Filter(parts.clock()), Words(["raft", "rhine"], [0, 1])
+    async with database.tenant(who.pool_id) as connection:
+        found, _ = await search.by_keyword(connection, "memory", words, what, 10, narrow=False, reading=RAREST)
+        whole, _ = await search.by_keyword(connection, "memory", words, what, 10, narrow=False, reading=EVERYTHING)
+    assert len(found) == len(whole) > 3
+
+
 async def test_the_size_of_a_scope_is_counted_where_it_is_small(filled: Database, who: Principal, parts: Parts) -> None:
     async with filled.tenant(who.pool_id) as connection:
         whole = await search.size(connection, "memory", Filter(parts.clock()))
         part = await search.size(connection, "memory", Filter(parts.clock(), project="a"))
         none = await search.size(connection, "memory", Filter(parts.clock(), project="unknown"))
     assert (whole.searched, whole.is_narrow) == (300, False)
-    assert (part.searched, part.is_narrow) == (100, False)
-    assert (none.searched, none.is_narrow) == (0, True)
+    # A project sees what belongs to none as well.
+    assert (part.searched, part.is_narrow) == (200, False)
+    assert (none.searched, none.is_narrow) == (100, False)
+
+
+async def test_a_scope_is_narrow_by_what_it_sees_in_parts(parts: Parts, who: Principal, database: Database) -> None:
+    long = " ".join(f"The raft number {n} is on the Rhine." for n in range(60))
+    notes = [Note(f"{n}: {long}", project="long") for n in range(10)] + [Note("A short one.", project="short")]
+    await remember(parts, who, notes)
+    async with database.tenant(who.pool_id) as connection:
+        size = {
+            name: await search.size(connection, "memory", Filter(parts.clock(), project=name))
+            for name in ("long", "short")
+        }
+    assert (size["short"].searched, size["short"].is_narrow) == (1, True)
+    assert size["long"].searched == size["long"].in_tier - 1 > 30
+    assert not size["long"].is_narrow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from server.core.calibration import Calibration
 from server.core.clock import age
 from server.core.fitting import fitting
-from server.core.hits import Candidates, Chosen, Ranked, Texts, choose, in_order, ranked
+from server.core.hits import Candidates, Chosen, Ranked, Texts, choose, in_order, ranked, worth_reading
 from server.core.recalled import ScoreParts
 from server.core.records import Memory, Passage, Tier
 from server.core.relevance import Scale, Signals, score
@@ -51,6 +51,33 @@ def reasons(answer: Chosen) -> Mapping[str, str]:
 
 
 # What is an answer ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tier", ["memory", "passage"])
+@pytest.mark.parametrize("keyword", [0.08, 0.2, 0.4])
+def test_a_new_text_is_found_by_its_words_though_its_vector_is_not_there_yet(tier: Tier, keyword: float) -> None:
+    scale = Scale(Calibration(0.04, 0.08, 1.0), 5_000)
+    fresh = Candidates(tier, scale, keyword=["x"], vector=[], numbers={"x": 1}, signals={1: Signals(keyword, None)})
+    relevant, left_out = worth_reading(ranked(fresh))
+    assert ([one.id for one in relevant], left_out) == (["x"], [])
+
+
+def test_a_passage_comes_behind_a_memory_that_says_as_much_and_is_an_answer_by_the_same_floor() -> None:
+    def of(tier: Tier) -> Ranked:
+        signals = {1: Signals(0.3, 0.5)}
+        [one] = ranked(Candidates(tier, SCALE, keyword=[tier], vector=[], numbers={tier: 1}, signals=signals))
+        return one
+
+    assert of("passage").alone == of("memory").alone
+    assert of("passage").relevance < of("memory").relevance
+
+
+def test_of_equals_what_was_said_last_comes_first_whenever_it_was_written() -> None:
+    rows = [
+        memory(text, said_at=NOON - timedelta(days=days)) for text, days in zip(SAYINGS, (3, 1, 4, 2, 5), strict=True)
+    ]
+    answer = chosen([found("memory", row.id, 2.0) for row in rows], rows)
+    assert [hit.said_at for hit in answer.hits] == [NOON - timedelta(days=days) for days in (1, 2, 3, 4, 5)]
 
 
 def test_below_the_floor_there_is_no_answer_and_everything_says_so() -> None:

@@ -30,39 +30,43 @@ size AS (
 )
 -- columns: score
 sum((1e7::float8 * weight * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * (length / mean_terms))))::int)
--- columns: memory_filter
+-- columns: memory_seen
 visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s, %(as_of)s,
                  %(moment)s, %(with_superseded)s)
--- columns: passage_filter
+-- columns: passage_seen
 visible_passages(%(session)s, %(project)s, %(since)s, %(until)s, %(as_of)s)
+-- columns: memory_table
+memories
+-- columns: passage_table
+passages
+-- columns: memory_mark
+'m'
+-- columns: passage_mark
+'p'
 
--- name: size_memory
--- How many memories a pool has, and how many of them are in a session or a project, counted up to a number from which on
--- it makes no difference.
-SELECT (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = %(tier)s) AS in_tier, CASE
+-- name: size_{tier}
+-- How many parts the texts of a pool have, and how many of them are in a session or a project, with those of no project,
+-- which it sees as well. That is counted in two walks, each up to a number of texts from which on it makes no difference.
+SELECT (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = {{tier}_mark}) AS in_tier, CASE
     WHEN %(session)s::text IS NOT NULL THEN (
-        SELECT count(*) FROM (SELECT FROM memories WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
+        SELECT coalesce(sum(parts), 0)
+        FROM (SELECT parts FROM {{tier}_table} WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
     WHEN %(project)s::text IS NOT NULL THEN (
-        SELECT count(*) FROM (SELECT FROM memories WHERE project = %(project)s LIMIT %(most)s) AS counted)
+        SELECT coalesce(sum(parts), 0)
+        FROM ((SELECT parts FROM {{tier}_table} WHERE project = %(project)s LIMIT %(most)s)
+              UNION ALL
+              (SELECT parts FROM {{tier}_table} WHERE project IS NULL LIMIT %(most)s)) AS counted)
 END AS in_scope
 
--- name: size_passage
--- The same among passages.
-SELECT (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = %(tier)s) AS in_tier, CASE
-    WHEN %(session)s::text IS NOT NULL THEN (
-        SELECT count(*) FROM (SELECT FROM passages WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
-    WHEN %(project)s::text IS NOT NULL THEN (
-        SELECT count(*) FROM (SELECT FROM passages WHERE project = %(project)s LIMIT %(most)s) AS counted)
-END AS in_scope
-
--- name: keyword_memory
--- The best memories by BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009) over the postings of the query's terms,
--- each by its best part. The document frequency is counted from the same postings, so it is never stale. A score is a
--- share of what the query's most telling words could give at most, each once; `words` says which terms are forms of one
--- word. It is added up in whole numbers, whose sum does not depend on the order. What the terms weigh comes along, for
--- `keyword_scores`.
--- Terms are read from the rarest on, as long as there are few postings in all; the others are looked up in the best that
--- were found so, as MaxScore does it (Turtle and Flood, 1995). `is_whole` says that all were read.
+-- name: keyword_{tier}
+-- The best texts by BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009; its document frequencies weigh as in Lucene,
+-- by the logarithm of 1 + …, which is never negative) over the postings of the query's terms, each by its best part. The
+-- document frequency is counted from the same postings, so it is never stale. A score is a share of what the query's
+-- most telling words could give at most, each once; `words` says which terms are forms of one word. It is added up in
+-- whole numbers, whose sum does not depend on the order. What the terms weigh comes along, for `keyword_scores`.
+-- Terms are read from the rarest on, as long as there are few postings in all; what the others add is looked up in the
+-- best that were found so (the strategy "continue" of Moffat and Zobel, 1996: approximate). `is_whole` says that all were
+-- read, `looked_up` how many parts were. Without any text there is one row, which has no id.
 -- Nothing is joined but single rows, and rows are looked up one by one, best first, until enough may be seen; the
 -- OFFSETs keep the planner from another way. Before its first ANALYZE of a pool that was just filled it takes ten
 -- thousand rows for thirty, and would compare each with each.
@@ -76,91 +80,48 @@ WITH {weights}, scored AS (
 ), best AS MATERIALIZED (
     SELECT seen.id, ranked.number, ranked.part, ranked.score
     FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
-    CROSS JOIN LATERAL (SELECT t.id FROM {memory_filter} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
+    CROSS JOIN LATERAL (SELECT t.id FROM {{tier}_seen} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
     ORDER BY ranked.score DESC, ranked.number DESC
-    LIMIT (SELECT CASE WHEN is_whole THEN %(limit)s::bigint ELSE %(looked_up)s END FROM asked)
-)
-SELECT id, number, (max(best.score + rest.score) / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, is_whole
-FROM best
-CROSS JOIN asked
-CROSS JOIN LATERAL (
-    SELECT coalesce({score}, 0) AS score
-    FROM (SELECT * FROM weighed WHERE NOT is_read OFFSET 0) AS unread
+    LIMIT %(looked_up)s
+), found AS (
+    SELECT id, number, max(best.score + rest.score) AS score
+    FROM best
     CROSS JOIN LATERAL (
-        SELECT frequency, length FROM postings
-        WHERE tier = %(tier)s AND term = unread.term AND number = best.number AND part = best.part OFFSET 0
-    ) AS held
-) AS rest
-GROUP BY id, number, weights, mean_terms, ideal, is_whole
-ORDER BY 3 DESC, number DESC LIMIT %(limit)s
+        SELECT coalesce({score}, 0) AS score
+        FROM (SELECT * FROM weighed WHERE NOT is_read OFFSET 0) AS unread
+        CROSS JOIN LATERAL (
+            SELECT frequency, length FROM postings
+            WHERE tier = %(tier)s AND term = unread.term AND number = best.number AND part = best.part OFFSET 0
+        ) AS held
+    ) AS rest
+    GROUP BY id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
+)
+SELECT id, number, (found.score / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, is_whole,
+       (SELECT count(*) FROM best) AS looked_up
+FROM asked LEFT JOIN found ON true
+ORDER BY 3 DESC, number DESC
 
--- name: keyword_memory_in_scope
+-- name: keyword_{tier}_in_scope
 -- The same where few rows of the pool may be seen: it is cheaper to look up those than to pass by all others, and all
 -- terms are read. (IS TRUE keeps the planner from a join, so that rows are always looked up in a hash.)
 WITH {weights}, best AS MATERIALIZED (
-    SELECT number, {score} AS score
-    FROM (SELECT * FROM weighed OFFSET 0) AS read
-    CROSS JOIN LATERAL (
-        SELECT number, part, frequency, length FROM postings
-        WHERE tier = %(tier)s AND term = read.term
-          AND (number IN (SELECT seen.number FROM {memory_filter} AS seen)) IS TRUE OFFSET 0
-    ) AS held
-    GROUP BY number, part ORDER BY 2 DESC, number DESC LIMIT %(limit)s
-)
-SELECT t.id, number, (max(best.score) / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, true AS is_whole
-FROM best
-CROSS JOIN asked
-CROSS JOIN LATERAL (SELECT id FROM memories AS t WHERE t.number = best.number OFFSET 0) AS t
-GROUP BY t.id, number, weights, mean_terms, ideal
-ORDER BY 3 DESC, number DESC
-
--- name: keyword_passage
--- The same among passages.
-WITH {weights}, scored AS (
     SELECT number, part, {score} AS score
-    FROM (SELECT * FROM weighed WHERE is_read OFFSET 0) AS read
-    CROSS JOIN LATERAL (
-        SELECT number, part, frequency, length FROM postings WHERE tier = %(tier)s AND term = read.term OFFSET 0
-    ) AS held
-    GROUP BY number, part
-), best AS MATERIALIZED (
-    SELECT seen.id, ranked.number, ranked.part, ranked.score
-    FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
-    CROSS JOIN LATERAL (SELECT t.id FROM {passage_filter} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
-    ORDER BY ranked.score DESC, ranked.number DESC
-    LIMIT (SELECT CASE WHEN is_whole THEN %(limit)s::bigint ELSE %(looked_up)s END FROM asked)
-)
-SELECT id, number, (max(best.score + rest.score) / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, is_whole
-FROM best
-CROSS JOIN asked
-CROSS JOIN LATERAL (
-    SELECT coalesce({score}, 0) AS score
-    FROM (SELECT * FROM weighed WHERE NOT is_read OFFSET 0) AS unread
-    CROSS JOIN LATERAL (
-        SELECT frequency, length FROM postings
-        WHERE tier = %(tier)s AND term = unread.term AND number = best.number AND part = best.part OFFSET 0
-    ) AS held
-) AS rest
-GROUP BY id, number, weights, mean_terms, ideal, is_whole
-ORDER BY 3 DESC, number DESC LIMIT %(limit)s
-
--- name: keyword_passage_in_scope
--- The same among passages.
-WITH {weights}, best AS MATERIALIZED (
-    SELECT number, {score} AS score
     FROM (SELECT * FROM weighed OFFSET 0) AS read
     CROSS JOIN LATERAL (
         SELECT number, part, frequency, length FROM postings
         WHERE tier = %(tier)s AND term = read.term
-          AND (number IN (SELECT seen.number FROM {passage_filter} AS seen)) IS TRUE OFFSET 0
+          AND (number IN (SELECT seen.number FROM {{tier}_seen} AS seen)) IS TRUE OFFSET 0
     ) AS held
-    GROUP BY number, part ORDER BY 2 DESC, number DESC LIMIT %(limit)s
+    GROUP BY number, part ORDER BY 3 DESC, number DESC LIMIT %(looked_up)s
+), found AS (
+    SELECT t.id, number, max(best.score) AS score
+    FROM best
+    CROSS JOIN LATERAL (SELECT id FROM {{tier}_table} AS t WHERE t.number = best.number OFFSET 0) AS t
+    GROUP BY t.id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
-SELECT t.id, number, (max(best.score) / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, true AS is_whole
-FROM best
-CROSS JOIN asked
-CROSS JOIN LATERAL (SELECT id FROM passages AS t WHERE t.number = best.number OFFSET 0) AS t
-GROUP BY t.id, number, weights, mean_terms, ideal
+SELECT id, number, (found.score / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, true AS is_whole,
+       (SELECT count(*) FROM best) AS looked_up
+FROM asked LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
 -- name: keyword_scores
@@ -176,31 +137,17 @@ FROM (
 ) AS parts
 GROUP BY number
 
--- name: vector_memory
--- The nearest memories by cosine, exactly, among those that may be seen. One with several parts may come several times.
+-- name: vector_{tier}
+-- The nearest texts by cosine, exactly, among those that may be seen. One with several parts may come several times.
 -- A vector of an older text does not count. Rows are looked up as in the search by keyword.
 SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
 FROM (
     SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
-    FROM {vectors} WHERE tier = 'm' ORDER BY distance, number DESC OFFSET 0
+    FROM {vectors} WHERE tier = {{tier}_mark} ORDER BY distance, number DESC OFFSET 0
 ) AS near
 CROSS JOIN LATERAL (
-    SELECT m.id FROM {memory_filter} AS m
-    WHERE m.number = near.number AND m.content_hash = near.content_hash OFFSET 0
-) AS seen
-ORDER BY near.distance, near.number DESC
-LIMIT %(limit)s
-
--- name: vector_passage
--- The same among passages.
-SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
-FROM (
-    SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
-    FROM {vectors} WHERE tier = 'p' ORDER BY distance, number DESC OFFSET 0
-) AS near
-CROSS JOIN LATERAL (
-    SELECT p.id FROM {passage_filter} AS p
-    WHERE p.number = near.number AND p.content_hash = near.content_hash OFFSET 0
+    SELECT t.id FROM {{tier}_seen} AS t
+    WHERE t.number = near.number AND t.content_hash = near.content_hash OFFSET 0
 ) AS seen
 ORDER BY near.distance, near.number DESC
 LIMIT %(limit)s
@@ -214,54 +161,30 @@ SELECT set_config('enable_sort', 'off', true)
 -- From here on Postgres chooses again.
 SELECT set_config('enable_sort', 'on', true)
 
--- name: near_memory
--- The nearest memories by cosine, approximately, by the index of the tier: it walks on from the nearest (iterative scan,
+-- name: near_{tier}
+-- The nearest texts by cosine, approximately, by the index of the tier: it walks on from the nearest (iterative scan,
 -- see server/db/database.py) until enough of them may be seen, or two thousand were looked at. Its order is nearly that
 -- of the distances. The pool is a constant here, or the index would be of no use; the exact statement has none, and
 -- never uses the index.
 SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
 FROM (
     SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
-    FROM {vectors} WHERE pool_id = {pool} AND tier = 'm' ORDER BY embedding <=> %(vector)s::halfvec LIMIT 2000
+    FROM {vectors} WHERE pool_id = {pool} AND tier = {{tier}_mark} ORDER BY embedding <=> %(vector)s::halfvec LIMIT 2000
 ) AS near
 CROSS JOIN LATERAL (
-    SELECT m.id FROM {memory_filter} AS m
-    WHERE m.number = near.number AND m.content_hash = near.content_hash OFFSET 0
+    SELECT t.id FROM {{tier}_seen} AS t
+    WHERE t.number = near.number AND t.content_hash = near.content_hash OFFSET 0
 ) AS seen
 LIMIT %(limit)s
 
--- name: near_passage
--- The same among passages.
-SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
-FROM (
-    SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
-    FROM {vectors} WHERE pool_id = {pool} AND tier = 'p' ORDER BY embedding <=> %(vector)s::halfvec LIMIT 2000
-) AS near
-CROSS JOIN LATERAL (
-    SELECT p.id FROM {passage_filter} AS p
-    WHERE p.number = near.number AND p.content_hash = near.content_hash OFFSET 0
-) AS seen
-LIMIT %(limit)s
-
--- name: filtered_memory
--- The nearest memories by cosine, exactly, from the other side: first those that may be seen, then their vectors. For
--- filters that leave few, where vector_memory would look at nearly every row of the pool before it has enough.
+-- name: filtered_{tier}
+-- The nearest texts by cosine, exactly, from the other side: first those that may be seen, then their vectors. For
+-- filters that leave few, where vector_{tier} would look at nearly every row of the pool before it has enough.
 SELECT seen.id, seen.number, (1 - near.distance)::float8 AS score
-FROM (SELECT m.id, m.number, m.content_hash FROM {memory_filter} AS m OFFSET 0) AS seen
+FROM (SELECT t.id, t.number, t.content_hash FROM {{tier}_seen} AS t OFFSET 0) AS seen
 CROSS JOIN LATERAL (
     SELECT v.embedding <=> %(vector)s::halfvec AS distance FROM {vectors} v
-    WHERE v.tier = 'm' AND v.number = seen.number AND v.content_hash = seen.content_hash OFFSET 0
-) AS near
-ORDER BY near.distance, seen.number DESC
-LIMIT %(limit)s
-
--- name: filtered_passage
--- The same among passages.
-SELECT seen.id, seen.number, (1 - near.distance)::float8 AS score
-FROM (SELECT p.id, p.number, p.content_hash FROM {passage_filter} AS p OFFSET 0) AS seen
-CROSS JOIN LATERAL (
-    SELECT v.embedding <=> %(vector)s::halfvec AS distance FROM {vectors} v
-    WHERE v.tier = 'p' AND v.number = seen.number AND v.content_hash = seen.content_hash OFFSET 0
+    WHERE v.tier = {{tier}_mark} AND v.number = seen.number AND v.content_hash = seen.content_hash OFFSET 0
 ) AS near
 ORDER BY near.distance, seen.number DESC
 LIMIT %(limit)s
@@ -276,28 +199,29 @@ FROM {vectors} v WHERE v.tier = %(tier)s AND v.number = ANY (%(numbers)s) GROUP 
 SELECT m.number AS of_number, n.id, n.number
 FROM memories m
 CROSS JOIN LATERAL (
-    (SELECT id, number FROM {memory_filter} AS n
+    (SELECT id, number FROM {memory_seen} AS n
      WHERE n.session_id = m.session_id AND n.said_at <= m.said_at AND (n.said_at, n.id) < (m.said_at, m.id)
      ORDER BY said_at DESC, id DESC LIMIT 1)
     UNION ALL
-    (SELECT id, number FROM {memory_filter} AS n
+    (SELECT id, number FROM {memory_seen} AS n
      WHERE n.session_id = m.session_id AND n.said_at >= m.said_at AND (n.said_at, n.id) > (m.said_at, m.id)
      ORDER BY said_at, id LIMIT 1)
 ) AS n
 WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
 
 -- name: told_memory
--- The latest memories that were said in a time, and those that are about it.
-(SELECT m.id, m.number FROM {memory_filter} AS m
+-- The latest memories that were said in a time, and those that are about some of it.
+(SELECT m.id FROM {memory_seen} AS m
  WHERE m.said_at BETWEEN %(start)s AND %(end)s ORDER BY m.said_at DESC LIMIT %(limit)s)
 UNION
-(SELECT m.id, m.number FROM {memory_filter} AS m
- WHERE m.refers_from BETWEEN %(start)s AND %(end)s ORDER BY m.refers_from DESC LIMIT %(limit)s)
+(SELECT m.id FROM {memory_seen} AS m
+ WHERE m.refers_from <= %(end)s AND coalesce(m.refers_to, m.refers_from) >= %(start)s
+ ORDER BY m.refers_from DESC LIMIT %(limit)s)
 
 -- name: told_passage
--- The latest passages that were said in a time.
-SELECT p.id, p.number FROM {passage_filter} AS p
-WHERE p.said_to BETWEEN %(start)s AND %(end)s ORDER BY p.said_to DESC LIMIT %(limit)s
+-- The latest passages of which some was said in a time.
+SELECT p.id FROM {passage_seen} AS p
+WHERE p.said_to >= %(start)s AND p.said_from <= %(end)s ORDER BY p.said_to DESC LIMIT %(limit)s
 
 -- name: near_pairs
 -- Which of some memories are near each other.

@@ -1,0 +1,94 @@
+"""BM25 by known answers: scores of a few rows, worked out here from the formula."""
+
+import math
+
+import pytest
+
+from server.core.records import Filter, Principal
+from server.db.database import Database
+from server.store import search
+from server.store.search import Words
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, remember
+
+# All words are terms as they stand; there are as many terms as words.
+ROWS = (
+    "heron otter",
+    "heron heron marmot badger walrus lemur",
+    "otter lemur",
+    "falcon",
+    "lemur badger walrus heron",
+)
+MEAN = sum(len(row.split()) for row in ROWS) / len(ROWS)
+# So many parts a pool has at least: a word that stands in all of three texts is still rare in the world.
+LEAST_PARTS = 100
+K1, B = 1.2, 0.75
+
+
+def weight(term: str) -> float:
+    """Return the inverse document frequency of a term."""
+    held = sum(term in row.split() for row in ROWS)
+    return math.log(1 + (LEAST_PARTS - held + 0.5) / (held + 0.5))
+
+
+def bm25(row: str, terms: list[str]) -> float:
+    """Return the score of a row, as the formula has it."""
+    words = row.split()
+    norm = K1 * (1 - B + B * len(words) / MEAN)
+    return sum(weight(term) * words.count(term) * (K1 + 1) / (words.count(term) + norm) for term in terms)
+
+
+def ideal(terms: list[str], telling: int) -> float:
+    """Return what the most telling terms could give at most, each once."""
+    return sum(sorted(map(weight, terms), reverse=True)[:telling]) * (K1 + 1)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        ["heron"],
+        ["otter", "falcon"],
+        ["heron", "lemur", "badger", "walrus"],
+        "heron otter lemur badger walrus marmot falcon".split(),
+    ],
+)
+async def test_a_score_is_the_share_of_what_the_most_telling_words_could_give(
+    parts: Parts, who: Principal, database: Database, terms: list[str], narrow: bool
+) -> None:
+    await remember(parts, who, [Note(row) for row in ROWS])
+    async with database.tenant(who.pool_id) as connection:
+        words = Words(terms, list(range(len(terms))))
+        hits, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=narrow)
+        assert weights is not None
+        rest = await search.keyword_scores(connection, "memory", weights, [hit.number for hit in hits])
+        cursor = await connection.execute("SELECT id, content FROM memories")
+        content = {str(row[0]): str(row[1]) for row in await cursor.fetchall()}
+    expected = {row: bm25(row, terms) / ideal(terms, telling=6) for row in ROWS if set(terms) & set(row.split())}
+    assert {content[hit.id]: hit.score for hit in hits} == pytest.approx(expected, abs=1e-6)
+    assert {hit.number: hit.score for hit in hits} == pytest.approx(rest, abs=1e-6)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+async def test_of_the_forms_of_a_word_those_count_that_are_there(
+    parts: Parts, who: Principal, database: Database
+) -> None:
+    await remember(parts, who, [Note(row) for row in ROWS])
+    async with database.tenant(who.pool_id) as connection:
+        words = Words(["heron", "herons", "otter"], [0, 0, 1])
+        hits, _ = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 1, narrow=False)
+    assert hits[0].score == pytest.approx(
+        bm25("heron otter", ["heron", "otter"]) / ideal(["heron", "otter"], telling=6), abs=1e-6
+    )
+
+
+async def test_a_long_text_is_found_by_its_best_part(parts: Parts, who: Principal, database: Database) -> None:
+    filler = " ".join(f"word{n}" for n in range(60))
+    long = f"{filler}\n\n{filler}\n\nheron {filler}\n\n{filler}"
+    await remember(parts, who, [Note(long), Note(f"heron {filler}")])
+    async with database.tenant(who.pool_id) as connection:
+        hits, _ = await search.by_keyword(
+            connection, "memory", Words(["heron"], [0]), Filter(parts.clock()), 10, narrow=False
+        )
+    assert len(hits) == 2
+    assert hits[1].score > 0.8 * hits[0].score, "the text as a whole would be four times as long"
