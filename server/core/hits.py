@@ -38,11 +38,15 @@ _PASSAGE_TOKENS = 300
 
 @dataclass(frozen=True, slots=True)
 class TextHit:
-    """A text that one search found: its share of the query's words, or its cosine."""
+    """A text that one search found: its share of the query's words, or its cosine.
+
+    `named` says that it holds an identifier of the query that few others hold.
+    """
 
     id: str
     number: int
     score: float
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ def ranked(candidates: Candidates) -> list[Ranked]:
             0.0,
             round(relevance, 4),
             0.0,
+            named=own.named,
         )
         found.append(Ranked(text_id, candidates.tier, relevance, candidates.scale.relevance(own), parts))
     return in_order(found)

@@ -12,9 +12,10 @@ ENGLISH = "english"
 STOP_WORDS: Mapping[str, frozenset[str]] = {
     language: frozenset(words.split())
     for language, words in {
-        ENGLISH: "a an and are as at be been but by can could did do does for from had has have he her his how i"
-        " if in into is it its me my no not of on or our she should so than that the their them then"
-        " there these they this to us was we were what when where which who why will with would you your",
+        ENGLISH: "a about an and any anything are as at be because been both but by can could did do does each"
+        " everything for from had has have he her his how i if in into is it its just many me much my no not of on or"
+        " our please she should so some something than that the their them then there these they this those to us"
+        " very was we were what when where which while who whose why will with would you your",
         "german": "aber als am an auch auf aus bei bin bis das dass dem den der des die doch du ein eine einem"
         " einen einer er es fur gibt hat haben hatte ich ihr im in ist ja kann kein keine mein mit nach"
         " nicht noch nur oder schon sein sich sie sind so um und uns unser von vor wann war warum was"

@@ -14,7 +14,7 @@ class ScoreParts:
     `keyword` is its share of what the query's most telling words could give at most, `cosine` how near it is, `around`
     what its neighbours add, and `time` how well it fits the time that the query speaks of. `relevance` is all of it, as
     a multiple of what is enough; `prior` only breaks ties. `rerank` is what a reranker says of it, on a scale of that
-    model's own; None where none was asked.
+    model's own; None where none was asked. `named` says that it holds an identifier of the query that few others do.
     """
 
     keyword_rank: int | None
@@ -26,6 +26,7 @@ class ScoreParts:
     relevance: float
     prior: float
     rerank: float | None = None
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from server.core.calibration import Calibration
 TELLING_WORDS = 6
 """So many of a query's rarest words are enough to be about it; long queries hold more words than any answer has."""
 
+FEW_HOLD_A_NAME = 20
+"""An identifier that so many parts of texts hold at most is asked for itself."""
+
 # A deviation of the cosine counts as much as this share of the words.
 _DEVIATION = 0.08
 PARTS_BY_CHANCE = 0.7
@@ -43,10 +46,14 @@ _STEEPNESS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What both searches say of one text: `keyword` is 0 where no word is shared, `cosine` None without a vector."""
+    """What both searches say of one text: `keyword` is 0 where no word is shared, `cosine` None without a vector.
+
+    `named` says that it holds an identifier of the query that few others hold.
+    """
 
     keyword: float
     cosine: float | None
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,12 @@ class Scale:
     def relevance(self, own: Signals, around: float = 0.0) -> float:
         """Return the evidence for a text as a multiple of what is enough; the best of unrelated texts stays below 1.
 
-        What stands around it counts at most as much as the text itself, so nothing is one by its place alone.
+        What stands around it counts at most as much as the text itself, so nothing is one by its place alone. Whatever
+        holds an identifier that the query names is an answer, and stands before others by that.
         """
+        return self._by_evidence(own, around) + (1.0 if own.named else 0.0)
+
+    def _by_evidence(self, own: Signals, around: float) -> float:
         alone = _words(own) + self._meaning(own)
         evidence = alone + min(around, max(alone, 0.0))
         if not self.by_meaning:

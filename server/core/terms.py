@@ -24,6 +24,8 @@ _CHUNK = re.compile(
     rf"|(?P<word>[^\W{_CJK}]+)"
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_COMPOUND = re.compile(r"[A-Za-z]+(?:[-/][A-Za-z]+)+")
+_AMOUNT = re.compile(r"[0-9]+[A-Za-z]{1,3}")
 _SEPARATORS = re.compile(r"[-._:/\\@#+]+")
 
 
@@ -42,17 +44,46 @@ def index_terms(text: str) -> list[str]:
 def asked_terms(query: str) -> list[tuple[str, ...]]:
     """Return the words of a query in order, each once and with all terms that it may have become in an index.
 
-    A query is often too short to show its language; then its words are stemmed by the rules of all it may be in.
+    A query is often too short to show its language; then its words are stemmed by the rules of all it may be in. The
+    numbers and single letters in an identifier are not asked for by themselves: they stand in many others.
     """
     known = languages_of(query)
     languages = tuple(dict.fromkeys((*known, ENGLISH))) if known else tuple(STOP_WORDS)
     small = STOP_WORDS[languages[0] if known else ENGLISH]
     words: dict[tuple[str, ...], None] = {}
     for chunk in _chunks(query):
+        is_name = _is_name(chunk)
         for forms in zip(*(_chunk_terms(chunk, each) for each in languages), strict=True):
-            if forms[0] and forms[0] not in small:
+            if forms[0] and forms[0] not in small and not (is_name and _says_little(forms[0])):
                 words[tuple(dict.fromkeys(form[:MAX_TERM] for form in forms))] = None
     return list(words)
+
+
+def _says_little(part: str) -> bool:
+    return part.isdecimal() or len(part) == 1
+
+
+def asked_names(query: str) -> list[str]:
+    """Return the terms of the identifiers in a query, each whole: whatever few texts hold one is asked for itself."""
+    return list(dict.fromkeys(chunk[0].casefold()[:MAX_TERM] for chunk in _chunks(query) if _is_name(chunk)))
+
+
+def asks_of_names_alone(query: str) -> bool:
+    """Tell whether there is nothing but identifiers and small words in a query, with one identifier at least."""
+    chunks = list(_chunks(query))
+    small = STOP_WORDS[ENGLISH]
+    return any(map(_is_name, chunks)) and all(_is_name(chunk) or chunk[0].casefold() in small for chunk in chunks)
+
+
+def _is_name(chunk: re.Match[str]) -> bool:
+    """Tell whether a chunk is an identifier: `T-16`, `auth.ts:45`, `v0.8.6`, `e2e`, `max_connections`.
+
+    Words that are joined by hyphens or slashes alone are none (`well-known`, `and/or`), nor are amounts (`5pm`, `2nd`).
+    """
+    text = chunk[0]
+    if chunk["cjk"] or not any(map(str.isalpha, text)) or _AMOUNT.fullmatch(text):
+        return False
+    return any(map(str.isdecimal, text)) or "_" in text or (bool(chunk["identifier"]) and not _COMPOUND.fullmatch(text))
 
 
 def _chunks(text: str) -> Iterator[re.Match[str]]:

@@ -159,9 +159,13 @@ async def start_over(connection: Connection, limit: int) -> int:
     return (await connection.execute(SQL["start_over"], {"limit": limit})).rowcount
 
 
-async def outdated(connection: Connection, ids: Collection[str], moment: datetime) -> set[str]:
-    """Return those of these passages of which all that was kept has been replaced, or has expired by a moment."""
-    cursor = await connection.execute(SQL["outdated"], {"ids": list(ids), "moment": moment})
+async def outdated(connection: Connection, ids: Collection[str], moment: datetime, as_of: datetime | None) -> set[str]:
+    """Return those of these passages of which all that was kept has been replaced, or has expired.
+
+    That is by what is known at the `moment`, which is the present, or was known `as_of` another.
+    """
+    values = {"ids": list(ids), "moment": as_of or moment, "as_of": as_of}
+    cursor = await connection.execute(SQL["outdated"], values)
     return {str(row[0]) for row in await cursor.fetchall()}
 
 

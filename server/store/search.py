@@ -1,7 +1,7 @@
 """The two searches of recall, by keyword and by meaning, each in one tier."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -10,7 +10,7 @@ from psycopg.sql import Composed
 
 from server.core.hits import TextHit
 from server.core.records import Filter, Tier
-from server.core.relevance import TELLING_WORDS
+from server.core.relevance import FEW_HOLD_A_NAME, TELLING_WORDS
 from server.core.window import Window
 from server.db.database import Connection
 from server.db.statements import Statements, for_pool, for_space
@@ -36,10 +36,14 @@ _NARROW = 4
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The terms of a query; `words` says, place by place, which of them are forms of one word."""
+    """The terms of a query; `words` says, place by place, which of them are forms of one word.
+
+    `names` are those that are identifiers: a text that holds one of them, as few do, is marked as `named`.
+    """
 
     terms: list[str]
     words: list[int]
+    names: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,8 @@ async def _scored(
         "tier": MARK[tier],
         "terms": asked.terms,
         "words": asked.words,
+        "names": asked.names,
+        "few": FEW_HOLD_A_NAME,
         "telling": TELLING_WORDS,
         "limit": limit,
         "looked_up": reading.looked_up * limit,
@@ -150,7 +156,7 @@ async def _scored(
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute((_IN_SCOPE if narrow else _BY_KEYWORD)[tier], values)
         rows = await cursor.fetchall()
-    return rows[0], [TextHit(row["id"], row["number"], row["score"]) for row in rows if row["id"]]
+    return rows[0], [TextHit(row["id"], row["number"], row["score"], named=row["named"]) for row in rows if row["id"]]
 
 
 async def keyword_scores(

@@ -24,6 +24,7 @@ class Question:
     """What is searched for: words, and a vector in a space, if there is one.
 
     `tries` is how often one question is asked, in other words: the more often, the better fits what fits by chance.
+    `names_alone` says that it is nothing but identifiers. Its connection has to see one moment (`Database.moment`).
     """
 
     words: Words
@@ -32,6 +33,7 @@ class Question:
     calibration: Calibration
     ranking: Ranking
     tries: int = 1
+    names_alone: bool = False
 
 
 async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
@@ -45,13 +47,17 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     if size.in_tier and asked.words.terms:
         worded, weights = await search.by_keyword(connection, tier, asked.words, what, MOST, narrow=size.is_narrow)
     signals = await _signals(connection, tier, asked, nearest, worded, weights)
-    near = {hit.id: cosine for hit in nearest if (cosine := signals[hit.number].cosine) is not None}
+    near = {
+        hit.id: cosine
+        for hit in nearest
+        if hit.number in signals and (cosine := signals[hit.number].cosine) is not None
+    }
     found = Candidates(
         tier,
         Scale(asked.calibration, asked.tries * size.searched, by_meaning=asked.space is not None),
         keyword=[hit.id for hit in worded],
         vector=sorted(near, key=lambda text_id: -near[text_id]),
-        numbers={hit.id: hit.number for hit in (*nearest, *worded)},
+        numbers={hit.id: hit.number for hit in (*nearest, *worded) if hit.number in signals},
         signals=signals,
     )
     if tier == "passage" or asked.ranking != "full":
@@ -69,10 +75,14 @@ async def _signals(
 ) -> dict[int, Signals]:
     """Return what both searches say of what either has found."""
     keyword = {hit.number: hit.score for hit in worded}
+    named = {hit.number for hit in worded if hit.named}
     cosines = await _cosines(connection, tier, asked, keyword.keys() | {hit.number for hit in nearest})
     keyword |= await _keyword_scores(connection, tier, weights, cosines.keys() - keyword.keys())
     return {
-        number: Signals(keyword.get(number, 0.0), cosines.get(number)) for number in keyword.keys() | cosines.keys()
+        number: Signals(keyword.get(number, 0.0), cosines.get(number), number in named)
+        for number in keyword.keys() | cosines.keys()
+        # What an identifier looks like means nothing.
+        if number in keyword or not asked.names_alone
     }
 
 

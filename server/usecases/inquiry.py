@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from server.core.calibration import calibration_for
 from server.core.errors import EmbedderDown, TextRefused
-from server.core.terms import asked_terms
+from server.core.terms import asked_names, asked_terms, asks_of_names_alone
 from server.db.database import Connection
 from server.store import vectors
 from server.store.search import Words
@@ -51,7 +51,14 @@ def question_of(words: str, query: str, asked: RecallRequest, space: PoolSpace |
     """Return what is searched for: `words` by keyword, and the vector of the whole query."""
     terms = _words("" if asked.ranking == "vector" else words)
     calibration = calibration_for(query, space.calibration if space else {})
-    return Question(terms, space if semantic.space else None, semantic.vector, calibration, asked.ranking)
+    return Question(
+        terms,
+        space if semantic.space else None,
+        semantic.vector,
+        calibration,
+        asked.ranking,
+        names_alone=asks_of_names_alone(words) and asked.ranking != "vector",
+    )
 
 
 async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> Semantic:
@@ -90,4 +97,4 @@ def _words(query: str) -> Words:
     forms = asked_terms(query)[:_MOST_WORDS]
     listed = [(term, word) for word, terms in enumerate(forms) for term in terms]
     once = dict(reversed(listed))
-    return Words(list(once), list(once.values()))
+    return Words(list(once), list(once.values()), [name for name in asked_names(query) if name in once])

@@ -188,10 +188,10 @@ async def _texts(connection: Connection, space: str | None, read: Sequence[Ranke
 
 
 async def _outdated(connection: Connection, passage_ids: Collection[str], what: Filter) -> Collection[str]:
-    """Return passages that tell what holds no more; whoever asks for that, or for a time before, wants them."""
-    if not passage_ids or what.with_superseded or what.as_of:
+    """Return passages that tell what holds no more, or held no more then; whoever asks for that wants them."""
+    if not passage_ids or what.with_superseded:
         return ()
-    return await passages.outdated(connection, passage_ids, what.moment)
+    return await passages.outdated(connection, passage_ids, what.moment, what.as_of)
 
 
 def _answer(place: _Place, inquiry: _Inquiry, found: _Found, chosen: Chosen, reranked: Step) -> Recalled:

@@ -200,6 +200,9 @@ async def test_a_passage_of_which_all_was_replaced_stays_out_unless_asked(client
     assert len(both["hits"]) == 2
     then = await recalled(client, "npm repository", as_of="2026-01-20T00:00:00Z", tier="passages")
     assert contents(then) == ["user: We use npm in this repository."]
+    since = await recalled(client, "npm repository", as_of="2026-02-20T00:00:00Z", explain=True)
+    assert contents(since) == contents(answer)
+    assert "outdated" in [one["reason"] for one in since["left_out"]]
 
 
 async def test_what_was_replaced_after_it_was_condensed_is_outdated_as_well(database_url: str) -> None:

@@ -266,6 +266,47 @@ async def test_any_script_and_any_identifier_is_found_by_keyword(
     assert contents(await recalled(client, query))[:1] == [row]
 
 
+TICKETS = [
+    f"The {what} of ticket T-{16_000 + n} was moved to the {where} team."
+    for n, (what, where) in enumerate(
+        [
+            (what, where)
+            for what in ("review", "owner", "estimate", "test", "spike")
+            for where in ("red", "blue", "payments")
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "T-16007",
+        "Why was T-16007 closed?",
+        "Did anybody look into T-16007 before we shipped the mobile app?",
+        "What was the state of ticket T-16007 after the migration last spring?",
+    ],
+)
+async def test_a_row_that_holds_the_identifier_that_is_asked_for_comes_first(
+    meaning: httpx2.AsyncClient, question: str
+) -> None:
+    await noted(meaning, *TICKETS)
+    await settled(meaning)
+    found = contents(await recalled(meaning, question))
+    assert [text for text in found if "T-16007" in text] == found[:1]
+
+
+@pytest.mark.parametrize("query", ["tadgicdo7539", "v30.42.25", "what is ojihvzpn16007?", "T-99999"])
+@pytest.mark.parametrize("ranking", ["full", "keyword"])
+async def test_an_identifier_that_nobody_has_is_answered_with_nothing(
+    meaning: httpx2.AsyncClient, query: str, ranking: str
+) -> None:
+    await noted(meaning, *TICKETS)
+    await settled(meaning)
+    answer = await recalled(meaning, query, ranking=ranking)
+    assert (contents(answer), answer["abstained"]) == ([], True)
+
+
 async def test_rare_words_count_more_than_common_ones(client: httpx2.AsyncClient) -> None:
     rare, common = "The gateway says ECONNRESET.", "The gateway service says no."
     await noted(client, *(f"The service number {n} is up." for n in range(20)), rare, common)

@@ -107,3 +107,10 @@ def test_what_has_no_vector_yet_is_an_answer_but_none_that_pushes_others_aside()
     assert scale.relevance(Signals(0.04, None)) < 1.0
     with_vector = scale.relevance(Signals(0.4, 0.3))
     assert 1.0 < scale.relevance(Signals(0.4, None)) < with_vector
+
+
+def test_what_holds_an_identifier_of_the_query_is_an_answer_and_stands_before_what_does_not() -> None:
+    scale = Scale(Calibration(0.04, 0.08, 1.0), 20_000)
+    assert scale.relevance(Signals(0.1, 0.04)) < 1.0
+    assert scale.relevance(Signals(0.1, 0.04, named=True)) > 1.0
+    assert scale.relevance(Signals(0.1, 0.2, named=True)) > scale.relevance(Signals(0.1, 0.2))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.languages import STOP_WORDS
-from server.core.terms import MAX_TERM, asked_terms, index_terms, terms
+from server.core.terms import MAX_TERM, asked_names, asked_terms, asks_of_names_alone, index_terms, terms
 
 
 def shares(text: str, query: str) -> bool:
@@ -158,3 +158,33 @@ def test_any_words_of_a_text_find_it(text: str, data: st.DataObject) -> None:
     there = set(index_terms(text))
     for forms in asked_terms(" ".join(words)):
         assert there.intersection(forms) or set(forms) & set().union(*STOP_WORDS.values()), words
+
+
+# Names ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("Why was T-16981 closed?", ["t-16981"]),
+        ("compare auth.ts:45 with v0.8.6 and max_connections", ["auth.ts:45", "v0.8.6", "max_connections"]),
+        ("重跑gen-itgc2后", ["gen-itgc2"]),
+        ("a well-known and/or long-lived thing at 5pm on the 2nd of 2024-01-05, 100 times", []),
+    ],
+)
+def test_identifiers_are_names(query: str, names: list[str]) -> None:
+    assert asked_names(query) == names
+
+
+@pytest.mark.parametrize(
+    ("query", "alone"),
+    [("T-16981", True), ("what is T-16981?", True), ("T-1 closed", False), ("what is it?", False), ("river", False)],
+)
+def test_a_query_of_identifiers_and_small_words_asks_of_names_alone(query: str, alone: bool) -> None:
+    assert asks_of_names_alone(query) is alone
+
+
+def test_the_numbers_of_an_identifier_are_not_asked_for_by_themselves() -> None:
+    asked = {term for forms in asked_terms("T-5265 v30.42.25 ojihvzpn5265 port 5432") for term in forms}
+    assert {"t-5265", "v30.42.25", "ojihvzpn5265", "5432"} <= asked
+    assert not {"5265", "42", "25"} & asked

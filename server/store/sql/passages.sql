@@ -96,10 +96,11 @@ UPDATE sessions SET passages_seq = 0
 WHERE id IN (SELECT id FROM sessions WHERE passages_seq > 0 ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE)
 
 -- name: outdated
--- Those of some passages of which all that was kept has been replaced by something else, or has expired. What a
--- reflection stands for holds as long as that row does.
+-- Those of some passages of which all that was kept has been replaced by something else, or has expired, as was known at
+-- a moment. What a reflection stands for holds as long as that row does.
 WITH RECURSIVE kept AS (
-    SELECT p.id, m.superseded_at, m.superseded_by, (m.valid_until > %(moment)s) IS NOT FALSE AS valid
+    SELECT p.id, m.superseded_at IS NOT NULL AND (m.outdated_at > %(as_of)s) IS NOT TRUE AS replaced, m.superseded_by,
+           (m.valid_until > %(moment)s) IS NOT FALSE AS valid
     FROM passages p
     CROSS JOIN LATERAL (
         SELECT m.id FROM memories m
@@ -113,15 +114,16 @@ WITH RECURSIVE kept AS (
     JOIN memories m ON m.id = heard.id
     WHERE p.id = ANY (%(ids)s)
     UNION
-    SELECT kept.id, by.superseded_at, by.superseded_by, kept.valid
+    SELECT kept.id, by.superseded_at IS NOT NULL AND (by.outdated_at > %(as_of)s) IS NOT TRUE, by.superseded_by,
+           kept.valid
     FROM kept JOIN memories by ON by.id = kept.superseded_by AND by.kind = 'reflection'
-    WHERE kept.superseded_at IS NOT NULL
+    WHERE kept.replaced
 )
 SELECT kept.id
 FROM kept LEFT JOIN memories by ON by.id = kept.superseded_by
 GROUP BY kept.id
 -- Without a row that replaces it, it is live, or a reflection found that it need not be kept.
-HAVING NOT bool_or(kept.valid AND (kept.superseded_at IS NULL OR by.id IS NULL))
+HAVING NOT bool_or(kept.valid AND (NOT kept.replaced OR by.id IS NULL))
 
 -- name: get
 -- Passages by id.

@@ -13,6 +13,7 @@ size AS (
 ), weighed AS MATERIALIZED (
     SELECT term, word, place, counted.parts > 0 AS there, size.mean_terms,
            ln(1 + (greatest(size.parts - counted.parts, 0) + 0.5) / (counted.parts + 0.5)) AS weight,
+           term = ANY (%(names)s::text[]) AND counted.parts <= %(few)s AS is_rare_name,
            rarer < %(enough)s OR rarer + counted.parts <= %(most)s AS is_read
     FROM (SELECT *, sum(parts) OVER (ORDER BY parts, place) - parts AS rarer FROM counted) AS counted
     CROSS JOIN size
@@ -71,20 +72,20 @@ END AS in_scope
 -- OFFSETs keep the planner from another way. Before its first ANALYZE of a pool that was just filled it takes ten
 -- thousand rows for thirty, and would compare each with each.
 WITH {weights}, scored AS (
-    SELECT number, part, {score} AS score
+    SELECT number, part, {score} AS score, bool_or(is_rare_name) AS named
     FROM (SELECT * FROM weighed WHERE is_read OFFSET 0) AS read
     CROSS JOIN LATERAL (
         SELECT number, part, frequency, length FROM postings WHERE tier = %(tier)s AND term = read.term OFFSET 0
     ) AS held
     GROUP BY number, part
 ), best AS MATERIALIZED (
-    SELECT seen.id, ranked.number, ranked.part, ranked.score
+    SELECT seen.id, ranked.number, ranked.part, ranked.score, ranked.named
     FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
     CROSS JOIN LATERAL (SELECT t.id FROM {{tier}_seen} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
     ORDER BY ranked.score DESC, ranked.number DESC
     LIMIT %(looked_up)s
 ), found AS (
-    SELECT id, number, max(best.score + rest.score) AS score
+    SELECT id, number, max(best.score + rest.score) AS score, bool_or(best.named) AS named
     FROM best
     CROSS JOIN LATERAL (
         SELECT coalesce({score}, 0) AS score
@@ -96,7 +97,7 @@ WITH {weights}, scored AS (
     ) AS rest
     GROUP BY id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
-SELECT id, number, (found.score / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, is_whole,
+SELECT id, number, (found.score / 1e7 / ideal)::float8 AS score, named, weights, mean_terms, ideal, is_whole,
        (SELECT count(*) FROM best) AS looked_up
 FROM asked LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
@@ -105,7 +106,7 @@ ORDER BY 3 DESC, number DESC
 -- The same where few rows of the pool may be seen: it is cheaper to look up those than to pass by all others, and all
 -- terms are read. (IS TRUE keeps the planner from a join, so that rows are always looked up in a hash.)
 WITH {weights}, best AS MATERIALIZED (
-    SELECT number, part, {score} AS score
+    SELECT number, part, {score} AS score, bool_or(is_rare_name) AS named
     FROM (SELECT * FROM weighed OFFSET 0) AS read
     CROSS JOIN LATERAL (
         SELECT number, part, frequency, length FROM postings
@@ -114,12 +115,12 @@ WITH {weights}, best AS MATERIALIZED (
     ) AS held
     GROUP BY number, part ORDER BY 3 DESC, number DESC LIMIT %(looked_up)s
 ), found AS (
-    SELECT t.id, number, max(best.score) AS score
+    SELECT t.id, number, max(best.score) AS score, bool_or(best.named) AS named
     FROM best
     CROSS JOIN LATERAL (SELECT id FROM {{tier}_table} AS t WHERE t.number = best.number OFFSET 0) AS t
     GROUP BY t.id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
-SELECT id, number, (found.score / 1e7 / ideal)::float8 AS score, weights, mean_terms, ideal, true AS is_whole,
+SELECT id, number, (found.score / 1e7 / ideal)::float8 AS score, named, weights, mean_terms, ideal, true AS is_whole,
        (SELECT count(*) FROM best) AS looked_up
 FROM asked LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
