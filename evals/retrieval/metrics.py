@@ -35,8 +35,9 @@ def ndcg(covers: Covers, evidence: Collection[str], k: int) -> float:
     """Return the normalised discounted cumulative gain of the first `k` places, from 0 to 1.
 
     A hit that covers n turns of the evidence that no hit before it covers stands for n places, each with a gain of 1
-    (one that covers nothing new: a place without gain), and place p is discounted by log2(p + 1) (Järvelin and
-    Kekäläinen 2002). With one turn a hit this is the usual nDCG, and no list of hits can exceed 1.
+    (one that covers nothing new: a place without gain), and place p is discounted by log2(p + 1) (Burges
+    and others 2005, of what Järvelin and Kekäläinen proposed in 2002). With one turn a hit this is the usual nDCG, and
+    no list of hits can exceed 1.
     """
     found = list(first_ranks(covers, evidence).values())
     gains = [gain for rank in range(1, len(covers) + 1) for gain in [1.0] * found.count(rank) or [0.0]]

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 ENGLISH = "english"
 
 # Words that say nothing about what a text is about: leaving them out halves the index, and a text that has several of
-# them is in that language. Without accents, as they are compared.
+# them is in that language. Without accents, as they are compared. The keys are those of the stemmer;
+# rows that are there keep the terms that they were written with.
 STOP_WORDS: Mapping[str, frozenset[str]] = {
     language: frozenset(words.split())
     for language, words in {

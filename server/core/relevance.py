@@ -2,9 +2,9 @@
 
 Two searches each say something: BM25, as a share of what the most telling words of the query could give at most, and
 the cosine, as the deviations by which it stands out from what unrelated texts have in this model and script. They are
-added: on four sets of other people's conversations the sum found 2 to 11 points more of the evidence among the first
-ten than reciprocal ranks did, which forget by how much one text is better than the next. What stands around a text in
-its conversation speaks for it, too: an answer often makes sense only with what it answers.
+added: on four sets of other people's conversations the sum found up to 11 points more of the evidence among the first
+ten than reciprocal ranks did (docs/decisions/ranking.md), which forget by how much one text is better than the next.
+What stands around a text in its conversation speaks for it, too: an answer often makes sense only with what it answers.
 """
 
 import math

@@ -20,8 +20,7 @@ from server.usecases.parts import Parts
 log = logging.getLogger(__name__)
 
 LARGE = 10_000
-"""So many vectors have an index. Measured with 384 dimensions on 2 busy cores, medians: of 10,000 vectors the exact
-search takes 16 ms, of 20,000 24 ms, of 100,000 139 ms; an index takes 3 to 12 ms at any of these sizes."""
+"""So many vectors have an index: docs/decisions/approximate-search.md has the figures."""
 SMALL = LARGE // 2
 """A tier that has shrunk so far loses its index, and one about as large as LARGE does not gain and lose it by turns."""
 _DAY = timedelta(days=1)
