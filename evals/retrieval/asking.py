@@ -3,19 +3,17 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from evals.retrieval.dataset import Conversation, DataSet, Query
 from evals.retrieval.traces import Traces
 from evals.serving import Server
-from server.core.records import Ranking
+from server.core.records import AskedTier, Ranking
 from server.core.tokens import estimate_tokens
 from server.usecases.recall_request import MAX_QUERY_CHARACTERS
 
 LIMIT = 20
 """Hits that are asked for: as many as the deepest figure looks at."""
-
-Tier = Literal["memories", "passages", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Questions:
     server: Server
     traces: Traces
     arms: Sequence[Ranking]
-    tier: Tier | None = None
+    tier: AskedTier | None = None
 
     def ask(self, data: DataSet) -> Iterator[Asked]:
         """Yield each query with its replies. Raises Unavailable, InvalidInput."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from evals.output import progress, remark, write_json
-from evals.retrieval.asking import Asked, Questions, Tier
+from evals.retrieval.asking import Asked, Questions
 from evals.retrieval.dataset import DataSet, checked, part_of, read_simple
 from evals.retrieval.floors import bm25s, floors
 from evals.retrieval.formats.beam import read_beam
@@ -20,7 +20,7 @@ from evals.retrieval.report import document, show
 from evals.retrieval.storing import Stored, Way, store
 from evals.serving import connected
 from server.core.errors import InvalidInput
-from server.core.records import Ranking
+from server.core.records import AskedTier, Ranking
 
 Format = Literal["simple", "beam", "locomo", "madial-en", "madial-zh", "qmsum"]
 
@@ -42,7 +42,9 @@ def retrieval(
         Way, typer.Option("--as", help="Store every turn as a note, or as messages to be observed.")
     ] = "rows",
     arm: Annotated[Ranking | None, typer.Option(help="Only this ranking; without it all four.")] = None,
-    tier: Annotated[Tier | None, typer.Option(help="What recall looks through; without it the server's usual.")] = None,
+    tier: Annotated[
+        AskedTier | None, typer.Option(help="What recall looks through; without it the server's usual.")
+    ] = None,
     reflect: Annotated[
         bool, typer.Option("--reflect", help="Have each session reflected before the questions.")
     ] = False,

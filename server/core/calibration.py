@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 
 from server.core.languages import ENGLISH, language_of
+from server.core.scripts import CJK
 
 _ANSWERED: Mapping[str, Sequence[tuple[str, str]]] = {
     "english": (
@@ -69,7 +70,7 @@ _ANSWERED: Mapping[str, Sequence[tuple[str, str]]] = {
 _WORTHLESS = 1.0
 _FULL = 4.0
 _SCRIPTS = (
-    ("cjk", re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")),
+    ("cjk", re.compile(f"[{CJK}]")),
     ("cyrillic", re.compile("[\u0400-\u04ff]")),
     ("english", re.compile("[A-Za-z\u00c0-\u024f]")),
 )

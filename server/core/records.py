@@ -14,6 +14,7 @@ Priority = Literal["high", "medium", "low"]
 Kind = Literal["observation", "reflection", "note", "manual"]
 Category = Literal["decision", "preference", "fact", "issue", "next_step", "outcome", "state_change"]
 Scope = Literal["session", "project", "pool"]
+AskedTier = Literal["memories", "passages", "both"]
 Ranking = Literal["keyword", "vector", "fused", "full"]
 Tier = Literal["memory", "passage"]
 TIERS: tuple[Tier, ...] = get_args(Tier)

@@ -38,10 +38,9 @@ _SHORT = 3
 # What a sentence begins with when it states the circumstances first.
 _OPENERS = frozenset("in on at for every each during within under with".split())
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _FIRST_CJK = "\u3040"
-_WORD = re.compile(rf"ない|なく|なか|ませ|아니|[{_CJK}]|[^\W{_CJK}]+")
-_WHOLE = re.compile(rf"[-+<>≤≥=~$€£¥]?[^\W{_CJK}]+(?:[-._:/\\@#+]{{1,3}}[^\W{_CJK}]+)*[%°]?")
+_WORD = re.compile(rf"ない|なく|なか|ませ|아니|[{CJK}]|[^\W{CJK}]+")
+_WHOLE = re.compile(rf"[-+<>≤≥=~$€£¥]?[^\W{CJK}]+(?:[-._:/\\@#+]{{1,3}}[^\W{CJK}]+)*[%°]?")
 _EXACT = re.compile(r"[-._:/\\@\d]")
 _SHORT_FORMS = [
     (re.compile(short, re.IGNORECASE), long)
@@ -154,6 +153,7 @@ read / write
 send / receive
 push / pull
 import / export
+from server.core.scripts import CJK
 show / hide
 lock / unlock
 old / new

@@ -13,15 +13,15 @@ from functools import cache, lru_cache
 import Stemmer
 
 from server.core.languages import ENGLISH, STOP_WORDS, language_of, languages_of, without_accents
+from server.core.scripts import CJK
 
 MAX_TERM = 64
 """Characters of a term that are compared; what goes beyond is cut off."""
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CHUNK = re.compile(
-    rf"(?P<cjk>[{_CJK}]+)"
+    rf"(?P<cjk>[{CJK}]+)"
     r"|(?P<identifier>[A-Za-z0-9_]+(?:[-._:/\\@#+][A-Za-z0-9_]+)+)"
-    rf"|(?P<word>[^\W{_CJK}]+)"
+    rf"|(?P<word>[^\W{CJK}]+)"
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _COMPOUND = re.compile(r"[A-Za-z]+(?:[-/][A-Za-z]+)+")

@@ -8,6 +8,8 @@ five Latin letters that gives about 4 characters a token for English prose and 3
 
 import re
 
+from server.core.scripts import CJK
+
 IMAGE_TOKENS = 1_600
 """What an image costs, whatever its size (Anthropic's figure for an image of about one megapixel)."""
 
@@ -15,7 +17,7 @@ _EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf]"
 _PIECE = re.compile(
     r"[A-Za-z]{1,5}"
     r"|[0-9]{1,3}"
-    r"|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"  # kana, Han, Hangul
+    rf"|[{CJK}]"
     r"|[\u00c0-\u024f]{1,3}"  # accented Latin
     r"|\s{2,}|\n"  # whole runs, since whoever tries a run from each of its characters never comes to an end
     r"|[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]{1,2}"  # ASCII punctuation

@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, c
 from server.core.errors import named
 from server.core.pack_reasons import PackExplanation
 from server.core.records import (
+    AskedTier,
     Category,
     JobKind,
     JobState,
@@ -261,7 +262,7 @@ class RecallIn(Strict):
     as_of: datetime | None = None
     include_superseded: bool = False
     max_tokens: Annotated[int, Field(ge=MIN_TOKENS)] | None = None
-    tier: Literal["memories", "passages", "both"] = "both"
+    tier: AskedTier = "both"
     ranking: Ranking = "full"
     explain: bool = False
     timezone: str | None = None

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
 
 from server.core.clock import as_utc, zone
 from server.core.errors import InvalidInput
 from server.core.json_input import clean_text
-from server.core.records import Filter, Kind, Priority, Ranking, Scope, Tier, at_least
+from server.core.records import AskedTier, Filter, Kind, Priority, Ranking, Scope, Tier, at_least
 from server.core.redaction import redact
 from server.db.database import Connection
 from server.store import sessions
@@ -42,7 +41,7 @@ class RecallRequest:
     as_of: datetime | None = None
     include_superseded: bool = False
     max_tokens: int | None = None
-    tier: Literal["memories", "passages", "both"] = "both"
+    tier: AskedTier = "both"
     ranking: Ranking = "full"
     explain: bool = False
     timezone: str | None = None

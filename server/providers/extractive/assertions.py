@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from server.core import labels
 from server.core.contradiction import negates
 from server.core.labels import without_label
+from server.core.scripts import CJK
 from server.core.similarity import Fingerprint, fingerprint
 from server.core.terms import terms
 
 # An ordinary word that is a value stands almost alone.
 _MOST_WORDS = 2
-_CJK_RANGE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_CJK = re.compile(rf"[{_CJK_RANGE}]")
+_CJK = re.compile(rf"[{CJK}]")
 _OLD_VALUE = re.compile(
     r"\b(?:instead of|rather than|no longer(?: use| using)?|not any ?more|in place of|replac(?:e|es|ed|ing)|"
     r"(?:drop|dropped|dropping|ditch|ditched|abandon|abandoned|away from|off of)|"
@@ -128,10 +128,10 @@ _CHANGE = re.compile(
 _GIVEN_UP = re.compile(
     r" (?:instead of|rather than|in place of|statt|anstatt|anstelle von|au lieu de|à la place de|en lugar de|en vez de)"
     r" \S{1,60}(?<![,.;:!?])"
-    rf"|[，,]? ?而不是[^\s，。,.]{{1,30}}|[^\s，。、{_CJK_RANGE}]{{1,30}}(?:ではなく|の代わりに)",
+    rf"|[，,]? ?而不是[^\s，。,.]{{1,30}}|[^\s，。、{CJK}]{{1,30}}(?:ではなく|の代わりに)",
     re.IGNORECASE,
 )
-_LETTER = rf"[^\W{_CJK_RANGE}]"
+_LETTER = rf"[^\W{CJK}]"
 _NAME_WORD = rf"[A-ZÀ-ÖØ-Þ](?:(?:{_LETTER}|[.+#/-]){{0,40}}(?:{_LETTER}|[+#]))?"
 _NAME = (
     rf"(?:{_NAME_WORD}(?: {_NAME_WORD}| \d[\d.]{{0,8}}(?<!\.)){{0,2}}"
@@ -209,7 +209,7 @@ _SMALL = _all_terms(
     " en nuestras nuestros 我 们 里 に は を い ま す し て"
 )
 _ARTICLES = frozenset("the a an der die das den dem le la les el los las".split())
-_WORD = re.compile(rf"[{_CJK_RANGE}]|(?:[^\W{_CJK_RANGE}]|[.,:/+#-](?=\w)|[$€£%=])+")
+_WORD = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|[.,:/+#-](?=\w)|[$€£%=])+")
 # Longer texts are no single sentence that is said again with another word.
 _LONGEST_SENTENCE = 300
 

@@ -2,6 +2,8 @@
 
 import re
 
+from server.core.scripts import CJK
+
 MAX_SENTENCE = 400
 """Characters of a sentence that are kept; longer ones are cut at a word."""
 
@@ -15,7 +17,7 @@ _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 # An abbreviation or a number ends no sentence.
 _NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|z\.B|bzw|ca|Mr|Mrs|Dr|St)\.|\b[A-Z]\.|^\d+\.)$")
 _LETTER = re.compile(r"[^\W\d_]")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CJK = re.compile(f"[{CJK}]")
 _CODE = re.compile(
     r"[{};=<>|\\$]|\(\)|::|->|^\s*(?:at |import |from \S+ import|def |class |const |let |var |function )"
 )

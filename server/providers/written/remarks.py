@@ -2,6 +2,8 @@
 
 import re
 
+from server.core.scripts import CJK
+
 _NO_WORDS = frozenset("no nothing none nil null empty".split())
 _NOTHING_WORDS = frozenset(
     "new more further additional other notable noteworthy significant relevant important durable key meaningful"
@@ -29,7 +31,7 @@ _ADDRESSED = re.compile(
 )
 _JSON = re.compile(r"\s*(?:```\w{0,20}\s*)?[\[{]\s*[\"{]")
 _WORDS = re.compile(r"\w+")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CJK = re.compile(f"[{CJK}]")
 
 
 def says_nothing(text: str) -> bool:
