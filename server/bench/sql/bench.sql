@@ -1,8 +1,10 @@
 -- columns: made_vector
--- A vector as texts have them: it leans to one of 50 subjects and to six of 2,000 words, few of which are frequent.
+-- A vector as texts have them: it leans to one of 50 subjects and to six of 500 words, few of which are frequent. So
+-- 2,000 of them have a mean cosine of 0.15 and some 13 dimensions of their own; of turns of BEAM and QMSum MiniLM makes
+-- such with 0.10 and 0.20, and 12 and 13.
 SELECT l2_normalize(sum(d.direction)) AS embedding
 FROM (
-    SELECT CASE k WHEN 0 THEN floor(50 * drawn) ELSE 50 + floor(2000 * drawn * drawn) END::int AS place
+    SELECT CASE k WHEN 0 THEN floor(50 * drawn) ELSE 50 + floor(500 * power(drawn, 4)) END::int AS place
     FROM generate_series(0, 6) AS k
     CROSS JOIN LATERAL (SELECT abs(mod(hashint8extended(n, k), 1000000)) / 1e6::float8 AS drawn) AS by_chance
 ) AS leaning
@@ -45,10 +47,10 @@ SELECT setseed(0.5)
 CREATE TABLE bench_directions (place int PRIMARY KEY, direction halfvec(384) STORAGE PLAIN NOT NULL)
 
 -- name: draw_directions
--- Directions of 50 subjects and of 2,000 words; subjects weigh twice as much.
+-- Directions of 50 subjects and of 500 words; subjects weigh twice as much.
 INSERT INTO bench_directions (place, direction)
 SELECT place, array_agg(random_normal(0, CASE WHEN place < 50 THEN 2 ELSE 1 END))::halfvec
-FROM generate_series(0, 2049) AS place CROSS JOIN generate_series(1, 384) GROUP BY place
+FROM generate_series(0, 549) AS place CROSS JOIN generate_series(1, 384) GROUP BY place
 
 -- name: fill_vectors
 -- Vectors for rows of a pool, as a worker would have stored them.
