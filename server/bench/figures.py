@@ -10,11 +10,18 @@ Unit = Literal["ms", "rows/s"]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured: so many packs and recalls of each sort, and for how many seconds clients ask at once."""
+    """How much is measured: so many packs, recalls, questions to the model and searches by meaning, of each sort.
+
+    `seconds` is for how long clients ask at once. The worker gets so many `texts` at a time, so many `rounds`.
+    """
 
     packs: int = 40
     recalls: int = 150
+    questions: int = 100
+    searches: int = 50
     seconds: float = 5.0
+    texts: int = 400
+    rounds: int = 3
 
 
 @dataclass(frozen=True, slots=True)

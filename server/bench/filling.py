@@ -1,13 +1,16 @@
-"""Many rows: the server's own pool grows, and so do other pools in the same table."""
+"""Many rows: the server's own pool grows, and so do other pools in the same tables."""
 
 from server.bench.place import Place
 from server.bench.progress import Progress
 from server.bench.texts import Writer
 from server.core.records import Principal
+from server.db.statements import as_json
 from server.usecases.authenticate import SCOPES
 from server.usecases.remember import Note, remember
 
-_BATCH = 1_000
+_NOTES = 1_000
+_ROWS = 50_000
+_SENTENCES = 5_000
 # The pool that is asked has this share of the table, the others hold the rest.
 _SHARE = 10
 _OTHERS = 3
@@ -23,11 +26,29 @@ async def fill_table(place: Place, there: int, rows: int, progress: Progress) ->
     with progress.step(f"Filling the table with {rows:,} rows", rows - there) as advance:
         for pool_id, count in zip(pools, wanted, strict=True):
             who = Principal(pool_id, "bench", "bench", frozenset(SCOPES))
-            for first in range(0, count, _BATCH):
-                notes = [Note(writer.sentence()) for _ in range(min(_BATCH, count - first))]
+            for first in range(0, count, _NOTES):
+                notes = [Note(writer.sentence()) for _ in range(min(_NOTES, count - first))]
                 await remember(place.parts, who, notes)
                 advance(len(notes))
     await place.rows("analyze")
+
+
+async def fill_pool(place: Place, name: str, rows: int, progress: Progress) -> str:
+    """Return the id of a new pool with so many rows without an index of their words, which Postgres has counted."""
+    [[pool_id]] = await place.rows("make_pool", {"name": name})
+    sentences = Writer(rows).counted_sentences(_SENTENCES)
+    values = {
+        "pool": pool_id,
+        "now": place.parts.clock(),
+        "sentences": as_json({"place": number, **sentence} for number, sentence in enumerate(sentences)),
+    }
+    with progress.step(f"Filling a pool with {rows:,} rows", rows) as advance:
+        for first in range(0, rows, _ROWS):
+            last = min(rows, first + _ROWS) - 1
+            await place.rows("fill_pool", {**values, "first": first, "last": last})
+            advance(last - first + 1)
+    await place.rows("analyze")
+    return pool_id
 
 
 async def _new_pool(place: Place, number: int) -> str:

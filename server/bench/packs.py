@@ -4,16 +4,12 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from server.bench.figures import Effort, Figure, timed
+from server.bench.filling import fill_pool
 from server.bench.place import SQL, Place
 from server.bench.progress import Progress
-from server.bench.texts import Writer
 from server.core.ids import new_id
-from server.db.statements import as_json
 from server.usecases.pack import get_pack
 
-# So many rows are written at once.
-_BATCH = 50_000
-_SENTENCES = 5_000
 _SESSIONS: Mapping[str, str | None] = {"a large project": "project-1", "a tiny project": "tiny", "no project": None}
 
 
@@ -23,27 +19,9 @@ async def measure_packs(
     """Yield what building a pack costs for sessions of a large project, a tiny one and none, in a pool of each size."""
     await place.rows("create_bare_table")
     for size in sizes:
-        pool_id = await filled(place, size, progress)
+        pool_id = await fill_pool(place, f"pack-{size}", size, progress)
         for sort, project in _SESSIONS.items():
             yield await _pack(place, pool_id, f"{size:,} rows in the pool, {sort}", project, effort.packs)
-
-
-async def filled(place: Place, size: int, progress: Progress) -> str:
-    """Return the id of a new pool with so many rows, which Postgres has counted."""
-    [[pool_id]] = await place.rows("make_pool", {"name": f"pack-{size}"})
-    sentences = Writer(size).counted_sentences(_SENTENCES)
-    values = {
-        "pool": pool_id,
-        "now": place.parts.clock(),
-        "sentences": as_json({"place": number, **sentence} for number, sentence in enumerate(sentences)),
-    }
-    with progress.step(f"Filling a pool with {size:,} rows", size) as advance:
-        for first in range(0, size, _BATCH):
-            last = min(size, first + _BATCH) - 1
-            await place.rows("fill_pool", {**values, "first": first, "last": last})
-            advance(last - first + 1)
-    await place.rows("analyze")
-    return pool_id
 
 
 async def _pack(place: Place, pool_id: str, at: str, project: str | None, times: int) -> Figure:

@@ -26,15 +26,18 @@ from server.usecases.parts import Parts
 
 SQL = Statements(Path(__file__).parent / "sql/bench.sql")
 
+MODEL = "sentence-transformers:bundled"
+"""The setting that names the bundled model."""
+WITHOUT_MODEL = {"ESKER_EMBEDDER": "none", "ESKER_WORKER": "false", "ESKER_LOG_LEVEL": "warning"}
+
 _SECONDS = 600.0
-_ENVIRONMENT = {"ESKER_EMBEDDER": "none", "ESKER_WORKER": "false", "ESKER_LOG_LEVEL": "warning"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A server (`client` talks to it) and its database: as its use cases see it, and as its owner does.
 
-    `pool_id` is the pool in which `client` works. `empty` talks to a server that has one route, which does nothing.
+    `pool_id` is the pool in which `client` works. `empty` talks to a server whose routes do nothing.
     """
 
     client: httpx2.AsyncClient
@@ -49,18 +52,31 @@ class Place:
         return await cursor.fetchall() if cursor.description else []
 
 
+def with_model(setting: str) -> Mapping[str, str]:
+    """Return the settings of a server that embeds, as its worker does, with the model that a setting names."""
+    return {"ESKER_EMBEDDER": setting, "ESKER_LOG_LEVEL": "warning"}
+
+
+async def ask(client: httpx2.AsyncClient, path: str, body: Any) -> httpx2.Response:
+    """Return the answer to a request. Raises httpx2.HTTPStatusError for one that was refused."""
+    return (await client.post(path, json=body)).raise_for_status()
+
+
 @asynccontextmanager
-async def place() -> AsyncGenerator[Place]:
-    """Run a server, an empty one and their Postgres while the block runs; nothing of them is left behind."""
+async def place(environment: Mapping[str, str]) -> AsyncGenerator[Place]:
+    """Run a server, an empty one and their Postgres while the block runs; nothing of them is left behind.
+
+    `environment` has the server's settings; it has its own worker, if it has a model.
+    """
     with tempfile.TemporaryDirectory(prefix="esker-bench-", ignore_cleanup_errors=True) as name:
         directory = Path(name) / "data"
         serve = ["server.cli.main", "serve", "--port", "0", "--json", "--until-stdin-closes"]
         with (
-            _process(*serve, "--data-dir", str(directory)) as url,
-            _process("server.bench.empty_route") as empty_url,
+            _process(environment, *serve, "--data-dir", str(directory)) as url,
+            _process(environment, "server.bench.empty_server") as empty_url,
             embedded(directory, "command") as cluster,
         ):
-            parts = make_parts(Settings.from_environment(_ENVIRONMENT), Database(cluster.url()))
+            parts = make_parts(Settings.from_environment(environment), Database(cluster.url()))
             owner_url = cluster.url(OWNER)
             async with (
                 parts.database,
@@ -72,12 +88,12 @@ async def place() -> AsyncGenerator[Place]:
 
 
 @contextmanager
-def _process(module: str, *arguments: str) -> Generator[str]:
+def _process(environment: Mapping[str, str], module: str, *arguments: str) -> Generator[str]:
     """Run a module that says where it listens, as JSON with a `url`, and ends when its input closes; yield that."""
     command: list[str] = [sys.executable, "-m", module, *arguments]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ESKER_")}
     with subprocess.Popen(
-        command, env=kept | _ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, env={**kept, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             yield _url(process)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 
 from server.bench.figures import Effort, Figure, Timing, timed, timing
-from server.bench.place import Place
+from server.bench.place import Place, ask
 from server.bench.progress import Progress
 from server.bench.texts import Writer
 
@@ -41,8 +41,8 @@ async def _one_client(place: Place, questions: Sequence[Any], ids: Sequence[str]
 
     recalled, empty, raw = await timed(
         times,
-        lambda n: _asked(place.client, "/v1/recall", questions[n % len(questions)]),
-        lambda n: _asked(place.empty, "/empty", questions[n % len(questions)]),
+        lambda n: ask(place.client, "/v1/recall", questions[n % len(questions)]),
+        lambda n: ask(place.empty, "/empty", questions[n % len(questions)]),
         read,
     )
     more = {"p95": recalled.p95}
@@ -50,10 +50,6 @@ async def _one_client(place: Place, questions: Sequence[Any], ids: Sequence[str]
         Figure("recall", at, "ms", recalled.p50, "an empty FastAPI route", empty.p50, more | {"floor p95": empty.p95}),
         Figure("recall", at, "ms", recalled.p50, "raw SQL: its hits by key", raw.p50, more | {"floor p95": raw.p95}),
     ]
-
-
-async def _asked(client: httpx2.AsyncClient, path: str, body: Any) -> None:
-    (await client.post(path, json=body)).raise_for_status()
 
 
 async def _many_clients(place: Place, questions: Sequence[Any], at: str, seconds: float) -> Figure:

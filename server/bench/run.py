@@ -4,26 +4,39 @@ from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
+from server.bench.backfills import measure_backfill
 from server.bench.figures import Effort, Figure
 from server.bench.filling import fill_table
 from server.bench.machine import machine_line
+from server.bench.nearest import measure_nearest
 from server.bench.packs import measure_packs
-from server.bench.place import Place, place
+from server.bench.place import MODEL, WITHOUT_MODEL, Place, place, with_model
 from server.bench.progress import Progress
+from server.bench.questions import measure_questions
 from server.bench.recalls import measure_recalls
+from server.bench.reembedding import measure_reembedding
+from server.bench.semantic_recalls import measure_recalls_by_meaning, measure_recalls_during_backfill
 from server.bench.writes import measure_writes
 
 SMALL = 10_000
 """The size with which the large one is compared."""
 FULL = 1_000_000
+MOST_VECTORS = 100_000
+"""An index of more takes many minutes to make."""
 
 
 class Part(StrEnum):
-    """What can be measured alone. A recall needs the rows that were written."""
+    """What can be measured alone. A recall needs the rows that were written.
+
+    `embedding` is a question's way through the model; `backfill` is all that needs a server with a worker.
+    """
 
     WRITES = "writes"
     RECALL = "recall"
     PACK = "pack"
+    EMBEDDING = "embedding"
+    NEAREST = "nearest"
+    BACKFILL = "backfill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +48,23 @@ class Report:
     figures: list[Figure]
 
 
-async def run(rows: int, only: Collection[Part], effort: Effort, progress: Progress) -> Report:
-    """Measure at 10,000 rows and at `rows`, all or `only` some parts, on a server that is there for that alone."""
-    async with place() as measured:
+async def run(rows: int, only: Collection[Part], effort: Effort, progress: Progress, model: str = MODEL) -> Report:
+    """Measure at 10,000 rows and at `rows`, all or `only` some parts, on servers that are there for that alone.
+
+    `model` is the setting by which a server and its worker embed.
+    """
+    parts = set(only or Part)
+    async with place(WITHOUT_MODEL) as measured:
         before = await machine_line(measured)
-        figures = [figure async for figure in _figures(measured, rows, set(only or Part), effort, progress)]
+        figures = [figure async for figure in _by_words(measured, rows, parts, effort, progress)]
+        figures += [figure async for figure in _by_vectors(measured, rows, parts, effort, progress)]
+        if Part.BACKFILL in parts:
+            async with place(with_model(model)) as embedding:
+                figures += [figure async for figure in _with_worker(embedding, effort, progress)]
         return Report(before, await machine_line(measured), figures)
 
 
-async def _figures(
+async def _by_words(
     measured: Place, rows: int, parts: set[Part], effort: Effort, progress: Progress
 ) -> AsyncGenerator[Figure]:
     if parts & {Part.WRITES, Part.RECALL}:
@@ -58,4 +79,27 @@ async def _figures(
             yield figure
     if Part.PACK in parts:
         async for figure in measure_packs(measured, sorted({min(SMALL, rows), rows}), effort, progress):
+            yield figure
+
+
+async def _by_vectors(
+    measured: Place, rows: int, parts: set[Part], effort: Effort, progress: Progress
+) -> AsyncGenerator[Figure]:
+    if Part.EMBEDDING in parts:
+        async for figure in measure_questions(measured, effort, progress):
+            yield figure
+    if Part.NEAREST in parts:
+        most = min(rows, MOST_VECTORS)
+        async for figure in measure_nearest(measured, sorted({min(SMALL, most), most}), effort, progress):
+            yield figure
+
+
+async def _with_worker(embedding: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+    for measure in (
+        measure_backfill,
+        measure_recalls_during_backfill,
+        measure_recalls_by_meaning,
+        measure_reembedding,
+    ):
+        async for figure in measure(embedding, effort, progress):
             yield figure

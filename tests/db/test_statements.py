@@ -17,6 +17,7 @@ EVERY = [(path, name) for path in FILES for name in Statements(path)]
 # Utility statements, which Postgres does not prepare; the tests of what uses them run them.
 _UTILITIES = {"create_database", "database_exists", "create", "publish", "become_app_role", "let_app_role_in"}
 _UTILITIES |= {"create_bare_table", "analyze", "bare_insert", "see_one_moment"}
+_UTILITIES |= {"create_directions", "draw_directions", "fill_vectors", "made_vectors"}
 
 
 PREPARED = [(path, name) for path, name in EVERY if name not in _UTILITIES]

@@ -1,24 +1,49 @@
-"""A server with one route that does nothing: what any request over HTTP costs here."""
+"""A server whose routes do nothing: what any request over HTTP costs here, and a model that takes no time."""
 
 import json
 import os
+import random
 import signal
 import socket
 import sys
 import threading
+import zlib
 from contextlib import suppress
+from functools import cache
 
 import uvicorn
-from fastapi import FastAPI
-from pydantic import JsonValue
+from fastapi import FastAPI, Response
+from pydantic import BaseModel, JsonValue
 
 app = FastAPI()
+
+_DIMENSION = 1_024
+_VECTORS = 64
+
+
+class _Texts(BaseModel):
+    input: list[str]
 
 
 @app.post("/empty")
 async def empty(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Answer with nothing."""
     return {}
+
+
+@app.post("/v1/embeddings")
+async def embeddings(asked: _Texts) -> Response:
+    """Answer as a model would, with one of a few vectors for each text."""
+    chosen = (_vector(zlib.crc32(text.encode()) % _VECTORS) for text in asked.input)
+    items = (f'{{"index": {place}, "embedding": {vector}}}' for place, vector in enumerate(chosen))
+    return Response(f'{{"data": [{",".join(items)}]}}', media_type="application/json")
+
+
+@cache
+def _vector(number: int) -> str:
+    """Return one of a few vectors as text, which is made once, so that an answer costs next to nothing."""
+    draw = random.Random(number)  # noqa: S311 - the same one each time
+    return json.dumps([round(draw.gauss(0, 1), 6) for _ in range(_DIMENSION)])
 
 
 def main() -> None:

@@ -1,0 +1,47 @@
+"""A backfill: how fast notes that are there already get their vectors."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+
+from server.bench.figures import Effort, Figure
+from server.bench.place import Place, ask
+from server.bench.plain_model import PlainModel, stand_back
+from server.bench.progress import Progress
+from server.bench.texts import Writer
+from server.bench.waiting import until_embedded, until_ready
+
+_AT_A_TIME = (16, 32, 64)
+
+
+async def measure_backfill(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+    """Yield how many notes a second get their vectors from the server's worker; they stay in its pool.
+
+    All notes of a round are written by one request, and the time runs from its answer on.
+    """
+    await until_ready(place)
+    plain = PlainModel(place.parts.settings.embed_threads)
+    plain.encode(["The first text takes longer than others."])
+    writer, seconds, floors = Writer(effort.texts), 0.0, dict.fromkeys(_AT_A_TIME, 0.0)
+    total = effort.rounds * effort.texts
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, initializer=stand_back) as aside, progress.step("A backfill", total) as advance:
+        for _ in range(effort.rounds):
+            texts = [writer.turn() for _ in range(effort.texts)]
+            await ask(place.client, "/v1/memories/batch", notes_of(texts))
+            began = perf_counter()
+            await until_embedded(place)
+            seconds += perf_counter() - began
+            for at_a_time in _AT_A_TIME:
+                floors[at_a_time] += await loop.run_in_executor(aside, plain.seconds, texts, at_a_time)
+            advance(len(texts))
+    best = min(floors, key=lambda at_a_time: floors[at_a_time])
+    at = f"{effort.texts} notes as long as turns at a time, until there are {total:,}"
+    floor = "SentenceTransformer.encode of the same, in its best batches"
+    yield Figure("backfill", at, "rows/s", total / seconds, floor, total / floors[best], {"batches of": best})
+
+
+def notes_of(texts: list[str]) -> dict[str, list[dict[str, str]]]:
+    """Return what writes texts as notes, all at the same moment."""
+    return {"memories": [{"content": text} for text in texts]}

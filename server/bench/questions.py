@@ -1,0 +1,63 @@
+"""The embedding of questions: what the model costs a recall, for one question and for several at once."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+
+from server.bench.figures import Effort, Figure, timed
+from server.bench.place import MODEL, Place
+from server.bench.plain_model import PlainModel
+from server.bench.progress import Progress
+from server.bench.texts import Writer
+from server.providers.embedders import make_embedder
+from server.providers.query_embedders import QueryEmbedders
+
+
+@dataclass(frozen=True, slots=True)
+class _Sort:
+    """So many questions that come at once."""
+
+    name: str
+    at: str
+    together: int
+    floor: str
+
+
+_SORTS = (
+    _Sort("query embedding", "one question", 1, "SentenceTransformer.encode of it"),
+    _Sort("query embedding, 8 at once", "until all are answered", 8, "SentenceTransformer.encode of one, eight times"),
+)
+
+_Embed = Callable[[str], Awaitable[object]]
+
+
+async def measure_questions(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+    """Yield what the vectors of new questions cost, made in this process as a server makes them."""
+    settings = place.parts.settings
+    with progress.step("Embedding questions", len(_SORTS)) as advance:
+        embedder = make_embedder(settings, MODEL)
+        assert embedder is not None  # the setting names one
+        space = (await embedder.load()).name
+        queries = QueryEmbedders(lambda _: embedder, MODEL, settings.remembered_queries)
+        plain = PlainModel(settings.embed_threads)
+        for sort in _SORTS:
+            yield await _figure(sort, lambda text: queries.embed(MODEL, space, text), plain, effort.questions)
+            advance(1)
+        await queries.close()
+
+
+async def _figure(sort: _Sort, embed: _Embed, plain: PlainModel, questions: int) -> Figure:
+    times = max(1, questions // sort.together)
+    writer = Writer(sort.together)
+    asked = [[writer.question(writer.sentence()) for _ in range(sort.together)] for _ in range(times + 1)]
+
+    async def ours(number: int) -> None:
+        await asyncio.gather(*map(embed, asked[number]))
+
+    async def encode(number: int) -> None:
+        for text in asked[number]:
+            plain.encode([text])
+
+    made, floor, again = await timed(times, ours, encode, ours)
+    more = {"p95": made.p95, "floor p95": floor.p95, "ms when asked again": again.p50}
+    return Figure(sort.name, sort.at, "ms", made.p50, sort.floor, floor.p50, more)

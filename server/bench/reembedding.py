@@ -1,0 +1,59 @@
+"""Re-embedding: how fast a pool goes over to another model, whatever that model takes."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+
+from server.bench.figures import Effort, Figure
+from server.bench.place import Place
+from server.bench.progress import Progress
+from server.providers.embedders import make_embedder
+from server.providers.roles import Embedder
+from server.usecases.embed import BATCH
+from server.usecases.reembed import reembed
+
+
+@dataclass(frozen=True, slots=True)
+class _Watcher:
+    """Passes on how many texts have gone over."""
+
+    advance: Callable[[int], None]
+
+    def step(self, what: str, total: int, done: int) -> AbstractContextManager[Callable[[int], None]]:
+        """Go on with the step that is shown."""
+        return nullcontext(self.advance)
+
+    def waits(self, why: str) -> None:
+        """Show nothing."""
+
+
+async def measure_reembedding(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+    """Yield how many rows a second `esker reembed` takes over to a model behind an endpoint that answers at once.
+
+    The server's pool goes over each round, every time to another model.
+    """
+    found = await place.rows("some_rows", {"pool": place.pool_id, "limit": None})
+    texts, seconds, floor_seconds, dimension = [content for _, content in found], 0.0, 0.0, 0
+    total, endpoint = effort.rounds * len(texts), place.empty.base_url.join("/v1")
+    with progress.step("Re-embedding", total) as advance:
+        for number in range(effort.rounds):
+            embedder = make_embedder(place.parts.settings, f"openai:{endpoint}#nothing-{number}")
+            assert embedder is not None  # the setting names one
+            began = perf_counter()
+            await reembed(place.parts, embedder, _Watcher(advance))
+            seconds += perf_counter() - began
+            dimension = (await embedder.load()).dimension
+            floor_seconds += await _without_keeping(embedder, texts)
+            await embedder.close()
+    at = f"{len(texts):,} rows, to {dimension:,} dimensions, by an endpoint that answers at once"
+    yield Figure("re-embed", at, "rows/s", total / seconds, "the endpoint alone", total / floor_seconds)
+
+
+async def _without_keeping(embedder: Embedder, texts: Sequence[str]) -> float:
+    """Return how long it takes to get the vectors of texts, as many at a time, and do nothing with them."""
+    began, left = perf_counter(), iter(texts)
+    while some := list(islice(left, BATCH)):
+        await embedder.embed(some)
+    return perf_counter() - began

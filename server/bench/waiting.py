@@ -1,0 +1,37 @@
+"""Waiting for vectors: until a server and its worker have loaded the model, and until notes have theirs."""
+
+import asyncio
+from time import perf_counter
+
+from server.bench.place import Place, ask
+from server.core.errors import Unavailable
+from server.usecases.inquiry import active_space
+
+_LOOK_SECONDS = 0.05
+_STALLED_SECONDS = 600.0
+
+
+async def until_ready(place: Place) -> None:
+    """Wait until the server finds by meaning. Raises Unavailable when it does not begin to."""
+    gives_up = perf_counter() + _STALLED_SECONDS
+    while (answer := (await ask(place.client, "/v1/recall", {"query": "anything"})).json())["semantic"] != "ok":
+        if perf_counter() > gives_up:
+            raise Unavailable(f"A server to measure finds nothing by meaning: {answer['reason']}.")
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def until_embedded(place: Place) -> None:
+    """Wait until all notes have their vectors. Raises Unavailable when the worker does not go on."""
+    last, moved = 0, perf_counter()
+    while pending := await _pending(place):
+        if pending != last:
+            last, moved = pending, perf_counter()
+        if perf_counter() - moved > _STALLED_SECONDS:
+            raise Unavailable(f"{pending} notes to measure have no vector, and none gets one.")
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _pending(place: Place) -> int:
+    async with place.parts.database.tenant(place.pool_id) as connection:
+        _, pending = await active_space(connection, place.parts)
+    return pending
