@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 from embedding_worker.worker import run_worker
 from server.core.clock import system_clock
@@ -29,8 +31,7 @@ _NICENESS = 10
 def main(arguments: list[str]) -> int:
     """Run the worker until it is told to stop; return the exit code."""
     try:
-        if sys.platform != "win32":
-            os.nice(_NICENESS)
+        _stand_back()
         settings = Settings.from_environment(os.environ)
         configure_logs(settings.log_level)
         embedder = embedder_of(settings)
@@ -43,6 +44,18 @@ def main(arguments: list[str]) -> int:
         print(f"esker worker: {error}", *([error.hint] if error.hint else []), file=sys.stderr)
         return 1
     return 0
+
+
+def _stand_back() -> None:
+    """Let others go first."""
+    if sys.platform == "win32":
+        return
+    os.nice(_NICENESS)
+    if os.getsid(0) != os.getpid():
+        return
+    # Linux may weigh whole sessions against each other, and niceness only within one; this session is the worker's alone.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(_NICENESS), encoding="ascii")
 
 
 async def _run(parts: Parts, embedder: Embedder, *, watch_stdin: bool) -> None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from server.core.labels import without_label
 from server.core.languages import ENGLISH, STOP_WORDS
+from server.core.scripts import CJK
 from server.core.terms import terms
 
 SAME_WORDS = 0.8
@@ -153,7 +154,6 @@ read / write
 send / receive
 push / pull
 import / export
-from server.core.scripts import CJK
 show / hide
 lock / unlock
 old / new
