@@ -53,7 +53,7 @@ def _stand_back() -> None:
     os.nice(_NICENESS)
     if os.getsid(0) != os.getpid():
         return
-    # Linux may weigh whole sessions against each other, and niceness only within one; this session is the worker's alone.
+    # Linux may weigh whole sessions against each other, and niceness only within one; this one is the worker's alone.
     with suppress(OSError):
         Path("/proc/self/autogroup").write_text(str(_NICENESS), encoding="ascii")
 
