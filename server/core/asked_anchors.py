@@ -1,10 +1,9 @@
 """Times that are told from something else than today: "three days before the release", "发布前三天"."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from server.core.calendar_words import COUNT, NUMBER_WORDS, UNIT, UNIT_OF
+from server.core.calendar_words import COUNT, UNIT, UNIT_OF, counted
 from server.core.window import Anchor
 
 
@@ -84,7 +83,7 @@ def _told(found: re.Match[str]) -> Anchored | None:
     unit = UNIT_OF[found["unit"].casefold()]
     within = bool(found["within"]) or (bool(found["article"]) and (bool(found["count"]) or unit != "day"))
     side = _SIDE_OF[found["side"].casefold()]
-    return Anchored(found.start(), found.end(), _anchor(words, found.groupdict(), side, within=within))
+    return Anchored(found.start(), found.end(), _anchor(words, found, side, within=within))
 
 
 def _written(found: re.Match[str]) -> Anchored | None:
@@ -94,13 +93,9 @@ def _written(found: re.Match[str]) -> Anchored | None:
     if len(words) < 2 or words in _NO_NAME or not words[0].isalpha():
         return None
     within = found.end("side") < found.start("unit")
-    return Anchored(
-        found.end("name"), found.end(), _anchor(words, found.groupdict(), _SIDE_OF[found["side"]], within=within)
-    )
+    return Anchored(found.end("name"), found.end(), _anchor(words, found, _SIDE_OF[found["side"]], within=within))
 
 
-def _anchor(words: str, found: Mapping[str, str | None], side: str, *, within: bool) -> Anchor:
-    given = (found["count"] or "1").casefold()
-    count = int(given) if given.isdecimal() else NUMBER_WORDS[given]
-    unit = UNIT_OF[(found["unit"] or "").casefold()]
+def _anchor(words: str, found: re.Match[str], side: str, *, within: bool) -> Anchor:
+    count, unit = counted(found)
     return Anchor(words, count, unit, "before" if side == "before" else "after", within)

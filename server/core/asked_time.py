@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from server.core.asked_anchors import anchor_in
+from server.core.asked_hours import hours_in
 from server.core.asked_words import LOOKING_AHEAD, LOOKING_BACK
 from server.core.calendar_words import Found, found_in, read_days, span_of
 from server.core.clock import EARLIEST, zone
@@ -46,7 +47,7 @@ _PAST = re.compile(
 # Code, paths, options and ids, in which nothing is a time; dates in digits are.
 _TOKEN = re.compile(r"`[^`]*`|[\w./\\:=(){}<>#@$+-]+", re.ASCII)
 _CODE = re.compile(r"`|(?:\A|(?<=[(<{]))--?[A-Za-z]|\w\(|[\w)][_/\\:=(){}<>#@$.][\w(]", re.ASCII)
-_DATE = re.compile(r"[\d./-]+|\d{4}-\d\d-\d\dT[\d:.Z+-]*")
+_DATE = re.compile(r"(?:[kc]w|[hq])?[\d./-]+|\d{4}-\d\d-\d\dT[\d:.Z+-]*", re.IGNORECASE)
 
 _LIMIT_WORDS: dict[Limit, str] = {
     "since": r"\b(?:since|seit|depuis|desde|starting|dès|ab|a partir de|à partir de)\b|自从?|从",
@@ -71,13 +72,20 @@ _JOIN = re.compile(
     re.IGNORECASE,
 )
 _AND = re.compile(rf"\s?(?:\b(?:and|und|et|y|a|bis)\b|和|与|と)\s?{_MODIFIER}", re.IGNORECASE)
+# Two times beside each other: "today or yesterday", "on Monday and on Tuesday".
+_BESIDE = re.compile(
+    rf"\s?(?:\b(?:and|or|und|oder|et|ou|y|o|и|или)\b|和|与|或者?|还是|と|か|や)\s?(?:(?:on|in|am|im|le|el|en)\s)?{_MODIFIER}",
+    re.IGNORECASE,
+)
+# A date behind its weekday: "Monday, 25 May", "Friday the 13th".
+_OF_A_DAY = re.compile(r",?\s?(?:(?:the|den|dem|le|el)\s)?", re.IGNORECASE)
 _BETWEEN = re.compile(
     r"\b(?:between|from|zwischen|von|vom|entre|de|du|del|desde|depuis)\s(?:(?:the|dem|el|la|le)\s)?$|(?:从|在|自)\s?$",
     re.IGNORECASE,
 )
 # Small words that belong to a time, before it and behind it.
 _BEFORE_TIME = re.compile(
-    r"(?:\b(?:on|in|at|over|during|from|of|around|about|am|im|um|ca|vom|en|au|du|del|de|between|zwischen|entre)\s"
+    r"(?:\b(?:on|in|at|over|during|from|of|around|about|am|im|um|ca|vom|en|au|du|del|de|between|zwischen|entre|на|в)\s"
     r"|[在于]\s?)?(?:\b(?:the|early|late|mid|den|dem|der|die|les?|la|el|los|las)\s){0,2}$",
     re.IGNORECASE,
 )
@@ -111,6 +119,8 @@ def asked_time(query: str, now: datetime, timezone: str) -> AskedTime | None:
     ahead = _AHEAD.search(text) and not _PAST.search(text)
     expressions = LOOKING_AHEAD if ahead else LOOKING_BACK
     found = [*found_in(text, local.date(), expressions)]
+    if (hours := hours_in(text, now)) and not any(one.match.start() <= hours.start for one in found):
+        return _asked(query, hours.start, hours.end, firm=False, window=hours.window)
     anchored = anchor_in(text)
     if anchored and not any(_covers(one, anchored.start) for one in found):
         behind = next((one for one in found if anchored.end <= one.match.start() <= anchored.end + 4), None)
@@ -156,10 +166,14 @@ def _named(text: str, found: Sequence[Found]) -> _Named:
     second = found[1]
     between = text[first.match.end() : second.match.start()]
     lead = _BETWEEN.search(text, max(0, alone.start - _LONGEST_LEAD), alone.start)
-    if not _JOIN.fullmatch(between) and not (lead and _AND.fullmatch(between)):
-        return alone
-    days = _joined(first, second)
-    return _Named(lead.start() if lead else alone.start, second.match.end(), days, firm=True)
+    if _JOIN.fullmatch(between) or (lead and _AND.fullmatch(between)):
+        return _Named(lead.start() if lead else alone.start, second.match.end(), _joined(first, second), firm=True)
+    if _OF_A_DAY.fullmatch(between) and first.match.groupdict().get("weekday") and second.match.groupdict().get("day"):
+        return _Named(alone.start, second.match.end(), second.days, firm=True)
+    if _BESIDE.fullmatch(between):
+        days = min(first.days[0], second.days[0]), max(first.days[1], second.days[1])
+        return _Named(alone.start, second.match.end(), days, alone.firm)
+    return alone
 
 
 def _joined(first: Found, second: Found) -> tuple[date, date]:
@@ -175,13 +189,14 @@ def _joined(first: Found, second: Found) -> tuple[date, date]:
 def _is_dated(found: Found) -> bool:
     """Tell whether a time is told by the calendar, and not by how long ago it was."""
     named = found.match.groupdict()
-    return any(named.get(name) for name in ("year", "month", "day", "quarter"))
+    return any(named.get(name) for name in ("year", "month", "day", "quarter", "half", "week_number", "holiday"))
 
 
 def _floats(found: Found) -> bool:
     """Tell whether a time is told without its year or its week."""
     named = found.match.groupdict()
-    return bool(named.get("weekday") or (_is_dated(found) and not named.get("year")))
+    in_week = named.get("weekday") and not named.get("week")
+    return bool(in_week or (_is_dated(found) and not (named.get("year") or named.get("away"))))
 
 
 def _limited(text: str, named: _Named) -> _Named:

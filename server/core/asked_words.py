@@ -10,11 +10,31 @@ from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from functools import partial
 
+from server.core.asked_leads import (
+    BY,
+    LED,
+    LED_GERMAN_NUMBER,
+    LED_HOLIDAY,
+    LED_IN_GERMAN,
+    LED_MONTH,
+    LED_NUMBER,
+    LED_ROMANCE_NUMBER,
+    LED_YEAR,
+    OF_A_NAME,
+    SURELY_LED,
+    led,
+    stands_alone,
+)
+from server.core.calendar_parts import parts
 from server.core.calendar_words import (
     AHEAD,
     ALSO_WORDS,
+    AWAY,
     COUNT,
     DATES,
+    HAN_DAY,
+    HAN_MONTH,
+    HAN_YEAR,
     LAST,
     MONTH,
     NEXT,
@@ -29,76 +49,37 @@ from server.core.calendar_words import (
     Expression,
     Unit,
     alone,
-    counted,
+    count_of,
     month_number,
+    number_of,
     one_day,
     shifted,
+    times,
     weekday,
     whole_month,
+    year_of,
 )
+from server.core.holidays import ENGLISH, HOLIDAY, holiday
+from server.core.months import MONTHS
 from server.core.window import about, moved
 
 _FIRST_YEAR = 1990
 # Farther ahead, a number behind "in" is a quantity.
 _YEARS_AHEAD = 10
-_LONGEST_LEAD = 32
 _FEW = {"few": 3, "couple of": 2, "several": 4, "paar": 3, "quelques": 3, "pocos": 3, "pocas": 3, "几": 3, "数": 3}
-_SOME = "|".join(_FEW)
-
-_BEFORE_MONTH = r"in|im|en|during|on|au mois de|au mois d'|en el mes de|the month of|early|late|mid|year|jahr|année|año"
-_LIMITS = (
-    r"since|until|till|through|before|after|from|seit|bis|vor|nach|ab|von|zwischen|between|depuis|jusqu'(?:à|en|au)"
-    r"|avant|après|entre|dès|desde|hasta|antes de|después de|a partir de|à partir de|prior to|around|about|um"
-    r"|vers|hacia"
+PAST = (
+    rf"{LAST[0]}|past|letzte|vergangene|últimos|últimas|pasados|pasadas|последн(?:ие|их|ий|юю)"
+    r"|最近|过去|過去|近|この|ここ"
 )
-_BEFORE_DAY = r"on|for|für|pour|para|am|vom|zum|le|du|au|el|del|al|of|at|over|à|dem|den|der"
-_IN_RANGE = (
-    r"(?:between|from|zwischen|von|vom|entre|de|du|del|desde)\s[^,.;?!]{1,24}\s"
-    r"(?:and|to|until|till|through|und|bis(?: zum)?|et|à|au|y|a|al|hasta)"
-)
-
-
-def _leads(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:\b(?:{words})|{_IN_RANGE})\s(?:the\s|le\s|el\s|dem\s)?$", re.IGNORECASE)
-
-
-_LED = _leads(f"{_BEFORE_MONTH}|{_LIMITS}|{_BEFORE_DAY}")
-# Not "of" and "for": April and June are also people.
-_LED_MONTH = _leads(f"{_BEFORE_MONTH}|{_LIMITS}")
-_LED_YEAR = _leads(f"{_BEFORE_MONTH}|{_LIMITS}|of")
-# Before these, "may" and "march" are months even in small letters.
-_SURELY_LED = re.compile(r"\b(?:in|during|last|this|next)\s$", re.IGNORECASE)
-_LED_IN_GERMAN = re.compile(r"\b(?:am|ab|bis|dem|der|nach|seit|vom|vor|zum)\s$", re.IGNORECASE)
-# "The April 7 call", "Ann's July 8 workshop".
-_OF_A_NAME = re.compile(r"(?:\bthe|['’]s)\s$", re.IGNORECASE)
-_BY = re.compile(r"\bby\s$", re.IGNORECASE)
-# What may follow a number that is a year or a day, and no quantity.
-_ALONE_BEHIND = re.compile(
-    r"\s*(?:$|['’]s\b|[?.!,;:)\]–—-]|[^\x00-\x7fÀ-ÿ]"
-    r"|(?:and|or|we|i|you|they|he|she|it|the|our|my|your|did|do|does|was|were|is|are|had|have|has|what|who|when|where|how"
-    r"|why|which|that|with|for|on|in|by|to|at|about|until|till|through|und|oder|bis|haben|hat|war|wir|ich|wer|wie|die|der"
-    r"|das|mit|für|et|ou|au|à|nous|on|avec|pour|avons|a|y|o|al|hasta|que|qué|con|para)\b)",
-    re.IGNORECASE,
-)
-
-
-def _led(match: re.Match[str], *leads: re.Pattern[str]) -> bool:
-    start = match.start()
-    return any(lead.search(match.string, max(0, start - _LONGEST_LEAD), start) for lead in leads)
-
-
-def _stands_alone(match: re.Match[str]) -> bool:
-    return _ALONE_BEHIND.match(match.string, match.end()) is not None
+"""What stands before a time that lasts until now."""
+AMOUNT = rf"(?:{COUNT}|(?:an? |ein )?(?P<some>{'|'.join(_FEW)}))"
+"""How many units: a count, or "a few"."""
 
 
 def _is_month(match: re.Match[str]) -> bool:
     """Tell whether the name of a month is one, and no word that is spelt like it."""
-    return match["month"] not in ALSO_WORDS or bool(_year_of(match)) or _led(match, _SURELY_LED)
-
-
-def _year_of(match: re.Match[str]) -> int | None:
-    given = match.groupdict().get("year")
-    return int(given) if given else None
+    named = match.groupdict()
+    return match["month"] not in ALSO_WORDS or bool(named.get("year") or named.get("away")) or led(match, SURELY_LED)
 
 
 def _recent(make: Callable[[int], Days], today: date, *, ahead: bool) -> Days | None:
@@ -117,34 +98,34 @@ def _recent(make: Callable[[int], Days], today: date, *, ahead: bool) -> Days | 
 
 
 def _date(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
-    month, day = month_number(match), int(match["day"])
-    if given := _year_of(match):
+    month, day = month_number(match), number_of(match["day"])
+    if given := year_of(match, today):
         return one_day(date(given, month, day))
-    if not _is_month(match) or not (_led(match, _LED, _OF_A_NAME) or _stands_alone(match)):
+    if not _is_month(match) or not (led(match, LED, OF_A_NAME) or stands_alone(match)):
         return None
     return _recent(lambda year: one_day(date(year, month, day)), today, ahead=ahead)
 
 
 def _german_date(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
     """Return a day that is written without a year; without a German word before it, it is a version or a number."""
-    return _date(match, today, ahead=ahead) if _led(match, _LED_IN_GERMAN) else None
+    return _date(match, today, ahead=ahead) if led(match, LED_IN_GERMAN) else None
 
 
 def _days_of_month(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
     """Return the days from `day` to `last` of a month."""
-    month, day, last = month_number(match), int(match["day"]), int(match["last"])
+    month, day, last = month_number(match), number_of(match["day"]), number_of(match["last"])
     if not _is_month(match) or day > last:
         return None
-    if given := _year_of(match):
+    if given := year_of(match, today):
         return date(given, month, day), date(given, month, last)
     return _recent(lambda year: (date(year, month, day), date(year, month, last)), today, ahead=ahead)
 
 
 def _month(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
     number = month_number(match)
-    if given := _year_of(match):
+    if given := year_of(match, today):
         return whole_month(given, number)
-    if not _is_month(match) or not (match["month"].isdecimal() or _led(match, _LED_MONTH)):
+    if not _is_month(match) or (match["month"].casefold() in MONTHS and not led(match, LED_MONTH)):
         return None
     return _recent(lambda year: whole_month(year, number), today, ahead=ahead)
 
@@ -165,22 +146,60 @@ def _before_last(match: re.Match[str], today: date) -> Days:
     return shifted(UNIT_OF[match["unit"].casefold()], -2, today)
 
 
-def _month_of_year(match: re.Match[str], today: date, years: int) -> Days | None:
-    return whole_month(today.year + years, month_number(match))
+def _day_of_month(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
+    """Return the latest day of a number, or the next one; months that are too short have none."""
+    for months in range(12):
+        first, last = shifted("month", months if ahead else -months, today)
+        day = first + timedelta(days=number_of(match["day"]) - 1)
+        if first <= day <= last and ((day >= today) if ahead else (day <= today)):
+            return one_day(day)
+    return None
+
+
+def _numbered_day(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
+    """Return "the 5th"; "the 5th floor" is none."""
+    return _day_of_month(match, today, ahead=ahead) if led(match, LED_NUMBER) and stands_alone(match) else None
+
+
+def _german_day(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
+    return _day_of_month(match, today, ahead=ahead) if led(match, LED_GERMAN_NUMBER) else None
+
+
+def _romance_day(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
+    is_day = stands_alone(match) and (match[0].casefold().startswith("día") or led(match, LED_ROMANCE_NUMBER))
+    return _day_of_month(match, today, ahead=ahead) if is_day else None
+
+
+def _holiday(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
+    """Return the latest such day that has begun, or the next one; "the Christmas party" is none."""
+    if given := year_of(match, today):
+        return holiday(match["holiday"], given)
+    name = match["holiday"].casefold()
+    in_words = name[0] < "ァ"  # Chinese and Japanese have no words before it
+    if (in_words and not led(match, LED_HOLIDAY)) or (name.startswith(ENGLISH) and not stands_alone(match)):
+        return None
+    return _recent(partial(holiday, match["holiday"]), today, ahead=ahead)
+
+
+def _shifted_holiday(match: re.Match[str], today: date, shift: int) -> Days | None:
+    """Return the latest such day that is over, that of this year, or the next one to come."""
+    if shift == 0:
+        return holiday(match["holiday"], today.year)
+    return _recent(partial(holiday, match["holiday"]), today + timedelta(days=shift), ahead=shift > 0)
 
 
 def _year(match: re.Match[str], today: date) -> Days | None:
     year = int(match["year"])
     if not _FIRST_YEAR <= year <= today.year + _YEARS_AHEAD:
         return None
-    if not match[0].endswith("年") and not (_led(match, _LED_YEAR) and _stands_alone(match)):
+    if not match[0].endswith("年") and not (led(match, LED_YEAR) and stands_alone(match)):
         return None
     return date(year, 1, 1), date(year, 12, 31)
 
 
 def _quarter(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
-    number, given = int(match["quarter"]), _year_of(match)
-    if not given and not _led(match, _LED_MONTH):
+    number, given = int(match["quarter"]), year_of(match, today)
+    if not given and not led(match, LED_MONTH):
         return None
 
     def days(year: int) -> Days:
@@ -191,7 +210,7 @@ def _quarter(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
 
 def _bare_weekday(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
     latin = match["weekday"][0].isascii()
-    if latin and not (_led(match, _LED, _BY) or match["part"]):
+    if latin and not (led(match, LED, BY) or match["part"]):
         return None
     return weekday(match, today, 1 if ahead else -1)
 
@@ -212,12 +231,15 @@ def _past(match: re.Match[str], today: date) -> Days:
     return moved(today, unit, -count), today
 
 
+def how_many(match: re.Match[str]) -> int:
+    """Return how many units `AMOUNT` says."""
+    some = match.groupdict().get("some")
+    return _FEW[some.casefold()] if some else count_of(match)
+
+
 def _amount(match: re.Match[str]) -> tuple[int, Unit]:
-    named = match.groupdict()
-    if named.get("count"):
-        return counted(match)
-    some = named.get("some")
-    return _FEW[some.casefold()] if some else 1, UNIT_OF[match["unit"].casefold()]
+    word = match["unit"].casefold()
+    return how_many(match) * times(word), UNIT_OF[word]
 
 
 def _ago(match: re.Match[str], today: date, sign: int) -> Days:
@@ -228,6 +250,7 @@ def _ago(match: re.Match[str], today: date, sign: int) -> Days:
 def _expressions(*, ahead: bool) -> Iterator[Expression]:
     yield from _dates(ahead=ahead)
     yield from RELATIVE
+    yield from parts(partial(_recent, ahead=ahead))
     part = r"(?P<part>['’]s\b| (?:morning|noon|afternoon|evening|night))?"
     yield alone(rf"{WEEKDAY}{part}"), partial(_bare_weekday, ahead=ahead)
     weekend = r"(?:weekend|wochenende|week-end|fin de semana|周末|週末)"
@@ -238,13 +261,12 @@ def _expressions(*, ahead: bool) -> Iterator[Expression]:
     another = rf"(?! (?:{'|'.join((*WEEKDAYS, 'week', 'month', 'year'))})\b)"
     for pattern in (rf"(?:the )?{UNIT} before last{another}", rf"vorletzte[nrs]? {UNIT}", rf"(?:上上个?|先々){UNIT}"):
         yield alone(pattern), _before_last
-    amount = rf"(?:{COUNT}|(?:an? |ein )?(?P<some>{_SOME}))"
-    past = rf"{LAST[0]}|past|letzte|vergangene|últimos|últimas|pasados|pasadas|最近|过去|過去|近|この|ここ"
-    yield alone(rf"(?:{past})(?:的|の)?\s?{amount}(?: of)?\s?{UNIT}(?:間)?"), _past
-    yield alone(rf"{amount} (?:derniers|dernières) {UNIT}"), _past
-    yield alone(rf"(?:past|过去一个?|過去一?)\s?{UNIT}"), _past
-    yield alone(rf"{amount}\s?{UNIT}(?: ago|\s?前)"), partial(_ago, sign=-1)
-    yield alone(rf"(?:vor |il y a |hace ){amount} {UNIT}"), partial(_ago, sign=-1)
+    yield alone(rf"(?:{PAST})(?:的|の)?\s?{AMOUNT}(?: of)?\s?{UNIT}(?:間)?"), _past
+    yield alone(rf"{AMOUNT} (?:derniers|dernières) {UNIT}"), _past
+    yield alone(rf"(?:past|last (?=fortnight)|过去一个?|過去一?)\s?{UNIT}"), _past
+    yield alone(rf"{AMOUNT}\s?{UNIT}(?: ago|\s?前| назад)"), partial(_ago, sign=-1)
+    yield alone(rf"{UNIT} назад"), partial(_ago, sign=-1)
+    yield alone(rf"(?:vor |il y a |hace ){AMOUNT} {UNIT}"), partial(_ago, sign=-1)
     # "The token expires in 3 days" is about the token, unless the question is about what is to come.
     for pattern in AHEAD if ahead else ():
         yield pattern, partial(_ago, sign=1)
@@ -263,22 +285,41 @@ def _dates(*, ahead: bool) -> Iterator[Expression]:
     one, other = rf"(?P<day>\d{{1,2}}){ends}", rf"(?:le |el )?(?P<last>\d{{1,2}}){ends}"
     yield alone(rf"{one}{to}{other} (?:of |de )?{MONTH}{YEAR}"), partial(_days_of_month, ahead=ahead)
     yield alone(rf"{MONTH} {one}{to}{other}{YEAR}"), partial(_days_of_month, ahead=ahead)
-    month = r"(?:(?P<year>\d{4})年)?(?P<month>\d{1,2})月"
-    yield re.compile(rf"{month}{one}[日号]?(?:到|至|から|-|~|〜|–){other}[日号]"), partial(_days_of_month, ahead=ahead)
-    yield re.compile(rf"(?<!\d){month}(?!\d)份?"), partial(_month, ahead=ahead)
+    month = rf"{HAN_YEAR}?{HAN_MONTH}"
+    other = HAN_DAY.replace("<day>", "<last>")
+    yield (
+        re.compile(rf"{month}{HAN_DAY}[日号]?(?:到|至|から|-|~|〜|–){other}[日号]"),
+        partial(_days_of_month, ahead=ahead),
+    )
+    yield re.compile(rf"(?<![\d一二三四五六七八九十]){month}(?![\d天])份?"), partial(_month, ahead=ahead)
     yield re.compile(r"(?<![\w-])(?P<year>\d{4})-(?P<month>0[1-9]|1[0-2])(?![\w-])"), partial(_month, ahead=ahead)
     yield alone(rf"{MONTH}{YEAR}(?! \d)"), partial(_month, ahead=ahead)
     yield alone(rf"(?:{LAST[0]}) {MONTH}"), _last_month
     yield alone(rf"(?:{NEXT[0]}) {MONTH}"), _next_month
-    for words, years in (
-        (r"last year|letzten jahres|de l'année dernière|del año pasado", -1),
-        (r"this year|dieses jahres", 0),
-    ):
-        yield alone(rf"{MONTH} (?:of )?(?:{words})"), partial(_month_of_year, years=years)
-    for words, years in ((r"去年|昨年", -1), (r"今年", 0), (r"明年|来年", 1)):
-        yield re.compile(rf"(?:{words})(?:の)?(?P<month>\d{{1,2}})月(?!\d)"), partial(_month_of_year, years=years)
+    yield alone(rf"{AWAY}(?:['’]s|,? (?:in|im|en)) {MONTH}"), partial(_month, ahead=ahead)
     yield re.compile(r"(?<![\w.,-])(?P<year>(?:19|20)\d{2})(?:年(?!\d{1,2}月)|(?![\w年]|[.,]\d|-\d))"), _year
-    yield alone(r"Q(?P<quarter>[1-4])(?:[ /-]?(?:of )?(?P<year>(?:19|20)\d{2}))?"), partial(_quarter, ahead=ahead)
+    yield (
+        alone(rf"Q(?P<quarter>[1-4])(?:[ /-]?(?:of )?(?:(?P<year>(?:19|20)\d{{2}})|{AWAY}))?"),
+        partial(_quarter, ahead=ahead),
+    )
+    yield alone(rf"{HOLIDAY}{YEAR}"), partial(_holiday, ahead=ahead)
+    for words, shift in SHIFTS:
+        for order in (rf"(?:{words}) {HOLIDAY}", rf"{HOLIDAY} (?:{words})"):
+            yield alone(order), partial(_shifted_holiday, shift=shift)
+    yield from _numbered_days(ahead=ahead)
+
+
+def _numbered_days(*, ahead: bool) -> Iterator[Expression]:
+    yield alone(r"(?<=the )(?P<day>\d{1,2})(?:st|nd|rd|th)"), partial(_numbered_day, ahead=ahead)
+    # A noun behind it is what is counted: "am 5. Tag".
+    yield alone(r"(?P<day>\d{1,2})\.(?!\s?(?-i:[A-ZÄÖÜ\d]))"), partial(_german_day, ahead=ahead)
+    yield alone(r"(?:día )?(?P<day>\d{1,2})"), partial(_romance_day, ahead=ahead)
+    yield (
+        re.compile(
+            rf"(?<![\d月一二三四五六七八九十]){HAN_DAY}(?:号(?![线線楼])|日(?=に|の(?!間)|から|まで|以[前後降]))"
+        ),
+        partial(_day_of_month, ahead=ahead),
+    )
 
 
 LOOKING_BACK = tuple(_expressions(ahead=False))

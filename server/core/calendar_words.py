@@ -1,5 +1,7 @@
 """Words of the calendar, in English, German, French, Spanish, Chinese and Japanese, and the days that they mean.
 
+Of Russian, what is counted from today.
+
 A general date parser gives a moment where a span is meant, and takes "may" and "on" for dates, so the few expressions
 that matter are spelled out here. Days are those of whoever speaks: `today` is the day on which it is said.
 """
@@ -52,13 +54,31 @@ def found_in(text: str, today: date, expressions: Sequence[Expression]) -> Itera
         Found(match, days, read)
         for pattern, read in expressions
         for match in pattern.finditer(text)
-        if (days := read_days(read, match, today))
+        if not _is_id(match) and (days := read_days(read, match, today))
     ]
     end = 0
     for one in sorted(found, key=lambda one: (one.match.start(), -one.match.end())):
         if one.match.start() >= end:
             end = one.match.end()
             yield one
+
+
+# What is a number behind one of these is its name: "ticket 2024-01", "version 2024-01-05".
+_OF_AN_ID = re.compile(
+    r"(?:\b(?:tickets?|issues?|bugs?|cases?|tasks?|stor(?:y|ies)|PRs?|MRs?|pull requests?|merge requests?|CVE|RFC|ADR"
+    r"|versions?|v|releases?|builds?|tags?|orders?|invoices?|vorgang|rechnung|bestellung|auftrag|facture|commande|incidencia"
+    r"|factura|pedido|versión)|工单|版本|订单|编号|チケット|バージョン|注文|番号)"
+    r"\s?(?:(?:no\.?|nr\.?|n°|number|nummer|id)\s?)?[:#]?\s?$",
+    re.IGNORECASE,
+)
+_LONGEST_ID_WORDS = 32
+
+
+def _is_id(match: re.Match[str]) -> bool:
+    """Tell whether what is written like a date is the number of a thing."""
+    start = match.start()
+    of_an_id = _OF_AN_ID.search(match.string, max(0, start - _LONGEST_ID_WORDS), start)
+    return bool(of_an_id and re.fullmatch(r"[\d./-]+", match[0]))
 
 
 def read_days(read: Reader, match: re.Match[str], today: date) -> Days | None:
@@ -74,20 +94,23 @@ NUMBER_WORDS = {
     word: number
     for number, words in enumerate(
         (
-            "", "a an one ein eine einem einer un une una uno 一", "two zwei deux dos 二 两",
-            "three drei trois tres 三", "four vier quatre cuatro 四", "five fünf cinq cinco 五",
-            "six sechs seis 六", "seven sieben sept siete 七", "eight acht huit ocho 八",
-            "nine neun neuf nueve 九", "ten zehn dix diez 十",
+            "", "a an one ein eine einem einer un une una uno 一 один одну", "two zwei deux dos 二 两 два две",
+            "three drei trois tres 三 три", "four vier quatre cuatro 四 четыре", "five fünf cinq cinco 五 пять",
+            "six sechs seis 六 шесть", "seven sieben sept siete 七 семь", "eight acht huit ocho 八 восемь",
+            "nine neun neuf nueve 九 девять", "ten zehn dix diez 十 десять", "eleven elf onze once",
+            "twelve zwölf douze doce", "thirteen dreizehn treize trece", "fourteen vierzehn quatorze catorce",
+            "fifteen fünfzehn quinze quince",
         )
     )
     for word in words.split()
 }  # fmt: skip
 COUNT = rf"(?P<count>\d{{1,4}}|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})"
 _UNITS: dict[Unit, str] = {
-    "day": "days day tagen tage tag jours jour días día dias dia 天 日",
-    "week": "weeks week wochen woche semaines semaine semanas semana 周 週 个星期 星期 週間",
-    "month": "months month monaten monate monat mois meses mes 个月 ヶ月 か月",
-    "year": "years year jahren jahre jahr années année ans an años año 年",
+    "day": "days day tagen tage tag jours jour días día dias dia 天 日 дней дня день",
+    "week": "weeks week fortnights fortnight wochen woche semaines semaine semanas semana 周 週 个星期 星期 週間"
+    " недель недели неделю неделе",
+    "month": "months month monaten monate monats monat mois meses mes 个月 ヶ月 か月 месяцев месяца месяце месяц",
+    "year": "years year jahren jahres jahre jahr années année ans an años año 年 года году год лет",
 }
 UNIT_OF: dict[str, Unit] = {word: unit for unit, words in _UNITS.items() for word in words.split()}
 UNIT = rf"(?P<unit>{'|'.join(sorted(UNIT_OF, key=len, reverse=True))})"
@@ -111,20 +134,30 @@ WEEKDAY = rf"(?P<weekday>{'|'.join(sorted(WEEKDAYS, key=len, reverse=True))})"
 ALSO_WORDS = ("may", "march", "mar")
 MONTH = rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?"
 LAST = (
-    r"last|letzten|letzte[rs]?|vergangenen?|dernier|dernière|passée?|pasad[oa]|previous|上个|上|先|去|昨",
+    (
+        r"last|letzten|letzte[rs]?|vergangene[nr]?|dernier|dernière|passée?|pasad[oa]|previous|上个|上|先|去|昨"
+        r"|прошл(?:ой|ом|ую|ый)"
+    ),
     -1,
 )
-NEXT = (r"next|upcoming|coming|nächsten|nächste[rs]?|kommenden?|prochaine?|próxim[oa]|que viene|下个|下|来|明", 1)
-_THIS = (r"this|diesen|diese[rs]?|current|cette|ce|est[ea]|本|这个|这|今", 0)
+NEXT = (
+    (
+        r"next|upcoming|coming|nächsten|nächste[rs]?|kommende[nr]?|prochaine?|próxim[oa]|que viene|下个|下|来|明"
+        r"|следующ(?:ей|ем|ую|ий)"
+    ),
+    1,
+)
+_THIS = (r"this|diesen|diese[rs]?|current|cette|ce|est[ea]|本|这个|这|今|эт(?:ой|ом|у|от)", 0)
 SHIFTS = (LAST, _THIS, NEXT)
 # How many days from today.
 _DAYS = {
-    -2: "the day before yesterday|vorgestern|avant-hier|anteayer|前天|一昨日|おととい",
-    -1: "yesterday|last night|gestern|ayer|昨天|昨晚|昨日|きのう",
-    0: "today|tonight|this (?:morning|afternoon|evening)|heute|aujourd'hui|hoy|今天|今日|きょう",
-    1: "tomorrow|(?<!guten )(?<!am )morgen|demain|(?<!la )mañana|明天|明日|あした",
-    2: "the day after tomorrow|übermorgen|après-demain|pasado mañana|后天|明後日|あさって",
+    -2: "the day before yesterday|vorgestern|avant-hier|anteayer|前天|一昨日|おととい|позавчера",
+    -1: "yesterday|last night|gestern|ayer|昨天|昨晚|昨日|きのう|вчера",
+    0: "today|tonight|this (?:morning|afternoon|evening)|heute|aujourd'hui|hoy|今天|今日|きょう|сегодня",
+    1: "tomorrow|(?<!guten )(?<!am )morgen|demain|(?<!la )mañana|明天|明日|あした|завтра",
+    2: "the day after tomorrow|übermorgen|après-demain|pasado mañana|后天|明後日|あさって|послезавтра",
 }
+DAY_WORDS = tuple(_DAYS.values())
 # In such a text "hier" is no yesterday.
 _GERMAN = re.compile(
     r"\b(?:der|das|dem|den|ist|sind|wir|ich|nicht|kein|keine|und|ein|eine|was|wie|wo|wer|wird|mit|auf|für|haben|hat|war)\b",
@@ -134,7 +167,8 @@ _GERMAN = re.compile(
 
 def alone(pattern: str) -> re.Pattern[str]:
     """Return a pattern that stands alone, as far as its script has words."""
-    return re.compile(rf"(?<![A-Za-zÀ-ÿ0-9])(?:{pattern})(?![A-Za-zÀ-ÿ0-9])", re.IGNORECASE)
+    letter = "[A-Za-zÀ-ÿА-яЁё0-9]"
+    return re.compile(rf"(?-i:(?<!{letter}))(?:{pattern})(?-i:(?!{letter}))", re.IGNORECASE)
 
 
 def one_day(today: date, ahead: int = 0) -> Days:
@@ -163,9 +197,20 @@ def whole_month(year: int, month: int) -> Days:
 
 
 def counted(match: re.Match[str]) -> tuple[int, Unit]:
-    """Return how many of which unit an expression counts."""
-    given = match["count"].casefold()
-    return int(given) if given.isdecimal() else NUMBER_WORDS[given], UNIT_OF[match["unit"].casefold()]
+    """Return how many of which unit an expression counts; without a number it is one."""
+    word = match["unit"].casefold()
+    return count_of(match) * times(word), UNIT_OF[word]
+
+
+def times(word: str) -> int:
+    """Return how many of its unit a word is: a fortnight is two weeks."""
+    return 2 if word.startswith("fortnight") else 1
+
+
+def count_of(match: re.Match[str]) -> int:
+    """Return the number that an expression counts with; one where there is none."""
+    given = (match.groupdict().get("count") or "1").casefold()
+    return int(given) if given.isdecimal() else NUMBER_WORDS[given]
 
 
 def weekday(match: re.Match[str], today: date, shift: int) -> Days:
@@ -190,17 +235,46 @@ def _relative() -> Iterator[Expression]:
     for offset, words in _DAYS.items():
         yield alone(words), lambda _, today, offset=offset: one_day(today, offset)
     yield alone("hier"), _hier
-    units = r"(?P<unit>week|month|year|woche|monat|jahr|semaine|mois|année|semana|mes|año|周|週|星期|个?月|年)"
+    units = (
+        r"(?P<unit>week|month|year|woche|monat|jahr|semaine|mois|année|semana|mes|año|周|週|星期|个?月|年|недел[еюи]"
+        r"|месяце?|году?)"
+    )
     for words, shift in SHIFTS:
         for order in (rf"(?:{words})\s?{units}", rf"(?:la |le |el |l')?{units} (?:{words})"):
             yield alone(order), lambda match, today, shift=shift: shifted(_unit(match), shift, today)
-        yield alone(rf"(?:{words})\s?{WEEKDAY}"), lambda match, today, shift=shift: weekday(match, today, shift)
+        yield (
+            alone(rf"(?:{words})\s?{WEEKDAY}"),
+            lambda match, today, shift=shift: _shifted_weekday(match, today, shift),
+        )
+        for order in _weekdays_of_week(words):
+            yield alone(order), lambda match, today, shift=shift: _of_week(match, today, shift)
+    for words, shift in (("dernier|passé|pasado", -1), ("prochain|próximo|que viene", 1)):
+        yield alone(rf"{WEEKDAY} (?:{words})"), lambda match, today, shift=shift: weekday(match, today, shift)
+
+
+def _weekdays_of_week(words: str) -> Iterator[str]:
+    """Yield patterns for a weekday of a week that `words` tell: "Monday of next week", "nächste Woche Montag"."""
+    week = r"(?P<week>week|woche|semaine|semana|周|週|星期)"
+    for told in (rf"(?:{words})\s?{week}", rf"{week} (?:{words})"):
+        yield rf"{WEEKDAY},?\s?(?:(?:of|in|in der|der|de)\s)?(?:(?:the|la)\s)?{told}"
+        yield rf"{told}(?:的|の)?,?\s?(?:(?:on|am|le|el)\s)?{WEEKDAY}"
+
+
+def _of_week(match: re.Match[str], today: date, shift: int) -> Days:
+    return weekday(match, shifted("week", shift, today)[0], 0)
+
+
+def _shifted_weekday(match: re.Match[str], today: date, shift: int) -> Days:
+    """Return a weekday that is told by "last" or "next"; in Chinese those speak of its week."""
+    in_chinese = match["weekday"][0] in "周星"
+    return _of_week(match, today, shift) if in_chinese else weekday(match, today, shift)
 
 
 RELATIVE = tuple(_relative())
 """Yesterday, last week, next Monday: what is counted from the day on which it is said."""
 AGO = tuple(
-    alone(rf"{lead}{COUNT}\s?{UNIT}{tail}") for lead, tail in (("", r"(?: ago|\s?前)"), ("(?:vor |il y a |hace )", ""))
+    alone(rf"{lead}{COUNT}\s?{UNIT}{tail}")
+    for lead, tail in (("", r"(?: ago|\s?前| назад)"), ("(?:vor |il y a |hace )", ""))
 )
 """Three days ago; `counted` reads it."""
 AHEAD = tuple(
@@ -208,11 +282,38 @@ AHEAD = tuple(
     for lead, tail in (("(?:in |dans |en )", ""), ("", r"(?: from now|\s?(?:后|後))"))
 )
 """In three days; `counted` reads it."""
-YEAR = r"(?:,? (?:de |del |of )?(?P<year>\d{4}))?"
+_YEARS_AWAY = {
+    word: away
+    for away, words in (
+        (
+            -1,
+            (
+                "last year|letzten jahres|letztes jahr|vergangenen jahres|l'année dernière|l'an dernier|año pasado"
+                "|去年|昨年"
+            ),
+        ),
+        (0, "this year|dieses jahres|dieses jahr|cette année|este año|今年"),
+        (
+            1,
+            (
+                "next year|nächsten jahres|nächstes jahr|kommenden jahres|l'année prochaine|l'an prochain|próximo año"
+                "|año que viene|明年|来年"
+            ),
+        ),
+    )
+    for word in words.split("|")
+}
+AWAY = rf"(?P<away>{'|'.join(_YEARS_AWAY)})"
+"""A year that is counted from today."""
+YEAR = rf"(?:,? (?:de |del |el |of |in )?(?:(?P<year>\d{{4}})|{AWAY}))?"
 """A year behind a month or a day."""
+HAN_YEAR = rf"(?:(?:(?P<year>\d{{4}})年|{AWAY})[的の]?)"
+"""A year before a month, in Chinese or Japanese."""
+HAN_MONTH = r"(?P<month>\d{1,2}|十[一二]?|[一二三四五六七八九])月"
+HAN_DAY = r"(?P<day>\d{1,2}|[二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
 DATES = (
     re.compile(r"(?<!\d)(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?!\d)"),
-    re.compile(r"(?:(?P<year>\d{4})年)?(?P<month>\d{1,2})月(?P<day>\d{1,2})[日号]"),
+    re.compile(rf"{HAN_YEAR}?{HAN_MONTH}{HAN_DAY}[日号]"),
     alone(rf"{MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?{YEAR}"),
     alone(rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)? (?:of |de )?{MONTH}{YEAR}"),
 )
@@ -222,4 +323,22 @@ DATES = (
 def month_number(match: re.Match[str]) -> int:
     """Return the number of the month that an expression names, in words or in digits."""
     word = match["month"].casefold()
-    return int(word) if word.isdecimal() else MONTHS[word]
+    return MONTHS.get(word) or number_of(word)
+
+
+def number_of(written: str) -> int:
+    """Return a number below a hundred that is written in digits or in Chinese characters."""
+    if written.isdecimal():
+        return int(written)
+    tens, ten, ones = written.rpartition("十")
+    digits = "〇一二三四五六七八九"
+    return (10 * (digits.index(tens) or 1) if ten else 0) + digits.index(ones)
+
+
+def year_of(match: re.Match[str], today: date) -> int | None:
+    """Return the year that an expression names, by its number or as it is counted from today."""
+    named = match.groupdict()
+    if given := named.get("year"):
+        return int(given)
+    away = named.get("away")
+    return today.year + _YEARS_AWAY[away.casefold()] if away else None

@@ -83,12 +83,6 @@ def _found(session: Session | None, session_id: str) -> Session:
     return session
 
 
-async def projects(connection: Connection, session_ids: Collection[str]) -> dict[str, str | None]:
-    """Return the projects of those of these sessions that exist."""
-    cursor = await connection.execute(SQL["projects"], {"ids": list(session_ids)})
-    return dict(await cursor.fetchall())
-
-
 async def listed(
     connection: Connection,
     *,

@@ -131,10 +131,12 @@ async def _anchored(parts: Parts, place: _Place, anchor: Anchor) -> Window | Non
     async with parts.database.moment(place.pool_id) as connection:
         candidates = await find_candidates(connection, "memory", question, place.what)
         relevant, _ = worth_reading(ranked(candidates))
-        rows = await memories.get(connection, [one.id for one in relevant[:_ANCHORS]])
+        # What shares no telling word with it is near by its meaning alone, and most often about something else.
+        named = [one.id for one in relevant if one.parts.keyword > 0][:_ANCHORS]
+        rows = await memories.get(connection, named)
     # What tells when it was or will be, before what only speaks of it.
-    dated = next((rows[one.id] for one in relevant[:_ANCHORS] if rows[one.id].refers_from), None)
-    row = dated or next((rows[one.id] for one in relevant[:1]), None)
+    dated = next((rows[memory_id] for memory_id in named if rows[memory_id].refers_from), None)
+    row = dated or next((rows[memory_id] for memory_id in named), None)
     if row is None:
         return None
     start = row.refers_from or row.said_at

@@ -10,9 +10,20 @@ from server.core.clock import as_utc, in_zone
 from server.core.errors import Conflict, InvalidInput, NotFound
 from server.core.ids import is_passage, new_ids
 from server.core.indexing import IndexedMemory, indexed
-from server.core.records import Category, Filter, Memory, NewMemory, Passage, Principal, Priority, SourcedMemory
+from server.core.records import (
+    Category,
+    Filter,
+    Memory,
+    NewMemory,
+    Passage,
+    Principal,
+    Priority,
+    Session,
+    SourcedMemory,
+)
 from server.core.redaction import redact, redact_name
 from server.core.sources import sourced
+from server.core.when import told_time
 from server.db.database import Connection
 from server.store import memories, passages, sessions, vectors
 from server.usecases.parts import Parts
@@ -60,8 +71,8 @@ async def remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[
     now = parts.clock()
     prepared = await asyncio.to_thread(lambda: [_prepare(note, now) for note in notes])
     async with parts.database.tenant(who.pool_id) as connection:
-        projects = await _projects(connection, notes)
-    rows = await asyncio.to_thread(_rows, prepared, projects, who.actor, now)
+        places = await _sessions(connection, notes)
+    rows = await asyncio.to_thread(_rows, prepared, places, who.actor, now)
     for _ in range(_MOST_TRIES):
         try:
             return await _write(parts, who, rows)
@@ -114,27 +125,27 @@ def _prepare(note: Note, now: datetime) -> _Prepared:
     )
 
 
-async def _projects(connection: Connection, notes: Sequence[Note]) -> dict[str, str | None]:
-    """Return the projects of the sessions that the notes belong to. Raises NotFound."""
+async def _sessions(connection: Connection, notes: Sequence[Note]) -> dict[str, Session]:
+    """Return the sessions that the notes belong to, by id. Raises NotFound."""
     asked = {note.session_id for note in notes if note.session_id}
-    found = await sessions.projects(connection, asked) if asked else {}
+    found = await sessions.several(connection, asked) if asked else {}
     if unknown := sorted(asked - found.keys()):
         raise sessions.missing(unknown[0])
     return found
 
 
 def _rows(
-    prepared: Sequence[_Prepared], projects: Mapping[str, str | None], author: str, now: datetime
+    prepared: Sequence[_Prepared], places: Mapping[str, Session], author: str, now: datetime
 ) -> list[IndexedMemory]:
     ids = new_ids("mem", now, len(prepared))
-    return indexed(_row(note, projects, memory_id, author, now) for memory_id, note in zip(ids, prepared, strict=True))
+    return indexed(_row(note, places, memory_id, author, now) for memory_id, note in zip(ids, prepared, strict=True))
 
 
-def _row(
-    prepared: _Prepared, projects: Mapping[str, str | None], memory_id: str, author: str, now: datetime
-) -> NewMemory:
+def _row(prepared: _Prepared, places: Mapping[str, Session], memory_id: str, author: str, now: datetime) -> NewMemory:
     note = prepared.note
-    project = prepared.project or (projects[note.session_id] if note.session_id else None)
+    session = places[note.session_id] if note.session_id else None
+    project = prepared.project or (session.project if session else None)
+    refers = told_time(prepared.content, prepared.said_at, session.timezone if session else "UTC").refers
     return NewMemory(
         id=memory_id,
         kind="manual" if note.manual else "note",
@@ -149,6 +160,8 @@ def _row(
         session_id=note.session_id,
         project=project,
         tags=prepared.tags,
+        refers_from=refers.start if refers else None,
+        refers_to=refers.end if refers else None,
         external_id=redact_name(note.external_id) if note.external_id else _own_name(note, prepared.content, project),
     )
 

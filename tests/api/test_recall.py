@@ -235,6 +235,45 @@ async def test_a_time_can_be_told_from_something_that_is_remembered(client: http
     assert answer["window"]["start"][:10] == "2026-03-17"
 
 
+async def test_a_note_is_about_the_time_that_it_speaks_of_in_the_zone_of_its_session(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    session = await opened(client, timezone="America/New_York")
+    await noted(
+        client,
+        "The Borealis release happened on 14 August 2026.",
+        {"content": "The crane was moved yesterday.", "said_at": "2026-03-07T02:00:00Z", "session_id": session},
+        {"content": "The gate was painted yesterday.", "said_at": "2026-03-07T02:00:00Z"},
+        "Cranes are yellow.",
+    )
+    answer = await recalled(client, "Who was ill three days before the Borealis release?")
+    assert answer["window"]["start"][:10] == "2026-08-11"
+    with psycopg.connect(owner_url) as connection:
+        rows = connection.execute(
+            "SELECT split_part(content, ' ', 2), refers_from AT TIME ZONE 'UTC', refers_to AT TIME ZONE 'UTC'"
+            " FROM memories"
+        )
+        told = {name: (str(start), str(end)) for name, start, end in rows}
+    assert told == {
+        "Borealis": ("2026-08-14 00:00:00", "2026-08-14 23:59:59"),
+        "crane": ("2026-03-05 05:00:00", "2026-03-06 04:59:59"),
+        "gate": ("2026-03-06 00:00:00", "2026-03-06 23:59:59"),
+        "are": ("None", "None"),
+    }
+
+
+async def test_of_what_nothing_is_known_no_time_can_be_told_from(meaning: httpx2.AsyncClient) -> None:
+    await noted(meaning, "The rocket was launched on 14 August 2026.", *FACTS)
+    await settled(meaning)
+    for asked, start in {
+        "Who was ill one week before the moon landing?": None,
+        "Who was ill the day after Anna?": None,
+        "Who was ill one week before the rocket flew?": "2026-08-04",
+    }.items():
+        window = (await recalled(meaning, asked))["window"]
+        assert (window and window["start"][:10]) == start, asked
+
+
 # By keyword ------------------------------------------------------------------------------------------------------
 
 

@@ -135,6 +135,117 @@ KNOWN = """
     since 2021                                              2021-01-01 2023-05-24
     after 3 May                                             2023-05-04 2023-05-24
     nach Freitag                                            2023-05-20 2023-05-24
+    on Monday next week                                     2023-05-29 2023-05-29
+    Friday of last week                                     2023-05-19 2023-05-19
+    Monday of this week                                     2023-05-22 2023-05-22
+    next week on Friday                                     2023-06-02 2023-06-02
+    am Montag nächster Woche                                2023-05-29 2023-05-29
+    nächste Woche Freitag                                   2023-06-02 2023-06-02
+    am Freitag in der letzten Woche                         2023-05-19 2023-05-19
+    lundi de la semaine prochaine                           2023-05-29 2023-05-29
+    lundi prochain                                          2023-05-29 2023-05-29
+    el viernes de la semana pasada                          2023-05-19 2023-05-19
+    el lunes que viene                                      2023-05-29 2023-05-29
+    上周五                                                   2023-05-19 2023-05-19
+    下周五                                                   2023-06-02 2023-06-02
+    先週の月曜日                                               2023-05-15 2023-05-15
+    on Monday, 8 May                                        2023-05-08 2023-05-08
+    am Montag, den 2. Mai 2022                              2022-05-02 2022-05-02
+    on Friday the 19th                                      2023-05-19 2023-05-19
+    last Monday in March                                    2023-03-27 2023-03-27
+    last Monday in December                                 2022-12-26 2022-12-26
+    KW 50                                                   2022-12-12 2022-12-18
+    the first Monday of March 2022                          2022-03-07 2022-03-07
+    am letzten Montag im März                               2023-03-27 2023-03-27
+    le dernier lundi de mars                                2023-03-27 2023-03-27
+    el último lunes de marzo                                2023-03-27 2023-03-27
+    3月最后一个周一                                             2023-03-27 2023-03-27
+    3月の第1月曜日                                              2023-03-06 2023-03-06
+    the last week of March                                  2023-03-25 2023-03-31
+    the second weekend in March                             2023-03-11 2023-03-12
+    on the last day of 2022                                 2022-12-31 2022-12-31
+    in the last month of 2022                               2022-12-01 2022-12-31
+    the first day of last month                             2023-04-01 2023-04-01
+    am ersten Tag des letzten Monats                        2023-04-01 2023-04-01
+    the second week of the month                            2023-05-08 2023-05-14
+    today or yesterday                                      2023-05-23 2023-05-24
+    yesterday and today                                     2023-05-23 2023-05-24
+    heute oder gestern                                      2023-05-23 2023-05-24
+    aujourd'hui ou hier                                     2023-05-23 2023-05-24
+    ayer o hoy                                              2023-05-23 2023-05-24
+    昨天或今天                                                2023-05-23 2023-05-24
+    昨日か今日                                                2023-05-23 2023-05-24
+    on Monday or Tuesday                                    2023-05-22 2023-05-23
+    in March or April                                       2023-03-01 2023-04-30
+    in 2021 or 2022                                         2021-01-01 2022-12-31
+    去年三月                                                 2022-03-01 2022-03-31
+    去年十二月                                                2022-12-01 2022-12-31
+    2022年三月                                               2022-03-01 2022-03-31
+    三月五日                                                 2023-03-05 2023-03-05
+    三月二十五日                                               2023-03-25 2023-03-25
+    去年3月5日                                               2022-03-05 2022-03-05
+    last year in March                                      2022-03-01 2022-03-31
+    in March of last year                                   2022-03-01 2022-03-31
+    on March 5 last year                                    2022-03-05 2022-03-05
+    letztes Jahr im März                                    2022-03-01 2022-03-31
+    en mars de l'année dernière                             2022-03-01 2022-03-31
+    en marzo del año pasado                                 2022-03-01 2022-03-31
+    in March next year                                      2024-03-01 2024-03-31
+    Q3 last year                                            2022-07-01 2022-09-30
+    in the second half of 2022                              2022-07-01 2022-12-31
+    H2 2022                                                 2022-07-01 2022-12-31
+    im zweiten Halbjahr 2022                                2022-07-01 2022-12-31
+    le deuxième semestre 2022                               2022-07-01 2022-12-31
+    la segunda mitad de 2022                                2022-07-01 2022-12-31
+    2022年下半年                                              2022-07-01 2022-12-31
+    去年下半年                                                2022-07-01 2022-12-31
+    2022年後半                                               2022-07-01 2022-12-31
+    the second half of last year                            2022-07-01 2022-12-31
+    the first half of March                                 2023-03-01 2023-03-15
+    the second half of March                                2023-03-16 2023-03-31
+    the third quarter of 2022                               2022-07-01 2022-09-30
+    drittes Quartal 2022                                    2022-07-01 2022-09-30
+    2022 Q3                                                 2022-07-01 2022-09-30
+    2022年第三季度                                             2022-07-01 2022-09-30
+    calendar week 12 of 2022                                2022-03-21 2022-03-27
+    in week 12 of 2022                                      2022-03-21 2022-03-27
+    KW 12                                                   2023-03-20 2023-03-26
+    KW12/2022                                               2022-03-21 2022-03-27
+    in der 12. Kalenderwoche 2022                           2022-03-21 2022-03-27
+    semaine 12 de 2022                                      2022-03-21 2022-03-27
+    2022-W12                                                2022-03-21 2022-03-27
+    2022年第12周                                              2022-03-21 2022-03-27
+    a fortnight ago                                         2023-05-07 2023-05-13
+    two fortnights ago                                      2023-04-23 2023-04-29
+    in the last fortnight                                   2023-05-10 2023-05-24
+    on the 5th                                              2023-05-05 2023-05-05
+    on the 31st                                             2023-03-31 2023-03-31
+    What is due on the 5th?                                 2023-06-05 2023-06-05
+    since the 20th                                          2023-05-20 2023-05-24
+    from the 3rd to the 5th                                 2023-05-03 2023-05-05
+    am 5.                                                   2023-05-05 2023-05-05
+    desde el 5                                              2023-05-05 2023-05-24
+    el día 5                                                2023-05-05 2023-05-05
+    5号发生了什么                                              2023-05-05 2023-05-05
+    5日に何を                                                 2023-05-05 2023-05-05
+    over Christmas                                          2022-12-24 2022-12-26
+    last Christmas                                          2022-12-24 2022-12-26
+    Christmas 2021                                          2021-12-24 2021-12-26
+    What is due at Christmas?                               2023-12-24 2023-12-26
+    Was war an Weihnachten?                                 2022-12-24 2022-12-26
+    à Noël                                                  2022-12-24 2022-12-26
+    圣诞节                                                   2022-12-24 2022-12-26
+    on New Year's Eve                                       2022-12-31 2022-12-31
+    since Halloween                                         2022-10-31 2023-05-24
+    вчера                                                   2023-05-23 2023-05-23
+    позавчера                                               2023-05-22 2023-05-22
+    Что мы решили на прошлой неделе?                        2023-05-15 2023-05-21
+    в прошлом месяце                                        2023-04-01 2023-04-30
+    в прошлом году                                          2022-01-01 2022-12-31
+    на этой неделе                                          2023-05-22 2023-05-28
+    на следующей неделе                                     2023-05-29 2023-06-04
+    три дня назад                                           2023-05-21 2023-05-21
+    неделю назад                                            2023-05-14 2023-05-20
 """
 
 
@@ -160,6 +271,15 @@ def test_a_time_is_the_days_that_are_meant(line: str) -> None:
         ("bis gestern", "2023-05-23"),
         ("到昨天为止", "2023-05-23"),
         ("昨日まで", "2023-05-23"),
+        ("before Christmas", "2022-12-23"),
+        ("Was haben wir vor Weihnachten entschieden?", "2022-12-23"),
+        ("avant Noël", "2022-12-23"),
+        ("antes de Navidad", "2022-12-23"),
+        ("圣诞节之前", "2022-12-23"),
+        ("until the 5th", "2023-05-05"),
+        ("bis zum 5.", "2023-05-05"),
+        ("jusqu'au 5", "2023-05-05"),
+        ("antes del 5", "2023-05-04"),
     ],
 )
 def test_a_limit_has_one_end(query: str, last: str) -> None:
@@ -179,6 +299,7 @@ def test_a_limit_has_one_end(query: str, last: str) -> None:
         ("am Tag vor dem Release", ("dem Release", 1, "day", "before", False), "dem Release"),
         ("zwei Tage nach der Migration", ("der Migration", 2, "day", "after", False), "der Migration"),
         ("trois jours avant la livraison", ("la livraison", 3, "day", "before", False), "la livraison"),
+        ("a fortnight before the release", ("the release", 2, "week", "before", False), "the release"),
         ("la veille de la livraison", ("la livraison", 1, "day", "before", False), "la livraison"),
         ("tres días antes del lanzamiento", ("lanzamiento", 3, "day", "before", False), "lanzamiento"),
         ("我们在发布前三天改了什么", ("发布", 3, "day", "before", True), "改了什么"),
@@ -204,6 +325,8 @@ def test_what_is_told_from_something_else_names_it_and_how_far_away_it_is(
         ("two days before May 7", "2023-05-05", "2023-05-05"),
         ("the week after May 7", "2023-05-08", "2023-05-14"),
         ("three days before last Monday", "2023-05-19", "2023-05-19"),
+        ("two days before Christmas", "2022-12-22", "2022-12-22"),
+        ("the day after the first Monday in March", "2023-03-07", "2023-03-07"),
     ],
 )
 def test_what_is_told_from_a_date_needs_nothing_else(query: str, first: str, last: str) -> None:
@@ -248,6 +371,11 @@ def test_an_anchor_that_leads_out_of_any_time_gives_none() -> None:
         "`yesterday` variable", "git log --since=yesterday", "yesterday.py", "last_week table", "today() fails",
         "the Sunday Times", "Friday deploys", "on Fridays", "sun and mon", "What about the second?", "since when?",
         "before the release", "days before the release", "on February 30", "in 2023 Jahren", "Was machen wir hier?",
+        "ticket 2024-01", "issue #2024-01", "PR 2024-01", "version 2024-01-05", "release no. 2024-01",
+        "Rechnung 2024-01", "facture n° 2024-01", "incidencia 2024-01", "工单2024-01", "チケット 2024-01",
+        "in 2001 A Space Odyssey", "on the 5th floor", "am 5. Tag", "5号线", "5日間", "五月天的歌", "le 5 ou 6",
+        "the Christmas party", "before the Christmas party", "at Christmas parties", "at the last minute",
+        "last hours", "12 kW", "the first half of the game", "on the second try", "H2", "week 12", "the last day",
         "我们前三天做了什么", "", "?", "a" * 5_000 + " yesterday",
     ],
 )  # fmt: skip
@@ -291,6 +419,30 @@ def test_the_grain_is_what_was_named_however_long_the_window_is() -> None:
         window = asked(query).window
         assert window is not None
         assert window.grain == timedelta(days=length)
+
+
+@pytest.mark.parametrize(
+    ("query", "hours", "until"),
+    [
+        ("What happened in the last 24 hours?", 24, 0), ("in den letzten 24 Stunden", 24, 0),
+        ("les 24 dernières heures", 24, 0), ("las últimas 24 horas", 24, 0), ("过去24小时", 24, 0),
+        ("in the last hour", 1, 0), ("the past few hours", 3, 0), ("последние два часа", 2, 0),
+        ("an hour ago", 2, 0), ("three hours ago", 4, 2), ("vor drei Stunden", 4, 2), ("il y a trois heures", 4, 2),
+        ("hace tres horas", 4, 2), ("三小时前", 4, 2), ("3時間前", 4, 2), ("три часа назад", 4, 2),
+        ("60 minutes ago", 2, 0), ("a couple of hours ago", 3, 1),
+    ],
+)  # fmt: skip
+def test_hours_are_counted_back_from_now(query: str, hours: int, until: int) -> None:
+    window = asked(query).window
+    assert window is not None
+    assert (NOW - window.start, NOW - window.end) == (timedelta(hours=hours), timedelta(hours=until))
+
+
+def test_hours_are_as_long_on_the_night_on_which_the_clocks_change() -> None:
+    now = datetime(2023, 10, 29, 9, 0, tzinfo=ZoneInfo("Europe/Berlin"))
+    window = asked("in the last 12 hours", now, "Europe/Berlin").window
+    assert window is not None
+    assert window.end.timestamp() - window.start.timestamp() == 12 * 3600
 
 
 # Zones and calendars ------------------------------------------------------------------------------------------------
@@ -378,7 +530,10 @@ def test_a_question_about_a_month_is_about_the_latest_that_has_begun(now: dateti
 
 TIMES = st.sampled_from([line.strip().rsplit(maxsplit=2)[0] for line in KNOWN.strip().splitlines()])
 PIECES = st.sampled_from(
-    "between and from to since before after May 3 3. 2023 9999 years Tuesday in days week 前 天 三 の 月 5 ?".split()
+    (
+        "between and or from to since before after May 3 3. 2023 9999 years Tuesday in on the 5th days week hours ago"
+        " last next first half of KW Christmas ticket 前 天 三 の 月 5 号 ?"
+    ).split()
 )
 
 

@@ -61,6 +61,17 @@ def test_last_week_is_a_whole_week_in_every_language(text: str) -> None:
         ("next Wednesday", "2023-05-31", "2023-05-31"),
         ("We ship by Friday.", "2023-05-26", "2023-05-26"),
         ("the day after tomorrow", "2023-05-26", "2023-05-26"),
+        ("on Monday next week", "2023-05-29", "2023-05-29"),
+        ("am Freitag letzter Woche", "2023-05-19", "2023-05-19"),
+        ("the last Monday in May", "2023-05-29", "2023-05-29"),
+        ("in the second half of 2022", "2022-07-01", "2022-12-31"),
+        ("in March last year", "2022-03-01", "2022-03-31"),
+        ("去年三月", "2022-03-01", "2022-03-31"),
+        ("三月五日", "2023-03-05", "2023-03-05"),
+        ("in KW 12", "2023-03-20", "2023-03-26"),
+        ("in 3days", "2023-05-27", "2023-05-27"),
+        ("il y a un an", "2022-01-01", "2022-12-31"),
+        ("Вчера всё сломалось", "2023-05-23", "2023-05-23"),
     ],
 )
 def test_a_time_is_resolved_from_the_day_on_which_it_was_said(text: str, first: str, last: str) -> None:
@@ -69,7 +80,17 @@ def test_a_time_is_resolved_from_the_day_on_which_it_was_said(text: str, first: 
 
 @pytest.mark.parametrize(
     "text",
-    ["May we deploy?", "may 5 of them fail", "I mean it.", "Guten Morgen", "the sun is out", "2026-02-30", "v3.10", ""],
+    [
+        "May we deploy?",
+        "may 5 of them fail",
+        "I mean it.",
+        "Guten Morgen",
+        "the sun is out",
+        "2026-02-30",
+        "v3.10",
+        "",
+        "version 2026-02-03 is out",
+    ],
 )
 def test_what_is_no_time_is_none(text: str) -> None:
     assert told_time(text, SAID, "UTC").refers is None

@@ -24,10 +24,6 @@ FROM sessions WHERE id = %(id)s
 SELECT {session}
 FROM sessions WHERE id = ANY (%(ids)s)
 
--- name: projects
--- The projects of some sessions.
-SELECT id, project FROM sessions WHERE id = ANY (%(ids)s)
-
 -- name: lock
 -- Sessions, locked in the order of their ids. NO KEY, so that rows which refer to a session can be written meanwhile.
 SELECT {session}
