@@ -53,7 +53,8 @@ class TextHit:
 class Candidates:
     """What both searches know of one tier: ids in the order of each, signals by number, and how to measure them.
 
-    `neighbours` of memories, by numbers, count as evidence; they may be candidates themselves.
+    `neighbours` of memories, by numbers, count as evidence; they may be candidates themselves. `tokens` are how long those
+    are that have any.
     """
 
     tier: Tier
@@ -63,6 +64,7 @@ class Candidates:
     numbers: Mapping[str, int] = field(default_factory=dict[str, int])
     signals: Mapping[int, Signals] = field(default_factory=dict[int, Signals])
     neighbours: Mapping[int, Collection[int]] = field(default_factory=dict[int, Collection[int]])
+    tokens: Mapping[int, int] = field(default_factory=dict[int, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ def ranked(candidates: Candidates) -> list[Ranked]:
     found: list[Ranked] = []
     for text_id, number in candidates.numbers.items():
         own = candidates.signals[number]
-        around = candidates.scale.around(candidates.signals[other] for other in candidates.neighbours.get(number, ()))
+        beside = [candidates.signals[other] for other in candidates.neighbours.get(number, ())]
+        around = candidates.scale.around(beside, candidates.tokens[number]) if beside else 0.0
         relevance = worth * candidates.scale.relevance(own, around)
         parts = ScoreParts(
             by_keyword.get(text_id),

@@ -39,7 +39,10 @@ _A_FOLD = 0.46
 _LEAST_OUT = 2.6
 # What a neighbour adds of its own evidence by keyword and by meaning. Neighbours of neighbours added nothing.
 _NEIGHBOUR_WORDS = 0.5
-_NEIGHBOUR_MEANING = 0.1
+_NEIGHBOUR_MEANING = 0.3
+# What a text adds by its place counts in full up to so many tokens of its own, and not at all from twice as many on: what
+# is short makes sense only with what it answers, and a long answer is near to many questions.
+_SHORT = 50
 # A score of ½ is the floor; two floors are 0.88, three 0.98.
 _STEEPNESS = 2.0
 
@@ -84,9 +87,9 @@ class Scale:
         # What has no vector yet can be an answer by its words alone, but no better than they make it beside others.
         return relevance if own.cosine is not None else max(relevance, min(1.0, evidence / _ENOUGH_WORDS))
 
-    def around(self, neighbours: Iterable[Signals]) -> float:
-        """Return what the neighbours of a text add to the evidence for it."""
-        return sum(
+    def around(self, neighbours: Iterable[Signals], tokens: int) -> float:
+        """Return what the neighbours of a text of so many tokens add to the evidence for it."""
+        return min(1.0, max(0.0, 2 - tokens / _SHORT)) * sum(
             _NEIGHBOUR_WORDS * _words(signals) + _NEIGHBOUR_MEANING * max(0.0, self._meaning(signals))
             for signals in neighbours
         )

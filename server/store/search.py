@@ -95,11 +95,13 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """What stands next to a text, which is known by its number, in a session."""
+    """What stands next to a text, which is known by its number, in a session, and how long both are."""
 
     of_number: int
+    of_tokens: int
     id: str
     number: int
+    tokens: int
 
 
 async def size(connection: Connection, tier: Tier, what: Filter) -> Size:

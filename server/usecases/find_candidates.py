@@ -115,6 +115,7 @@ async def _with_neighbours(
         numbers={**{neighbour.id: neighbour.number for neighbour in around}, **found.numbers},
         signals={**{n: Signals(keyword.get(n, 0.0), cosines.get(n)) for n in new}, **found.signals},
         neighbours=_both_ways(around),
+        tokens={one.of_number: one.of_tokens for one in around} | {one.number: one.tokens for one in around},
     )
 
 

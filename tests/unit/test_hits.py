@@ -192,6 +192,7 @@ def test_a_tier_is_ranked_by_relevance_and_says_what_that_is_made_of() -> None:
         numbers={row.id: n for n, row in enumerate(rows)},
         signals={0: Signals(0.2, 0.6), 1: Signals(0.4, None), 2: Signals(0.0, None)},
         neighbours={2: {0, 1}, 0: {2}},
+        tokens={0: 20, 2: 20},
     )
     order = ranked(candidates)
     assert [one.id for one in order] == [rows[0].id, rows[1].id, rows[2].id], "words alone push no vector aside"

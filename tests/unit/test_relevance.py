@@ -33,14 +33,22 @@ def test_more_around_a_text_is_never_less(scale: Scale, own: Signals, one: float
     assert scale.relevance(own, less) <= scale.relevance(own, more)
 
 
-@given(SCALES, SIGNALS, st.lists(SIGNALS, max_size=4))
+@given(SCALES, SIGNALS, st.lists(SIGNALS, max_size=4), st.integers(0, 10_000))
 def test_what_stands_around_a_text_counts_at_most_as_much_as_the_text(
-    scale: Scale, own: Signals, neighbours: list[Signals]
+    scale: Scale, own: Signals, neighbours: list[Signals], tokens: int
 ) -> None:
-    around = scale.around(neighbours)
+    around = scale.around(neighbours, tokens)
     assert around >= 0.0
     alone = scale.relevance(own)
     assert scale.relevance(own, around) <= max(alone, 2 * alone) + 1e-9
+
+
+def test_the_longer_a_text_is_the_less_its_neighbours_count_for_it() -> None:
+    scale = Scale(Calibration(0.04, 0.08, 1.0), 100)
+    beside = [Signals(0.4, 0.5), Signals(0.0, 0.6)]
+    counted = [scale.around(beside, tokens) for tokens in (5, 50, 75, 100, 2_000)]
+    assert counted[0] == counted[1] == 2 * counted[2] > 0
+    assert counted[3] == counted[4] == 0
 
 
 @given(SCALES, st.floats(0, 100))

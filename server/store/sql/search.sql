@@ -197,14 +197,14 @@ FROM {vectors} v WHERE v.tier = %(tier)s AND v.number = ANY (%(numbers)s) GROUP 
 
 -- name: around
 -- What stands next to some memories in their sessions, before and behind, as far as it may be seen.
-SELECT m.number AS of_number, n.id, n.number
+SELECT m.number AS of_number, m.tokens AS of_tokens, n.id, n.number, n.tokens
 FROM memories m
 CROSS JOIN LATERAL (
-    (SELECT id, number FROM {memory_seen} AS n
+    (SELECT id, number, tokens FROM {memory_seen} AS n
      WHERE n.session_id = m.session_id AND n.said_at <= m.said_at AND (n.said_at, n.id) < (m.said_at, m.id)
      ORDER BY said_at DESC, id DESC LIMIT 1)
     UNION ALL
-    (SELECT id, number FROM {memory_seen} AS n
+    (SELECT id, number, tokens FROM {memory_seen} AS n
      WHERE n.session_id = m.session_id AND n.said_at >= m.said_at AND (n.said_at, n.id) > (m.said_at, m.id)
      ORDER BY said_at, id LIMIT 1)
 ) AS n
