@@ -53,8 +53,8 @@ class TextHit:
 class Candidates:
     """What both searches know of one tier: ids in the order of each, signals by number, and how to measure them.
 
-    `neighbours` of memories, by numbers, count as evidence; they may be candidates themselves. `tokens` are how long those
-    are that have any.
+    `neighbours` of memories, by numbers, count as evidence; they may be candidates themselves. `tokens` are how long
+    those are that have any.
     """
 
     tier: Tier
