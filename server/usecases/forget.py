@@ -87,8 +87,7 @@ async def _delete(
 ) -> Receipt:
     """Delete rows that are locked and all that shows them, and take what they were said in out of passages."""
     # Whoever looks for it must not find it word for word.
-    for session_id, seqs in sorted(said_in.items()):
-        await leave_out_of_passages(parts, connection, session_id, seqs)
+    await leave_out_of_passages(parts, connection, said_in)
     numbers = await memories.delete(connection, rows.keys())
     restored = await memories.restore(connection, rows.keys())
     concerned = {row.session_id for row in rows.values() if row.session_id} | said_in.keys()
