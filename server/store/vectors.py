@@ -85,7 +85,7 @@ async def create_space(database: Database, space: Space) -> None:
 
 
 async def lock_spaces(connection: Connection) -> None:
-    """Be the only one that changes which spaces the pool has, or makes up for what is missing, until the transaction ends."""
+    """Be the only one that changes which spaces the pool has or queues what is missing, until the transaction ends."""
     await connection.execute(SQL["lock_spaces"])
 
 

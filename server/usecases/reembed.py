@@ -7,7 +7,7 @@ statement. The old vectors stay, so that going back is one statement, too, until
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol

@@ -183,16 +183,20 @@ WITH memory AS (
     SELECT number, content_hash FROM passages WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY id FOR KEY SHARE
 ), held AS (
     SELECT * FROM memory UNION ALL SELECT * FROM passage
+), place AS (
+    SELECT a.tier, a.number FROM held JOIN embedding_attempts a ON a.number = held.number
+    WHERE a.space = %(space)s AND a.lease_token = %(token)s
+    ORDER BY a.tier DESC, a.number FOR UPDATE OF a
 ), made AS (
-    SELECT a.tier, new.number, new.part, new.content_hash, new.embedding
+    SELECT place.tier, new.number, new.part, new.content_hash, new.embedding
     FROM unnest(%(numbers)s::bigint[], %(parts)s::int[], %(hashes)s::bytea[], %(vectors)s::text[])
         AS new (number, part, content_hash, embedding)
     JOIN held ON held.number = new.number AND held.content_hash = new.content_hash
-    JOIN embedding_attempts a ON a.space = %(space)s AND a.number = new.number AND a.lease_token = %(token)s
-    ORDER BY a.tier DESC, a.number, new.part FOR UPDATE OF a
+    JOIN place ON place.number = new.number
 ), stored AS (
     INSERT INTO {vectors} (pool_id, tier, number, part, content_hash, embedding, created_at)
     SELECT current_pool(), tier, number, part, content_hash, embedding::halfvec, %(now)s FROM made
+    ORDER BY tier DESC, number, part
     ON CONFLICT (pool_id, tier, number, part) DO UPDATE
         SET content_hash = excluded.content_hash, embedding = excluded.embedding, created_at = excluded.created_at
     RETURNING number, part
