@@ -12,7 +12,7 @@ from server.cli.database import settings_for, with_database
 from server.cli.output import AsJson, DataDir, counted, errors, note, print_json, progress, say, table
 from server.core.errors import InvalidInput, Misconfigured
 from server.core.settings import Settings
-from server.providers.embedders import make_embedder
+from server.providers.embedders import embedder_of, make_embedder
 from server.usecases import reembed as verb
 from server.usecases.parts import Parts
 from server.usecases.reembed import SpaceStatus
@@ -47,20 +47,21 @@ def reembed(
     elif drop_retired:
         _drop_retired(settings, pool, as_json)
     else:
-        _reembed(settings, to or settings.embedder, pool, as_json)
+        _reembed(settings, to, pool, as_json)
 
 
-def _reembed(settings: Settings, to: str, pool: str | None, as_json: bool) -> None:
+def _reembed(settings: Settings, to: str | None, pool: str | None, as_json: bool) -> None:
     with progress(shown=not as_json) as shown:
         found = with_database(settings, lambda parts: _embed_all(parts, to, pool, Steps(shown)))
     _show(found, as_json)
     if not as_json:
-        note(f"Recall uses it. Set ESKER_EMBEDDER={to} for the server, too: pools to come take that model,")
-        note("and an endpoint gets its key only then. `esker reembed --rollback` goes back.")
+        note(f"Recall uses it. Set ESKER_EMBEDDER={to or settings.embedder} for the server, too:")
+        note("pools to come take that model, and an endpoint gets its key only then.")
+        note("`esker reembed --rollback` goes back.")
 
 
-async def _embed_all(parts: Parts, to: str, pool: str | None, steps: "Steps") -> list[SpaceStatus]:
-    embedder = make_embedder(parts.settings, to)
+async def _embed_all(parts: Parts, to: str | None, pool: str | None, steps: "Steps") -> list[SpaceStatus]:
+    embedder = make_embedder(parts.settings, to, "--to") if to is not None else embedder_of(parts.settings)
     if embedder is None:
         raise Misconfigured("There is no model to embed with.", hint="Name one: `esker reembed --to SETTING`.")
     try:

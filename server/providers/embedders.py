@@ -12,11 +12,21 @@ def embedder_of(settings: Settings) -> Embedder | None:
     return make_embedder(settings, settings.embedder)
 
 
-def make_embedder(settings: Settings, setting: str) -> Embedder | None:
-    """Return the embedder that `setting` names, configured or not. Raises Misconfigured."""
+def make_embedder(settings: Settings, setting: str, named_by: str = "ESKER_EMBEDDER") -> Embedder | None:
+    """Return the embedder that `setting` names, configured or not.
+
+    Raises Misconfigured, which says what is to be mended: `named_by` is where the setting came from.
+    """
     # The key is for the endpoint that is configured, whichever of its models is meant, and for no other.
     secret = settings.embedder_api_key if _endpoint(setting) == _endpoint(settings.embedder) else None
-    return _made(setting, settings.embed_threads, secret.get_secret_value() if secret else None)
+    made = _made(setting, settings.embed_threads, secret.get_secret_value() if secret else None)
+    if made or setting == "none":
+        return made
+    kind = setting.partition(":")[0]
+    raise Misconfigured(
+        f"{named_by} names no embedder ({kind}: …).",
+        hint=f"Give {named_by} sentence-transformers:<path, name or 'bundled'>, openai:<base url>#<model>, or none.",
+    )
 
 
 def _endpoint(setting: str) -> str:
@@ -24,15 +34,11 @@ def _endpoint(setting: str) -> str:
 
 
 def _made(setting: str, threads: int, api_key: str | None) -> Embedder | None:
+    """Return the embedder of a setting, or None for one that names none."""
     kind, _, rest = setting.partition(":")
-    if setting == "none":
-        return None
     if kind == "sentence-transformers" and rest:
         return LocalEmbedder(rest, threads, setting)
     if kind == "openai" and "#" in rest:
         base_url, _, model = rest.rpartition("#")
         return RemoteEmbedder(base_url, model, api_key, setting)
-    raise Misconfigured(
-        f"ESKER_EMBEDDER names no embedder ({kind}: …).",
-        hint="Use sentence-transformers:<path, name or 'bundled'>, openai:<base url>#<model>, or none.",
-    )
+    return None

@@ -15,6 +15,7 @@ from server.core.batching import batches
 from server.core.errors import EmbedderDown, Misconfigured, TextRefused
 from server.core.records import Space
 from server.core.splitting import split_text
+from server.providers.folders import require_folder
 from server.providers.vectors import NO_DIRECTION, space_name, storable
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class LocalEmbedder:
 
     def _load(self) -> "_Model":
         try:
+            require_folder(self._name)
             folder, label = _locate(self._name)
             return _Model(_load_model(folder, self._threads), label, _revision(folder), self._source)
         except (OSError, ValueError, ImportError) as error:

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from server.core.errors import Misconfigured, RerankerDown
+from server.providers.folders import require_folder
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -62,6 +63,7 @@ class LocalReranker:
 
     def _load(self) -> "CrossEncoder":
         try:
+            require_folder(self._model)
             model = _load_model(self._model, self._threads)
         except (OSError, ValueError, ImportError) as error:
             raise self._unusable(f"cannot be loaded: {error}") from error

@@ -28,7 +28,7 @@ class RemoteEmbedder:
         """
         if not is_plain(base_url):
             raise Misconfigured(
-                "ESKER_EMBEDDER names no plain http(s) address, or has credentials in it.",
+                "The embedder's address is no plain http(s) address, or has credentials in it.",
                 hint="Write openai:https://host/v1#model, and put the key into ESKER_EMBEDDER_API_KEY.",
             )
         self._source = source

@@ -1,5 +1,6 @@
 """An endpoint for reranking, of the shape that many servers share: a question and documents in, scores out."""
 
+import json
 import math
 from collections.abc import Sequence
 
@@ -7,6 +8,9 @@ import httpx2
 
 from server.core.errors import Misconfigured, RerankerDown
 from server.providers.addresses import is_plain
+
+# Scores of a few texts take a few kilobytes; whatever says much more is no answer, and nobody waits for its end.
+_MOST_BYTES = 1024 * 1024
 
 
 class RemoteReranker:
@@ -24,7 +28,8 @@ class RemoteReranker:
             )
         self.name = model
         self._url = f"{base_url.rstrip('/')}/rerank"
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        # As it is, so that what is read is as long as what comes.
+        headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {api_key}"} if api_key else {})
         self._client = httpx2.AsyncClient(headers=headers, timeout=60.0)
 
     async def load(self) -> None:
@@ -34,22 +39,33 @@ class RemoteReranker:
         """Return a number for each text, higher where it answers better. Raises RerankerDown."""
         request = {"model": self.name, "query": query, "documents": list(texts)}
         try:
-            answer = await self._client.post(self._url, json=request)
+            async with self._client.stream("POST", self._url, json=request) as answer:
+                if answer.status_code != 200:
+                    raise RerankerDown(f"The reranker answered {answer.status_code}.")
+                body = await _read(answer)
         except httpx2.HTTPError as error:
             raise RerankerDown(f"The reranker cannot be reached: {error or type(error).__name__}.") from error
-        if answer.status_code != 200:
-            raise RerankerDown(f"The reranker answered {answer.status_code}.")
-        return _scores(answer, len(texts))
+        return _scores(body, len(texts))
 
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         await self._client.aclose()
 
 
-def _scores(answer: httpx2.Response, count: int) -> list[float]:
+async def _read(answer: httpx2.Response) -> bytes:
+    """Return the body of an answer. Raises RerankerDown for one that is too long to be scores."""
+    body = bytearray()
+    async for chunk in answer.aiter_raw():
+        body += chunk
+        if len(body) > _MOST_BYTES:
+            raise RerankerDown(f"The reranker's answer has more than {_MOST_BYTES:,} bytes, so it was not read.")
+    return bytes(body)
+
+
+def _scores(body: bytes, count: int) -> list[float]:
     """Return the scores in the order of the texts, whatever order they come in. Raises RerankerDown."""
     try:
-        found = {item["index"]: float(item["relevance_score"]) for item in answer.json()["results"]}
+        found = {item["index"]: float(item["relevance_score"]) for item in json.loads(body)["results"]}
         scores = [found[place] for place in range(count)]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RerankerDown(f"The reranker's answer cannot be read ({type(error).__name__}: {error}).") from error

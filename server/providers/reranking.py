@@ -13,6 +13,7 @@ log = logging.getLogger(__name__)
 _AGAIN_SECONDS = 60.0
 # One that is late so many times in a row is left alone for a while, so that not every recall waits for it.
 _LATE_IN_A_ROW = 3
+_RESTS = "The reranker was late several times in a row, and is left alone for a while."
 
 
 class Reranking:
@@ -27,7 +28,8 @@ class Reranking:
         self._rests_until = 0.0
         self._lanes = asyncio.Semaphore(reranker.lanes)
         self._reason: str | None = "the reranking model is still loading"
-        self._failure: str | None = None
+        self._trouble: str | None = None
+        self._failing = False
         self._loading: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -37,7 +39,7 @@ class Reranking:
     @property
     def state(self) -> str:
         """The model, or why it does not answer."""
-        return self._reason or self._failure or self._reranker.name
+        return self._reason or (_RESTS if self._rests else self._trouble) or self._reranker.name
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a number for each text, higher where it answers the query better.
@@ -46,22 +48,21 @@ class Reranking:
         """
         if self._reason:
             raise RerankerDown(self._reason)
-        if asyncio.get_running_loop().time() < self._rests_until:
-            raise RerankerLate("The reranker was late several times, and is left alone for a while.")
+        if self._rests:
+            raise RerankerLate(_RESTS)
         try:
             async with asyncio.timeout(self._seconds), self._lanes:
                 if self._reranker.busy:
                     raise RerankerLate("The reranker is still at work on a question that it was late for.")
                 scores = await self._reranker.scores(query, texts)
         except TimeoutError as error:
-            self._was_late()
-            raise RerankerLate(f"The reranker did not answer within {self._seconds:g} seconds.") from error
+            raise self._was_late() from error
         except RerankerLate:
             raise
         except RerankerDown as error:
             self._failed(str(error))
             raise
-        self._failure, self._late = None, 0
+        self._trouble, self._failing, self._late = None, False, 0
         return scores
 
     async def close(self) -> None:
@@ -71,16 +72,22 @@ class Reranking:
             await asyncio.gather(self._loading, return_exceptions=True)
         await self._reranker.close()
 
-    def _was_late(self) -> None:
+    @property
+    def _rests(self) -> bool:
+        return asyncio.get_running_loop().time() < self._rests_until
+
+    def _was_late(self) -> RerankerLate:
+        self._trouble = f"The reranker did not answer within {self._seconds:g} seconds."
         self._late += 1
         if self._late >= _LATE_IN_A_ROW:
             self._late = 0
             self._rests_until = asyncio.get_running_loop().time() + self._rest_seconds
+        return RerankerLate(self._trouble)
 
     def _failed(self, why: str) -> None:
-        if self._failure is None:
+        if not self._failing:
             log.warning("%s Recall answers in its own order until it works.", why)
-        self._failure = why
+        self._trouble, self._failing = why, True
 
     async def _load(self) -> None:
         while self._reason:

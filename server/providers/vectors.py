@@ -26,7 +26,7 @@ def storable(dimension: int) -> int:
     if not 1 <= dimension <= MAX_DIMENSION:
         raise Misconfigured(
             f"The embedding model has {dimension:,} dimensions; Postgres can hold {MAX_DIMENSION:,}.",
-            hint="Set ESKER_EMBEDDER to a model with fewer.",
+            hint="Choose a model with fewer.",
         )
     return dimension
 

@@ -16,7 +16,7 @@ from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from server.usecases.forget import Receipt, forget
 from server.usecases.recall import recall
 from server.usecases.recall_request import RecallRequest
-from server.usecases.remember import Note, get_memory, get_text, list_memories, remember
+from server.usecases.remember import Note, get_text, list_memories, remember, remember_one
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
 
@@ -30,8 +30,7 @@ def _note(body: MemoryIn) -> Note:
 @router.post("/memories", status_code=201)
 async def write(body: MemoryIn, parts: WithParts, asking: Asking) -> SourcedMemory:
     """Write one row. The same external_id, or the same words in the same place, are the same row."""
-    [memory_id] = await remember(parts, asking, [_note(body)])
-    return await get_memory(parts, asking.pool_id, memory_id)
+    return await remember_one(parts, asking, _note(body))
 
 
 @router.post("/memories/batch", status_code=201)

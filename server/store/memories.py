@@ -25,7 +25,7 @@ from server.core.records import (
 )
 from server.core.rendering import offered_cost
 from server.core.walks import Page, Walk, extended
-from server.db.database import Connection
+from server.db.database import Connection, Database
 from server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
@@ -402,6 +402,11 @@ def _step(walk: Walk, page: Page) -> dict[str, Any]:
         "behind": last.id if last else "",
         "floor": page.floor.isoformat(),
     }
+
+
+async def pools_with_expired(database: Database, now: datetime) -> list[str]:
+    """Return the pools that have rows which expired and are not marked yet."""
+    return [str(row["pool_id"]) for row in await database.ask(SQL["pools_with_expired"], {"now": now})]
 
 
 async def mark_expired(connection: Connection, now: datetime, limit: int) -> int:

@@ -44,6 +44,7 @@ class Deleted:
 
     number: int
     id: str
+    session_id: str
     first_seq: int
     last_seq: int
 
@@ -136,10 +137,12 @@ async def delete_from(connection: Connection, session_id: str, seq: int) -> list
     return [int(row[0]) for row in await cursor.fetchall()]
 
 
-async def delete_over(connection: Connection, session_id: str, seqs: Collection[int]) -> list[Deleted]:
-    """Delete passages that show one of these messages, and return them."""
+async def delete_over(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[Deleted]:
+    """Delete passages that show one of these messages, which are given by their sessions; return them."""
+    places = [(session_id, seq) for session_id, seqs in said_in.items() for seq in seqs]
+    values = {"sessions": [session_id for session_id, _ in places], "seqs": [seq for _, seq in places]}
     async with connection.cursor(row_factory=class_row(Deleted)) as cursor:
-        await cursor.execute(SQL["delete_over"], {"session": session_id, "seqs": sorted(seqs)})
+        await cursor.execute(SQL["delete_over"], values)
         return await cursor.fetchall()
 
 

@@ -1,7 +1,8 @@
 """Sessions and the observer's cursor in them.
 
-Every transaction that locks takes its locks in one order: sessions by id, then memories by id, then the rest. So
-nobody ever waits for somebody who waits for them.
+Every transaction that locks takes its locks in one order: sessions by id, memories by id, passages by id, places in the
+queue of vectors (those of passages first, then by number), then the rest. So nobody ever waits for somebody who waits
+for them.
 """
 
 from collections.abc import Collection

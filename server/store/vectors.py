@@ -85,7 +85,7 @@ async def create_space(database: Database, space: Space) -> None:
 
 
 async def lock_spaces(connection: Connection) -> None:
-    """Be the only one that changes which spaces the pool has, until the transaction ends."""
+    """Be the only one that changes which spaces the pool has or queues what is missing, until the transaction ends."""
     await connection.execute(SQL["lock_spaces"])
 
 
@@ -171,7 +171,10 @@ async def wake(connection: Connection) -> None:
 
 
 async def enqueue_missing(connection: Connection, space: str, now: datetime) -> int:
-    """Queue all that has neither a current vector in `space` nor a place in its queue; return how many."""
+    """Queue all that has neither a current vector in `space` nor a place in its queue; return how many.
+
+    The caller has locked the spaces. It locks the texts, so it comes before what locks places in the queue.
+    """
     values = {"space": space, "now": now}
     queued = 0
     for name in ("enqueue_missing", "enqueue_missing_passages"):

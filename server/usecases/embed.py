@@ -148,10 +148,12 @@ async def _embed(embedder: Embedder, rows: list[ClaimedRow]) -> _Made:
 async def _keep(parts: Parts, claimed: _Claimed, made: _Made) -> None:
     async with parts.database.tenant(claimed.pool_id) as connection:
         await vectors.store(connection, claimed.batch, made.rows, made.vectors, parts.clock())
-        for row, error in made.refused:
-            dead = row.attempts >= MAX_ATTEMPTS
-            log.warning("%s has no vector%s: %s", row.id, " for good" if dead else " yet", error)
-            again = parts.clock() + cooldown(row.attempts)
+    for row, error in made.refused:
+        dead = row.attempts >= MAX_ATTEMPTS
+        log.warning("%s has no vector%s: %s", row.id, " for good" if dead else " yet", error)
+        again = parts.clock() + cooldown(row.attempts)
+        # Each alone: one transaction would hold places in the queue in an order of its own.
+        async with parts.database.tenant(claimed.pool_id) as connection:
             await vectors.fail(connection, claimed.batch, row, error, again, dead=dead)
 
 
@@ -224,6 +226,7 @@ async def keep_up(parts: Parts, space: Space) -> None:
     """Queue rows that slipped through, and delete vectors whose rows are gone, in the pools that want the space."""
     for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
+            await vectors.lock_spaces(connection)
             wanted = {there.name for there in await vectors.spaces(connection) if there.state != "retired"}
             if space.name not in wanted:
                 continue

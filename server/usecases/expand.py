@@ -120,10 +120,11 @@ async def _walk(connection: Connection, memory_id: str) -> tuple[list[_Row], int
     level = found
     for depth in range(1, _DEEPEST + 1):
         behind = _sources(level, found)
-        level = await _rows(connection, dict(islice(behind.items(), _MOST_MEMORIES - len(found))), depth)
+        wanted = dict(islice(behind.items(), _MOST_MEMORIES - len(found)))
+        level = await _rows(connection, wanted, depth)
         found = [*found, *level]
-        if len(level) < len(behind):
-            return found, len(behind) - len(level)
+        if len(wanted) < len(behind):
+            return found, len(behind) - len(wanted)
     return found, len(_sources(level, found))
 
 

@@ -10,10 +10,10 @@ _BATCH = 500
 async def mark_expired(parts: Parts) -> int:
     """Take the rows that have expired, of all pools, out of what packs walk; return how many."""
     now, marked = parts.clock(), 0
-    for pool in await parts.database.ask(memories.SQL["pools_with_expired"], {"now": now}):
+    for pool_id in await memories.pools_with_expired(parts.database, now):
         batch = _BATCH
         while batch == _BATCH:
-            async with parts.database.tenant(pool["pool_id"]) as connection:
+            async with parts.database.tenant(pool_id) as connection:
                 batch = await memories.mark_expired(connection, now, _BATCH)
             marked += batch
     return marked

@@ -3,9 +3,10 @@
 A passage is forgotten with the words of its messages and the rows that were taken from them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from server.core.errors import Conflict
 from server.core.ids import is_passage
 from server.core.records import Memory, Principal
 from server.core.similarity import fingerprint, same_fact
@@ -14,6 +15,8 @@ from server.db.database import Connection
 from server.store import audit, groups, jobs, memories, messages, packs, passages, sessions, vectors
 from server.usecases.index_passages import leave_out_of_passages
 from server.usecases.parts import Parts
+
+_MOST_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +44,53 @@ async def forget(parts: Parts, who: Principal, text_id: str, *, with_messages: b
     asked for, which changes a frozen prefix: forgetting goes before freezing.
 
     A passage is nothing but the words of its messages, so they go in any case, and with them the rows that were taken
-    from them; `with_messages` is about where else those rows were said. Raises NotFound.
+    from them; `with_messages` is about where else those rows were said. Raises NotFound, and Conflict when sessions
+    say it again as fast as it is forgotten.
     """
-    async with parts.database.tenant(who.pool_id) as connection:
-        if is_passage(text_id):
-            return await _forget_passage(parts, connection, who, text_id, with_messages=with_messages)
-        meant, rows = await _lock(connection, [text_id])
-        if text_id not in rows:
-            raise memories.missing(text_id)
-        said_in = await _said_in(connection, [rows[i] for i in sorted(meant & rows.keys())])
-        blanked = await _forget_messages(connection, said_in) if with_messages else 0
-        return await _delete(parts, connection, who, text_id, rows, said_in, blanked)
+    forget_one = _forget_passage if is_passage(text_id) else _forget_memory
+    locked: set[str] = set()
+    for _ in range(_MOST_TRIES):
+        try:
+            async with parts.database.tenant(who.pool_id) as connection:
+                await sessions.lock_all(connection, locked)
+                return await forget_one(parts, connection, who, text_id, locked, with_messages=with_messages)
+        except _Elsewhere as error:
+            locked |= error.sessions
+    raise Conflict("This is being said again while it is forgotten.", hint="Try again.")
+
+
+class _Elsewhere(Exception):
+    """What goes is about sessions that are not locked. More locks would be out of order, so all begins anew."""
+
+    def __init__(self, sessions: set[str]) -> None:
+        super().__init__()
+        self.sessions = sessions
+
+
+async def _forget_memory(
+    parts: Parts, connection: Connection, who: Principal, memory_id: str, locked: Set[str], *, with_messages: bool
+) -> Receipt:
+    """Delete a row and what goes with it. Raises NotFound, _Elsewhere."""
+    meant, rows = await _lock(connection, [memory_id], locked)
+    if memory_id not in rows:
+        raise memories.missing(memory_id)
+    said_in = await _said_in(connection, [rows[i] for i in sorted(meant & rows.keys())])
+    blanked = await _forget_messages(connection, said_in) if with_messages else 0
+    return await _delete(parts, connection, who, memory_id, rows, said_in, blanked)
 
 
 async def _forget_passage(
-    parts: Parts, connection: Connection, who: Principal, passage_id: str, *, with_messages: bool
+    parts: Parts, connection: Connection, who: Principal, passage_id: str, locked: Set[str], *, with_messages: bool
 ) -> Receipt:
-    """Blank the messages of a passage and delete the rows that were taken from them. Raises NotFound."""
+    """Blank the messages of a passage and delete the rows that were taken from them. Raises NotFound, _Elsewhere."""
     found = (await passages.get(connection, [passage_id])).get(passage_id)
-    if found:
-        # What is observed or cut meanwhile waits, or was there before; so the passage is read once more.
-        await sessions.lock(connection, found.session_id)
-        found = (await passages.get(connection, [passage_id])).get(passage_id)
     if found is None:
         raise passages.missing(passage_id)
     own = {found.session_id: list(range(found.first_seq, found.last_seq + 1))}
+    taken = await memories.taken_from(connection, found.session_id, own[found.session_id])
+    meant, rows = await _lock(connection, taken, locked, found.session_id)
     # Whoever reads these messages now must not write down what they said.
     await jobs.take_back(connection, "observe", found.session_id)
-    taken = await memories.taken_from(connection, found.session_id, own[found.session_id])
-    meant, rows = await _lock(connection, taken)
     said_in = await _said_in(connection, [rows[i] for i in sorted(meant & rows.keys())])
     said_in = {**said_in, **{s: sorted({*seqs, *said_in.get(s, ())}) for s, seqs in own.items()}}
     blanked = await _forget_messages(connection, said_in if with_messages else own)
@@ -87,8 +108,7 @@ async def _delete(
 ) -> Receipt:
     """Delete rows that are locked and all that shows them, and take what they were said in out of passages."""
     # Whoever looks for it must not find it word for word.
-    for session_id, seqs in sorted(said_in.items()):
-        await leave_out_of_passages(parts, connection, session_id, seqs)
+    await leave_out_of_passages(parts, connection, said_in)
     numbers = await memories.delete(connection, rows.keys())
     restored = await memories.restore(connection, rows.keys())
     concerned = {row.session_id for row in rows.values() if row.session_id} | said_in.keys()
@@ -103,24 +123,23 @@ async def _delete(
     return receipt
 
 
-async def _lock(connection: Connection, memory_ids: Collection[str]) -> tuple[set[str], dict[str, Memory]]:
+async def _lock(
+    connection: Connection, memory_ids: Collection[str], locked: Set[str], *own: str
+) -> tuple[set[str], dict[str, Memory]]:
     """Return the ids that some rows stand for and all rows that go with them, locked, as far as they are there.
 
     A reflection that commits meanwhile may draw from them: the session's lock waits for it, and then it goes too.
+    Raises _Elsewhere unless the sessions that any of it is about, and those in `own`, are `locked`.
     """
-    locked: set[str] = set()
-    while True:
-        meant = await _meant(connection, memory_ids)
-        rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
-        again = await memories.other_sources(connection, meant)
-        # What comes back is locked with the rest, so its sessions are, too.
-        replaced = await memories.get(connection, await memories.replaced_by(connection, rows))
-        heard = (*rows.values(), *replaced.values(), *(source for sources in again.values() for source in sources))
-        concerned = {place.session_id for place in heard if place.session_id}
-        if concerned <= locked:
-            break
-        locked |= concerned
-        await sessions.lock_all(connection, locked)
+    meant = await _meant(connection, memory_ids)
+    rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
+    again = await memories.other_sources(connection, meant)
+    # What comes back is locked with the rest, so its sessions are, too.
+    replaced = await memories.get(connection, await memories.replaced_by(connection, rows))
+    heard = (*rows.values(), *replaced.values(), *(source for sources in again.values() for source in sources))
+    concerned = {place.session_id for place in heard if place.session_id} | {*own}
+    if not concerned <= locked:
+        raise _Elsewhere(concerned)
     # In one statement, so that all locks are taken in one order.
     there = await memories.lock_to_delete(connection, rows.keys() | replaced.keys())
     return meant, {row_id: row for row_id, row in rows.items() if row_id in there}

@@ -5,13 +5,13 @@ pool that had no passages for a while, is made up for by the next call.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from server.core.passages import passage_over, passages_of
 from server.core.records import Message
 from server.db.database import Connection
 from server.store import messages, passages, pools, sessions, vectors
-from server.store.passages import Progress
+from server.store.passages import Deleted, Progress
 from server.usecases.parts import Parts
 
 _MOST_MESSAGES = 1_000
@@ -82,19 +82,30 @@ async def index_all_behind(parts: Parts) -> int:
     return sum([await index_behind(parts, pool_id) for pool_id in await pools.ids(parts.database)])
 
 
-async def leave_out_of_passages(parts: Parts, connection: Connection, session_id: str, seqs: Sequence[int]) -> None:
-    """Take messages out of the passages that show them, for good. The caller holds the session's lock."""
-    await messages.leave_out(connection, session_id, seqs)
+async def leave_out_of_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> None:
+    """Take messages, given by their sessions, out of the passages that show them, for good.
+
+    The caller holds the locks of the sessions.
+    """
+    for session_id, seqs in said_in.items():
+        await messages.leave_out(connection, session_id, seqs)
     wanted = await passages.may_write(connection)
-    gone = await passages.delete_over(connection, session_id, seqs)
-    project = (await passages.progress(connection, session_id)).project
+    gone = await passages.delete_over(connection, said_in)
+    if wanted:
+        for session_id in {one.session_id for one in gone}:
+            await _cut_again(parts, connection, session_id, [one for one in gone if one.session_id == session_id])
+    await vectors.delete(connection, "passage", [one.number for one in gone])
+
+
+async def _cut_again(parts: Parts, connection: Connection, session_id: str, gone: Sequence[Deleted]) -> None:
+    """Write passages of a session anew that were deleted, without what is left out by now."""
     spans = [await _span(connection, session_id, one.first_seq, one.last_seq) for one in gone]
     kept = [passage for span in spans if (passage := passage_over(span))]
-    if wanted and kept:
+    if kept:
+        project = (await passages.progress(connection, session_id)).project
         known = {one.first_seq: one.id for one in gone}
         await passages.insert(connection, session_id, project, kept, parts.clock(), known)
         await vectors.wake(connection)
-    await vectors.delete(connection, "passage", [one.number for one in gone])
 
 
 async def _span(connection: Connection, session_id: str, first_seq: int, last_seq: int) -> list[Message]:

@@ -56,5 +56,7 @@ async def retry(parts: Parts) -> tuple[int, int]:
     for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
             revived_jobs += await jobs.revive(connection, now)
+        # Not in one transaction: who forgets locks places in the queue of vectors before jobs.
+        async with parts.database.tenant(pool_id) as connection:
             revived_rows += await vectors.revive(connection, now)
     return revived_jobs, revived_rows

@@ -7,7 +7,7 @@ statement. The old vectors stay, so that going back is one statement, too, until
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -175,12 +175,9 @@ async def roll_back(parts: Parts, pool: str | None = None) -> list[WentBack]:
     for each in await _pools(parts, pool):
         async with parts.database.tenant(each.id) as connection:
             await vectors.lock_spaces(connection)
-            back = await _go_back(parts, connection, await vectors.spaces(connection))
-            if back:
-                now, left = back
-                queued = await vectors.enqueue_missing(connection, now.name, parts.clock())
+            if back := await _go_back(parts, connection, each):
                 await vectors.wake(connection)
-                went.append(WentBack(each.name, now.model, now.source, left, queued))
+                went.append(back)
     if not went:
         raise InvalidInput(
             "There is no model to go back to.", hint="`esker reembed --status` lists the models whose vectors are kept."
@@ -188,19 +185,23 @@ async def roll_back(parts: Parts, pool: str | None = None) -> list[WentBack]:
     return went
 
 
-async def _go_back(parts: Parts, connection: Connection, spaces: Sequence[PoolSpace]) -> tuple[PoolSpace, str] | None:
-    """Return the space that recall uses from now on, and the model that it left; None without a way back."""
+async def _go_back(parts: Parts, connection: Connection, pool: _Pool) -> WentBack | None:
+    """Go back in one pool; return None, and change nothing, without a way back."""
+    spaces = await vectors.spaces(connection)
     active = next((space for space in spaces if space.state == "active"), None)
     building = [space for space in spaces if space.state == "building"]
-    if active and building:
-        await vectors.give_up_building(connection)
-        return active, ", ".join(space.model for space in building)
-    left = [(space.left_at, space.name, space) for space in spaces if space.left_at and space.state == "retired"]
-    if not active or not left:
+    before = [(space.left_at, space.name, space) for space in spaces if space.left_at and space.state == "retired"]
+    if not active or not (building or before):
         return None
-    _, _, before = max(left)
-    await vectors.activate(connection, before.name, parts.clock(), chosen=True)
-    return before, active.model
+    now = active if building else max(before)[2]
+    # Queued first: that locks texts, and what follows locks places in the queue.
+    queued = await vectors.enqueue_missing(connection, now.name, parts.clock())
+    if building:
+        await vectors.give_up_building(connection)
+    else:
+        await vectors.activate(connection, now.name, parts.clock(), chosen=True)
+    left = ", ".join(space.model for space in building or [active])
+    return WentBack(pool.name, now.model, now.source, left, queued)
 
 
 async def drop_retired(parts: Parts, pool: str | None = None) -> list[Dropped]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -68,6 +68,17 @@ async def remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[
     that note: what is asked for now can make it matter more, never less. Raises NotFound for an unknown session,
     InvalidInput, and Conflict when an external id names a row that says something else.
     """
+    return [row.id for row in await _remember(parts, who, notes)]
+
+
+async def remember_one(parts: Parts, who: Principal, note: Note) -> SourcedMemory:
+    """Write a note as `remember` does, and return its row as it was written, whatever becomes of it afterwards."""
+    [row] = await _remember(parts, who, [note])
+    return row
+
+
+async def _remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[SourcedMemory]:
+    """Write notes, see `remember`, and return their rows, in order."""
     now = parts.clock()
     prepared = await asyncio.to_thread(lambda: [_prepare(note, now) for note in notes])
     async with parts.database.tenant(who.pool_id) as connection:
@@ -85,7 +96,8 @@ class _Gone(Exception):
     """A row that was there for one statement was forgotten before the next."""
 
 
-async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) -> list[str]:
+async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) -> list[SourcedMemory]:
+    """Write rows and return them, or those that they are the same as. Raises _Gone, Conflict, InvalidInput."""
     names = {_named(row.memory) for row in rows}
     async with parts.database.tenant(who.pool_id) as connection:
         if any(row.memory.kind == "manual" for row in rows):
@@ -101,10 +113,13 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) ->
         ]
         if again:
             await memories.raise_again(connection, again)
-        await _limit_pins(connection, ids)
+        there = await memories.get(connection, ids)
+        if there.keys() != {*ids}:
+            raise _Gone
+        await _limit_pins(connection, there.values())
         await vectors.enqueue(connection, written, parts.clock())
         await schedule_daily(parts, connection, parts.clock())
-    return ids
+        return await _sourced(connection, [there[memory_id] for memory_id in ids])
 
 
 def _prepare(note: Note, now: datetime) -> _Prepared:
@@ -188,9 +203,8 @@ def _settled(row: NewMemory, known: Mapping[str, memories.NamedMemory]) -> str:
     return there.id
 
 
-async def _limit_pins(connection: Connection, ids: Sequence[str]) -> None:
-    """Raise InvalidInput when more is pinned than every pack could show."""
-    touched = (await memories.get(connection, ids)).values()
+async def _limit_pins(connection: Connection, touched: Collection[Memory]) -> None:
+    """Raise InvalidInput when these rows pin more than every pack could show."""
     for project in {row.project for row in touched if row.kind == "manual"}:
         if await memories.pinned_tokens(connection, project) > MAX_PINNED_TOKENS:
             place = f"project {project!r}" if project else "all projects"

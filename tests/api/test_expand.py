@@ -188,6 +188,22 @@ async def test_rows_that_cite_each_other_are_shown_once(
     assert [one["memory"]["id"] for one in found["drawn_from"]] == ids
 
 
+async def test_a_source_that_is_not_there_any_more_hides_none_of_the_others_and_is_not_called_left_out(
+    both: tuple[httpx2.AsyncClient, ModelServer], owner_url: str
+) -> None:
+    client, model = both
+    session, ids = await kept(client, model, WEATHER, COFFEE)
+    model.say({"rows": [row(SHORT, *ids)]})
+    await session_reflected(client, session)
+    [made] = [one["id"] for one in (await client.get("/v1/memories?kind=reflection")).json()["memories"]]
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET source_ids = %s WHERE id = %s", (["mem_gone", ids[0]], made))
+        connection.execute("UPDATE memories SET source_ids = %s WHERE id = %s", ([ids[1]], ids[0]))
+    found = await expanded(client, made)
+    assert [one["memory"]["id"] for one in found["drawn_from"]] == ids
+    assert found["left_out"]["memories"] == 0
+
+
 async def test_forgotten_messages_are_shown_as_forgotten(both: tuple[httpx2.AsyncClient, ModelServer]) -> None:
     client, model = both
     gone, stays = await told(client, model, NUMBERED[:3], [1, 2], [2, 3])

@@ -1,6 +1,8 @@
 """Memories: written once, read back, forgotten without a trace."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,15 @@ import pytest
 
 from server.app import make_parts
 from server.core.clock import system_clock
+from server.core.records import Principal
 from server.core.settings import Settings
-from server.db.database import Database
+from server.db.database import Connection, Database
 from server.db.programs import BINARIES
+from server.store import memories
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, get_memory, remember
 from tests.support.api import contents, observed, opened, recalled, said
-from tests.support.databases import dump
+from tests.support.databases import WAITING, dump
 from tests.support.serving import serving
 
 
@@ -210,6 +216,42 @@ async def test_writing_and_forgetting_the_same_note_at_once_is_no_fault(client: 
     for _ in range(12):
         statuses = await asyncio.gather(*(write(number) for number in range(8)))
         assert set(statuses) <= {201, 409}, statuses
+
+
+class ForgetfulDatabase(Database):
+    """A database in which somebody forgets all that is there after every transaction."""
+
+    @asynccontextmanager
+    async def tenant(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Open a transaction, and then forget."""
+        async with super().tenant(pool_id) as connection:
+            yield connection
+        async with super().tenant(pool_id) as connection:
+            await connection.execute("DELETE FROM memories")
+
+
+async def test_what_was_written_is_answered_though_it_is_forgotten_right_away(
+    database_url: str, settings: Settings
+) -> None:
+    parts = make_parts(settings, ForgetfulDatabase(database_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        written = await noted(client, "The lighthouse keeper is number seven.", tags=["keeper"])
+        assert (written["content"], written["tags"]) == ("The lighthouse keeper is number seven.", ["keeper"])
+        assert (await client.get(f"/v1/memories/{written['id']}")).status_code == 404
+
+
+async def test_a_note_that_is_forgotten_while_it_is_written_again_is_there_afterwards(
+    parts: Parts, who: Principal, database: Database
+) -> None:
+    [first] = await remember(parts, who, [Note("The lighthouse keeper is number seven.")])
+    async with asyncio.TaskGroup() as tasks, database.tenant(who.pool_id) as connection:
+        await memories.lock_to_delete(connection, [first])  # as who forgets it
+        writing = tasks.create_task(remember(parts, who, [Note("The lighthouse keeper is number seven.")]))
+        while not (await database.ask(WAITING))[0]["waiting"]:
+            assert not writing.done()
+        await memories.delete(connection, [first])
+    [again] = writing.result()
+    assert (await get_memory(parts, who.pool_id, again)).content == "The lighthouse keeper is number seven."
 
 
 async def test_a_list_cannot_go_on_from_what_is_gone(client: httpx2.AsyncClient) -> None:

@@ -22,6 +22,7 @@ from tests.support.serving import serving
 
 NOTES = [f"The harbour crane {name} is checked on {day}." for name, day in zip("ABCDE", "12345", strict=True)]
 QUERY = "When is a harbour crane checked?"
+SCORED = [{"index": n, "relevance_score": n} for n in range(5)]
 
 
 @pytest.fixture
@@ -126,6 +127,8 @@ async def test_a_reranker_that_is_late_changes_nothing_and_the_answer_says_so(
         async with asking(database_url, reranker, rerank_seconds="0.01") as client:
             answers = await asyncio.gather(*(recalled(client, QUERY, explain=True) for _ in range(12)))
             assert {answer["reranked"] for answer in answers} == {"late"}
+            # Most of them found it at rest.
+            assert "left alone" in (await client.get("/readyz")).json()["reranker"]
             for answer in answers:
                 assert without_ages(answer) == without_ages(before)
     finally:
@@ -139,9 +142,13 @@ async def test_a_reranker_that_is_late_again_and_again_is_left_alone_for_a_while
     try:
         async with asking(database_url, reranker, rerank_seconds="0.05") as client:
             await noted(client, NOTES)
+            says: list[str] = []
             for _ in range(5):
                 assert (await recalled(client, QUERY))["reranked"] == "late"
+                says.append((await client.get("/readyz")).json()["reranker"])
             assert len(reranker.asked) == 3
+            assert ["within 0.05 seconds" in why for why in says] == [True, True, False, False, False]
+            assert ["left alone" in why for why in says] == [False, False, True, True, True]
     finally:
         reranker.holds.set()
 
@@ -156,6 +163,7 @@ async def test_after_its_rest_a_reranker_is_asked_again(reranker: RerankServer) 
             with pytest.raises(RerankerLate):
                 await reranking.scores(QUERY, NOTES)
         assert len(reranker.asked) == 4
+        assert "did not answer within" in reranking.state
     finally:
         reranker.holds.set()
         await reranking.close()
@@ -171,6 +179,7 @@ async def test_after_its_rest_a_reranker_is_asked_again(reranker: RerankServer) 
         (200, '{"results": [{"index": 0, "relevance_score": "high"}]}', "cannot be read"),
         (200, json.dumps({"results": [{"index": n, "relevance_score": "NaN"} for n in range(5)]}), "no number"),
         (200, json.dumps({"results": [{"index": 7, "relevance_score": 1}] * 5}), "cannot be read"),
+        (200, json.dumps({"results": SCORED}) + " " * 2**20, "more than 1,048,576 bytes"),
     ],
 )
 async def test_a_reranker_that_fails_changes_nothing_and_the_server_says_why(

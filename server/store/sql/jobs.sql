@@ -121,11 +121,19 @@ SELECT kind, state, run_after, attempts, last_error, error_kind FROM jobs WHERE 
 
 -- name: revive
 -- Give dead jobs a new life.
-UPDATE jobs SET state = 'ready', attempts = 0, run_after = %(now)s WHERE state = 'dead'
+WITH held AS (
+    SELECT kind, subject FROM jobs WHERE state = 'dead' ORDER BY subject, kind FOR NO KEY UPDATE
+)
+UPDATE jobs j SET state = 'ready', attempts = 0, run_after = %(now)s
+FROM held WHERE j.kind = held.kind AND j.subject = held.subject
 
 -- name: resume_paused
 -- Jobs that waited for tomorrow's money need not wait any more.
-UPDATE jobs SET run_after = %(now)s WHERE state = 'ready' AND error_kind IN ('SpendCapReached', 'PriceUnknown')
+WITH held AS (
+    SELECT kind, subject FROM jobs WHERE state = 'ready' AND error_kind IN ('SpendCapReached', 'PriceUnknown')
+    ORDER BY subject, kind FOR NO KEY UPDATE
+)
+UPDATE jobs j SET run_after = %(now)s FROM held WHERE j.kind = held.kind AND j.subject = held.subject
 
 -- name: notify
 -- Wake the job runners.
@@ -133,5 +141,9 @@ SELECT pg_notify('esker_jobs', '')
 
 -- name: forget_errors
 -- Take out what jobs about these sessions failed with, which may quote what is forgotten.
-UPDATE jobs SET last_error = 'forgotten with what it was about'
-WHERE session_id = ANY (%(sessions)s) AND last_error IS NOT NULL
+WITH held AS (
+    SELECT kind, subject FROM jobs WHERE session_id = ANY (%(sessions)s) AND last_error IS NOT NULL
+    ORDER BY subject, kind FOR NO KEY UPDATE
+)
+UPDATE jobs j SET last_error = 'forgotten with what it was about'
+FROM held WHERE j.kind = held.kind AND j.subject = held.subject

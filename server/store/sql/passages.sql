@@ -76,18 +76,30 @@ SELECT count(*) FROM passages
 
 -- name: delete_from
 -- Delete a session's passages that begin at a message or behind it, and return the numbers of their vectors.
-DELETE FROM passages WHERE session_id = %(session)s AND first_seq >= %(seq)s RETURNING number
+WITH held AS (
+    SELECT id FROM passages WHERE session_id = %(session)s AND first_seq >= %(seq)s ORDER BY id FOR UPDATE
+)
+DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.number
 
 -- name: delete_over
--- Delete a session's passages that show one of these messages; return the numbers of their vectors, ids and spans.
-DELETE FROM passages
-WHERE session_id = %(session)s
-  AND EXISTS (SELECT FROM unnest(%(seqs)s::bigint[]) AS seq WHERE seq BETWEEN first_seq AND last_seq)
-RETURNING number, id, first_seq, last_seq
+-- Delete the passages that show one of these messages of these sessions; return the numbers of their vectors, ids and
+-- spans. In one statement, so that all locks are taken in one order.
+WITH held AS (
+    SELECT id FROM passages p
+    WHERE session_id = ANY (%(sessions)s::text[])
+      AND EXISTS (SELECT FROM unnest(%(sessions)s::text[], %(seqs)s::bigint[]) AS message (session_id, seq)
+                  WHERE message.session_id = p.session_id AND seq BETWEEN p.first_seq AND p.last_seq)
+    ORDER BY id FOR UPDATE
+)
+DELETE FROM passages p USING held WHERE p.id = held.id
+RETURNING p.number, p.id, p.session_id, p.first_seq, p.last_seq
 
 -- name: delete_some
 -- Delete passages of the pool, so many at once, and return the numbers of their vectors.
-DELETE FROM passages WHERE id IN (SELECT id FROM passages ORDER BY id LIMIT %(limit)s) RETURNING number
+WITH held AS (
+    SELECT id FROM passages ORDER BY id LIMIT %(limit)s FOR UPDATE
+)
+DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.number
 
 -- name: start_over
 -- Messages of some sessions were not looked at; how many sessions is what the command counts. Locks are taken in the

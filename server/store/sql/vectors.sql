@@ -3,7 +3,7 @@
 SELECT create_embedding_space(%(space)s, %(dimension)s)
 
 -- name: lock_spaces
--- One transaction at a time changes which spaces the pool has.
+-- One transaction at a time changes which spaces the pool has, or fills the queue of one with what is missing there.
 SELECT pg_advisory_xact_lock(hashtext('embedding_spaces'), hashtext(current_pool()::text))
 
 -- name: register_space
@@ -36,10 +36,13 @@ FROM embedding_spaces ORDER BY created_at, name
 
 -- name: activate
 -- Switch recall to a space that is complete, or back to one that was in use, in one statement; nobody embeds for the one
--- before any more.
-WITH retired AS (
-    DELETE FROM embedding_attempts a USING embedding_spaces s
-    WHERE s.name = a.space AND s.state = 'active' AND s.name <> %(space)s
+-- before any more. Whoever locks texts in the same transaction does so before.
+WITH held AS (
+    SELECT a.space, a.number FROM embedding_attempts a JOIN embedding_spaces s ON s.name = a.space
+    WHERE s.state = 'active' AND s.name <> %(space)s
+    ORDER BY a.tier DESC, a.number, a.space FOR UPDATE OF a
+), retired AS (
+    DELETE FROM embedding_attempts a USING held WHERE a.space = held.space AND a.number = held.number
 )
 UPDATE embedding_spaces
 SET state = CASE WHEN name = %(space)s THEN 'active' ELSE 'retired' END,
@@ -51,8 +54,12 @@ WHERE name = %(space)s OR state = 'active'
 
 -- name: give_up
 -- Stay with the space that recall uses: those that are being built are not wanted, though what there is of them is kept.
-WITH unwanted AS (
-    DELETE FROM embedding_attempts a USING embedding_spaces s WHERE s.name = a.space AND s.state = 'building'
+WITH held AS (
+    SELECT a.space, a.number FROM embedding_attempts a JOIN embedding_spaces s ON s.name = a.space
+    WHERE s.state = 'building'
+    ORDER BY a.tier DESC, a.number, a.space FOR UPDATE OF a
+), unwanted AS (
+    DELETE FROM embedding_attempts a USING held WHERE a.space = held.space AND a.number = held.number
 )
 UPDATE embedding_spaces
 SET state = CASE state WHEN 'building' THEN 'retired' ELSE state END, chosen = state = 'active'
@@ -60,7 +67,10 @@ WHERE state <> 'retired'
 
 -- name: delete_all
 -- Delete all vectors that the pool has in a space.
-DELETE FROM {vectors}
+WITH held AS (
+    SELECT tier, number, part FROM {vectors} ORDER BY tier DESC, number, part FOR UPDATE
+)
+DELETE FROM {vectors} v USING held WHERE v.tier = held.tier AND v.number = held.number AND v.part = held.part
 
 -- name: delete_retired
 -- Delete what is known of a space that is not in use.
@@ -86,6 +96,7 @@ SELECT current_pool(), s.name, 'm', m.number, CASE m.priority WHEN 'high' THEN 3
        %(now)s
 FROM memories m CROSS JOIN embedding_spaces s
 WHERE m.id = ANY (%(ids)s) AND s.state <> 'retired'
+ORDER BY m.number, s.name
 ON CONFLICT (pool_id, space, number) DO UPDATE
     SET not_before = excluded.not_before, attempts = 0, dead = false, last_error = NULL,
         lease_token = NULL, lease_until = NULL
@@ -101,7 +112,7 @@ WHERE NOT EXISTS (
     WHERE v.tier = 'm' AND v.number = m.number AND v.part = 0 AND v.content_hash = m.content_hash
     OFFSET 0 -- a look-up for each row, whatever the planner believes of a pool that was just filled
 )
-ORDER BY m.number
+ORDER BY m.id
 FOR KEY SHARE OF m -- a row that is being forgotten is waited for and left out
 ON CONFLICT (pool_id, space, number) DO NOTHING
 
@@ -115,22 +126,32 @@ WHERE NOT EXISTS (
     WHERE v.tier = 'p' AND v.number = p.number AND v.part = 0 AND v.content_hash = p.content_hash
     OFFSET 0
 )
-ORDER BY p.number
+ORDER BY p.id
 FOR KEY SHARE OF p
 ON CONFLICT (pool_id, space, number) DO NOTHING
 
 -- name: delete_orphans
 -- Delete vectors of what is gone.
-DELETE FROM {vectors} v
-WHERE NOT EXISTS (SELECT FROM memories m WHERE m.number = v.number OFFSET 0)
-  AND NOT EXISTS (SELECT FROM passages p WHERE p.number = v.number OFFSET 0)
+WITH held AS (
+    SELECT tier, number, part FROM {vectors} v
+    WHERE NOT EXISTS (SELECT FROM memories m WHERE m.number = v.number OFFSET 0)
+      AND NOT EXISTS (SELECT FROM passages p WHERE p.number = v.number OFFSET 0)
+    ORDER BY tier DESC, number, part FOR UPDATE
+)
+DELETE FROM {vectors} v USING held WHERE v.tier = held.tier AND v.number = held.number AND v.part = held.part
 
 -- name: bury
--- A row whose worker died once too often is dead: what kills its worker would kill the next one.
-UPDATE embedding_attempts
+-- A row whose worker died once too often is dead: what kills its worker would kill the next one. What somebody has
+-- locked is being settled, so nobody is waited for.
+WITH due AS (
+    SELECT number FROM embedding_attempts
+    WHERE space = %(space)s AND NOT dead AND lease_until <= %(now)s AND attempts >= %(most)s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE embedding_attempts a
 SET dead = true, lease_token = NULL, lease_until = NULL,
     last_error = coalesce(last_error, 'its worker died, ' || attempts || ' times')
-WHERE space = %(space)s AND NOT dead AND lease_until <= %(now)s AND attempts >= %(most)s
+FROM due WHERE a.space = %(space)s AND a.number = due.number
 
 -- name: claim
 -- Take the most urgent and newest rows that are due, either such as were never tried or such as were.
@@ -157,20 +178,25 @@ RETURNING what.id, a.number, what.content, what.content_hash, a.attempts
 -- Keep vectors of what still says what was embedded and is still ours, and take it off the queue. The rows are held
 -- meanwhile, so that one which is being forgotten leaves no vector behind.
 WITH memory AS (
-    SELECT number, content_hash FROM memories WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY number FOR KEY SHARE
+    SELECT number, content_hash FROM memories WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY id FOR KEY SHARE
 ), passage AS (
-    SELECT number, content_hash FROM passages WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY number FOR KEY SHARE
+    SELECT number, content_hash FROM passages WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY id FOR KEY SHARE
 ), held AS (
     SELECT * FROM memory UNION ALL SELECT * FROM passage
+), place AS (
+    SELECT a.tier, a.number FROM held JOIN embedding_attempts a ON a.number = held.number
+    WHERE a.space = %(space)s AND a.lease_token = %(token)s
+    ORDER BY a.tier DESC, a.number FOR UPDATE OF a
 ), made AS (
-    SELECT a.tier, new.number, new.part, new.content_hash, new.embedding
+    SELECT place.tier, new.number, new.part, new.content_hash, new.embedding
     FROM unnest(%(numbers)s::bigint[], %(parts)s::int[], %(hashes)s::bytea[], %(vectors)s::text[])
         AS new (number, part, content_hash, embedding)
     JOIN held ON held.number = new.number AND held.content_hash = new.content_hash
-    JOIN embedding_attempts a ON a.space = %(space)s AND a.number = new.number AND a.lease_token = %(token)s
+    JOIN place ON place.number = new.number
 ), stored AS (
     INSERT INTO {vectors} (pool_id, tier, number, part, content_hash, embedding, created_at)
     SELECT current_pool(), tier, number, part, content_hash, embedding::halfvec, %(now)s FROM made
+    ORDER BY tier DESC, number, part
     ON CONFLICT (pool_id, tier, number, part) DO UPDATE
         SET content_hash = excluded.content_hash, embedding = excluded.embedding, created_at = excluded.created_at
     RETURNING number, part
@@ -186,14 +212,22 @@ WHERE space = %(space)s AND number = %(number)s AND lease_token = %(token)s
 
 -- name: release
 -- Give rows back untried: it was not their fault.
-UPDATE embedding_attempts
+WITH held AS (
+    SELECT number FROM embedding_attempts WHERE space = %(space)s AND lease_token = %(token)s
+    ORDER BY tier DESC, number FOR UPDATE
+)
+UPDATE embedding_attempts a
 SET lease_token = NULL, lease_until = NULL, attempts = attempts - 1, last_error = %(error)s,
     not_before = %(not_before)s
-WHERE space = %(space)s AND lease_token = %(token)s
+FROM held WHERE a.space = %(space)s AND a.number = held.number
 
 -- name: revive
 -- Try dead rows again.
-UPDATE embedding_attempts SET dead = false, attempts = 0, not_before = %(now)s WHERE dead
+WITH held AS (
+    SELECT space, number FROM embedding_attempts WHERE dead ORDER BY tier DESC, number, space FOR UPDATE
+)
+UPDATE embedding_attempts a SET dead = false, attempts = 0, not_before = %(now)s
+FROM held WHERE a.space = held.space AND a.number = held.number
 
 -- name: waiting
 -- Rows that recall cannot find by meaning yet, in a space; those that cannot be embedded are not waited for.
@@ -210,7 +244,11 @@ SELECT (SELECT count(*) FROM memories WHERE superseded_at IS NULL) + (SELECT cou
 
 -- name: delete
 -- Delete vectors.
-DELETE FROM {vectors} WHERE tier = %(tier)s AND number = ANY (%(numbers)s)
+WITH held AS (
+    SELECT number, part FROM {vectors} WHERE tier = %(tier)s AND number = ANY (%(numbers)s)
+    ORDER BY number, part FOR UPDATE
+)
+DELETE FROM {vectors} v USING held WHERE v.tier = %(tier)s AND v.number = held.number AND v.part = held.part
 
 -- name: notify
 -- Wake the embedding worker.

@@ -1,0 +1,169 @@
+"""Whoever forgets, embeds, goes back to a model or cuts passages waits for others in turn, and never in a circle."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+import pytest
+
+from server.background import beside, run_jobs
+from server.core.errors import InvalidInput, NotFound
+from server.core.records import Filter, Principal
+from server.db.database import Database
+from server.providers.remote_embedder import RemoteEmbedder
+from server.store import memories, sessions, vectors
+from server.usecases.embed import embed_due, keep_up, make_space, register
+from server.usecases.forget import forget
+from server.usecases.ingest import IncomingMessage, ingest
+from server.usecases.inspect import retry
+from server.usecases.observe import observe
+from server.usecases.open_session import SessionRequest, open_session
+from server.usecases.parts import Parts
+from server.usecases.reembed import roll_back
+from server.usecases.remember import Note, list_memories, remember
+from server.usecases.switch_passages import switch_passages
+from tests.support.databases import WAITING
+from tests.support.embedding_server import embedding_server
+
+SESSIONS = 4
+
+
+@pytest.fixture
+async def embedders(parts: Parts, who: Principal) -> AsyncGenerator[list[RemoteEmbedder]]:
+    """The models of a pool with notes and passages: one that it used before, and the one that it uses."""
+    await remember(parts, who, [Note(f"River number {n} runs.") for n in range(60)])
+    for number in range(SESSIONS):
+        await told(parts, who, number, "at first")
+    async with AsyncExitStack() as stack:
+        made: list[RemoteEmbedder] = []
+        for dimension in (8, 16):
+            endpoint = await stack.enter_async_context(embedding_server(dimension))
+            endpoint.refuses = {"number 7 ", "number 31 ", "number 45 "}
+            embedder = RemoteEmbedder(endpoint.url, f"model-{dimension}", None, f"openai:{endpoint.url}#{dimension}")
+            stack.push_async_callback(embedder.close)
+            space = await embedder.load()
+            await make_space(parts, space)
+            await register(parts, space, or_retired=False)
+            made.append(embedder)
+        async with parts.database.tenant(who.pool_id) as connection:
+            await vectors.activate(connection, (await made[1].load()).name, parts.clock())
+        yield made
+
+
+async def told(parts: Parts, who: Principal, number: int, when: str) -> None:
+    """Have a session say a few passages."""
+    session = await open_session(parts, who.pool_id, SessionRequest("api", f"s{number}"))
+    said = [IncomingMessage(f"{when} {n}", "user", f"The harbour {number} closed {when} {n}. " * 30) for n in range(8)]
+    await ingest(parts, who.pool_id, session.id, said)
+
+
+async def test_going_back_waits_for_a_row_that_is_being_forgotten_and_not_the_other_way_round(
+    parts: Parts, who: Principal, database: Database, embedders: list[RemoteEmbedder]
+) -> None:
+    rows = await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=3)
+    ids = [row.id for row in rows]
+    async with asyncio.TaskGroup() as tasks, database.tenant(who.pool_id) as connection:
+        await memories.lock_to_delete(connection, ids)  # as who forgets them
+        going_back = tasks.create_task(roll_back(parts))
+        await until_somebody_waits(database, going_back)
+        assert len(await memories.delete(connection, ids)) == len(ids)
+    [went] = going_back.result()
+    assert went.model == "model-8"
+
+
+async def test_forgetting_a_passage_locks_all_sessions_that_said_it_in_their_order(
+    parts: Parts, who: Principal, database: Database
+) -> None:
+    ids: list[str] = []
+    async with beside("jobs", lambda: run_jobs(parts)):
+        for name in ("first", "second"):
+            ids.append((await open_session(parts, who.pool_id, SessionRequest("api", name, project="shop"))).id)
+            await ingest(parts, who.pool_id, ids[-1], [IncomingMessage("m", "user", "Never use floats for money.")])
+            await observe(parts, who.pool_id, ids[-1], wait=True)
+    [row] = await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=10)
+    assert [source.session_id for source in row.sources] == ids
+    ids.sort()
+    async with database.tenant(who.pool_id) as connection:
+        cursor = await connection.execute("SELECT id FROM passages WHERE session_id = %s", [ids[1]])
+        [[passage_id]] = await cursor.fetchall()
+    async with asyncio.TaskGroup() as tasks, database.tenant(who.pool_id) as connection:
+        await sessions.lock(connection, ids[0])
+        forgetting = tasks.create_task(forget(parts, who, passage_id, with_messages=False))
+        await until_somebody_waits(database, forgetting)
+        await sessions.lock(connection, ids[1])
+    assert forgetting.result().memories == 1
+
+
+async def until_somebody_waits(database: Database, working: asyncio.Task[object]) -> None:
+    """Return as soon as a transaction waits for a lock."""
+    while not (await database.ask(WAITING))[0]["waiting"]:
+        assert not working.done()
+
+
+@dataclass
+class Crowd:
+    """Everybody who locks something, for as long as somebody writes."""
+
+    parts: Parts
+    who: Principal
+    embedders: list[RemoteEmbedder]
+    dice: random.Random
+    writing: bool = True
+
+    async def write_and_forget(self) -> None:
+        """Write notes, and forget them all at once."""
+        for _ in range(12):
+            notes = [Note(f"River number {self.dice.random()} runs.") for _ in range(6)]
+            ids = await remember(self.parts, self.who, notes)
+            await asyncio.gather(*(forget(self.parts, self.who, i, with_messages=False) for i in ids))
+
+    async def tell_and_forget(self) -> None:
+        """Have sessions say more, and forget what they said."""
+        for turn in range(12):
+            await told(self.parts, self.who, self.dice.randrange(SESSIONS), f"on day {turn}")
+            async with self.parts.database.tenant(self.who.pool_id) as connection:
+                found = await (await connection.execute("SELECT id FROM passages")).fetchall()
+            for (passage_id,) in self.dice.sample(found, min(3, len(found))):
+                with suppress(NotFound):
+                    await forget(self.parts, self.who, passage_id, with_messages=True)
+
+    async def go_back(self) -> None:
+        """Go back to the other model."""
+        with suppress(InvalidInput):
+            await roll_back(self.parts)
+
+    async def embed(self) -> None:
+        """Embed what is due."""
+        for embedder in self.embedders:
+            await embed_due(self.parts, embedder, await embedder.load(), self.who.pool_id)
+
+    async def look_after(self) -> None:
+        """Queue what slipped through, delete what has no row, and give dead rows a new life."""
+        for embedder in self.embedders:
+            await keep_up(self.parts, await embedder.load())
+        await retry(self.parts)
+
+    async def switch(self) -> None:
+        """Switch passages off and on."""
+        for on in (False, True):
+            await switch_passages(self.parts, self.who.pool_name, on=on, told=lambda done, total: None)
+
+    async def again_and_again(self, do: Callable[[], Awaitable[None]]) -> None:
+        """Do something for as long as somebody writes."""
+        while self.writing:
+            await do()
+
+
+async def test_nobody_waits_in_a_circle(
+    parts: Parts, who: Principal, database: Database, embedders: list[RemoteEmbedder]
+) -> None:
+    crowd = Crowd(parts, who, embedders, random.Random(1))  # noqa: S311 - the same test each time
+    async with asyncio.TaskGroup() as tasks:
+        for do in (crowd.go_back, crowd.embed, crowd.embed, crowd.look_after, crowd.switch):
+            tasks.create_task(crowd.again_and_again(do))
+        await asyncio.gather(crowd.write_and_forget(), crowd.write_and_forget(), crowd.tell_and_forget())
+        crowd.writing = False
+    [stats] = await database.ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    assert stats["deadlocks"] == 0
