@@ -21,7 +21,8 @@ _ENOUGH = 1.0
 # What goes along with an answer: at least half of what is enough, and not far below the best.
 _LEAST = 0.5
 _LEAST_OF_BEST = 0.35
-# A memory goes before a passage that says as much: it is shorter, and what it says was found worth keeping.
+# A memory goes before a passage that says as much: it is shorter, and what it says was found worth keeping. So of what a
+# passage has above what is enough this counts; what is enough stays enough.
 _PASSAGE = 0.85
 # What was taken from a passage and is about as good an answer stands for it.
 _AS_GOOD = 0.75
@@ -109,13 +110,12 @@ def ranked(candidates: Candidates) -> list[Ranked]:
     """Return the candidates of a tier with their relevance, best first."""
     by_keyword = {text_id: rank for rank, text_id in enumerate(candidates.keyword, start=1)}
     by_vector = {text_id: rank for rank, text_id in enumerate(candidates.vector, start=1)}
-    worth = _worth(candidates.tier)
     found: list[Ranked] = []
     for text_id, number in candidates.numbers.items():
         own = candidates.signals[number]
         beside = [candidates.signals[other] for other in candidates.neighbours.get(number, ())]
         around = candidates.scale.around(beside, candidates.tokens[number]) if beside else 0.0
-        relevance = worth * candidates.scale.relevance(own, around)
+        relevance = _worth(candidates.tier, candidates.scale.relevance(own, around))
         parts = ScoreParts(
             by_keyword.get(text_id),
             by_vector.get(text_id),
@@ -133,13 +133,13 @@ def ranked(candidates: Candidates) -> list[Ranked]:
 
 def told_in_time(tier: Tier, ids: Iterable[str]) -> list[Ranked]:
     """Return texts as answers to a question that asks for nothing but a time."""
-    relevance = _worth(tier) * _TIME_ALONE
+    relevance = _worth(tier, _TIME_ALONE)
     parts = ScoreParts(None, None, 0.0, None, 0.0, 1.0, round(relevance, 4), 0.0)
     return [Ranked(text_id, tier, relevance, relevance, parts) for text_id in ids]
 
 
-def _worth(tier: Tier) -> float:
-    return _PASSAGE if tier == "passage" else 1.0
+def _worth(tier: Tier, relevance: float) -> float:
+    return relevance - (1 - _PASSAGE) * max(0.0, relevance - 1.0) if tier == "passage" else relevance
 
 
 def worth_reading(found: Sequence[Ranked]) -> tuple[list[Ranked], list[LeftOut]]:
@@ -200,11 +200,14 @@ def choose(
         passage = texts.passages[one.id]
         if covering := _covering(passage, [hit for hit in hits if worth[hit.id] >= _AS_GOOD * one.relevance], texts):
             covering.passages.append(passage.id)
+            # What stands for it is as good an answer.
+            worth[covering.id] = max(worth[covering.id], one.relevance)
             left_out.append(_left_out(one, "covered", covering.id))
         else:
             worth[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
-    return Chosen(sorted(hits, key=lambda hit: -worth[hit.id]), [*outdated, *left_out])
+    scored = [replace(hit, score=_rounded_score(worth[hit.id])) for hit in hits]
+    return Chosen(sorted(scored, key=lambda hit: -worth[hit.id]), [*outdated, *left_out])
 
 
 def _newest_of_equals_first(found: Iterable[Ranked], texts: Texts) -> list[Ranked]:

@@ -40,8 +40,8 @@ _LEAST_OUT = 2.6
 # What a neighbour adds of its own evidence by keyword and by meaning. Neighbours of neighbours added nothing.
 _NEIGHBOUR_WORDS = 0.5
 _NEIGHBOUR_MEANING = 0.3
-# Neighbours count in full for a text of so many tokens, and not at all for one of twice as many: what is short makes
-# sense only with what it answers, and a long answer is near to many questions.
+# Neighbours count in full for a text of so many tokens, and half for one of twice as many: what is short makes sense only
+# with what it answers, and a long answer is near to many questions.
 _SHORT = 50
 # A score of ½ is the floor; two floors are 0.88, three 0.98.
 _STEEPNESS = 2.0
@@ -89,7 +89,7 @@ class Scale:
 
     def around(self, neighbours: Iterable[Signals], tokens: int) -> float:
         """Return what the neighbours of a text of so many tokens add to the evidence for it."""
-        return min(1.0, max(0.0, 2 - tokens / _SHORT)) * sum(
+        return min(1.0, _SHORT / max(1, tokens)) * sum(
             _NEIGHBOUR_WORDS * _words(signals) + _NEIGHBOUR_MEANING * max(0.0, self._meaning(signals))
             for signals in neighbours
         )

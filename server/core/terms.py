@@ -45,7 +45,7 @@ def asked_terms(query: str) -> list[tuple[str, ...]]:
     """Return the words of a query in order, each once and with all terms that it may have become in an index.
 
     A query is often too short to show its language; then its words are stemmed by the rules of all it may be in. The
-    numbers and single letters in an identifier are not asked for by themselves: they stand in many others.
+    numbers and the one or two letters in an identifier are not asked for by themselves: they stand in many others.
     """
     known = languages_of(query)
     languages = tuple(dict.fromkeys((*known, ENGLISH))) if known else tuple(STOP_WORDS)
@@ -60,7 +60,7 @@ def asked_terms(query: str) -> list[tuple[str, ...]]:
 
 
 def _says_little(part: str) -> bool:
-    return part.isdecimal() or len(part) == 1
+    return part.isdecimal() or len(part) <= 2
 
 
 def asked_names(query: str) -> list[str]:
@@ -140,14 +140,25 @@ def says_something(text: str) -> bool:
 
 # Words that ask for whatever there is.
 _ASKING = frozenset(
-    index_terms(
-        "tell show give list know remember recall happen happened did do done work worked working talk talked discuss"
-        " discussed say said speak spoke mention mentioned go went anything something everything thing things stuff"
-        " news new update updates progress summary summarize recap status about any all"
-    )
+    term
+    for language, words in {
+        ENGLISH: "tell show give list know remember recall happen happened did do done work worked working talk talked"
+        " discuss discussed say said speak spoke mention mentioned go went anything something everything thing things"
+        " stuff news new update updates progress summary summarize recap status about any all",
+        "german": "passiert geschehen gemacht getan gearbeitet gesprochen besprochen gesagt erzahle zeige los neues alles"
+        " etwas gab",
+        "french": "passe fait dit parle travaille raconte montre nouveau nouvelles tout quoi",
+        "spanish": "paso hicimos hizo hice dijimos dijo hablamos trabajamos cuenta muestra nuevo todo",
+        "italian": "successo fatto detto parlato lavorato racconta mostra nuovo tutto",
+        "portuguese": "aconteceu fizemos fez disse dissemos falamos trabalhamos conta mostra novo tudo",
+        "dutch": "gebeurd gebeurde gedaan gezegd gesproken gewerkt vertel toon nieuws alles iets",
+        "swedish": "hande hant gjorde gjort sade sagt talade arbetade beratta visa nytt allt",
+        "russian": "было случилось произошло делали делал сделали говорили сказали расскажи покажи нового все",
+    }.items()
+    for term in terms(words, language)
 )
 
 
 def asks_of_something(query: str) -> bool:
     """Tell whether there is a word in a query that says what it asks about."""
-    return not _ASKING.issuperset(terms(query))
+    return not all(_ASKING.intersection(forms) for forms in asked_terms(query))

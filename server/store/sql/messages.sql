@@ -56,7 +56,8 @@ WHERE before <= %(tokens)s
 ORDER BY seq
 
 -- name: around
--- Messages that are cited, and on either side of each the nearest that say something or were forgotten, in order. Those
+-- Messages that are cited, and on either side of each the nearest that say something or were forgotten, in order. A
+-- message of which something was forgotten counts as forgotten: its words would show that. Those
 -- that show an observer nothing are passed over, but not without end. Messages are looked up one by one and in order:
 -- for one that is asked for by `=`, the planner may read its whole session through the index of the outside names.
 WITH cited AS (
@@ -80,7 +81,7 @@ WITH cited AS (
 SELECT session_id, message.*
 FROM shown CROSS JOIN LATERAL (
     SELECT m.seq, m.external_id, m.role, m.trust, m.sent_at, left(m.text, %(characters)s) AS text,
-           length(m.text) > %(characters)s AS truncated, m.content_hash = '\x' AS forgotten
+           length(m.text) > %(characters)s AS truncated, m.content_hash = '\x' OR m.left_out AS forgotten
     FROM messages m
     WHERE m.session_id = shown.session_id AND m.seq >= shown.seq
     ORDER BY m.seq LIMIT 1
