@@ -21,8 +21,8 @@ _ENOUGH = 1.0
 # What goes along with an answer: at least half of what is enough, and not far below the best.
 _LEAST = 0.5
 _LEAST_OF_BEST = 0.35
-# A memory goes before a passage that says as much: it is shorter, and what it says was found worth keeping. So of what a
-# passage has above what is enough this counts; what is enough stays enough.
+# A memory goes before a passage that says as much: it is shorter, and what it says was found worth keeping. So this
+# counts of what a passage has above what is enough; what is enough stays enough.
 _PASSAGE = 0.85
 # What was taken from a passage and is about as good an answer stands for it.
 _AS_GOOD = 0.75

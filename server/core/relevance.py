@@ -40,8 +40,8 @@ _LEAST_OUT = 2.6
 # What a neighbour adds of its own evidence by keyword and by meaning. Neighbours of neighbours added nothing.
 _NEIGHBOUR_WORDS = 0.5
 _NEIGHBOUR_MEANING = 0.3
-# Neighbours count in full for a text of so many tokens, and half for one of twice as many: what is short makes sense only
-# with what it answers, and a long answer is near to many questions.
+# Neighbours count in full for a text of so many tokens, and half for one of twice as many: what is short makes sense
+# only with what it answers, and a long answer is near to many questions.
 _SHORT = 50
 # A score of ½ is the floor; two floors are 0.88, three 0.98.
 _STEEPNESS = 2.0

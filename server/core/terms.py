@@ -138,15 +138,15 @@ def says_something(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-# Words that ask for whatever there is.
+# Words that ask for whatever there is, and small ones.
 _ASKING = frozenset(
     term
     for language, words in {
         ENGLISH: "tell show give list know remember recall happen happened did do done work worked working talk talked"
         " discuss discussed say said speak spoke mention mentioned go went anything something everything thing things"
         " stuff news new update updates progress summary summarize recap status about any all",
-        "german": "passiert geschehen gemacht getan gearbeitet gesprochen besprochen gesagt erzahle zeige los neues alles"
-        " etwas gab",
+        "german": "passiert geschehen gemacht getan gearbeitet gesprochen besprochen gesagt erzahle zeige los neues"
+        " alles etwas gab",
         "french": "passe fait dit parle travaille raconte montre nouveau nouvelles tout quoi",
         "spanish": "paso hicimos hizo hice dijimos dijo hablamos trabajamos cuenta muestra nuevo todo",
         "italian": "successo fatto detto parlato lavorato racconta mostra nuovo tutto",
@@ -156,7 +156,7 @@ _ASKING = frozenset(
         "russian": "было случилось произошло делали делал сделали говорили сказали расскажи покажи нового все",
     }.items()
     for term in terms(words, language)
-)
+).union(*STOP_WORDS.values())
 
 
 def asks_of_something(query: str) -> bool:

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.languages import STOP_WORDS
-from server.core.terms import MAX_TERM, asked_names, asked_terms, asks_of_names_alone, index_terms, terms
+from server.core.terms import (
+    MAX_TERM,
+    asked_names,
+    asked_terms,
+    asks_of_names_alone,
+    asks_of_something,
+    index_terms,
+    terms,
+)
 
 
 def shares(text: str, query: str) -> bool:
@@ -188,3 +196,18 @@ def test_the_numbers_of_an_identifier_are_not_asked_for_by_themselves() -> None:
     asked = {term for forms in asked_terms("T-5265 v30.42.25 ojihvzpn5265 port 5432") for term in forms}
     assert {"t-5265", "v30.42.25", "ojihvzpn5265", "5432"} <= asked
     assert not {"5265", "42", "25"} & asked
+
+
+@pytest.mark.parametrize(
+    ("query", "asks"),
+    [
+        ("What happened?", False),
+        ("Was haben wir gemacht?", False),
+        ("¿Qué hicimos?", False),
+        ("что было сделано", False),
+        ("Was sagte Anna?", True),
+        ("decisions about the database", True),
+    ],
+)
+def test_a_query_of_small_words_and_words_for_anything_asks_of_nothing(query: str, asks: bool) -> None:
+    assert asks_of_something(query) is asks
