@@ -24,7 +24,7 @@ class Question:
     """What is searched for: words, and a vector in a space, if there is one.
 
     `tries` is how often one question is asked, in other words: the more often, the better fits what fits by chance.
-    `names_alone` says that it is nothing but identifiers. Its connection has to see one moment (`Database.moment`).
+    `names_alone` says that it is nothing but identifiers.
     """
 
     words: Words
@@ -37,7 +37,10 @@ class Question:
 
 
 async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
-    """Return what is known of the texts of a tier that may answer."""
+    """Return what is known of the texts of a tier that may answer.
+
+    `connection` has to see one moment (`Database.moment`): rows are found by one statement and read by another.
+    """
     size = await search.size(connection, tier, what)
     nearest: list[TextHit] = []
     if asked.space:

@@ -36,7 +36,16 @@ async def filled(parts: Parts, who: Principal, database: Database) -> Database:
     return database
 
 
-WORDS = {"tier": "m", "terms": ["river", "number"], "words": [0, 1], "telling": 6, "enough": 2_000, "most": 20_000}
+WORDS = {
+    "tier": "m",
+    "terms": ["river", "number"],
+    "words": [0, 1],
+    "telling": 6,
+    "names": [],
+    "few": 20,
+    "enough": 2_000,
+    "most": 20_000,
+}
 MODES = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50, "looked_up": 150}),
