@@ -213,6 +213,19 @@ async def test_forgotten_messages_are_shown_as_forgotten(both: tuple[httpx2.Asyn
     assert [m["forgotten"] for m in found["excerpts"][0]["messages"]] == [True, True, False]
 
 
+@pytest.mark.parametrize("messages_too", ["true", "false"])
+async def test_the_words_of_a_forgotten_fact_are_in_no_expansion_of_what_was_said_beside_it(
+    both: tuple[httpx2.AsyncClient, ModelServer], messages_too: str
+) -> None:
+    client, model = both
+    secret, beside = await told(client, model, ["My salary is 91000 euros.", "The cluster is called Osprey."], [1], [2])
+    assert "91000" in str(await expanded(client, beside))
+    await client.delete(f"/v1/memories/{secret}?messages={messages_too}")
+    found = await expanded(client, beside)
+    assert "91000" not in str(found)
+    assert "Osprey" in str(found)
+
+
 async def test_a_message_that_only_says_so_is_not_forgotten(both: tuple[httpx2.AsyncClient, ModelServer]) -> None:
     client, model = both
     [memory_id] = await told(client, model, [FORGOTTEN], [1])

@@ -72,6 +72,27 @@ def test_a_passage_comes_behind_a_memory_that_says_as_much_and_is_an_answer_by_t
     assert of("passage").relevance < of("memory").relevance
 
 
+@given(st.floats(0, 1.5), st.floats(-0.2, 1))
+def test_a_passage_that_is_an_answer_by_itself_is_not_shown_as_below_the_floor(keyword: float, cosine: float) -> None:
+    signals = {1: Signals(keyword, cosine)}
+    [one] = ranked(Candidates("passage", SCALE, keyword=["x"], vector=[], numbers={"x": 1}, signals=signals))
+    assert (one.alone >= 1.0) == (one.relevance >= 1.0)
+
+
+def test_a_memory_that_stands_for_a_better_passage_is_as_good_an_answer() -> None:
+    row = memory("The river is the Rhine.")
+    window = passage("psg_1", 1, 2)
+    answer = chosen(
+        [found("passage", "psg_1", 1.05), found("memory", row.id, 0.8)],
+        [row],
+        [window],
+        said_in={row.id: [("ses_1", 1)]},
+    )
+    [hit] = answer.hits
+    assert (hit.id, hit.passages) == (row.id, ["psg_1"])
+    assert hit.score > 0.5
+
+
 def test_of_equals_what_was_said_last_comes_first_whenever_it_was_written() -> None:
     rows = [
         memory(text, said_at=NOON - timedelta(days=days)) for text, days in zip(SAYINGS, (3, 1, 4, 2, 5), strict=True)
