@@ -39,7 +39,7 @@ _A_FOLD = 0.46
 _LEAST_OUT = 2.6
 # What a neighbour adds of its own evidence by keyword and by meaning. Neighbours of neighbours added nothing.
 _NEIGHBOUR_WORDS = 0.5
-_NEIGHBOUR_MEANING = 0.3
+_NEIGHBOUR_MEANING = 0.15
 # Neighbours count in full for a text of so many tokens, and half for one of twice as many: what is short makes sense
 # only with what it answers, and a long answer is near to many questions.
 _SHORT = 50
