@@ -195,8 +195,6 @@ BEGIN
     EXECUTE format('UPDATE %s v SET number = m.number FROM memories m
                     WHERE m.pool_id = v.pool_id AND m.id = v.memory_id', vectors);
     EXECUTE format('DELETE FROM %s WHERE number IS NULL', vectors);
-    -- As in the tables of new spaces, see below; for what is written from now on.
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN embedding SET STORAGE PLAIN', vectors);
     EXECUTE format('ALTER TABLE %s DROP COLUMN memory_id, ALTER COLUMN tier DROP DEFAULT,
                         ALTER COLUMN part DROP DEFAULT, ADD PRIMARY KEY (pool_id, tier, number, part)', vectors);
 END
@@ -212,8 +210,6 @@ END
 $$;
 DROP PROCEDURE number_vectors;
 
--- Vectors stand in the rows, and not in a table beside: 3,072 dimensions are then searched three times as fast, exactly
--- or by an index, and indexed three times as fast. A row with 4,000 dimensions, the most there are, fits on a page.
 CREATE OR REPLACE FUNCTION create_embedding_space(space text, dimension integer) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
     AS $$
@@ -238,7 +234,7 @@ BEGIN
         number       bigint NOT NULL,
         part         smallint NOT NULL,
         content_hash bytea NOT NULL,
-        embedding    halfvec(%s) STORAGE PLAIN NOT NULL,
+        embedding    halfvec(%s) NOT NULL,
         created_at   timestamptz NOT NULL,
         PRIMARY KEY (pool_id, tier, number, part))', table_name, dimension);
     EXECUTE format('CALL isolate(%L)', table_name);

@@ -32,6 +32,52 @@ REVOKE EXECUTE ON FUNCTION pools_without_space, chosen_sources FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pools_without_space, chosen_sources TO esker_app;
 
 
+-- Vectors -----------------------------------------------------------------------------------------------------------
+
+-- Vectors stand in the rows, and not in a table beside: 3,072 dimensions are then searched three times as fast, exactly
+-- or by an index, and indexed three times as fast. A row with 4,000 dimensions, the most there are, fits on a page.
+CREATE OR REPLACE FUNCTION create_embedding_space(space text, dimension integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+    AS $$
+DECLARE
+    table_name text := 'embeddings_' || space;
+BEGIN
+    IF space !~ '^[a-z0-9_]{1,48}$' THEN
+        RAISE EXCEPTION 'not a name for a space: %', space USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF dimension NOT BETWEEN 1 AND 4000 THEN
+        RAISE EXCEPTION 'halfvec holds 1 to 4000 dimensions, not %', dimension
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('create_embedding_space'));
+    IF to_regclass(table_name) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    -- No foreign key: an orphan is harmless, since recall joins back, and the queue stays cheap.
+    EXECUTE format('CREATE TABLE %I (
+        pool_id      uuid NOT NULL,
+        tier         "char" NOT NULL,
+        number       bigint NOT NULL,
+        part         smallint NOT NULL,
+        content_hash bytea NOT NULL,
+        embedding    halfvec(%s) STORAGE PLAIN NOT NULL,
+        created_at   timestamptz NOT NULL,
+        PRIMARY KEY (pool_id, tier, number, part))', table_name, dimension);
+    EXECUTE format('CALL isolate(%L)', table_name);
+END
+$$;
+-- In tables that are there, what is written from now on.
+DO $$
+DECLARE
+    space record;
+BEGIN
+    FOR space IN SELECT DISTINCT name FROM embedding_spaces WHERE to_regclass('embeddings_' || name) IS NOT NULL LOOP
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN embedding SET STORAGE PLAIN', 'embeddings_' || space.name);
+    END LOOP;
+END
+$$;
+
+
 -- Indexes -----------------------------------------------------------------------------------------------------------
 
 -- What the index of a tier of a pool in a space is called. Whether there is one, the catalog knows.
