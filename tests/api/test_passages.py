@@ -205,6 +205,21 @@ async def test_a_passage_of_which_all_was_replaced_stays_out_unless_asked(client
     assert "outdated" in [one["reason"] for one in since["left_out"]]
 
 
+async def test_a_passage_of_which_all_has_expired_stays_out_unless_asked(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    session = await opened(client)
+    await said(client, session, turn(1, "user", RIVER, sent_at="2026-01-10T00:00:00Z"))
+    await observed(client, session)
+    with psycopg.connect(owner_url) as connection:
+        connection.execute("UPDATE memories SET valid_until = '2026-02-10'")
+    answer = await recalled(client, "our river", explain=True)
+    assert (answer["hits"], [one["reason"] for one in answer["left_out"]]) == ([], ["outdated"])
+    assert len((await recalled(client, "our river", tier="passages", include_superseded=True))["hits"]) == 1
+    assert len((await recalled(client, "our river", tier="passages", as_of="2026-01-20T00:00:00Z"))["hits"]) == 1
+    assert (await recalled(client, "our river", as_of="2026-03-20T00:00:00Z"))["hits"] == []
+
+
 async def test_what_was_replaced_after_it_was_condensed_is_outdated_as_well(database_url: str) -> None:
     async with scripted(database_url) as (client, model):
         _, ids = await kept(client, model, f"The river is called Elbe, {LONG}", f"Boats are blue, {LONG}", project="p")

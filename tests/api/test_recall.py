@@ -346,6 +346,23 @@ async def test_an_identifier_that_nobody_has_is_answered_with_nothing(
     assert (contents(answer), answer["abstained"]) == ([], True)
 
 
+async def test_of_two_that_say_as_much_the_one_beside_what_was_asked_comes_first(client: httpx2.AsyncClient) -> None:
+    one, other = await opened(client, "s1"), await opened(client, "s2")
+    asked, answer = "Who inspects the harbour crane?", "The pilot, with a torch."
+    said_so = [(one, asked), (one, answer), (other, "Is there any soup?"), (other, "The warden, with a torch.")]
+    notes = [
+        {"content": content, "session_id": session, "said_at": days_ago(9 - place)}
+        for place, (session, content) in enumerate(said_so)
+    ]
+    await noted(client, *notes)
+    question = "Who inspects the crane with a torch?"
+    near, far = (await recalled(client, question, explain=True, limit=3))["hits"][1:]
+    assert (near["content"], far["content"]) == (answer, "The warden, with a torch.")
+    assert near["parts"]["around"] > far["parts"]["around"]
+    alone = contents(await recalled(client, question, ranking="fused"))
+    assert alone.index(answer) > alone.index("The warden, with a torch."), "of equals, what was said last"
+
+
 async def test_rare_words_count_more_than_common_ones(client: httpx2.AsyncClient) -> None:
     rare, common = "The gateway says ECONNRESET.", "The gateway service says no."
     await noted(client, *(f"The service number {n} is up." for n in range(20)), rare, common)

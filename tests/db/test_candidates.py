@@ -1,0 +1,64 @@
+"""What is known of a candidate: each search says what it says of texts that only the other has found."""
+
+import math
+from datetime import timedelta
+
+import pytest
+
+from server.core.calibration import Calibration
+from server.core.records import Filter, Principal, Space
+from server.core.relevance import Signals
+from server.store import vectors
+from server.store.search import Words
+from server.usecases import find_candidates as finding
+from server.usecases.embed import register
+from server.usecases.find_candidates import Question, find_candidates
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, remember
+
+SPACE = Space("few_2", "m", "r", 2, "", "openai:http://x#m")
+CALIBRATION = Calibration(mean=0.0, deviation=0.1, weight=1.0)
+SHORT, LONG = "The heron sleeps.", "The heron sleeps and the otter swims."
+# The cosines of the parts of each with the question (1, 0).
+COSINES = {SHORT: [0.8], LONG: [0.6, 0.0, 0.28]}
+
+
+@pytest.fixture
+async def known(parts: Parts, who: Principal) -> Parts:
+    """A pool with a short text and a long one, whose three parts have a vector each."""
+    await vectors.create_space(parts.database, SPACE)
+    await register(parts, SPACE, or_retired=False)
+    await remember(parts, who, [Note(SHORT), Note(LONG)])
+    async with parts.database.tenant(who.pool_id) as connection:
+        batch = await vectors.claim(connection, SPACE.name, parts.clock(), timedelta(0), tried=False, limit=9)
+        made = [[[cosine, math.sqrt(1 - cosine**2)] for cosine in COSINES[row.content]] for row in batch.rows]
+        assert await vectors.store(connection, batch, batch.rows, made, parts.clock()) == 2
+    return parts
+
+
+async def signals(parts: Parts, who: Principal, words: Words) -> dict[str, Signals]:
+    """Return what both searches say of each text that is found."""
+    async with parts.database.moment(who.pool_id) as connection:
+        [space] = await vectors.spaces(connection)
+        question = Question(words, space, [1.0, 0.0], CALIBRATION, "fused")
+        found = await find_candidates(connection, "memory", question, Filter(parts.clock()))
+        cursor = await connection.execute("SELECT number, content FROM memories")
+        content = {int(row[0]): str(row[1]) for row in await cursor.fetchall()}
+    return {content[number]: each for number, each in found.signals.items()}
+
+
+async def test_of_many_parts_one_is_near_by_chance(known: Parts, who: Principal) -> None:
+    found = await signals(known, who, Words([], []))
+    assert found[SHORT].cosine == pytest.approx(0.8, abs=1e-3)
+    assert found[LONG].cosine == pytest.approx(0.6 - 0.7 * CALIBRATION.deviation * math.log(3), abs=1e-3)
+
+
+async def test_what_only_the_search_by_meaning_brings_has_its_words_and_the_other_way_round(
+    known: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = Words(["heron", "otter"], [0, 1])
+    all_of_it = await signals(known, who, words)
+    assert all_of_it[LONG].keyword > all_of_it[SHORT].keyword > 0
+    monkeypatch.setattr(finding, "MOST", 1)
+    # The best by words is the long one, and the nearest the short one.
+    assert await signals(known, who, words) == all_of_it
