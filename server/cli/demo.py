@@ -17,11 +17,11 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress, TaskID
 
-from server.cli.api import Api
 from server.cli.memories import show_recalled
 from server.cli.output import AsJson, console, print_json, progress, say
-from server.cli.sending import Sent, send
+from server.clients.api import Api
 from server.clients.claude_code import read_transcript
+from server.clients.sending import Sent, send
 from server.core.errors import Unavailable
 from server.core.settings import Settings
 

@@ -12,9 +12,10 @@ from typing import Annotated, Literal
 import typer
 
 from server.app import endpoint_of
-from server.cli.api import Api
 from server.cli.database import lacking, settings_for, with_database
 from server.cli.output import AsJson, DataDir, counted, print_json, say
+from server.clients.api import Api
+from server.core.client_settings import ClientSettings
 from server.core.errors import EskerError, Misconfigured, named
 from server.core.settings import Settings
 from server.db.data_dir import holder
@@ -264,8 +265,8 @@ def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:
 def _server(settings: Settings) -> Iterator[Finding]:
     # Without ESKER_URL the server that holds the data directory is the one that is meant.
     other = None if settings.database_url or "ESKER_URL" in os.environ else holder(settings.data_dir)
-    key = settings.key.get_secret_value() if settings.key else None
-    api = Api(other.url if other and other.url else settings.url, key)
+    client = ClientSettings.from_environment(os.environ)
+    api = Api(other.url if other and other.url else client.url, client.key)
     ready = api.get("/readyz")
     yield Finding("ok", f"The server at {api.url} is ready; its embedder is {ready['embedder']}.")
     api.get("/v1/memories", limit=1)

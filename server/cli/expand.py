@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import typer
 
-from server.cli.api import Api
+from server.cli.connection import connect
 from server.cli.output import AsJson, counted, print_json, say
 from server.core.expanding import MIN_TOKENS
 from server.core.rendering import MARK, SAID
@@ -22,7 +22,7 @@ def expand(
 ) -> None:
     """Show where a memory or a passage comes from: its sources and the messages around them."""
     path = f"/v1/memories/{quote(text_id, safe='')}/sources"
-    found = Api.from_environment().get(path, around=around, max_tokens=max_tokens)
+    found = connect().get(path, around=around, max_tokens=max_tokens)
     if as_json:
         print_json(found)
     else:

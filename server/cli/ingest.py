@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from server.cli.api import Api
+from server.cli.connection import connect
 from server.cli.output import AsJson, counted, print_json, progress, say
-from server.cli.sending import Sent, send
 from server.cli.sessions import observe_all
 from server.clients import claude_code
+from server.clients.api import Api
+from server.clients.sending import Sent, send
 from server.clients.transcript import Reading
 from server.core.errors import InvalidInput, NotFound
 
@@ -46,7 +47,7 @@ def ingest(
         raise InvalidInput(f"There is no reader for {client!r}.", hint=f"There is one for {', '.join(READERS)}.")
     read, sent = _Read(), Sent()
     files = list(_files(paths, read))
-    api = Api.from_environment()
+    api = connect()
     with progress(shown=not as_json) as shown:
         for path in shown.track(files, description="Reading"):
             _ingest_file(api, READERS[client], path, read, sent, shown)

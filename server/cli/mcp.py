@@ -11,7 +11,8 @@ from urllib.parse import quote
 import typer
 from pydantic import TypeAdapter
 
-from server.cli.api import Api, Refused
+from server.cli.connection import connect
+from server.clients.api import Refused
 from server.core.errors import NotFound
 from server.core.expansion import Expansion
 from server.core.json_input import clean_document
@@ -35,14 +36,14 @@ def mcp() -> None:
     async def recall(_: object, asked: RecallRequest) -> Recalled:
         body = {name: _plain(value) for name, value in asdict(asked).items() if value is not None}
         # A connection for each call: tools are called at the same time, and a connection carries one request.
-        answer = await asyncio.to_thread(lambda: Api.from_environment().post("/v1/recall", body))
+        answer = await asyncio.to_thread(lambda: connect().post("/v1/recall", body))
         return _RECALLED.validate_python(answer)
 
     async def expand(_: object, asked: ExpandRequest) -> Expansion:
         path = f"/v1/memories/{quote(asked.text_id, safe='')}/sources"
         sizes = {"around": asked.around, "max_tokens": asked.max_tokens}
         try:
-            answer = await asyncio.to_thread(lambda: Api.from_environment().get(path, **sizes))
+            answer = await asyncio.to_thread(lambda: connect().get(path, **sizes))
         except Refused as error:
             raise NotFound(str(error)) if error.status == 404 else error from error
         return _EXPANSION.validate_python(answer)

@@ -5,10 +5,10 @@ from urllib.parse import quote
 
 import typer
 
-from server.cli.api import Api
-from server.cli.here import local_zone
+from server.cli.connection import connect
 from server.cli.output import AsJson, counted, print_json, say
 from server.cli.sessions import resolve_session
+from server.clients.here import local_zone
 from server.core.records import Priority
 from server.core.rendering import MARK, SAID
 
@@ -32,7 +32,7 @@ def recall(
     asked: dict[str, Any] = {"query": query, "limit": limit, "explain": explain, "timezone": timezone or local_zone()}
     if project:
         asked["project"] = project
-    found = Api.from_environment().post("/v1/recall", asked)
+    found = connect().post("/v1/recall", asked)
     if as_json:
         print_json(found)
     else:
@@ -52,6 +52,8 @@ def show_recalled(found: dict[str, Any]) -> None:
             say("     " + ", ".join(f"{name} {value}" for name, value in hit["parts"].items() if value is not None))
     if found["semantic"] == "degraded":
         say(f"Found by keyword only: {found['reason']}.")
+    elif found["semantic"] == "weak":
+        say(f"Found mostly by keyword: {found['reason']}.")
     elif found["pending"]:
         say(f"{counted(found['pending'], 'memory', 'memories')} cannot be found by meaning yet.")
     if found["omitted"]:
@@ -81,7 +83,7 @@ def memories(
     as_json: AsJson = False,
 ) -> None:
     """List memories, newest first."""
-    api = Api.from_environment()
+    api = connect()
     asked = {"limit": limit, "project": project, "session_id": resolve_session(api, session) if session else None}
     found = api.get("/v1/memories", **asked, include_superseded=str(superseded).lower())["memories"]
     if as_json:
@@ -109,7 +111,7 @@ def remember(
     """Write a memory."""
     body: dict[str, Any] = {"content": content, "priority": priority, "kind": "manual" if pin else "note"}
     body |= {"tags": tag or []} | ({"project": project} if project else {})
-    written = Api.from_environment().post("/v1/memories", body)
+    written = connect().post("/v1/memories", body)
     if as_json:
         print_json(written)
     else:
@@ -123,7 +125,7 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Delete a memory and all that says the same, or a passage and its messages' words."""
-    receipt = Api.from_environment().delete(f"/v1/memories/{quote(text_id, safe='')}?messages={str(messages).lower()}")
+    receipt = connect().delete(f"/v1/memories/{quote(text_id, safe='')}?messages={str(messages).lower()}")
     if as_json:
         print_json(receipt)
     else:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from server.cli.api import Api
+from server.cli.connection import connect
 from server.cli.output import AsJson, console, counted, print_json, progress, say, table
 from server.cli.sessions import Done, Wait, all_sessions, ask_each, ask_until_done, finish, resolve_session
 from server.core.rendering import MARK, fenced
@@ -45,7 +45,7 @@ def reflect(
         raise typer.BadParameter("--dry-run, --project, --min-age-days and --target-tokens are for the whole pool.")
     if session and sessions:
         raise typer.BadParameter("Either a session or --sessions.")
-    api = Api.from_environment()
+    api = connect()
     if session or sessions:
         names = [resolve_session(api, session)] if session else all_sessions(api, unreflected="true")
         with progress(shown=wait and not as_json) as shown:
@@ -114,7 +114,7 @@ def list_reflections(
     """List reflections, show what one changed, take it back."""
     if context.invoked_subcommand:
         return
-    api = Api.from_environment()
+    api = connect()
     session_id = resolve_session(api, session) if session else None
     found = api.get("/v1/reflections", session_id=session_id, limit=limit)["reflections"]
     if as_json:
@@ -141,7 +141,7 @@ def _listed(reflection: Json) -> tuple[object, ...]:
 @reflections.command()
 def diff(reflection_id: ReflectionId, as_json: AsJson = False) -> None:
     """Show what a reflection changed: what went (red), what took its place (green), what stayed."""
-    found = Api.from_environment().get(f"/v1/reflections/{reflection_id}/diff")
+    found = connect().get(f"/v1/reflections/{reflection_id}/diff")
     if as_json:
         print_json(found)
         return
@@ -180,7 +180,7 @@ def _line(row: Json) -> str:
 @reflections.command()
 def undo(reflection_id: ReflectionId, as_json: AsJson = False) -> None:
     """Take a reflection back: what it stood for is live again."""
-    undone = Api.from_environment().post(f"/v1/reflections/{reflection_id}/undo")
+    undone = connect().post(f"/v1/reflections/{reflection_id}/undo")
     if as_json:
         print_json(undone)
     else:

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress
 
-from server.cli.api import Api
+from server.cli.connection import connect
 from server.cli.output import AsJson, console, counted, note, print_json, progress, say, table
+from server.clients.api import Api
 from server.core.errors import EskerError, NotFound
 
 app = typer.Typer(add_completion=False)
@@ -23,7 +24,7 @@ def sessions(
     as_json: AsJson = False,
 ) -> None:
     """List sessions, newest first."""
-    found = Api.from_environment().get("/v1/sessions", limit=limit)["sessions"]
+    found = connect().get("/v1/sessions", limit=limit)["sessions"]
     if as_json:
         print_json(found)
         return
@@ -56,7 +57,7 @@ class Done:
 @app.command()
 def observe(session: Session = None, wait: Wait = False, as_json: AsJson = False) -> None:
     """Have the unobserved messages of sessions observed."""
-    api = Api.from_environment()
+    api = connect()
     names = [resolve_session(api, session)] if session else all_sessions(api, unobserved="true")
     with progress(shown=wait and not as_json) as shown:
         done = observe_all(api, names, wait=wait, shown=shown)
@@ -140,7 +141,7 @@ def pack(
     as_json: AsJson = False,
 ) -> None:
     """Show the context pack of a session."""
-    api = Api.from_environment()
+    api = connect()
     found = api.get(f"/v1/sessions/{resolve_session(api, session)}/pack", explain="true" if explain else None)
     if as_json:
         print_json(found)

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from server.cli.api import Api
+from server.cli.connection import connect
 from server.cli.output import AsJson, print_json, say, table
 
 app = typer.Typer(add_completion=False)
@@ -16,7 +16,7 @@ def spend(
     as_json: AsJson = False,
 ) -> None:
     """Show what language models cost, and how much they may."""
-    found = Api.from_environment().get("/v1/spend", days=days)
+    found = connect().get("/v1/spend", days=days)
     if as_json:
         print_json(found)
         return

@@ -69,6 +69,8 @@ _ANSWERED: Mapping[str, Sequence[tuple[str, str]]] = {
 # A right answer that stands out by so many deviations makes a search by meaning that is worth nothing, or all of it.
 _WORTHLESS = 1.0
 _FULL = 4.0
+# Below this weight a search by meaning says little, and an answer says so.
+_WEAK = 0.5
 _SCRIPTS = (
     ("cjk", re.compile(f"[{CJK}]")),
     ("cyrillic", re.compile("[\u0400-\u04ff]")),
@@ -84,6 +86,11 @@ class Calibration:
     mean: float
     deviation: float
     weight: float
+
+    @property
+    def is_weak(self) -> bool:
+        """Tell whether a model hardly tells texts in this script apart."""
+        return self.weight < _WEAK
 
     def standing_out(self, cosine: float) -> float:
         """Return by how many deviations a cosine stands out from what unrelated texts have."""

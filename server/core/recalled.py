@@ -90,7 +90,8 @@ class LeftOut:
 class Recalled:
     """The answer to a recall.
 
-    `semantic` says whether the search by meaning took part (`off`: it was not asked for), `reason` why not. `abstained`
+    `semantic` says whether the search by meaning took part (`off`: it was not asked for; `weak`: it did, but the model
+    hardly tells texts in the question's script apart), `reason` why not, or not much. `abstained`
     says that nothing was relevant. `omitted` more hits were relevant and are not shown, for the limit or for the
     tokens. `pending` texts cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
     What was said in the `window` that the query speaks of, or is about it, goes before the rest. `reranked` says
@@ -99,7 +100,7 @@ class Recalled:
     """
 
     hits: list[Hit]
-    semantic: Literal["ok", "degraded", "off"]
+    semantic: Literal["ok", "weak", "degraded", "off"]
     reason: str | None
     abstained: bool
     omitted: int

@@ -11,10 +11,11 @@ from typing import Annotated, Literal, Self
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
+from server.core.client_settings import CLIENT_SETTINGS, PREFIX, variable
 from server.core.errors import Misconfigured
 from server.core.prices import KNOWN, Price, read_prices
 
-PREFIX = "ESKER_"
+_OF_CLIENTS = frozenset(map(variable, CLIENT_SETTINGS))
 Choice = Literal["auto", "model", "extractive", "off"]
 Positive = Annotated[int, Field(ge=1)]
 
@@ -39,11 +40,6 @@ class Settings(BaseModel):
     """Host names that requests may use, separated by commas. Empty: loopback names on loopback, any elsewhere."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 32 * 1024 * 1024
     """The largest request body."""
-
-    url: str = "http://127.0.0.1:8377"
-    """Where the command line finds the server."""
-    key: SecretStr | None = None
-    """The key that the command line sends."""
 
     observer: Choice = "auto"
     """Who observes: a language model, the extractive observer, nobody; `auto` takes a model where one is set."""
@@ -143,7 +139,7 @@ class Settings(BaseModel):
         values: dict[str, object] = {
             name.removeprefix(PREFIX).lower(): value
             for name, value in environ.items()
-            if name.startswith(PREFIX) and value != ""
+            if name.startswith(PREFIX) and value != "" and name not in _OF_CLIENTS
         }
         if "llm_api_key" not in values and environ.get("ANTHROPIC_API_KEY"):
             values["llm_api_key"] = environ["ANTHROPIC_API_KEY"]

@@ -72,4 +72,6 @@ def told(found: Recalled) -> str:
         lines.append(f"({found.omitted} more are not shown; ask for more, or more narrowly.)")
     if found.semantic == "degraded":
         lines.append(f"(Found by keyword only: {found.reason}.)")
+    elif found.semantic == "weak":
+        lines.append(f"(Found mostly by keyword: {found.reason}.)")
     return "\n".join(["<recalled_memories>", *lines, "</recalled_memories>"])

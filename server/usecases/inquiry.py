@@ -17,15 +17,18 @@ from server.usecases.recall_request import RecallRequest
 
 _MOST_WORDS = 200
 _EMBED_SECONDS = 2.0
+_LITTLE = "the embedding model hardly tells texts in this language apart, so what it finds weighs {:.0%}"
 
 
 @dataclass(frozen=True, slots=True)
 class Semantic:
-    """What the search by meaning has to work with: a vector in a space, or the reason why there is none."""
+    """What the search by meaning has to work with: a vector in a space, or the reason why there is none, or why it says
+    little (`weak`)."""
 
     space: str | None = None
     vector: Sequence[float] = ()
     reason: str | None = None
+    weak: bool = False
 
 
 async def active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace | None, int]:
@@ -74,7 +77,9 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> Semantic:
         return Semantic(reason="the embedder did not answer in time")
     except (EmbedderDown, TextRefused) as error:
         return Semantic(reason=str(error).rstrip("."))
-    return Semantic(space.name, vector)
+    calibration = calibration_for(query, space.calibration)
+    reason = _LITTLE.format(calibration.weight) if calibration.is_weak else None
+    return Semantic(space.name, vector, reason, weak=calibration.is_weak)
 
 
 async def in_other_words(

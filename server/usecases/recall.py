@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from server.core.asked_time import AskedTime, asked_time
 from server.core.fitting import fitting
@@ -201,7 +202,7 @@ def _answer(place: _Place, inquiry: _Inquiry, found: _Found, chosen: Chosen, rer
     hits = fitting(chosen.hits[: asked.limit], asked.max_tokens)
     return Recalled(
         hits=hits if asked.explain else [replace(hit, parts=None) for hit in hits],
-        semantic="off" if asked.ranking == "keyword" else "ok" if inquiry.semantic.space else "degraded",
+        semantic="off" if asked.ranking == "keyword" else _took_part(inquiry.semantic),
         reason=inquiry.semantic.reason,
         abstained=not chosen.hits,
         omitted=len(chosen.hits) - len(hits) + len(found.relevant) - len(found.read),
@@ -213,6 +214,12 @@ def _answer(place: _Place, inquiry: _Inquiry, found: _Found, chosen: Chosen, rer
         wordings=inquiry.wordings,
         left_out=[*_left_out(chosen, hits, asked.limit), *found.left_out] if asked.explain else [],
     )
+
+
+def _took_part(semantic: Semantic) -> Literal["ok", "weak", "degraded"]:
+    if not semantic.space:
+        return "degraded"
+    return "weak" if semantic.weak else "ok"
 
 
 def _left_out(chosen: Chosen, shown: Sequence[Hit], limit: int) -> list[LeftOut]:

@@ -21,7 +21,7 @@ from server.usecases.parts import Parts
 from server.usecases.recall import recall
 from server.usecases.recall_request import RecallRequest
 from server.usecases.remember import Note, remember
-from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.api import contents, observed, opened, recalled, said, tool_text
 from tests.support.serving import serving, serving_meaning
 
 
@@ -98,6 +98,15 @@ async def test_about_nothing_the_answer_is_nothing(meaning: httpx2.AsyncClient, 
     await settled(meaning)
     answer = await recalled(meaning, nonsense)
     assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "ok")
+
+
+async def test_a_question_in_a_language_that_the_model_hardly_knows_says_so(meaning: httpx2.AsyncClient) -> None:
+    await noted(meaning, "客户住在里斯本老城区，靠近港口。")
+    await settled(meaning)
+    answer = await recalled(meaning, "客户住在哪里？")
+    assert (answer["semantic"], contents(answer)) == ("weak", ["客户住在里斯本老城区，靠近港口。"])
+    assert "hardly tells texts in this language apart" in answer["reason"]
+    assert "(Found mostly by keyword: " in await tool_text(meaning, "recall_memory", query="客户住在哪里？")
 
 
 async def test_the_very_words_are_the_first_hit_with_the_best_score(meaning: httpx2.AsyncClient) -> None:

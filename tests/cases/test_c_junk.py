@@ -19,9 +19,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.types import TextContent
 
 from server.app import make_parts
 from server.clients.claude_code import read_transcript
@@ -29,7 +26,7 @@ from server.clients.transcript import Entry
 from server.core.clock import system_clock
 from server.core.settings import Settings
 from server.db.database import Database
-from tests.support.api import observed, opened, recalled, said
+from tests.support.api import observed, opened, recalled, said, tool_text
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
 
@@ -119,17 +116,6 @@ async def test_c1_rules_that_a_person_pastes_each_session_are_one_row(client: ht
 
 
 # C3: feedback --------------------------------------------------------------------------------------------------------
-
-
-async def tool_text(client: httpx2.AsyncClient, tool: str, **given: str) -> str:
-    """Return what a tool of ours answers, as a model reads it."""
-    async with (
-        httpx2.AsyncClient() as http,
-        Client(streamable_http_client(str(client.base_url.join("/mcp")), http_client=http), mode="auto") as mcp,
-    ):
-        [part] = (await mcp.call_tool(tool, given)).content
-        assert isinstance(part, TextContent)
-        return part.text
 
 
 async def fed_back(client: httpx2.AsyncClient, number: int) -> list[dict[str, Any]]:

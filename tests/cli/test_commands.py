@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from server.cli.api import Api, Refused
 from server.cli.main import VERBS
+from server.clients.api import Api, Refused
 from server.db.migrate import migrations
 from tests.support.processes import ROOT, environment, esker, serve
 

@@ -17,6 +17,7 @@ from evals.__main__ import app as evals
 from evals.retrieval.command import READERS
 from server.app import make_app, make_parts
 from server.cli.main import VERBS
+from server.core.client_settings import CLIENT_SETTINGS, ClientSettings, variable
 from server.core.records import KINDS
 from server.core.settings import Settings
 from server.db.database import Database
@@ -45,10 +46,18 @@ def test_every_setting_is_documented_with_its_default(name: str) -> None:
         assert f"| `{default}` |" in row
 
 
+@pytest.mark.parametrize("name", sorted(CLIENT_SETTINGS))
+def test_every_setting_of_clients_is_documented_with_its_default(name: str) -> None:
+    lines = page("docs/configuration.md").splitlines()
+    [row] = [line for line in lines if line.startswith(f"| `{variable(name)}` |")]
+    default = getattr(ClientSettings(), name)
+    assert f"| `{default}`" in row if default else "| none |" in row
+
+
 def test_no_setting_is_documented_that_is_none() -> None:
     for text in PAGES:
         for name in re.findall(r"`ESKER_([A-Z_]+)`", text.read_text(encoding="utf-8")):
-            assert name.lower() in Settings.model_fields, (text.name, name)
+            assert name.lower() in {*Settings.model_fields, *CLIENT_SETTINGS}, (text.name, name)
 
 
 def test_every_route_is_documented_and_none_that_is_not_there() -> None:

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import TextContent
 
 
 async def opened(client: httpx2.AsyncClient, external_id: str = "s1", **more: Any) -> str:
@@ -38,6 +41,17 @@ async def recalled(client: httpx2.AsyncClient, query: str, **more: Any) -> dict[
 def contents(answer: dict[str, Any]) -> list[str]:
     """Return what the hits of a recall say, in order."""
     return [hit["content"] for hit in answer["hits"]]
+
+
+async def tool_text(client: httpx2.AsyncClient, tool: str, **given: Any) -> str:
+    """Return what a tool of ours answers, as a model reads it."""
+    async with (
+        httpx2.AsyncClient() as http,
+        Client(streamable_http_client(str(client.base_url.join("/mcp")), http_client=http), mode="auto") as mcp,
+    ):
+        [part] = (await mcp.call_tool(tool, given)).content
+        assert isinstance(part, TextContent)
+        return part.text
 
 
 async def until(client: httpx2.AsyncClient, path: str, true_of: Callable[[Any], bool]) -> Any:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from server.cli.api import Api, Refused
-from server.cli.here import local_zone
+from server.clients.api import Api, Refused
+from server.clients.here import local_zone
 from server.clients.transcript import Entry, Transcript
 from server.core.json_input import Json
 

@@ -1,14 +1,13 @@
-"""How the command line talks to the server: the standard library, because a command must start fast."""
+"""How the command line and the hooks talk to the server: the standard library, because they must start fast."""
 
 import http.client
 import json
-import os
 import time
 from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
+from server.core.client_settings import ClientSettings
 from server.core.errors import EskerError, Misconfigured, Unavailable
-from server.core.settings import Settings
 
 _KEY_HINT = "Set ESKER_KEY to a key of the server; `esker key create NAME` makes one where its database is."
 _BUSY = (429, 503)
@@ -44,10 +43,9 @@ class Api:
             self._headers["Authorization"] = f"Bearer {key}"
 
     @classmethod
-    def from_environment(cls) -> "Api":
-        """Return a connection to the server that ESKER_URL and ESKER_KEY name."""
-        settings = Settings.from_environment(os.environ)
-        return cls(settings.url, settings.key.get_secret_value() if settings.key else None)
+    def to(cls, settings: ClientSettings, timeout: float = _SECONDS) -> "Api":
+        """Return a connection to the server that the settings name. Raises Misconfigured for a url that is none."""
+        return cls(settings.url, settings.key, timeout)
 
     def close(self) -> None:
         """Close the connection; the next call would open another."""

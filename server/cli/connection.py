@@ -1,0 +1,13 @@
+"""How a command finds the server."""
+
+import os
+
+from server.clients.api import Api
+from server.core.client_settings import ClientSettings
+from server.core.settings import Settings
+
+
+def connect() -> Api:
+    """Return a connection to the server that the environment names. Raises Misconfigured, also for unknown settings."""
+    Settings.from_environment(os.environ)
+    return Api.to(ClientSettings.from_environment(os.environ))

@@ -1,0 +1,54 @@
+"""What a client of the server is told by its environment: where the server is, and what to leave alone.
+
+Hooks read it, which start with every turn of an agent, so it is of the standard library alone; `server.core.settings`
+has what the server itself is told. `docs/configuration.md` lists both, and a test compares.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from server.core.errors import Misconfigured
+
+PREFIX = "ESKER_"
+RECALLS = ("explicit", "always", "off")
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """How the command line and the hooks find the server, and what they do with transcripts."""
+
+    url: str = "http://127.0.0.1:8377"
+    """Where the server is."""
+    key: str | None = None
+    """The key that is sent to it."""
+    state_dir: Path = Path("~/.local/state/esker")
+    """Where is kept how far transcripts were read, and what could not be sent yet."""
+    exclude: tuple[str, ...] = ()
+    """Projects or directories, separated by commas, `*` for anything: nothing of them is read, sent or shown."""
+    hook_recall: str = "explicit"
+    """When a prompt has memory asked: `explicit` references to earlier work, `always`, `off`."""
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> "ClientSettings":
+        """Read the settings from `environ`. Raises Misconfigured for a value that is not valid."""
+        given = {each.name: environ[name] for each in fields(cls) if environ.get(name := variable(each.name))}
+        recall = given.get("hook_recall", "explicit")
+        if recall not in RECALLS:
+            raise Misconfigured(f"{variable('hook_recall')} is {recall!r}.", hint=f"It is one of {', '.join(RECALLS)}.")
+        home = environ.get("XDG_STATE_HOME") or "~/.local/state"
+        return cls(
+            url=given.get("url", cls.url),
+            key=given.get("key"),
+            state_dir=Path(given.get("state_dir", f"{home}/esker")).expanduser(),
+            exclude=tuple(part.strip() for part in given.get("exclude", "").split(",") if part.strip()),
+            hook_recall=recall,
+        )
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+CLIENT_SETTINGS = frozenset(each.name for each in fields(ClientSettings))
