@@ -143,7 +143,7 @@ def _pending(api: Api, shown: Progress, task: TaskID) -> bool:
     waiting = answer["pending"]
     total = max(int(shown.tasks[task].total or 0), waiting)
     shown.update(task, total=total or None, completed=total - waiting)
-    return answer["semantic"] == "ok" and not waiting
+    return answer["semantic"] != "degraded" and not waiting
 
 
 def _until(condition: Callable[[], bool], seconds: float) -> bool:

@@ -58,7 +58,7 @@ class Installation:
         """Wait until no more than `pending` rows lack their vector; return what a recall of all rows says."""
         while True:
             answer = await recalled(self.client, "river", limit=50, explain=True)
-            if (answer["semantic"], answer["pending"]) == ("ok", pending):
+            if (answer["semantic"], answer["pending"]) == ("weak", pending):
                 return answer
 
     async def gauge(self, name: str) -> float:

@@ -42,7 +42,10 @@ class EmbeddingServer:
 
 
 def word_vector(text: str, dimension: int) -> list[float]:
-    """Return a vector that counts the words of a text into buckets, so that shared words mean nearness."""
+    """Return a vector that counts the words of a text into buckets, so that shared words mean nearness.
+
+    No language is known to it, so what is found by it is `weak`.
+    """
     vector = [0.01] * dimension
     for word in text.lower().split():
         vector[hashlib.sha256(word.encode()).digest()[0] % dimension] += 1.0
