@@ -4,19 +4,14 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from fastapi import FastAPI
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.requests import Request
 
 from server import VERSION
 from server.background import beside, keep_up, run_jobs
 from server.core.clock import Clock, system_clock
 from server.core.errors import Misconfigured
-from server.core.expansion import Expansion
-from server.core.recalled import Recalled
-from server.core.records import Principal
 from server.core.settings import Settings
 from server.db.database import Database
 from server.providers.embedders import embedder_of, make_embedder
@@ -35,12 +30,10 @@ from server.rest import health, memories, problems, reflections, sessions, spend
 from server.rest.access import Access, hosts_for
 from server.rest.mcp_route import McpRoute
 from server.rest.metrics import Measured, Metrics
+from server.tools.in_process import backend_of
 from server.tools.mcp_server import make_mcp
 from server.usecases.authenticate import authenticate
-from server.usecases.expand import ExpandRequest, expand
 from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
 
 
 def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:
@@ -62,7 +55,7 @@ def make_parts(settings: Settings, database: Database, clock: Clock = system_clo
 def make_app(parts: Parts) -> FastAPI:
     """Return the server: HTTP and MCP in one app, with the job runner and the model loading beside it."""
     metrics = Metrics()
-    mcp = make_mcp(_recall_for_tools(parts), _expand_for_tools(parts))
+    mcp = make_mcp(backend_of(parts))
     # Hosts, origins and keys are checked once, in front of everything.
     tools = mcp.streamable_http_app(
         stateless_http=True,
@@ -101,22 +94,6 @@ def make_app(parts: Parts) -> FastAPI:
     )
     app.add_middleware(Measured, metrics=metrics)
     return app
-
-
-def _recall_for_tools(parts: Parts) -> Any:
-    async def answer(request: Request, asked: RecallRequest) -> Recalled:
-        principal: Principal = request.state.principal
-        return await recall(parts, principal.pool_id, asked)
-
-    return answer
-
-
-def _expand_for_tools(parts: Parts) -> Any:
-    async def answer(request: Request, asked: ExpandRequest) -> Expansion:
-        principal: Principal = request.state.principal
-        return await expand(parts, principal.pool_id, asked)
-
-    return answer
 
 
 def _embedders(settings: Settings) -> QueryEmbedders | None:

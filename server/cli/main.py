@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "reflect": ("reflections", "Have memories condensed, of a session or of the pool."),
     "reflections": ("reflections", "List reflections, show what one changed, take it back."),
     "pack": ("sessions", "Show the context pack of a session."),
+    "status": ("status", "Show what memory holds, and what of it cannot be found yet."),
     "recall": ("memories", "Ask memory a question."),
     "expand": ("expand", "Show where a memory or a passage comes from: its sources and the messages around them."),
     "memories": ("memories", "List memories, newest first."),

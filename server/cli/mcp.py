@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -12,44 +13,84 @@ import typer
 from pydantic import TypeAdapter
 
 from server.cli.connection import connect
-from server.clients.api import Refused
+from server.clients.api import Api, Refused
 from server.core.errors import NotFound
 from server.core.expansion import Expansion
+from server.core.ids import is_passage
 from server.core.json_input import clean_document
 from server.core.logs import configure_logs
 from server.core.recalled import Recalled
+from server.core.records import Passage, SourcedMemory
+from server.tools.backend import Backend
 from server.tools.mcp_server import make_mcp
 from server.usecases.expand import ExpandRequest
+from server.usecases.forget import Receipt
+from server.usecases.pool_status import PoolStatus
 from server.usecases.recall_request import RecallRequest
+from server.usecases.remember import Note
 
 app = typer.Typer(add_completion=False)
 
 _RECALLED = TypeAdapter(Recalled)
 _EXPANSION = TypeAdapter(Expansion)
+_MEMORY = TypeAdapter(SourcedMemory)
+_PASSAGE = TypeAdapter(Passage)
+_RECEIPT = TypeAdapter(Receipt)
+_STATUS = TypeAdapter(PoolStatus)
 
 
 @app.command()
 def mcp() -> None:
     """Speak MCP on standard input and output, for clients that start their servers."""
     configure_logs("warning")  # standard output belongs to the protocol
+    _clean_standard_input()
+    make_mcp(_over_http()).run("stdio")
+
+
+def _over_http() -> Backend:
+    """Return what the tools ask of: the server at ESKER_URL."""
 
     async def recall(_: object, asked: RecallRequest) -> Recalled:
-        body = {name: _plain(value) for name, value in asdict(asked).items() if value is not None}
-        # A connection for each call: tools are called at the same time, and a connection carries one request.
-        answer = await asyncio.to_thread(lambda: connect().post("/v1/recall", body))
-        return _RECALLED.validate_python(answer)
+        return _RECALLED.validate_python(await _ask(lambda api: api.post("/v1/recall", _body(asked))))
 
     async def expand(_: object, asked: ExpandRequest) -> Expansion:
-        path = f"/v1/memories/{quote(asked.text_id, safe='')}/sources"
         sizes = {"around": asked.around, "max_tokens": asked.max_tokens}
-        try:
-            answer = await asyncio.to_thread(lambda: connect().get(path, **sizes))
-        except Refused as error:
-            raise NotFound(str(error)) if error.status == 404 else error from error
-        return _EXPANSION.validate_python(answer)
+        path = f"/v1/memories/{quote(asked.text_id, safe='')}/sources"
+        return _EXPANSION.validate_python(await _ask(lambda api: api.get(path, **sizes)))
 
-    _clean_standard_input()
-    make_mcp(recall, expand).run("stdio")
+    async def remember(_: object, note: Note) -> SourcedMemory:
+        body = _body(note)
+        body["kind"] = "manual" if body.pop("manual") else "note"
+        return _MEMORY.validate_python(await _ask(lambda api: api.post("/v1/memories", body)))
+
+    async def forget(_: object, text_id: str, with_messages: bool) -> Receipt:
+        path = f"/v1/memories/{quote(text_id, safe='')}?messages={str(with_messages).lower()}"
+        return _RECEIPT.validate_python(await _ask(lambda api: api.delete(path)))
+
+    async def status(_: object) -> PoolStatus:
+        return _STATUS.validate_python(await _ask(lambda api: api.get("/v1/status")))
+
+    async def read(_: object, text_id: str) -> SourcedMemory | Passage:
+        found = await _ask(lambda api: api.get(f"/v1/memories/{quote(text_id, safe='')}"))
+        return _PASSAGE.validate_python(found) if is_passage(text_id) else _MEMORY.validate_python(found)
+
+    async def pack(_: object, session_id: str) -> str:
+        return (await _ask(lambda api: api.get(f"/v1/sessions/{quote(session_id, safe='')}/pack")))["text"]
+
+    return Backend(recall, expand, remember, forget, status, read, pack)
+
+
+async def _ask(ask: Callable[[Api], Any]) -> Any:
+    """Ask the server. Raises NotFound, Unavailable, Refused."""
+    # A connection for each call: tools are called at the same time, and a connection carries one request.
+    try:
+        return await asyncio.to_thread(lambda: ask(connect()))
+    except Refused as error:
+        raise NotFound(str(error)) if error.status == 404 else error from error
+
+
+def _body(asked: RecallRequest | Note) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in asdict(asked).items() if value is not None}
 
 
 def _plain(value: Any) -> Any:

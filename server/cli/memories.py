@@ -9,7 +9,7 @@ from server.cli.connection import connect
 from server.cli.output import AsJson, counted, print_json, say
 from server.cli.sessions import resolve_session
 from server.clients.here import local_zone
-from server.core.records import Priority
+from server.core.records import AskedTier, Priority, Scope
 from server.core.rendering import MARK, SAID
 
 app = typer.Typer(add_completion=False)
@@ -22,6 +22,18 @@ def recall(
     query: Annotated[str, typer.Argument(help="The question, in plain words.")],
     limit: Annotated[int, typer.Option(min=1, max=50, help="The most memories to show.")] = 8,
     project: Project = None,
+    scope: Annotated[
+        Scope | None, typer.Option(help="Where to look; a project where one is named, else the whole pool.")
+    ] = None,
+    session: Annotated[str | None, typer.Option(help="A session, for the scope session.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Only of this kind; several: of one of them.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; several: with all.")] = None,
+    min_priority: Annotated[Priority, typer.Option(help="Only what matters at least so much.")] = "low",
+    since: Annotated[str | None, typer.Option(help="Only what was said, or is about a time, from here on.")] = None,
+    until: Annotated[str | None, typer.Option(help="Only what was said, or is about a time, up to here.")] = None,
+    as_of: Annotated[str | None, typer.Option(help="Answer with what was believed then.")] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also what has been replaced.")] = False,
+    tier: Annotated[AskedTier, typer.Option(help="Facts, verbatim messages, or both.")] = "both",
     explain: Annotated[bool, typer.Option(help="Show the parts of each score.")] = False,
     timezone: Annotated[
         str | None, typer.Option(help='Where "yesterday" is meant; without it the zone of this machine.')
@@ -29,10 +41,12 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Ask memory a question."""
+    api = connect()
     asked: dict[str, Any] = {"query": query, "limit": limit, "explain": explain, "timezone": timezone or local_zone()}
-    if project:
-        asked["project"] = project
-    found = connect().post("/v1/recall", asked)
+    asked |= {"scope": scope, "project": project, "session_id": resolve_session(api, session) if session else None}
+    asked |= {"kinds": kind or None, "tags": tag or None, "min_priority": min_priority, "tier": tier}
+    asked |= {"since": since, "until": until, "as_of": as_of, "include_superseded": superseded}
+    found = api.post("/v1/recall", {name: value for name, value in asked.items() if value is not None})
     if as_json:
         print_json(found)
     else:

@@ -38,7 +38,7 @@ class Api:
         self.url = url.rstrip("/")
         self._base = parts.path.rstrip("/")
         self._connection = kind(parts.hostname, parts.port, timeout=timeout)
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        self._headers = {"Content-Type": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
 
@@ -60,36 +60,40 @@ class Api:
         """Return the answer to a POST. Raises Unavailable, Refused."""
         return self._call("POST", path, body)
 
+    def ask_for_text(self, path: str, body: object = None) -> str:
+        """Return the answer to a GET, or with a body to a POST, as the text that models read."""
+        return str(self._call("GET" if body is None else "POST", path, body, accept="text/plain"))
+
     def delete(self, path: str) -> Any:
         """Return the answer to a DELETE. Raises Unavailable, Refused."""
         return self._call("DELETE", path, None)
 
-    def _call(self, method: str, path: str, body: object) -> Any:
+    def _call(self, method: str, path: str, body: object, accept: str = "application/json") -> Any:
         data = None if body is None else json.dumps(body).encode()
         path = quote(path, safe=_IN_PATHS)
         try:
-            status, text, pause = self._exchange(method, path, data)
+            status, text, pause = self._exchange(method, path, data, accept)
             for _ in range(_MOST_TRIES - 1):
                 if status not in _BUSY:
                     break
                 time.sleep(pause)
-                status, text, pause = self._exchange(method, path, data)
+                status, text, pause = self._exchange(method, path, data, accept)
         except (TimeoutError, OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise Unavailable(
                 f"No Esker answers at {self.url} ({error or type(error).__name__}).",
                 hint="Start it with `esker serve`, or say with ESKER_URL where it is.",
             ) from error
-        return _read(status, text)
+        return text.decode() if accept == "text/plain" and status < 400 else _read(status, text)
 
-    def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes, float]:
+    def _exchange(self, method: str, path: str, data: bytes | None, accept: str) -> tuple[int, bytes, float]:
         """Return the status, the body, and how many seconds a busy server wants to be left alone.
 
         An idle connection that the server has closed is opened anew.
         """
         for again in (self._connection.sock is not None, False):
             try:
-                self._connection.request(method, self._base + path, data, self._headers)
+                self._connection.request(method, self._base + path, data, {**self._headers, "Accept": accept})
                 answer = self._connection.getresponse()
                 return answer.status, answer.read(), _pause(answer.headers.get("Retry-After"))
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):

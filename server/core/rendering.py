@@ -15,8 +15,8 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from server.core.clock import zone
-from server.core.recalled import Hit
-from server.core.records import Group, Memory, PackRow, Priority, Session
+from server.core.recalled import Hit, Recalled
+from server.core.records import Group, Memory, PackRow, Passage, Priority, Session
 from server.core.tokens import estimate_tokens
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
@@ -164,6 +164,32 @@ def recalled_line(hit: Hit) -> str:
     reserved = TENTATIVE if hit.tentative else ""
     mark = f"{MARK[hit.priority]} " if hit.priority else ""
     return f"* {mark}{fenced(hit.content)}{cut}{reserved} [{hit.id}, {hit.age}{where}, from {hit.trust}]"
+
+
+def recalled_text(found: Recalled) -> str:
+    """Return the answer to a recall as a model reads it: fenced as data, a line for each hit."""
+    lines = [recalled_line(hit) for hit in found.hits]
+    if found.abstained:
+        lines.append("Nothing in memory is about this.")
+        if found.unobserved_tokens:
+            lines.append("(The latest messages have not been turned into memories yet.)")
+    elif found.omitted:
+        lines.append(f"({found.omitted} more are not shown; ask for more, or more narrowly.)")
+    if found.semantic == "degraded":
+        lines.append(f"(Found by keyword only: {found.reason}.)")
+    elif found.semantic == "weak":
+        lines.append(f"(Found mostly by keyword: {found.reason}.)")
+    return "\n".join(["<recalled_memories>", *lines, "</recalled_memories>"])
+
+
+def resource_text(row: Memory | Passage) -> str:
+    """Return one row as a model reads it: fenced as data, with its id, its date, its project and whose words it is."""
+    content, said = (row.text, row.said_to) if isinstance(row, Passage) else (row.content, row.said_at)
+    replaced = getattr(row, "superseded_by", None)
+    about = [row.id, said.date().isoformat(), f"from {row.trust}"]
+    about += [f"project {fenced(row.project)}"] if row.project else []
+    about += [f"superseded by {replaced}"] if replaced else []
+    return f"<recalled_memories>\n* {fenced(content)} [{', '.join(about)}]\n</recalled_memories>"
 
 
 def local_date(moment: datetime, timezone: str) -> str:

@@ -4,8 +4,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import TypeAdapter
 
-from server.rest.context import WithParts
+from server.rest.context import Asking, WithParts
 from server.rest.metrics import Metrics
+from server.usecases.pool_status import PoolStatus, pool_status
 from server.usecases.report_status import Readiness, backlog, readiness
 
 router = APIRouter(tags=["health"])
@@ -26,6 +27,12 @@ async def ready(parts: WithParts) -> Response:
     status = 200 if found.ready else 503
     headers = {} if found.ready else {"Retry-After": "5"}
     return JSONResponse(_READINESS.dump_python(found, mode="json"), status, headers)
+
+
+@router.get("/v1/status", tags=["memories"])
+async def status(parts: WithParts, asking: Asking) -> PoolStatus:
+    """Show what the pool holds, and what of it cannot be found yet."""
+    return await pool_status(parts, asking.pool_id, asking.pool_name)
 
 
 @router.get("/metrics")

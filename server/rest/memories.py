@@ -3,12 +3,14 @@
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import PlainTextResponse
 
 from server.core.expanding import MIN_TOKENS
 from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import Filter, Kind, Passage, Priority, SourcedMemory, at_least
+from server.core.rendering import recalled_text
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
@@ -103,7 +105,13 @@ async def delete(memory_id: str, parts: WithParts, asking: Asking, messages: boo
     return await forget(parts, asking, memory_id, with_messages=messages)
 
 
-@router.post("/recall")
-async def recall_memories(body: RecallIn, parts: WithParts, asking: Asking) -> Recalled:
-    """Answer a question from memory, or say that nothing there is about it."""
-    return await recall(parts, asking.pool_id, RecallRequest(**body.model_dump()))
+@router.post("/recall", response_model=Recalled, responses={200: {"content": {"text/plain": {}}}})
+async def recall_memories(
+    body: RecallIn, request: Request, parts: WithParts, asking: Asking
+) -> Recalled | PlainTextResponse:
+    """Answer a question from memory, or say that nothing there is about it.
+
+    With `Accept: text/plain` the answer is the text that models read.
+    """
+    found = await recall(parts, asking.pool_id, RecallRequest(**body.model_dump()))
+    return PlainTextResponse(recalled_text(found)) if "text/plain" in request.headers.get("accept", "") else found

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from psycopg.rows import class_row
+
 from server.db.database import Connection, Database
 from server.db.statements import Statements
 from server.store.jobs import job_name
@@ -35,6 +37,31 @@ class Stuck:
     embeddings: list[tuple[str, str]]
     overdue: int
     paused: list[tuple[str, str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCounts:
+    """How much a pool holds: live `memories` by kind, and what waits."""
+
+    memories: dict[str, int]
+    superseded: int
+    passages: int
+    sessions: int
+    messages: int
+    unobserved_tokens: int
+    jobs: int
+    failed_jobs: int
+    last_message_at: datetime | None
+    last_memory_at: datetime | None
+
+
+async def pool_counts(connection: Connection) -> PoolCounts:
+    """Return how much the pool holds."""
+    async with connection.cursor(row_factory=class_row(PoolCounts)) as cursor:
+        await cursor.execute(SQL["pool_counts"])
+        found = await cursor.fetchone()
+    assert found is not None  # it is a count
+    return found
 
 
 async def facts(database: Database) -> DatabaseFacts:

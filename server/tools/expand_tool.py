@@ -1,21 +1,17 @@
 """The tool `expand_memory`: from what recall found to the words that were really said."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, TypeAdapter
 
-from server.core.errors import EskerError, NotFound
 from server.core.evidence import evidence_text
 from server.core.expanding import MIN_TOKENS
 from server.core.expansion import Expansion
+from server.tools.backend import Backend
+from server.tools.errors import told_to_the_model
 from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
-
-Expand = Callable[[Any, ExpandRequest], Awaitable[Expansion]]
-"""Expands a memory or a passage; the first argument is the HTTP request of the call, None on stdio."""
 
 _EXPANSION = TypeAdapter(Expansion)
 _ID_HINT = (
@@ -24,8 +20,8 @@ _ID_HINT = (
 )
 
 
-def add_expand(mcp: MCPServer[Any], expand: Expand) -> None:
-    """Give an MCP server the tool `expand_memory`, which answers through `expand`."""
+def add_expand(mcp: MCPServer[Any], backend: Backend) -> None:
+    """Give an MCP server the tool `expand_memory`."""
 
     @mcp.tool(
         title="Expand memory",
@@ -46,12 +42,9 @@ def add_expand(mcp: MCPServer[Any], expand: Expand) -> None:
         Use it on an id from recall_memory when the exact wording, the reasons or the circumstances matter, when two
         memories contradict each other, or before you rely on a detail that a memory only sums up.
         """
-        try:
-            found = await expand(ctx.request_context.request, ExpandRequest(memory_id.strip(), around, max_tokens))
-        except NotFound as error:
-            raise ToolError(f"{error} {_ID_HINT}") from error
-        except EskerError as error:
-            raise ToolError(" ".join(filter(None, (str(error), error.hint)))) from error
+        asked = ExpandRequest(memory_id.strip(), around, max_tokens)
+        with told_to_the_model(_ID_HINT):
+            found = await backend.expand(ctx.request_context.request, asked)
         return CallToolResult(
             content=[TextContent(type="text", text=evidence_text(found))], structured_content=_lean(found)
         )

@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import TextContent
+from mcp.types import TextContent, TextResourceContents
 
 from server.app import make_parts
 from server.core.clock import system_clock
@@ -50,12 +51,28 @@ async def connected(url: str, mode: str, key: str | None = None) -> AsyncGenerat
 async def test_the_tool_is_described_for_a_model(served: str, mode: str) -> None:
     async with connected(served, mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        required = {name: set(tool.input_schema["required"]) for name, tool in tools.items()}
-        assert required == {"recall_memory": {"query"}, "expand_memory": {"memory_id"}}
+        required = {name: set(tool.input_schema.get("required", [])) for name, tool in tools.items()}
+        assert required == {
+            "recall_memory": {"query"},
+            "expand_memory": {"memory_id"},
+            "remember": {"content"},
+            "forget_memory": {"memory_id"},
+            "memory_status": set(),
+        }
+        hints: dict[str, tuple[bool | None, bool | None, bool | None]] = {}
         for name, tool in tools.items():
-            assert tool.annotations is not None
-            assert tool.annotations.read_only_hint is True
             assert name in (client.instructions or "")
+            assert tool.annotations is not None
+            said = tool.annotations
+            hints[name] = (said.read_only_hint, said.destructive_hint, said.idempotent_hint)
+            assert said.open_world_hint is False
+        assert hints == {
+            "recall_memory": (True, None, True),
+            "expand_memory": (True, None, True),
+            "memory_status": (True, None, True),
+            "remember": (False, False, True),
+            "forget_memory": (False, True, False),
+        }
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -72,6 +89,146 @@ async def test_recall_answers_in_text_and_in_structure(served: str, mode: str) -
         assert "project p" in lines[1]
         assert answer.structured_content is not None
         assert answer.structured_content["hits"][0]["content"] == "Our river is the Rhine."
+
+
+@asynccontextmanager
+async def by(url: str, way: str) -> AsyncGenerator[Client]:
+    """A client of either era over HTTP, or of `esker mcp` over its standard input and output."""
+    if way != "stdio":
+        async with connected(url, way) as client:
+            yield client
+        return
+    async with Client(
+        StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "server.cli.main", "mcp"],
+            env={"ESKER_URL": url, "PATH": os.environ["PATH"]},
+            cwd=os.getcwd(),
+        )
+    ) as client:
+        yield client
+
+
+WAYS = [*MODES, "stdio"]
+
+
+async def called(client: Client, tool: str, **given: Any) -> tuple[str, dict[str, Any]]:
+    """Call a tool, and return its text and its structure."""
+    answer = await client.call_tool(tool, given)
+    [part] = answer.content
+    assert isinstance(part, TextContent)
+    assert answer.is_error is not True, part.text
+    return part.text, answer.structured_content or {}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_what_one_agent_remembers_another_recalls_and_forgets(served: str, way: str) -> None:
+    fact = "The staging database moved to the harbour cluster."
+    async with by(served, way) as client, connected(served, "auto") as other:
+        given = {"project": "p", "priority": "high", "category": "decision", "tags": ["ops"]}
+        text, written = await called(client, "remember", content=fact, **given)
+        assert written["id"] in text
+        assert (await called(client, "remember", content=fact, **given))[1]["id"] == written["id"]
+        recalled = (await called(other, "recall_memory", query="staging database", tags=["ops"], min_priority="high"))[
+            1
+        ]
+        assert [hit["id"] for hit in recalled["hits"]] == [written["id"]]
+        [resource] = (await client.read_resource(f"memory://memory/{written['id']}")).contents
+        assert isinstance(resource, TextResourceContents)
+        assert resource.text.startswith(f"<recalled_memories>\n* {fact} [{written['id']}, ")
+        text, receipt = await called(client, "forget_memory", memory_id=written["id"])
+        assert (receipt["memories"], written["id"] in text, "1 memories" in text) == (1, True, True)
+        assert (await called(other, "recall_memory", query="staging database"))[1]["abstained"] is True
+        again = await client.call_tool("forget_memory", {"memory_id": written["id"]})
+        assert again.is_error is True
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_nothing_is_forgotten_by_what_it_says(served: str, way: str) -> None:
+    async with by(served, way) as client:
+        for given in ("the river", "Our river is the Rhine.", "mem_*", "mem_%", "mem_00000000000000000000000000"):
+            answer = await client.call_tool("forget_memory", {"memory_id": given})
+            assert answer.is_error is True
+            assert isinstance(answer.content[0], TextContent)
+            assert "exactly as recall_memory" in answer.content[0].text
+        assert (await called(client, "recall_memory", query="river"))[1]["hits"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_status_says_what_is_there_and_what_is_not_ready(served: str, way: str) -> None:
+    async with httpx2.AsyncClient(base_url=served) as http:
+        session = (await http.post("/v1/sessions", json={"client": "codex", "external_id": "s"})).json()["id"]
+        message = {"external_id": "m", "role": "user", "content": "We chose Postgres."}
+        await http.post(f"/v1/sessions/{session}/messages", json={"messages": [message]})
+        over_http = (await http.get("/v1/status")).json()
+    async with by(served, way) as client:
+        text, found = await called(client, "memory_status")
+    assert found == over_http
+    assert (found["memories"], found["sessions"], found["messages"]) == ({"note": 2}, 1, 1)
+    assert found["unobserved_tokens"] > 0
+    assert found["model"] is None
+    assert "2 memories (2 of kind note)" in text
+    assert f"{found['unobserved_tokens']} tokens of messages are in no memory yet." in text
+    assert "Nothing is found by meaning" in text
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_pack_is_read_by_its_session_and_the_same_as_over_http(served: str, way: str) -> None:
+    async with httpx2.AsyncClient(base_url=served) as http:
+        opened = {"client": "codex", "external_id": "s", "project": "p"}
+        session = (await http.post("/v1/sessions", json=opened)).json()["id"]
+        pack = (await http.get(f"/v1/sessions/{session}/pack")).json()["text"]
+    async with by(served, way) as client:
+        [resource] = (await client.read_resource(f"memory://pack/{session}")).contents
+        assert isinstance(resource, TextResourceContents)
+        assert (resource.text, "Rhine" in pack) == (pack, True)
+        with pytest.raises(MCPError, match="session"):
+            await client.read_resource("memory://pack/ses_nowhere")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_person_can_choose_to_have_memory_asked(served: str, mode: str) -> None:
+    async with connected(served, mode) as client:
+        [prompt] = (await client.list_prompts()).prompts
+        assert prompt.name == "recall"
+        [message] = (await client.get_prompt("recall", {"about": "the river"})).messages
+        assert isinstance(message.content, TextContent)
+        assert "the river" in message.content.text
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_misspelt_argument_is_refused_with_those_that_there_are(served: str, way: str) -> None:
+    async with by(served, way) as client:
+        answer = await client.call_tool("recall_memory", {"query": "river", "projects": "p"})
+        assert answer.is_error is True
+        assert isinstance(answer.content[0], TextContent)
+        assert "no argument 'projects'" in answer.content[0].text
+        assert "project, " in answer.content[0].text
+
+
+async def test_a_key_that_only_reads_neither_writes_nor_forgets(served: str, parts: Parts) -> None:
+    key = await create_key(parts, name="reader", pool="default", scopes=["read"])
+    async with connected(served, "legacy", key.key) as client:
+        hit = (await called(client, "recall_memory", query="river"))[1]["hits"][0]["id"]
+        for tool, given in (("remember", {"content": "A hill."}), ("forget_memory", {"memory_id": hit})):
+            answer = await client.call_tool(tool, given)
+            assert answer.is_error is True
+            assert isinstance(answer.content[0], TextContent)
+            assert "does not have the scope 'write'" in answer.content[0].text
+        assert (await called(client, "memory_status"))[1]["memories"] == {"note": 2}
+
+
+@pytest.mark.parametrize("tool", ["expand_memory", "forget_memory"])
+async def test_another_pools_ids_are_ids_of_nothing(served: str, parts: Parts, tool: str) -> None:
+    async with connected(served, "legacy") as client:
+        mine = (await called(client, "recall_memory", query="river"))[1]["hits"][0]["id"]
+    await create_pool(parts, "strangers")
+    key = await create_key(parts, name="a", pool="strangers", scopes=["read", "write"])
+    async with connected(served, "legacy", key.key) as client:
+        answer = await client.call_tool(tool, {"memory_id": mine})
+        assert (answer.is_error, "Rhine" in str(answer.content)) == (True, False)
+        with pytest.raises(MCPError):
+            await client.read_resource(f"memory://memory/{mine}")
 
 
 @pytest.mark.parametrize("mode", MODES)

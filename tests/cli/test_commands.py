@@ -401,3 +401,29 @@ def test_a_pool_does_without_passages_and_has_them_again(tmp_path: Path) -> None
         forgotten = esker("forget", again[0]["id"], **there)
         assert "Forgotten: 0 memories, 0 vectors, 0 packs, " in forgotten.stdout
         assert "pool" in esker("pool", "set", "nowhere", "--passages", "on", **there).stderr
+
+
+def test_recall_is_narrowed_by_every_option_of_the_command(tmp_path: Path) -> None:
+    with serve("--data-dir", str(tmp_path / "d")) as (_, said):
+        there = {"ESKER_URL": said["url"]}
+        assert esker("remember", "The river is the Rhine.", "--project", "p", **there).returncode == 0
+        assert esker("remember", "The river is deep.", "--priority", "high", **there).returncode == 0
+
+        def found(*options: str) -> set[str]:
+            answer = json.loads(esker("recall", "river", "--json", *options, **there).stdout)
+            return {hit["content"] for hit in answer["hits"]}
+
+        both, deep = {"The river is the Rhine.", "The river is deep."}, {"The river is deep."}
+        assert found() == both
+        assert found("--min-priority", "high") == deep
+        assert found("--project", "other") == deep
+        assert found("--kind", "note", "--kind", "manual") == both
+        assert found("--kind", "observation") == set()
+        assert found("--tier", "passages") == set()
+        assert found("--tag", "x") == set()
+        assert found("--since", "2199-01-01T00:00:00Z") == set()
+        assert found("--until", "2000-01-01T00:00:00Z") == set()
+        assert found("--as-of", "2000-01-01T00:00:00Z") == set()
+        status = json.loads(esker("status", "--json", **there).stdout)
+        assert status["memories"] == {"note": 2}
+        assert "2 memories" in esker("status", **there).stdout

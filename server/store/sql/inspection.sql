@@ -42,3 +42,18 @@ FROM embedding_attempts a WHERE a.dead ORDER BY a.number LIMIT 20
 -- name: overdue_embeddings
 -- Rows of the pool that should have been embedded a while ago.
 SELECT count(*) FROM embedding_attempts WHERE NOT dead AND not_before < %(moment)s
+
+-- name: pool_counts
+-- How much the pool holds, and what waits.
+SELECT coalesce((SELECT jsonb_object_agg(kind, live) FROM
+                 (SELECT kind, count(*) AS live FROM memories WHERE superseded_at IS NULL GROUP BY kind) AS kinds), '{}') AS memories,
+       (SELECT count(*) FROM memories WHERE superseded_at IS NOT NULL) AS superseded,
+       (SELECT count(*) FROM passages) AS passages,
+       counted.sessions, counted.messages, counted.unobserved_tokens,
+       (SELECT count(*) FROM jobs WHERE state <> 'dead') AS jobs,
+       (SELECT count(*) FROM jobs WHERE state = 'dead') AS failed_jobs,
+       counted.last_message_at,
+       (SELECT max(created_at) FROM memories) AS last_memory_at
+FROM (SELECT count(*) AS sessions, coalesce(sum(last_seq), 0)::bigint AS messages,
+             coalesce(sum(unobserved_tokens), 0)::bigint AS unobserved_tokens, max(last_received_at) AS last_message_at
+      FROM sessions) AS counted

@@ -1,0 +1,23 @@
+"""`esker status`."""
+
+import typer
+from pydantic import TypeAdapter
+
+from server.cli.connection import connect
+from server.cli.output import AsJson, print_json, say
+from server.tools.status_tool import status_text
+from server.usecases.pool_status import PoolStatus
+
+app = typer.Typer(add_completion=False)
+
+_STATUS = TypeAdapter(PoolStatus)
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Show what memory holds, and what of it cannot be found yet."""
+    found = connect().get("/v1/status")
+    if as_json:
+        print_json(found)
+    else:
+        say(status_text(_STATUS.validate_python(found)))

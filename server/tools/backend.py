@@ -1,0 +1,40 @@
+"""What the tools ask of: the use cases themselves where the server speaks MCP, its HTTP where `esker mcp` does."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from server.core.expansion import Expansion
+from server.core.recalled import Recalled
+from server.core.records import Passage, SourcedMemory
+from server.usecases.expand import ExpandRequest
+from server.usecases.forget import Receipt
+from server.usecases.pool_status import PoolStatus
+from server.usecases.recall_request import RecallRequest
+from server.usecases.remember import Note
+
+Recall = Callable[[Any, RecallRequest], Awaitable[Recalled]]
+Expand = Callable[[Any, ExpandRequest], Awaitable[Expansion]]
+Remember = Callable[[Any, Note], Awaitable[SourcedMemory]]
+Forget = Callable[[Any, str, bool], Awaitable[Receipt]]
+Status = Callable[[Any], Awaitable[PoolStatus]]
+Read = Callable[[Any, str], Awaitable[SourcedMemory | Passage]]
+PackText = Callable[[Any, str], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """Everything that the tools and resources are answered by; they raise what the use cases raise.
+
+    The first argument of each is the HTTP request of the call, which says who asks; None on stdio.
+    """
+
+    recall: Recall
+    expand: Expand
+    remember: Remember
+    forget: Forget
+    status: Status
+    read: Read
+    """Gives a memory or a passage by its id."""
+    pack: PackText
+    """Gives the text of a session's pack by the session's id."""

@@ -1,0 +1,59 @@
+"""The tools over HTTP are answered by the use cases, for whoever the key of the request belongs to."""
+
+from starlette.requests import Request
+
+from server.core.errors import Forbidden
+from server.core.expansion import Expansion
+from server.core.recalled import Recalled
+from server.core.records import Passage, Principal, SourcedMemory
+from server.tools.backend import Backend
+from server.usecases.expand import ExpandRequest, expand
+from server.usecases.forget import Receipt, forget
+from server.usecases.pack import get_pack
+from server.usecases.parts import Parts
+from server.usecases.pool_status import PoolStatus, pool_status
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
+from server.usecases.remember import Note, get_text, remember_one
+
+
+def backend_of(parts: Parts) -> Backend:
+    """Return what the tools ask of."""
+
+    async def recalled(request: Request, asked: RecallRequest) -> Recalled:
+        return await recall(parts, _asking(request).pool_id, asked)
+
+    async def expanded(request: Request, asked: ExpandRequest) -> Expansion:
+        return await expand(parts, _asking(request).pool_id, asked)
+
+    async def remembered(request: Request, note: Note) -> SourcedMemory:
+        return await remember_one(parts, _writing(request), note)
+
+    async def forgotten(request: Request, text_id: str, with_messages: bool) -> Receipt:
+        return await forget(parts, _writing(request), text_id, with_messages=with_messages)
+
+    async def status(request: Request) -> PoolStatus:
+        asking = _asking(request)
+        return await pool_status(parts, asking.pool_id, asking.pool_name)
+
+    async def read(request: Request, text_id: str) -> SourcedMemory | Passage:
+        return await get_text(parts, _asking(request).pool_id, text_id)
+
+    async def pack(request: Request, session_id: str) -> str:
+        return (await get_pack(parts, _asking(request).pool_id, session_id)).text
+
+    return Backend(recalled, expanded, remembered, forgotten, status, read, pack)
+
+
+def _asking(request: Request) -> Principal:
+    principal: Principal = request.state.principal
+    return principal
+
+
+def _writing(request: Request) -> Principal:
+    """Return who asks. Raises Forbidden where the key only reads."""
+    principal = _asking(request)
+    if "write" not in principal.scopes:
+        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` makes one that does."
+        raise Forbidden("This key does not have the scope 'write'.", hint=hint)
+    return principal

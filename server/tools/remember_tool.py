@@ -1,0 +1,120 @@
+"""The tools `remember` and `forget_memory`: what an agent writes into memory, and takes out of it."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field
+
+from server.core.records import Category, Priority
+from server.tools.backend import Backend
+from server.tools.errors import told_to_the_model
+from server.usecases.forget import Receipt
+from server.usecases.remember import MAX_CHARACTERS, Note
+
+_ID_HINT = (
+    "Give one id exactly as recall_memory or expand_memory shows it (mem_ or psg_, and 26 characters); nothing is"
+    " forgotten by what it says. Call recall_memory to find the id."
+)
+
+
+def add_remember(mcp: MCPServer[Any], backend: Backend) -> None:
+    """Give an MCP server the tool `remember`."""
+
+    @mcp.tool(
+        title="Remember",
+        annotations=ToolAnnotations(
+            read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        ),
+    )
+    async def remember(  # pyright: ignore[reportUnusedFunction] - the decorator registers it
+        ctx: Context[Any],
+        content: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=MAX_CHARACTERS,
+                description="One fact, in a sentence that makes sense by itself, with names and dates spelt out.",
+            ),
+        ],
+        project: Annotated[str | None, Field(description="The project that it is about; without it, all.")] = None,
+        priority: Annotated[
+            Priority, Field(description="high for what must not be missed: rules, decisions, hard preferences.")
+        ] = "medium",
+        category: Category = "fact",
+        tags: Annotated[list[str] | None, Field(max_length=64)] = None,
+        kind: Annotated[
+            Literal["note", "manual"],
+            Field(description="manual pins it to the top of every pack: only when the user asks for that."),
+        ] = "note",
+        session_id: Annotated[str | None, Field(description="Our id (ses_…) of the session it belongs to.")] = None,
+        said_at: Annotated[datetime | None, Field(description="When it was said; without it, now.")] = None,
+    ) -> CallToolResult:
+        """Keep something for later sessions of all agents that share this memory.
+
+        Use it when the user asks to remember something, or states a lasting preference, decision or correction. What
+        the conversation itself says is observed anyway, so do not write down what you did. Saying the same again
+        changes nothing.
+        """
+        note = Note(
+            content,
+            manual=kind == "manual",
+            priority=priority,
+            category=category,
+            tags=tags or (),
+            project=project,
+            session_id=session_id,
+            said_at=said_at,
+        )
+        with told_to_the_model():
+            row = await backend.remember(ctx.request_context.request, note)
+        where = f"project {row.project}" if row.project else "all projects"
+        return CallToolResult(
+            content=[TextContent(type="text", text=f"Remembered as {row.id}, for {where}.")],
+            structured_content={"id": row.id, "content": row.content, "project": row.project, "kind": row.kind},
+        )
+
+
+def add_forget(mcp: MCPServer[Any], backend: Backend) -> None:
+    """Give an MCP server the tool `forget_memory`."""
+
+    @mcp.tool(
+        title="Forget memory",
+        annotations=ToolAnnotations(
+            read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False
+        ),
+    )
+    async def forget_memory(  # pyright: ignore[reportUnusedFunction] - the decorator registers it
+        ctx: Context[Any],
+        memory_id: Annotated[str, Field(min_length=1, description="One exact id as it was shown: mem_… or psg_…")],
+        messages: Annotated[
+            bool, Field(description="Whether the words that it came from go as well; a passage's always do.")
+        ] = False,
+    ) -> CallToolResult:
+        """Delete one memory for good, with everything that says the same or was drawn from it.
+
+        Use it only when the user asks for it, on an id from recall_memory that you have shown them. To correct
+        something, use remember with what is right: the older one is kept as superseded.
+        """
+        with told_to_the_model(_ID_HINT):
+            receipt = await backend.forget(ctx.request_context.request, memory_id.strip(), messages)
+        return CallToolResult(
+            content=[TextContent(type="text", text=_said(receipt))],
+            structured_content={name: getattr(receipt, name) for name in _COUNTED} | {"id": receipt.id},
+        )
+
+
+_COUNTED = {
+    "memories": "memories",
+    "reflections": "of them reflections",
+    "vectors": "vectors",
+    "packs": "packs, which are made anew when they are next asked for",
+    "messages": "messages, whose words are gone",
+    "restored": "memories came back that these had replaced",
+}
+
+
+def _said(receipt: Receipt) -> str:
+    counted = [f"{count} {what}" for name, what in _COUNTED.items() if (count := getattr(receipt, name))]
+    return f"Forgotten: {receipt.id} ({'; '.join(counted)})."

@@ -1,0 +1,42 @@
+"""What an MCP client can read by address, and a prompt that a person can choose."""
+
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError
+from pydantic import Field
+
+from server.core.errors import EskerError
+from server.core.rendering import resource_text
+from server.tools.backend import Backend
+
+
+def add_resources(mcp: MCPServer[Any], backend: Backend) -> None:
+    """Give an MCP server `memory://pack/{session}`, `memory://memory/{id}` and the prompt `recall`."""
+
+    @mcp.resource("memory://pack/{session}", title="Context pack", mime_type="text/plain")
+    async def pack(session: str, ctx: Context[Any]) -> str:  # pyright: ignore[reportUnusedFunction]
+        """The frozen text that goes before the messages of a session (ses_…)."""
+        try:
+            return await backend.pack(ctx.request_context.request, session)
+        except EskerError as error:
+            raise ResourceError(str(error)) from error
+
+    @mcp.resource("memory://memory/{memory_id}", title="Memory", mime_type="text/plain")
+    async def memory(memory_id: str, ctx: Context[Any]) -> str:  # pyright: ignore[reportUnusedFunction]
+        """One memory (mem_…) or passage (psg_…), fenced as data."""
+        try:
+            return resource_text(await backend.read(ctx.request_context.request, memory_id))
+        except EskerError as error:
+            raise ResourceError(str(error)) from error
+
+    @mcp.prompt(title="Recall")
+    def recall(  # pyright: ignore[reportUnusedFunction]
+        about: Annotated[str, Field(description="What to look for in memory.")],
+    ) -> str:
+        """Have the assistant look something up in memory before it answers."""
+        return (
+            f"Look in memory for what is known about the following, with recall_memory: {about}\nAnswer from what it"
+            " returns and name the dates. Use expand_memory where the exact words matter. If it returns nothing"
+            " relevant, say so and do not guess."
+        )

@@ -1,0 +1,57 @@
+"""The tool `memory_status`: what memory holds, and what it cannot answer yet."""
+
+from typing import Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import TypeAdapter
+
+from server.tools.backend import Backend
+from server.tools.errors import told_to_the_model
+from server.usecases.pool_status import PoolStatus
+
+_STATUS = TypeAdapter(PoolStatus)
+
+
+def add_status(mcp: MCPServer[Any], backend: Backend) -> None:
+    """Give an MCP server the tool `memory_status`."""
+
+    @mcp.tool(
+        title="Memory status",
+        annotations=ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
+    )
+    async def memory_status(  # pyright: ignore[reportUnusedFunction] - the decorator registers it
+        ctx: Context[Any],
+    ) -> CallToolResult:
+        """Show how much is remembered, and what is not ready: messages not observed yet, rows without vectors, jobs
+        that fail. Use it when recall answers with less than you expect, or when the user asks about memory itself.
+        """
+        with told_to_the_model():
+            found = await backend.status(ctx.request_context.request)
+        return CallToolResult(
+            content=[TextContent(type="text", text=status_text(found))],
+            structured_content=_STATUS.dump_python(found, mode="json"),
+        )
+
+
+def status_text(found: PoolStatus) -> str:
+    """Return a status in lines for people and models."""
+    kinds = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(found.memories.items()))
+    held = f"{sum(found.memories.values()):,} memories{f' ({kinds})' if kinds else ''}"
+    last = f", the last at {found.last_message_at:%Y-%m-%d %H:%M} UTC" if found.last_message_at else ""
+    lines = [
+        f"Pool {found.pool}: {held}, {found.superseded:,} superseded, {found.passages:,} passages.",
+        f"{found.messages:,} messages of {found.sessions:,} sessions{last}.",
+    ]
+    if found.unobserved_tokens:
+        lines.append(f"{found.unobserved_tokens:,} tokens of messages are in no memory yet.")
+    if found.model is None:
+        lines.append(f"Nothing is found by meaning: no embedding model is in use (embedder {found.embedder}).")
+    elif found.pending:
+        lines.append(f"{found.pending:,} texts cannot be found by meaning yet.")
+    else:
+        lines.append(f"Everything can be found by meaning ({found.model}).")
+    if found.jobs or found.failed_jobs:
+        lines.append(f"{found.jobs:,} jobs wait or run, {found.failed_jobs:,} failed for good (`esker doctor`).")
+    lines.append(f"Observer {found.observer}, reflector {found.reflector}.")
+    return "\n".join(lines)

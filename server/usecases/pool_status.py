@@ -1,0 +1,61 @@
+"""What a pool holds, and what of it cannot be found yet."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from server.store import inspection
+from server.store.inspection import PoolCounts
+from server.usecases.inquiry import active_space
+from server.usecases.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatus:
+    """How much a pool holds and how ready it is.
+
+    `memories` are live rows by kind, `superseded` those that were replaced. `pending` texts have no vector yet in the
+    space of `model` (None: none is in use), `unobserved_tokens` of messages are in no row yet, `jobs` wait or run, and
+    `failed_jobs` are not tried again by themselves.
+    """
+
+    pool: str
+    memories: dict[str, int]
+    superseded: int
+    passages: int
+    sessions: int
+    messages: int
+    unobserved_tokens: int
+    pending: int
+    jobs: int
+    failed_jobs: int
+    last_message_at: datetime | None
+    last_memory_at: datetime | None
+    model: str | None
+    embedder: str
+    observer: str
+    reflector: str
+
+
+async def pool_status(parts: Parts, pool_id: str, pool_name: str) -> PoolStatus:
+    """Return what a pool holds."""
+    async with parts.database.tenant(pool_id) as connection:
+        counts: PoolCounts = await inspection.pool_counts(connection)
+        space, pending = await active_space(connection, parts)
+    return PoolStatus(
+        pool=pool_name,
+        memories=counts.memories,
+        superseded=counts.superseded,
+        passages=counts.passages,
+        sessions=counts.sessions,
+        messages=counts.messages,
+        unobserved_tokens=counts.unobserved_tokens,
+        pending=pending,
+        jobs=counts.jobs,
+        failed_jobs=counts.failed_jobs,
+        last_message_at=counts.last_message_at,
+        last_memory_at=counts.last_memory_at,
+        model=space.model if space else None,
+        embedder=parts.embedders.state if parts.embedders else "none",
+        observer=parts.observer.name if parts.observer else "off",
+        reflector=parts.reflector.name if parts.reflector else "off",
+    )

@@ -1,0 +1,141 @@
+"""The spool: what could not be sent is sent later, in order, once, masked, and readable by its owner alone."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.clients import spool as spools
+from server.clients.api import Api, Refused
+from server.clients.spool import Parcel, Replayed, Spool
+from server.core.errors import Unavailable
+
+URL = "http://127.0.0.1:1"
+API = Api(URL)
+
+
+def parcel(number: int, text: str = "Hello.") -> Parcel:
+    """One message of a session."""
+    message = {"external_id": f"m{number}", "role": "user", "content": text}
+    return {"session": {"client": "codex", "external_id": "s"}, "messages": [message]}
+
+
+class Server:
+    """Takes parcels; `moods` are what it raises for the next ones."""
+
+    def __init__(self, *moods: Exception | None) -> None:
+        self.taken: list[str] = []
+        self._moods = list(moods)
+
+    def deliver(self, _: Api, given: Parcel) -> None:
+        """Take a parcel, or not."""
+        if self._moods and (mood := self._moods.pop(0)):
+            raise mood
+        self.taken.append(given["messages"][0]["external_id"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a spool is kept."""
+    return tmp_path / "spool"
+
+
+def test_what_waits_is_sent_in_order_and_only_once(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    assert [spool.put(parcel(n)) for n in range(12)] == [True] * 12
+    assert spool.replay(API, server.deliver) == Replayed(sent=12)
+    assert spool.replay(API, server.deliver) == Replayed()
+    assert server.taken == [f"m{n}" for n in range(12)]
+
+
+@pytest.mark.parametrize("away", [Unavailable(), *(Refused("x", status=code) for code in (401, 403, 429, 500, 503))])
+def test_a_server_that_is_away_again_gets_the_rest_later(folder: Path, away: Exception) -> None:
+    spool, server = Spool(folder, URL, None), Server(None, away)
+    for n in range(3):
+        spool.put(parcel(n))
+    assert spool.replay(API, server.deliver) == Replayed(sent=1, waiting=2)
+    assert spool.replay(API, server.deliver) == Replayed(sent=2)
+    assert server.taken == ["m0", "m1", "m2"]
+
+
+def test_what_is_refused_for_good_is_set_aside_and_holds_nothing_up(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server(Refused("x", status=422))
+    for n in range(2):
+        spool.put(parcel(n))
+    assert spool.replay(API, server.deliver) == Replayed(sent=1, refused=1)
+    assert [json.loads(path.read_text())["messages"][0]["external_id"] for path in (folder / "refused").iterdir()] == [
+        "m0"
+    ]
+
+
+def test_no_secret_is_in_a_parcel_and_names_stay_different(folder: Path) -> None:
+    secret = "sk-ant-REDACTED"
+    made: Any = parcel(1, f"The key is {secret}")
+    made["messages"].append({"external_id": f"{secret}-other", "role": "user", "content": [{"text": secret}]})
+    made["session"]["external_id"] = secret
+    made["messages"][0]["external_id"] = secret
+    Spool(folder, URL, "esk_" + "a" * 43).put(made)
+    [path] = folder.glob("*.json")
+    text = path.read_text()
+    assert secret not in text
+    assert "a" * 43 not in text
+    first, second = (message["external_id"] for message in json.loads(text)["messages"])
+    assert first != second
+
+
+def test_only_its_owner_can_read_it(folder: Path) -> None:
+    Spool(folder, URL, None).put(parcel(1))
+    [path] = folder.glob("*.json")
+    assert (path.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_full_spool_takes_no_more_and_keeps_what_it_has(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spools, "MOST_BYTES", 1_000)
+    spool, server = Spool(folder, URL, None), Server()
+    put = [spool.put(parcel(n, "x" * 200)) for n in range(10)]
+    assert (put[0], put[-1]) == (True, False)
+    assert sum(path.stat().st_size for path in folder.glob("*.json")) <= 1_000
+    assert spool.replay(API, server.deliver).sent == sum(put)
+
+
+def test_a_folder_that_cannot_be_written_is_told_not_raised(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert not Spool(tmp_path / "file" / "spool", URL, None).put(parcel(1))
+
+
+def test_another_server_and_another_key_are_left_alone(folder: Path) -> None:
+    for url, key in ((URL, None), (URL, "k"), ("http://elsewhere", None)):
+        Spool(folder, url, key).put(parcel(1))
+    server = Server()
+    assert Spool(folder, URL, "k").replay(API, server.deliver) == Replayed(sent=1)
+    assert [Spool(folder, URL, None).waiting(), Spool(folder, "http://elsewhere", None).waiting()] == [1, 1]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"of": 1}', '{"of": "x", "session": 3}', "\x00"])
+def test_a_broken_file_is_set_aside_and_stops_nothing(folder: Path, text: str) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    spool.put(parcel(1))
+    (folder / "00000000000000000000-1-000000.json").write_text(text)
+    assert spool.replay(API, server.deliver).sent == 1
+
+
+def test_of_two_who_replay_at_once_one_sends(folder: Path) -> None:
+    spool = Spool(folder, URL, None)
+    spool.put(parcel(1))
+    inside, done = threading.Event(), threading.Event()
+    sent: list[Replayed] = []
+
+    def slow(_: Api, __: Parcel) -> None:
+        inside.set()
+        done.wait()
+
+    first = threading.Thread(target=lambda: sent.append(spool.replay(API, slow)))
+    first.start()
+    inside.wait()
+    second = Server()
+    assert spool.replay(API, second.deliver) == Replayed(waiting=1)
+    done.set()
+    first.join()
+    assert (sent, second.taken) == ([Replayed(sent=1)], [])
