@@ -15,6 +15,7 @@ from server.app import endpoint_of
 from server.cli.database import lacking, settings_for, with_database
 from server.cli.output import AsJson, DataDir, counted, print_json, say
 from server.clients.api import Api
+from server.clients.spool import Spool
 from server.core.client_settings import ClientSettings
 from server.core.errors import EskerError, Misconfigured, named
 from server.core.settings import Settings
@@ -94,6 +95,7 @@ def _all(quick: bool, retry: bool, data_dir: Path | None) -> Iterator[Finding]:
         lambda: _models(settings),
         lambda: _reranker(settings, quick),
         lambda: _server(settings),
+        _hooks,
     )
     for check in checks:
         yield from _explained(check)
@@ -259,6 +261,30 @@ def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:
             f"Some vectors are another model's than {space.model}; `esker reembed --status` shows whose.",
             "The worker makes them anew in the background, or set ESKER_EMBEDDER back. Where a model was chosen with"
             " `esker reembed`, it stays: set ESKER_EMBEDDER to that one.",
+        )
+
+
+def _hooks() -> Iterator[Finding]:
+    client = ClientSettings.from_environment(os.environ)
+    spool = Spool(client.state_dir / "spool", client.url.rstrip("/"), client.key)
+    where = client.state_dir / "spool"
+    if waiting := spool.waiting():
+        yield Finding(
+            "warning",
+            f"{counted(waiting, 'parcel')} of hooks wait in {where} for the server at {client.url}.",
+            "They are sent by the next hook that reaches it, and by the server itself when it starts.",
+        )
+    if elsewhere := spool.elsewhere():
+        yield Finding(
+            "warning",
+            f"{counted(elsewhere, 'parcel')} of hooks wait for another server, or under another key.",
+            f"They are sent by a hook with that ESKER_URL and ESKER_KEY. They lie in {where}.",
+        )
+    if refused := spool.refused():
+        yield Finding(
+            "warning",
+            f"{counted(refused, 'parcel')} of hooks were refused by the server, or cannot be read.",
+            f"They lie in {where / 'refused'}; look at them, and delete them.",
         )
 
 

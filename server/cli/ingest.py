@@ -1,124 +1,264 @@
 """`esker ingest`."""
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
 from server.cli.connection import connect
 from server.cli.output import AsJson, counted, print_json, progress, say
 from server.cli.sessions import observe_all
-from server.clients import claude_code
 from server.clients.api import Api
+from server.clients.compressed import opened
+from server.clients.project import is_excluded
+from server.clients.readers import READERS, client_of, sessions, stamp, transcripts_in
 from server.clients.sending import Sent, send
-from server.clients.transcript import Reading
+from server.clients.sent import SentBefore
+from server.clients.transcript import Reading, Transcript
+from server.core.client_settings import ClientSettings
 from server.core.errors import InvalidInput, NotFound
 
 app = typer.Typer(add_completion=False)
 
-READERS: dict[str, Callable[[Path], Reading]] = {claude_code.CLIENT: claude_code.read_transcript}
 _MOST_PLACES = 10
 _MOST_KINDS = 4
 
 
 @dataclass(slots=True)
-class _Read:
-    """What reading found: how many lines were left out, by reason, and where the broken ones are."""
+class _OfClient:
+    """What was read of one client, and what became of it."""
 
     files: int = 0
+    sessions: int = 0
+    messages: int = 0
+    accepted: int = 0
+    duplicates: int = 0
+    skipped: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(slots=True)
+class _Read:
+    """What reading found.
+
+    `files` were read, `unchanged` ones hold nothing that was not sent before; `excluded` are the sessions of projects
+    that are to be left alone, `others` the files that are no transcripts; `skipped` says how many lines were left out,
+    by reason, and `broken` where the broken ones are.
+    """
+
+    files: int = 0
+    unchanged: int = 0
+    excluded: int = 0
     skipped: dict[str, int] = field(default_factory=dict[str, int])
     broken: list[str] = field(default_factory=list[str])
+    others: list[str] = field(default_factory=list[str])
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
+    clients: dict[str, _OfClient] = field(default_factory=dict[str, _OfClient])
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file to read; `client` is whose it is, if that is known, `named` whether a person asked for this very file."""
+
+    path: Path
+    client: str | None
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Ingest:
+    """A run: where things go, what was sent before, and the account of it."""
+
+    api: Api
+    settings: ClientSettings
+    before: SentBefore
+    shown: Progress
+    observe: bool
+    read: _Read = field(default_factory=_Read)
+    sent: Sent = field(default_factory=Sent)
 
 
 @app.command()
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Transcript files, or folders of them.")],
-    client: Annotated[str, typer.Option(help="Whose transcripts they are.")] = claude_code.CLIENT,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Transcript files, or folders of them.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every session of every client on this machine.")] = False,
+    client: Annotated[str | None, typer.Option(help="Whose transcripts they are, if that is not to be seen.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Send all, as if nothing had been sent before.")] = False,
     observe: Annotated[bool, typer.Option("--observe", help="Observe them too, and wait for it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send transcripts of agents to the server. Sending them again changes nothing."""
-    if client not in READERS:
-        raise InvalidInput(f"There is no reader for {client!r}.", hint=f"There is one for {', '.join(READERS)}.")
-    read, sent = _Read(), Sent()
-    files = list(_files(paths, read))
-    api = connect()
+    """Send transcripts of agents to the server. What was sent before is not sent again."""
+    _check(paths, client, everything=everything)
+    read = _Read()
+    files = [*_files_of(paths or [], client, read), *(_kept(client) if everything else [])]
+    settings = ClientSettings.from_environment(os.environ)
     with progress(shown=not as_json) as shown:
-        for path in shown.track(files, description="Reading"):
-            _ingest_file(api, READERS[client], path, read, sent, shown)
-        failed = observe_all(api, list(sent.sessions), wait=True, shown=shown).failed if observe else {}
-    reports = [api.get(f"/v1/sessions/{session}") for session in sent.sessions]
-    written = sum(report["observations"] for report in reports) - sum(sent.sessions.values())
-    waiting = sum(report["unobserved_tokens"] for report in reports)
-    if as_json:
-        result = {"memories": written if observe else None, "unobserved_tokens": waiting, "failed": failed}
-        print_json({**asdict(read), **asdict(sent), "sessions": list(sent.sessions), **result})
-    else:
-        _show(read, sent)
-        _show_observed(len(sent.sessions), written, waiting, failed, observed=observe)
-    if sent.refused or failed or read.unreadable:
+        run = _Ingest(connect(), settings, SentBefore(settings, again=again), shown, observe, read)
+        for file in shown.track(files, description="Reading"):
+            _ingest_file(run, file)
+        found = list(run.sent.sessions)
+        failed = observe_all(run.api, found, wait=True, shown=shown).failed if observe else {}
+    _report(run, failed, as_json=as_json)
+    if run.sent.refused or failed or read.unreadable:
         raise typer.Exit(1)
 
 
-def _files(paths: Iterable[Path], read: _Read) -> Iterator[Path]:
+def _check(paths: list[Path] | None, client: str | None, *, everything: bool) -> None:
+    if client is not None and client not in READERS:
+        raise InvalidInput(f"There is no reader for {client!r}.", hint=f"There is one for {', '.join(READERS)}.")
+    if everything == bool(paths):
+        raise InvalidInput(
+            "Name either files and folders or --all.",
+            hint="`esker ingest --all` sends the sessions of every client on this machine.",
+        )
+
+
+def _files_of(paths: Iterable[Path], client: str | None, read: _Read) -> list[_File]:
+    files: list[_File] = []
     for path in paths:
         if path.is_dir():
-            found = sorted(file for file in path.rglob("*.jsonl") if file.is_file())
+            found = [_File(file, client) for file in transcripts_in(path)]
             if not found:
-                read.unreadable[str(path)] = "there is no .jsonl file in this folder"
-            yield from found
+                read.unreadable[str(path)] = "there is no transcript in this folder"
+            files += found
         elif path.is_file():
-            yield path
+            files.append(_File(path, client, named=True))
         elif path.exists():
             read.unreadable[str(path)] = "not a file"
         else:
             raise NotFound(f"There is no file {path}.")
+    return files
 
 
-def _ingest_file(
-    api: Api, reader: Callable[[Path], Reading], path: Path, read: _Read, sent: Sent, shown: Progress
-) -> None:
+def _kept(client: str | None) -> list[_File]:
+    """Return the files in which the clients, or one of them, keep their sessions on this machine."""
+    found = sessions(os.environ, Path.home())
+    return [_File(path, owner) for owner, paths in found.items() if client in (None, owner) for path in paths]
+
+
+def _ingest_file(run: _Ingest, file: _File) -> None:
+    read, path = run.read, file.path
     try:
-        reading = reader(path)
+        mark = stamp(path)
+        # To have a session observed it must be known which one it is.
+        if not run.observe and run.before.is_unchanged(path, mark):
+            read.unchanged += 1
+            return
+        client = file.client or client_of(path, opened)
+        reading = READERS[client](path, opened) if client else None
     except OSError as error:
         read.unreadable[str(path)] = error.strerror or type(error).__name__
         return
-    if not reading.recognised:
-        read.unreadable[str(path)] = "it is not a transcript of this client; other clients send theirs over HTTP"
-        return
+    if client is None or reading is None or not reading.recognised:
+        _set_aside(run, file, mark)
+    elif _ingest_sessions(run, path, client, reading):
+        run.before.finish(path, mark)
+
+
+def _set_aside(run: _Ingest, file: _File, mark: list[int] | None) -> None:
+    """Account for a file that is no transcript: an error only where somebody asked for it, unless it is empty."""
+    if file.named and file.path.stat().st_size:
+        whose = f"of {file.client}" if file.client else "of a client that can be read"
+        run.read.unreadable[str(file.path)] = f"it is not a transcript {whose}; other clients send theirs over HTTP"
+    else:
+        run.read.others.append(str(file.path))
+        run.before.finish(file.path, mark)
+
+
+def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: Reading) -> bool:
+    """Send the sessions of a file; return whether the server has all of them now."""
+    read, of_client = run.read, run.read.clients.setdefault(client, _OfClient())
     read.files += 1
+    of_client.files += 1
     read.skipped = dict(Counter(read.skipped) + reading.skipped)
+    of_client.skipped = dict(Counter(of_client.skipped) + reading.skipped)
     read.broken += [f"{path}:{number}" for number in reading.broken]
-    total = sum(len(transcript.entries) for transcript in reading.transcripts)
-    task = shown.add_task(f"  {path.name[:40]}", total=total)
+    task = run.shown.add_task(f"  {path.name[:40]}", total=sum(len(each.entries) for each in reading.transcripts))
+    complete = True
     for transcript in reading.transcripts:
-        send(api, transcript, sent, lambda count: shown.advance(task, count))
-    shown.remove_task(task)
+        if is_excluded(transcript.cwd, transcript.project, run.settings.exclude):
+            read.excluded += 1
+            complete = False
+            continue
+        of_client.sessions += 1
+        of_client.messages += len(transcript.entries)
+        accepted, duplicates = run.sent.accepted, run.sent.duplicates
+        complete &= _send_unsent(run, transcript, task)
+        of_client.accepted += run.sent.accepted - accepted
+        of_client.duplicates += run.sent.duplicates - duplicates
+    run.shown.remove_task(task)
+    return complete
+
+
+def _send_unsent(run: _Ingest, transcript: Transcript, task: TaskID) -> bool:
+    """Send what the server has not got of a session; return whether it took all of it."""
+    refused = len(run.sent.refused)
+    with run.before.alone(transcript):
+        unsent = run.before.unsent(transcript)
+        done = len(transcript.entries) - len(unsent)
+        run.shown.advance(task, done)
+
+        def advance(count: int) -> None:
+            nonlocal done
+            run.shown.advance(task, count)
+            done += count
+            # What was refused, and all behind it, is sent again the next time.
+            if len(run.sent.refused) == refused:
+                run.before.advance(transcript, done)
+
+        if unsent or run.observe:
+            send(run.api, replace(transcript, entries=unsent), run.sent, advance)
+    return len(run.sent.refused) == refused
+
+
+def _report(run: _Ingest, failed: dict[str, str], *, as_json: bool) -> None:
+    reports = [run.api.get(f"/v1/sessions/{session}") for session in run.sent.sessions]
+    written = sum(report["observations"] for report in reports) - sum(run.sent.sessions.values())
+    waiting = sum(report["unobserved_tokens"] for report in reports)
+    if as_json:
+        result = {"memories": written if run.observe else None, "unobserved_tokens": waiting, "failed": failed}
+        print_json({**asdict(run.read), **asdict(run.sent), "sessions": list(run.sent.sessions), **result})
+    else:
+        _show(run.read, run.sent)
+        _show_observed(len(run.sent.sessions), written, waiting, failed, observed=run.observe)
 
 
 def _show(read: _Read, sent: Sent) -> None:
+    found = sum(client.sessions for client in read.clients.values())
     say(
-        f"{counted(read.files, 'file')}, {counted(len(sent.sessions), 'session')}:"
+        f"{counted(read.files, 'file')}, {counted(found, 'session')}:"
         f" {counted(sent.accepted, 'message')} stored, {sent.duplicates:,} known already."
     )
+    for name, client in read.clients.items():
+        _show_client(name, client)
+    if read.unchanged:
+        say(f"{counted(read.unchanged, 'file')} unchanged since all of it was sent; --again sends it once more.")
+    if read.excluded:
+        say(f"{counted(read.excluded, 'session')} left alone, since ESKER_EXCLUDE names the project.")
+    if read.others:
+        say(f"{counted(len(read.others), 'other file is', 'other files are')} no transcripts.")
     if sent.conflicts:
         say(f"{sent.conflicts:,} of these came with other words than before; what was stored first is kept.")
-    if read.skipped:
-        common = Counter(read.skipped).most_common()
-        kinds = [f"{count:,} × {reason}" for reason, count in common[:_MOST_KINDS]]
-        more = [f"{len(common) - _MOST_KINDS} other kinds"] if len(common) > _MOST_KINDS else []
-        say(f"  left out, since nobody said it: {', '.join([*kinds, *more])}")
     for place in read.broken[:_MOST_PLACES]:
         say(f"  broken line: {place}")
     for path, reason in read.unreadable.items():
         say(f"  not read: {path} ({reason})")
     for external_id, reason in list(sent.refused.items())[:_MOST_PLACES]:
         say(f"  refused by the server: {external_id} ({reason})")
+
+
+def _show_client(name: str, client: _OfClient) -> None:
+    said = f"{counted(client.sessions, 'session')} in {counted(client.files, 'file')}"
+    say(f"  {name}: {said}, {counted(client.messages, 'message')}, {client.accepted:,} of them new")
+    common = Counter(client.skipped).most_common()
+    kinds = [f"{count:,} × {reason}" for reason, count in common[:_MOST_KINDS]]
+    more = [f"{len(common) - _MOST_KINDS} other kinds"] if len(common) > _MOST_KINDS else []
+    if kinds:
+        say(f"    left out, since nobody said it: {', '.join([*kinds, *more])}")
 
 
 def _show_observed(sessions: int, written: int, waiting: int, failed: dict[str, str], *, observed: bool) -> None:

@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "Run the server: HTTP, MCP and an embedding worker."),
     "worker": ("serve", "Run an embedding worker alone."),
     "mcp": ("mcp", "Speak MCP on standard input and output, for clients that start their servers."),
+    "hook": ("hook", "What an agent CLI calls at its events, with JSON on standard input."),
     "demo": ("demo", "Show on a sample transcript what Esker does."),
     "ingest": ("ingest", "Send transcripts of agents to the server."),
     "sessions": ("sessions", "List sessions, newest first."),

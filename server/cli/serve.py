@@ -17,6 +17,7 @@ import uvicorn
 
 from server.app import make_app, make_parts
 from server.background import beside
+from server.cli.catching_up import catch_up
 from server.cli.output import AsJson, DataDir, print_json, say
 from server.core.errors import EskerError, Misconfigured
 from server.core.logs import configure_logs
@@ -148,6 +149,7 @@ async def _run(place: _Place, as_json: bool) -> None:
     settings = place.settings
     parts = make_parts(settings, Database(place.database_url, connections=settings.database_connections))
     await _require_keys(parts, place.database_url)
+    started = asyncio.Event()
     server = ServerWithoutSignals(
         uvicorn.Config(
             make_app(parts),
@@ -156,11 +158,12 @@ async def _run(place: _Place, as_json: bool) -> None:
             timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             server_header=False,
         ),
-        lambda: _announce(parts, place.url, as_json),
+        lambda: _announce(parts, place.url, as_json, started),
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(beside("catching up", lambda: catch_up(started, place.url)))
         if cluster := place.cluster:
             await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
         if settings.worker and settings.embedder != "none":
@@ -217,8 +220,9 @@ def _data_dir(settings: Settings) -> str:
     return "" if usual else f" --data-dir {settings.data_dir}"
 
 
-def _announce(parts: Parts, url: str, as_json: bool) -> None:
+def _announce(parts: Parts, url: str, as_json: bool, started: asyncio.Event) -> None:
     """Say where the server listens and who does its work."""
+    started.set()
     names = {
         "observer": parts.observer.name if parts.observer else "off",
         "reflector": parts.reflector.name if parts.reflector else "off",

@@ -18,7 +18,7 @@ def project_of(cwd: str) -> str | None:
     Links are followed, and a worktree is of the repository that it belongs to. A directory that is not on this machine
     is named after its last part.
     """
-    if Path(cwd).is_absolute() and (root := _root(Path(os.path.realpath(cwd)))):
+    if Path(cwd).is_absolute() and (root := _root(Path(_real(cwd)))):
         common = _common(root / ".git")
         # The folder of a bare repository has the name; that of a usual one stands in it.
         home = common.parent if common.name == ".git" else common
@@ -41,14 +41,22 @@ def _fits(name: str, pattern: str) -> bool:
     if fnmatchcase(name, expanded):
         return True
     # A directory that is named by way of a link is the one that the link leads to.
-    return os.path.isabs(expanded) and "*" not in expanded and fnmatchcase(name, os.path.realpath(expanded))
+    return os.path.isabs(expanded) and "*" not in expanded and fnmatchcase(name, _real(expanded))
 
 
 def _with_parents(cwd: str | None) -> Iterator[str]:
     if cwd:
-        for path in dict.fromkeys((cwd, os.path.realpath(cwd))):
+        for path in dict.fromkeys((cwd, _real(cwd))):
             yield path.rstrip("/")
             yield from map(str, PurePosixPath(path).parents)
+
+
+def _real(path: str) -> str:
+    """Return where a path leads, or the path itself where that cannot be looked up."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return path
 
 
 def _root(directory: Path) -> Path | None:

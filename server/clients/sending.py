@@ -7,6 +7,7 @@ from typing import Any
 
 from server.clients.api import Api, Refused
 from server.clients.here import local_zone
+from server.clients.spool import Parcel
 from server.clients.transcript import Entry, Transcript
 from server.core.json_input import Json
 
@@ -40,9 +41,21 @@ def send(api: Api, transcript: Transcript, sent: Sent, advance: Callable[[int], 
     session = api.post("/v1/sessions", opened)["id"]
     if session not in sent.sessions:
         sent.sessions[session] = api.get(f"/v1/sessions/{session}")["observations"]
-    for batch in _batches(transcript.entries):
+    for batch in as_batches(transcript.entries):
         _send_batch(api, session, batch, sent)
         advance(len(batch))
+
+
+def deliver(api: Api, parcel: Parcel) -> None:
+    """Tell the server what a parcel holds. Raises Unavailable, Refused.
+
+    Of messages that the server does not take by themselves the others are taken.
+    """
+    session = api.post("/v1/sessions", parcel["session"])["id"]
+    if messages := parcel.get("messages"):
+        _send_batch(api, session, messages, Sent())
+    if event := parcel.get("event"):
+        api.post(f"/v1/sessions/{session}/events", event)
 
 
 def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent) -> None:
@@ -63,7 +76,8 @@ def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent)
     sent.conflicts += len(report["conflicts"])
 
 
-def _batches(entries: Iterable[Entry]) -> Iterator[list[dict[str, Any]]]:
+def as_batches(entries: Iterable[Entry]) -> Iterator[list[dict[str, Any]]]:
+    """Yield messages as the server takes them, as many at a time as it takes."""
     batch: list[dict[str, Any]] = []
     size = 0
     for message, cost in map(_as_message, entries):

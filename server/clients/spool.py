@@ -42,11 +42,13 @@ class Replayed:
 
 
 class Spool:
-    """The parcels for one server and key, in a folder; another server's are left where they are."""
+    """The parcels for one server and key, in a folder; those for another server or key are left where they are."""
 
     def __init__(self, folder: Path, url: str, key: str | None) -> None:
         self._folder = folder
         self._of = address(url, key)
+        # What was kept without a key belongs to whichever pool a key opens that was set since.
+        self._mine = {self._of, address(url, None)}
 
     def put(self, parcel: Parcel) -> bool:
         """Keep a parcel, masked, behind those that wait; return False when there is no room or it cannot be written."""
@@ -65,6 +67,14 @@ class Spool:
     def waiting(self) -> int:
         """Return how many parcels wait for this server."""
         return sum(1 for _ in self._parcels())
+
+    def elsewhere(self) -> int:
+        """Return how many parcels wait for another server, or under another key."""
+        return len(self._files()) - self.waiting()
+
+    def refused(self) -> int:
+        """Return how many parcels were set aside."""
+        return sum(1 for _ in (self._folder / "refused").glob("*.json"))
 
     def replay(self, api: Api, deliver: Callable[[Api, Parcel], None]) -> Replayed:
         """Send what waits, oldest first, until the server is away again. Of two at the same time one does it.
@@ -92,7 +102,7 @@ class Spool:
         for path, _ in self._files():
             try:
                 parcel = json.loads(path.read_bytes())
-                mine = parcel["of"] == self._of and isinstance(parcel["session"], dict)
+                mine = parcel["of"] in self._mine and isinstance(parcel["session"], dict)
             except FileNotFoundError:  # somebody else has just sent it
                 continue
             except (OSError, ValueError, KeyError, TypeError):

@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
-from server.core.errors import InvalidInput
 from server.core.ids import memory_ids_in
 from server.core.injected import strip_injected, strip_ours
 from server.core.json_input import Json
@@ -32,34 +31,6 @@ _VIRAMA = 9
 _CONTINUES = re.compile(
     "[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u1160-\u11ff\uff9e\uff9f\udc00-\udfff]"
 )
-
-_REQUIRED: dict[str, tuple[str, type]] = {
-    "text": ("text", str),
-    "thinking": ("thinking", str),
-    "image": ("source", dict),
-    "tool_use": ("name", str),
-}
-
-
-def as_blocks(content: Json) -> list[Block]:
-    """Return message content as a list of blocks; a plain string becomes one text block.
-
-    A block of a type that we do not know is kept as it is. Raises InvalidInput for anything that is not a block.
-    """
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        raise InvalidInput("content must be a string or a list of blocks.")
-    return [_valid_block(block, place) for place, block in enumerate(content)]
-
-
-def _valid_block(block: Json, place: int) -> Block:
-    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-        raise InvalidInput(f"content[{place}] must be an object with a 'type'.")
-    field, kind = _REQUIRED.get(str(block["type"]), ("type", str))
-    if not isinstance(block.get(field), kind):
-        raise InvalidInput(f"content[{place}] is a {block['type']} block without a proper '{field}'.")
-    return block
 
 
 def content_tokens(blocks: Sequence[Block]) -> int:

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from server.core.blocks import as_blocks, content_tokens, observer_text, result_ids, shown_tokens, tool_names
+from server.core.blocks import content_tokens, observer_text, result_ids, shown_tokens, tool_names
 from server.core.clock import in_zone
 from server.core.errors import InvalidInput
 from server.core.json_input import Json
 from server.core.records import Block, IngestReport, NewMessage, Role, Session
 from server.core.redaction import redact_json, redact_name
 from server.core.settings import Settings
+from server.core.shapes import as_blocks
 from server.core.trust import message_trust
 from server.db.database import Connection
 from server.store import jobs, messages, sessions

@@ -106,11 +106,17 @@ def test_a_folder_that_cannot_be_written_is_told_not_raised(tmp_path: Path) -> N
 
 
 def test_another_server_and_another_key_are_left_alone(folder: Path) -> None:
-    for url, key in ((URL, None), (URL, "k"), ("http://elsewhere", None)):
+    for url, key in ((URL, "k"), (URL, "other"), ("http://elsewhere", None)):
         Spool(folder, url, key).put(parcel(1))
-    server = Server()
-    assert Spool(folder, URL, "k").replay(API, server.deliver) == Replayed(sent=1)
-    assert [Spool(folder, URL, None).waiting(), Spool(folder, "http://elsewhere", None).waiting()] == [1, 1]
+    mine, server = Spool(folder, URL, "k"), Server()
+    assert (mine.waiting(), mine.elsewhere()) == (1, 2)
+    assert mine.replay(API, server.deliver) == Replayed(sent=1)
+    assert [Spool(folder, URL, "other").waiting(), Spool(folder, "http://elsewhere", None).waiting()] == [1, 1]
+
+
+def test_what_was_kept_before_there_was_a_key_is_sent_with_it(folder: Path) -> None:
+    Spool(folder, URL, None).put(parcel(1))
+    assert Spool(folder, URL, "k").replay(API, Server().deliver) == Replayed(sent=1)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"of": 1}', '{"of": "x", "session": 3}', "\x00"])

@@ -1,14 +1,19 @@
 """Esker as processes: a server, a worker, a command."""
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psutil
 
@@ -16,9 +21,20 @@ ROOT = Path(__file__).parents[2]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return an environment with nothing of Esker in it but `more`, and without an embedder to load."""
+    """Return an environment with nothing of Esker in it but `more`, and without an embedder to load.
+
+    A command begins with no state of its own, unless `more` says where it is.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ESKER_", "ANTHROPIC_"))}
-    return kept | {"ESKER_EMBEDDER": "none", "ESKER_LOG_LEVEL": "warning"} | more
+    state = str(_states() / uuid4().hex)
+    return kept | {"ESKER_EMBEDDER": "none", "ESKER_LOG_LEVEL": "warning", "ESKER_STATE_DIR": state} | more
+
+
+@cache
+def _states() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="esker-test-state-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def esker(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from server.core.blocks import as_blocks, content_tokens, observer_text, shown_tokens, tool_names
+from server.core.blocks import content_tokens, observer_text, shown_tokens, tool_names
 from server.core.json_input import Json
 from server.core.records import Group, Memory, Message, PackRow, Role, Session, TranscriptSlice
+from server.core.shapes import as_blocks
 from server.core.tokens import estimate_tokens
 from server.core.trust import message_trust
 

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.blocks import TOOL_CHARACTERS, as_blocks, cut, observer_text, spoken
+from server.core.blocks import TOOL_CHARACTERS, cut, observer_text, spoken
 from server.core.errors import InvalidInput
 from server.core.injected import strip_injected
 from server.core.json_input import Json
+from server.core.shapes import as_blocks
 from server.core.trust import lowest_trust, message_trust
 
 

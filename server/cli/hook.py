@@ -1,0 +1,20 @@
+"""`esker hook`, as it is shown in the help; `server.cli.entry` runs hooks without coming here."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from server.clients.hook_input import STEPS
+from server.clients.hooks import run_hook
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def hook(
+    client: Annotated[str, typer.Argument(help=f"The agent CLI: {', '.join(STEPS)}.")],
+    event: Annotated[str, typer.Argument(help="Its own name of the event, such as SessionStart.")],
+) -> None:
+    """What an agent CLI calls at its events, with JSON on standard input. Always exits with 0."""
+    raise typer.Exit(run_hook([client, event], os.environ))

@@ -1,0 +1,184 @@
+"""What `esker hook` does at an event of an agent CLI, within the client's patience, and never in its way.
+
+At the start of a session it puts the pack into the model's context, at a prompt that refers to earlier work what memory
+knows of that, and whenever a turn, a compaction or a session ends it sends what is new in the transcript. Sending goes
+on in a process of its own if it takes longer than a client waits. Nothing here fails: an error goes into a log.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from server.clients.api import Api
+from server.clients.hook_input import STEPS, Step, Told, read_object, told
+from server.clients.hook_output import answer, pack_context, recalled_context
+from server.clients.project import is_excluded, project_of
+from server.clients.references import refers_to_earlier_work
+from server.clients.telling import event_body, open_body
+from server.core.client_settings import ClientSettings
+from server.core.errors import EskerError
+
+# Set for whatever a hook starts, so that no hook sets off another.
+_INSIDE = "_ESKER_IN_HOOK"
+# How long the client is kept waiting, in seconds, and how long sending may go on after that.
+_PATIENCE: Mapping[Step, float] = {"start": 4.0, "prompt": 3.0, "turn_end": 5.0, "compact": 5.0, "end": 0.8}
+_SENDING_SECONDS = 120.0
+_ANSWER_SECONDS = 2.0
+_LONGEST_QUERY = 4_000
+_RECALLED = {"limit": 5, "max_tokens": 1_000}
+_LOG_BYTES = 256 * 1024
+
+
+class _TimeIsUp(BaseException):
+    """The client waits no longer."""
+
+
+def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
+    """Handle one event; `arguments` are the client and its name of the event. Always returns 0."""
+    if environ.get(_INSIDE):
+        return 0
+    log = Path(os.devnull)
+    try:
+        settings = ClientSettings.from_environment(environ)
+        log = _log(settings)
+        _handle(arguments, settings, environ)
+    except _TimeIsUp:
+        _write(log, f"{' '.join(arguments)}: the time was up")
+    except Exception as error:  # noqa: BLE001 - an agent must not fail for its memory
+        _write(log, f"{' '.join(arguments)}: {type(error).__name__}: {error}")
+    return 0
+
+
+def _handle(arguments: list[str], settings: ClientSettings, environ: Mapping[str, str]) -> None:
+    client, event = (*arguments, "", "")[:2]
+    if event not in STEPS.get(client, {}):
+        known = ", ".join(STEPS.get(client, STEPS))
+        raise EskerError(f"There is no such {'event' if client in STEPS else 'client'}; known are {known}.")
+    asked = told(client, event, read_object(sys.stdin.fileno()))
+    project = project_of(asked.cwd)
+    context = None
+    if asked.session and not is_excluded(asked.cwd, project, settings.exclude):
+        context = _act(asked, project, settings, environ)
+    if text := answer(asked, context):
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+def _act(asked: Told, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> str | None:
+    """Do what an event calls for, and return the context that the model is to have, if any."""
+    log = _log(settings)
+
+    def sending(what: str) -> Callable[[], None]:
+        # Readers of transcripts are imported by the process that sends, and not by the one that is waited for.
+        module = "server.clients.capture"
+        return lambda: getattr(import_module(module).Capture(settings, asked, project, environ), what)()
+
+    match asked.step:
+        case "start":
+            context = _in_time("start", log, lambda: _pack(asked, project, settings))
+            _apart(0.0, log, sending("catch_up"))
+        case "prompt":
+            context = _in_time("prompt", log, lambda: _recall(asked, project, settings))
+            if asked.transcript is None:
+                _apart(_PATIENCE["prompt"], log, sending("prompt"))
+        case step:
+            context = None
+            _apart(_PATIENCE[step], log, sending("transcript"))
+    return context
+
+
+def _pack(asked: Told, project: str | None, settings: ClientSettings) -> str | None:
+    """Return the session's pack for this client; a new one after a compaction, which has dropped the old."""
+    api = Api.to(settings, timeout=_ANSWER_SECONDS)
+    session = api.post("/v1/sessions", open_body(asked.client, asked.session, asked.cwd, project))["id"]
+    if asked.source == "compact":
+        api.post(f"/v1/sessions/{session}/events", event_body(asked, "evicted", asked.transcript))
+    return pack_context(asked.client, api.get(f"/v1/sessions/{session}/pack")["text"])
+
+
+def _recall(asked: Told, project: str | None, settings: ClientSettings) -> str | None:
+    prompt = asked.prompt or ""
+    wanted = settings.hook_recall == "always" or (settings.hook_recall == "explicit" and refers_to_earlier_work(prompt))
+    if not (wanted and asked.by_user and prompt):
+        return None
+    api = Api.to(settings, timeout=_ANSWER_SECONDS)
+    session = api.post("/v1/sessions", open_body(asked.client, asked.session, asked.cwd, project))
+    question = {"query": prompt[-_LONGEST_QUERY:], "timezone": session["timezone"], **_RECALLED}
+    question |= {"project": session["project"]} if session["project"] else {}
+    found = api.ask_for_text("/v1/recall", question)
+    return recalled_context(asked.client, found) if "\n* " in found else None
+
+
+def _in_time(step: Step, log: Path, work: Callable[[], str | None]) -> str | None:
+    """Return what work gives, or None where it takes longer than the client waits or the server does not answer."""
+    signal.signal(signal.SIGALRM, _ring)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE[step])
+    try:
+        return work()
+    except EskerError as error:
+        _write(log, f"{step}: {error}")
+    except _TimeIsUp:
+        _write(log, f"{step}: no answer within {_PATIENCE[step]:.0f} s")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return None
+
+
+def _ring(number: int, frame: FrameType | None) -> None:
+    raise _TimeIsUp
+
+
+def _apart(patience: float, log: Path, work: Callable[[], Any]) -> None:
+    """Do work in a process of its own, and wait for it so many seconds: the client may end, and this goes on.
+
+    It is in a session of its own, so that who stops the client's processes does not stop it, and it holds none of the
+    client's pipes, which would keep a client waiting that waits for their end.
+    """
+    sys.stdout.flush()
+    if (child := os.fork()) == 0:
+        _work_apart(log, work)
+    deadline = time.monotonic() + patience
+    pause = 0.002
+    while time.monotonic() < deadline:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return
+        time.sleep(pause)
+        pause = min(0.05, pause * 2)
+
+
+def _work_apart(log: Path, work: Callable[[], Any]) -> None:
+    try:
+        os.setsid()
+        os.environ[_INSIDE] = "1"
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(null, stream)
+        signal.signal(signal.SIGALRM, _ring)
+        signal.setitimer(signal.ITIMER_REAL, _SENDING_SECONDS)
+        work()
+    except BaseException as error:  # noqa: BLE001 - nobody is there to catch it
+        _write(log, f"{type(error).__name__}: {error}")
+    finally:
+        os._exit(0)
+
+
+def _log(settings: ClientSettings) -> Path:
+    return settings.state_dir / "hooks.log"
+
+
+def _write(log: Path, line: str) -> None:
+    """Add a line to the log, which only its owner can read; one that has grown long begins anew."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if log.is_file() and log.stat().st_size > _LOG_BYTES:
+            log.replace(log.with_suffix(".log.1"))
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+    except OSError:
+        return

@@ -1,0 +1,122 @@
+"""The clients whose transcripts can be read: how, which file is whose, and where this machine keeps them."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from server.clients import claude_code, codex, copilot, cursor, gemini, opencode, pi
+from server.clients.database_file import beside
+from server.clients.lines import LeftOut, Line, Opener, json_document, json_lines, opened_plain
+from server.clients.transcript import Reading
+from server.core.json_input import Json
+
+Reader = Callable[[Path, Opener], Reading]
+
+READERS: dict[str, Reader] = {
+    claude_code.CLIENT: claude_code.read_transcript,
+    codex.CLIENT: codex.read_transcript,
+    gemini.CLIENT: gemini.read_transcript,
+    opencode.CLIENT: opencode.read_transcript,
+    pi.CLIENT: pi.read_transcript,
+    cursor.CLIENT: cursor.read_transcript,
+    copilot.CLIENT: copilot.read_transcript,
+}
+
+# Who says that a line is theirs is believed, in this order: the later ones look at less.
+_BY_LINE: tuple[tuple[str, Callable[[Line], bool]], ...] = (
+    (copilot.CLIENT, copilot.recognises),
+    (pi.CLIENT, pi.recognises),
+    (codex.CLIENT, codex.recognises),
+    (gemini.CLIENT, gemini.recognises),
+    (cursor.CLIENT, cursor.recognises),
+    (claude_code.CLIENT, claude_code.recognises),
+)
+_LINES_LOOKED_AT = 200
+_ENDINGS = (".jsonl", ".jsonl.zst", ".json", ".db")
+
+
+def client_of(path: Path, opener: Opener = opened_plain) -> str | None:
+    """Return the client that wrote a file, or None when none of them did. Raises OSError when it cannot be read."""
+    if path.suffix in (".db", ".sqlite", ".sqlite3") or path.is_dir():
+        storage = path.is_dir() and _is_storage(path)
+        return opencode.CLIENT if storage or opencode.recognises_file(path) else None
+    if path.suffix == ".json":
+        return opencode.CLIENT if opencode.recognises_file(path) else _client_of(json_document(path, LeftOut()))
+    lines = [line for _, line in islice(json_lines(path, LeftOut(), opener), _LINES_LOOKED_AT)]
+    for line in lines:
+        for client, recognises in _BY_LINE:
+            if recognises(line):
+                return client
+    return codex.CLIENT if any(map(codex.recognises_bare, lines)) else None
+
+
+def _client_of(document: Json) -> str | None:
+    match document:
+        case {"loglines": list()}:
+            return claude_code.CLIENT
+        case _:
+            return gemini.CLIENT if gemini.recognises_document(document) else None
+
+
+def transcripts_in(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder that may be transcripts, in order; the sessions of an OpenCode storage folder,
+    and not its messages."""
+    for directory, names, files in os.walk(folder):
+        here = Path(directory)
+        names.sort()
+        if _is_storage(here):
+            yield from opencode.session_files(here)
+            names[:] = []
+        for name in sorted(files):
+            if name.endswith(_ENDINGS) and not name.endswith(".meta.json") and (here / name).is_file():
+                yield here / name
+
+
+def _is_storage(folder: Path) -> bool:
+    return (folder / "session").is_dir() and (folder / "message").is_dir()
+
+
+def sessions(environ: Mapping[str, str], home: Path) -> dict[str, list[Path]]:
+    """Return the files in which each client keeps its sessions on this machine, by client."""
+    data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "opencode"
+    rollouts = Path(environ.get("CODEX_HOME") or home / ".codex")
+    found: dict[str, list[Path]] = {
+        claude_code.CLIENT: _files(Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects", "*.jsonl"),
+        codex.CLIENT: [
+            *_files(rollouts / "sessions", "*.jsonl", "*.jsonl.zst"),
+            *_files(rollouts / "archived_sessions", "*.jsonl", "*.jsonl.zst"),
+        ],
+        gemini.CLIENT: [
+            path for path in _files(home / ".gemini" / "tmp", "*.jsonl", "*.json") if "chats" in path.parts
+        ],
+        opencode.CLIENT: _opencode(data),
+        pi.CLIENT: _files(home / ".pi" / "agent" / "sessions", "*.jsonl"),
+        cursor.CLIENT: [
+            path for path in _files(home / ".cursor" / "projects", "*.jsonl") if "agent-transcripts" in path.parts
+        ],
+        copilot.CLIENT: _files(home / ".copilot" / "session-state", "*.jsonl"),
+    }
+    return {client: files for client, files in found.items() if files}
+
+
+def _files(folder: Path, *patterns: str) -> list[Path]:
+    return sorted(path for pattern in patterns for path in folder.rglob(pattern) if path.is_file())
+
+
+def _opencode(data: Path) -> list[Path]:
+    """Return the database, or where there is none yet the sessions that lie in files, which a database took over."""
+    databases = [path for path in sorted(data.glob("opencode*.db")) if path.is_file()]
+    return databases or opencode.session_files(data / "storage")
+
+
+def stamp(path: Path) -> list[int] | None:
+    """Return what changes with a file, or None where one file does not tell. Raises OSError."""
+    if path.suffix == ".json" and opencode.recognises_file(path):
+        return None  # its messages lie elsewhere
+    marks: list[int] = []
+    for file in (path, beside(path, "-wal")):
+        if file == path or file.exists():
+            status = file.stat()
+            marks += [status.st_size, status.st_mtime_ns, status.st_ino]
+    return marks

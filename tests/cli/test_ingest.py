@@ -1,0 +1,208 @@
+"""`esker ingest`: every client, only what is new, nothing lost, nothing twice."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.clients.api import Api
+from tests.support.processes import ROOT, environment, esker, serve
+from tests.support.recording import Recorder, recording
+from tests.support.transcripts import written
+
+AT = "2026-03-02T09:00:00.000Z"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """The URL of a running server."""
+    with serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d"), "--no-worker") as (_, said):
+        yield said["url"]
+
+
+@pytest.fixture
+def recorder(server: str) -> Generator[Recorder]:
+    """What goes over the wire to the server."""
+    with recording(server) as made:
+        yield made
+
+
+@pytest.fixture
+def here(recorder: Recorder, tmp_path: Path) -> dict[str, str]:
+    """The environment of somebody with a home of their own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    # A server that no test before has sent anything to, as far as this home knows.
+    return {"ESKER_URL": recorder.url, "ESKER_STATE_DIR": str(tmp_path / "state"), "HOME": str(home)}
+
+
+def ingested(*arguments: str, **more: str) -> dict[str, Any]:
+    """Run `esker ingest --json` and return its report."""
+    done = esker("ingest", *arguments, "--json", **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def claude(session: str, *names: str, cwd: str = "/work/shop") -> list[dict[str, Any]]:
+    """Return lines of Claude Code, a message for each name."""
+    base = {"type": "user", "sessionId": session, "cwd": cwd, "timestamp": AT}
+    return [base | {"uuid": name, "message": {"role": "user", "content": f"{name} is said."}} for name in names]
+
+
+def stored(server: str, session: str) -> list[str]:
+    """Return the external ids of the messages that the server has of a session, by the client's id."""
+    with closing(Api(server)) as api:
+        [found] = api.get("/v1/sessions", external_id=session)["sessions"]
+        return [m["external_id"] for m in api.get(f"/v1/sessions/{found['id']}/messages", limit=1_000)["messages"]]
+
+
+def test_only_what_is_new_goes_over_the_wire(
+    server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "grows.jsonl"
+    written(path, *claude("grows", "a", "b"))
+    assert ingested(str(path), **here)["accepted"] == 2
+    assert ingested(str(path), **here)["unchanged"] == 1
+    written(path, *claude("grows", "a", "b", "c"), b'{"type": "user", "uu')  # a line is half written
+    assert ingested(str(path), **here)["accepted"] == 1
+    written(path, *claude("grows", "a", "b", "c", "d"))
+    assert ingested(str(path), **here)["accepted"] == 1
+    assert recorder.sent() == ["a", "b", "c", "d"]
+    requests = len(recorder.requests)
+    assert (ingested(str(path), **here)["unchanged"], recorder.requests[requests:]) == (1, [])
+    assert stored(server, "grows") == ["a", "b", "c", "d"]
+
+
+def test_again_sends_all_and_changes_nothing(
+    server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path
+) -> None:
+    path = written(tmp_path / "again.jsonl", *claude("again", "a", "b"))
+    ingested(str(path), **here)
+    again = ingested(str(path), "--again", **here)
+    assert (again["accepted"], again["duplicates"], recorder.sent()) == (0, 2, ["a", "b", "a", "b"])
+    other = ingested(str(path), **here | {"ESKER_STATE_DIR": str(tmp_path / "lost")})  # the notes are lost
+    assert (other["accepted"], other["duplicates"]) == (0, 2)
+    assert stored(server, "again") == ["a", "b"]
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_who_is_killed_between_sending_and_noting_it_loses_nothing_and_sends_nothing_twice(
+    server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path, batches: int
+) -> None:
+    names = [f"m{number}" for number in range(700)]  # two requests
+    session = f"killed-{batches}"
+    path = written(tmp_path / "killed.jsonl", *claude(session, *names))
+    command = [sys.executable, "-m", "server.cli.main", "ingest", str(path)]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment(**here), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        recorder.after_messages = lambda: process.kill() if len(recorder.messages) == batches else None
+        assert process.wait(60) < 0
+    recorder.after_messages = lambda: None
+    before = len(recorder.messages)
+    report = ingested(str(path), **here)
+    noted = 0 if batches == 1 else len(recorder.messages[0])
+    assert [m["external_id"] for batch in recorder.messages[before:] for m in batch] == names[noted:]
+    assert report["accepted"] + report["duplicates"] == len(names) - noted
+    assert stored(server, session) == names
+
+
+def home_of_all(home: Path) -> None:
+    """Write a session of every client that keeps lines, two messages each."""
+    written(home / ".claude/projects/-work/c.jsonl", *claude("all-claude", "c1", "c2"), {"type": "summary"})
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi."}]}
+    said = [{"timestamp": AT, "type": "response_item", "payload": item}] * 2
+    meta = {"timestamp": AT, "type": "session_meta", "payload": {"id": "all-codex", "cwd": "/work"}}
+    written(home / ".codex/sessions/2026/03/02/rollout-x.jsonl", meta, *said)
+    record = {"timestamp": AT, "type": "user", "content": "Hi."}
+    header = {"sessionId": "all-gemini", "projectHash": "f"}
+    written(home / ".gemini/tmp/f/chats/session-x.jsonl", header, record | {"id": "g1"}, record | {"id": "g2"})
+    begun = {"type": "session", "id": "all-pi", "timestamp": AT, "cwd": "/work"}
+    message = {"type": "message", "message": {"role": "user", "content": "Hi."}}
+    written(home / ".pi/agent/sessions/--work--/x_p.jsonl", begun, message, message)
+    line = {"role": "user", "message": {"content": [{"type": "text", "text": "Hi."}]}}
+    written(home / ".cursor/projects/work/agent-transcripts/all-cursor/all-cursor.jsonl", line, line)
+    event = {"type": "user.message", "data": {"content": "Hi."}}
+    written(home / ".copilot/session-state/all-copilot/events.jsonl", event | {"id": "e1"}, event | {"id": "e2"})
+    storage = home / ".local/share/opencode/storage"
+    written(storage / "session/p/ses_1.json", {"id": "all-opencode", "directory": "/work"})
+    for name in ("o1", "o2"):
+        written(storage / f"message/all-opencode/{name}.json", {"id": name, "role": "user"})
+        written(storage / f"part/{name}/{name}.json", {"id": name, "type": "text", "text": "Hi."})
+
+
+def test_every_client_on_this_machine_at_once(recorder: Recorder, here: dict[str, str]) -> None:
+    home_of_all(Path(here["HOME"]))
+    report = ingested("--all", **here)
+    clients = ["claude-code", "codex", "copilot", "cursor", "gemini-cli", "opencode", "pi"]
+    assert {
+        name: (c["files"], c["sessions"], c["messages"], c["accepted"]) for name, c in report["clients"].items()
+    } == dict.fromkeys(clients, (1, 1, 2, 2))
+    assert report["clients"]["claude-code"]["skipped"] == {"summary line": 1}
+    assert (report["files"], report["accepted"], len(report["sessions"])) == (7, 14, 7)
+    sent = len(recorder.messages)
+    once_more = ingested("--all", **here)
+    # The files of OpenCode before its database cannot be told to be unchanged, so they are read, and nothing is sent.
+    assert (once_more["unchanged"], once_more["files"], once_more["accepted"]) == (6, 1, 0)
+    assert len(recorder.messages) == sent
+    shown = esker("ingest", "--all", "--again", **here).stdout
+    assert "7 files, 7 sessions: 0 messages stored, 14 known already." in shown
+    assert "pi: 1 session in 1 file, 2 messages, 0 of them new" in shown
+    assert "1 × summary line" in shown
+    only = ingested("--all", "--client", "pi", "--again", **here)
+    assert list(only["clients"]) == ["pi"]
+
+
+def test_a_machine_without_sessions_says_so(here: dict[str, str]) -> None:
+    done = esker("ingest", "--all", **here)
+    assert (done.returncode, "0 files, 0 sessions" in done.stdout) == (0, True)
+
+
+def test_excluded_projects_are_left_alone_until_they_are_no_longer(
+    server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    (secret / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(secret)
+    folder = tmp_path / "t"
+    written(folder / "a.jsonl", *claude("open-1", "a"))
+    written(folder / "b.jsonl", *claude("secret-1", "b", cwd=str(secret / "deep")))
+    written(folder / "c.jsonl", *claude("secret-2", "c", cwd=str(tmp_path / "link")))
+    written(folder / "d.jsonl", *claude("secret-3", "d", cwd="/elsewhere/diary"))
+    report = ingested(str(folder), **here, ESKER_EXCLUDE=f"{secret},dia*")
+    assert (report["accepted"], report["excluded"], recorder.sent()) == (1, 3, ["a"])
+    assert not [request for request in recorder.requests if "secret" in "".join(request)]
+    report = ingested(str(folder), **here)
+    assert (report["accepted"], report["excluded"], report["unchanged"]) == (3, 0, 1)
+    assert stored(server, "secret-2") == ["c"]
+
+
+def test_in_a_folder_everything_that_is_a_transcript_is_sent(here: dict[str, str], tmp_path: Path) -> None:
+    home_of_all(tmp_path / "t")
+    written(tmp_path / "t" / "package.json", {"name": "x"})
+    written(tmp_path / "t" / "log.jsonl", {"level": "info"})
+    written(tmp_path / "t" / "empty.jsonl")
+    report = ingested(str(tmp_path / "t"), **here)
+    assert (report["files"], len(report["clients"])) == (7, 7)
+    assert sorted(Path(path).name for path in report["others"]) == ["empty.jsonl", "log.jsonl", "package.json"]
+
+
+def test_a_file_that_was_asked_for_and_is_no_transcript_is_an_error(here: dict[str, str], tmp_path: Path) -> None:
+    path = written(tmp_path / "x.jsonl", {"level": "info"})
+    done = esker("ingest", str(path), **here)
+    assert (done.returncode, "not a transcript" in done.stdout) == (1, True)
+    told = written(tmp_path / "y.jsonl", *claude("told", "a"))
+    wrong = esker("ingest", str(told), "--client", "copilot", **here)
+    assert (wrong.returncode, "not a transcript of copilot" in wrong.stdout) == (1, True)
+    assert ingested(str(told), "--client", "claude-code", **here)["accepted"] == 1
+
+
+@pytest.mark.parametrize("arguments", [(), ("--all", "x.jsonl")])
+def test_what_is_to_be_sent_must_be_said(here: dict[str, str], arguments: tuple[str, ...]) -> None:
+    done = esker("ingest", *arguments, **here)
+    assert (done.returncode, "--all" in done.stderr) == (1, True)
