@@ -24,6 +24,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "mcp": ("mcp", "Speak MCP on standard input and output, for clients that start their servers."),
     "hook": ("hook", "What an agent CLI calls at its events, with JSON on standard input."),
     "demo": ("demo", "Show on a sample transcript what Esker does."),
+    "install": ("install", "Set agent CLIs up for Esker: its MCP server and its hooks."),
+    "uninstall": ("install", "Take Esker out of agent CLIs again."),
     "ingest": ("ingest", "Send transcripts of agents to the server."),
     "sessions": ("sessions", "List sessions, newest first."),
     "observe": ("sessions", "Have the unobserved messages of sessions observed."),

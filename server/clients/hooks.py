@@ -25,7 +25,7 @@ from server.core.client_settings import ClientSettings
 from server.core.errors import EskerError
 
 # Set for whatever a hook starts, so that no hook sets off another.
-_INSIDE = "_ESKER_IN_HOOK"
+_INSIDE = "IN_ESKER_HOOK"
 # How long the client is kept waiting, in seconds, and how long sending may go on after that.
 _PATIENCE: Mapping[Step, float] = {"start": 4.0, "prompt": 3.0, "turn_end": 5.0, "compact": 5.0, "end": 0.8}
 _SENDING_SECONDS = 120.0
@@ -43,6 +43,7 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
     """Handle one event; `arguments` are the client and its name of the event. Always returns 0."""
     if environ.get(_INSIDE):
         return 0
+    os.environ[_INSIDE] = "1"
     log = Path(os.devnull)
     try:
         settings = ClientSettings.from_environment(environ)
@@ -155,7 +156,6 @@ def _apart(patience: float, log: Path, work: Callable[[], Any]) -> None:
 def _work_apart(log: Path, work: Callable[[], Any]) -> None:
     try:
         os.setsid()
-        os.environ[_INSIDE] = "1"
         null = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(null, stream)

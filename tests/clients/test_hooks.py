@@ -437,7 +437,7 @@ async def test_an_input_that_never_comes_is_not_waited_for(agent: Agent) -> None
 
 
 async def test_a_hook_inside_a_hook_does_nothing(agent: Agent, url: str) -> None:
-    inside = agent.at(url, _ESKER_IN_HOOK="1")
+    inside = agent.at(url, IN_ESKER_HOOK="1")
     inside.say("Hello.")
     assert await inside.hook("SessionStart", source="startup") == ""
     assert await inside.hook("Stop") == ""

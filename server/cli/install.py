@@ -1,0 +1,239 @@
+"""`esker install` and `esker uninstall`: setting agent CLIs up, and taking that back."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from server.cli.connection import connect
+from server.cli.output import AsJson, note, print_json, say
+from server.clients.install.applying import apply
+from server.clients.install.client import KEY_VARIABLE, PROJECT, USER, Client, Place
+from server.clients.install.clients import CLIENTS, client_of
+from server.clients.install.edits import Edit, installing, returning, uninstalling
+from server.clients.install.originals import Originals
+from server.core.client_settings import ClientSettings
+from server.core.errors import InvalidInput, Misconfigured, NotFound
+
+app = typer.Typer(add_completion=False)
+
+_PROGRAM = "esker"
+_ORIGINALS = "installed"
+_WIDEST = 400
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="CLIENT…", help=f"Clients: {', '.join(CLIENTS)}.")]
+All = Annotated[bool, typer.Option("--all", help="All clients that are on this machine.")]
+Scope = Annotated[str, typer.Option(help="`user`, or `project`: the working directory alone (Claude Code only).")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What would happen: to which clients, which edits, and what there is to know; which are left out, and why."""
+
+    clients: list[Client]
+    edits: list[Edit]
+    notes: list[str]
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def changed(self) -> list[Edit]:
+        """The edits that change a file; others only tidy up what is kept of originals."""
+        return [edit for edit in self.edits if edit.changes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How to go on once it is known what would happen."""
+
+    yes: bool
+    dry_run: bool
+    as_json: bool
+
+
+@app.command()
+def install(
+    clients: Names = None,
+    everything: All = False,
+    scope: Scope = USER,
+    with_key: Annotated[
+        bool,
+        typer.Option("--with-key", help=f"Have clients send the key in {KEY_VARIABLE}, though it is not set here."),
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set agent CLIs up for Esker: its MCP server and its hooks. What would change is shown first, and asked about."""
+    settings = _settings()
+    place = _place(settings, scope, with_key=with_key or settings.key is not None)
+    left_out = _left_out(place) if everything and not clients else {}
+    chosen = _chosen(clients, everything, place, left_out)
+    originals = Originals(settings.state_dir / _ORIGINALS)
+    edits = installing(chosen, place, originals)
+    notes = _install_notes(chosen, place, settings) if any(edit.changes for edit in edits) else []
+    _go_on(_Asked(yes, dry_run, as_json), _Plan(chosen, edits, notes, left_out), originals, place)
+
+
+@app.command()
+def uninstall(
+    clients: Names = None,
+    everything: All = False,
+    scope: Scope = USER,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take Esker out of agent CLIs: files that are as it left them become what they were, to the byte."""
+    settings = _settings()
+    place = _place(settings, scope, with_key=False)
+    chosen = _chosen(clients, everything, place, {})
+    originals = Originals(settings.state_dir / _ORIGINALS)
+    edits = uninstalling(chosen, place, originals)
+    notes = [*_elsewhere(chosen, place, originals), *_again(edits, chosen, place)]
+    _go_on(_Asked(yes, dry_run, as_json), _Plan(chosen, edits, notes), originals, place)
+
+
+# What it is about --------------------------------------------------------------------------------------------------
+
+
+def _settings() -> ClientSettings:
+    connect()  # says what is wrong with the settings, and asks nobody
+    return ClientSettings.from_environment(os.environ)
+
+
+def _place(settings: ClientSettings, scope: str, *, with_key: bool) -> Place:
+    if scope not in (USER, PROJECT):
+        raise InvalidInput(f"There is no scope {scope!r}.", hint=f"It is {USER} or {PROJECT}.")
+    return Place(Path.home(), Path.cwd(), os.environ, _program(), settings.url, with_key, scope)
+
+
+def _program() -> str:
+    """Return the absolute path of the program that hooks run: this one, as it was called or as it is installed."""
+    beside = Path(sys.executable).with_name(_PROGRAM)
+    called = Path(sys.argv[0])
+    found = next((path for path in (called, beside) if path.name == _PROGRAM and path.is_file()), None)
+    program = found or shutil.which(_PROGRAM)
+    if program is None:
+        raise Misconfigured("There is no `esker` program that hooks could run.", hint="Install the package with pip.")
+    return os.path.abspath(program)
+
+
+def _chosen(names: Sequence[str] | None, everything: bool, place: Place, left_out: Mapping[str, str]) -> list[Client]:
+    """Return the clients that are meant."""
+    if bool(names) == everything:
+        raise InvalidInput("Say which clients, or --all.", hint=f"There are {', '.join(CLIENTS)}.")
+    if everything:
+        return [each for name, each in CLIENTS.items() if name not in left_out and place.scope in each.scopes]
+    clients = [client_of(name) for name in dict.fromkeys(names or ())]
+    for client in clients:
+        if place.scope not in client.scopes:
+            raise InvalidInput(f"{client.name} is set up for a user, not for a {place.scope}.")
+    return clients
+
+
+def _left_out(place: Place) -> dict[str, str]:
+    """Return the clients that are not on this machine, and why that seems so. Raises NotFound when all are."""
+    left_out = {name: why for name, client in CLIENTS.items() if (why := _why_not(client, place))}
+    if len(left_out) == len(CLIENTS):
+        looked = ", ".join(str(client.folder(place)) for client in CLIENTS.values())
+        raise NotFound(f"None of the clients is on this machine: there is no {looked}.", hint="Name one to set it up.")
+    return left_out
+
+
+def _why_not(client: Client, place: Place) -> str | None:
+    if place.scope not in client.scopes:
+        return f"it is not set up for a {place.scope}"
+    if place.scope == USER and not client.folder(place).is_dir():
+        return f"there is no {client.folder(place)}"
+    return None
+
+
+def _install_notes(clients: Sequence[Client], place: Place, settings: ClientSettings) -> list[str]:
+    notes = [text for client in clients for text in client.notes]
+    if place.with_key:
+        notes.append(f"The key is in no file: clients take it from {KEY_VARIABLE}, so set that where they start.")
+    else:
+        notes.append(f"Clients send no key. Where the server has keys: set {KEY_VARIABLE}, or say --with-key.")
+    if settings.url != ClientSettings.url:
+        notes.append(f"Hooks find the server by ESKER_URL: set it to {settings.url} where clients start.")
+    if place.scope == PROJECT:
+        notes.append("The hooks name a program of this machine: that is nothing to share with others.")
+    notes.append("Sessions that are open now go on without; start them anew.")
+    return notes
+
+
+def _elsewhere(clients: Sequence[Client], place: Place, originals: Originals) -> list[str]:
+    names = {client.name for client in clients}
+    here = {part.path for client in clients for part in client.parts(place)}
+    found = [kept.path for kept in originals.all() if kept.client in names and kept.path not in here]
+    return [f"Esker stays in {path}, which belongs to another folder or scope." for path in found]
+
+
+def _again(edits: Sequence[Edit], clients: Sequence[Client], place: Place) -> list[str]:
+    found = returning(edits, clients, place)
+    return [f"{path} had an entry of Esker before; run this once more to have that gone, too." for path in found]
+
+
+# Showing and writing -----------------------------------------------------------------------------------------------
+
+
+def _go_on(asked: _Asked, plan: _Plan, originals: Originals, place: Place) -> None:
+    """Show what would change, ask, and write it; exit with 1 where that was wanted and did not come to pass."""
+    if not asked.as_json:
+        _show(plan)
+    wanted = bool(plan.edits) and not asked.dry_run
+    written = wanted and _allowed(asked, plan)
+    if written:
+        apply(plan.edits, originals, shared=place.scope == PROJECT)
+    if asked.as_json:
+        print_json(_as_json(plan, written and bool(plan.changed)))
+    else:
+        _show_end(asked, plan, written)
+    if wanted and not written:
+        raise typer.Exit(1)
+
+
+def _allowed(asked: _Asked, plan: _Plan) -> bool:
+    if asked.yes or not plan.changed:
+        return True
+    return not asked.as_json and sys.stdin.isatty() and typer.confirm("Write this?", default=False)
+
+
+def _show(plan: _Plan) -> None:
+    for edit in plan.changed:
+        for line in edit.diff().splitlines():
+            say(line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…")
+    for client in plan.clients:
+        if all(edit.client != client.name for edit in plan.changed):
+            say(f"{client.name}: nothing to do.")
+    for name, why in plan.left_out.items():
+        say(f"{name}: left out, {why}.")
+
+
+def _show_end(asked: _Asked, plan: _Plan, written: bool) -> None:
+    if written:
+        verbs = {"create": "made", "edit": "changed", "delete": "deleted"}
+        for edit in plan.changed:
+            say(f"{edit.client}: {verbs[edit.kind]} {edit.path}")
+    elif plan.changed and asked.dry_run:
+        say("Nothing was written, as --dry-run asks.")
+    elif plan.changed:
+        say("Nothing was written: it was not confirmed. Without a terminal to ask at, say --yes.")
+    for text in plan.notes:
+        note(text)
+
+
+def _as_json(plan: _Plan, written: bool) -> dict[str, object]:
+    def files(client: Client) -> list[dict[str, str]]:
+        mine = [edit for edit in plan.changed if edit.client == client.name]
+        return [{"path": str(edit.path), "change": edit.kind, "diff": edit.diff()} for edit in mine]
+
+    listed = [{"client": client.name, "files": files(client)} for client in plan.clients]
+    return {"written": written, "clients": listed, "left_out": plan.left_out, "notes": plan.notes}

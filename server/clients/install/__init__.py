@@ -1,0 +1,1 @@
+"""Setting agent CLIs up for Esker, and taking it back: one module a client, and what they share."""

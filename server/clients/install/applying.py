@@ -1,0 +1,66 @@
+"""Writing edits: all of them, or none."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from server.clients.install import disk
+from server.clients.install.edits import Edit
+from server.clients.install.originals import Original, Originals
+from server.core.errors import Conflict, Unavailable
+
+# What lies in a home may come to hold keys; what lies in a project is everybody's.
+_PRIVATE, _SHARED = 0o600, 0o666
+
+
+def apply(edits: Sequence[Edit], originals: Originals, *, shared: bool = False) -> None:
+    """Write edits. New files are their owner's alone unless they are `shared`.
+
+    Raises Conflict when a file has changed since the edits were computed, and Unavailable when one cannot be written;
+    then everything is as it was.
+    """
+    for edit in edits:
+        if disk.read(edit.path) != edit.before:
+            raise Conflict(f"{edit.path} was changed meanwhile; nothing was written.", hint="Run the command again.")
+    known = {edit.path: originals.get(edit.path) for edit in edits}
+    begun: list[Edit] = []
+    # Files that were made first go last, since the folders go with them.
+    lasting, going = ([edit for edit in edits if (edit.after is None) == goes] for goes in (False, True))
+    try:
+        for edit in [*lasting, *reversed(going)]:
+            begun.append(edit)
+            _apply(edit, originals, known[edit.path], _SHARED if shared else _PRIVATE)
+    except OSError as error:
+        _undo(begun, originals, known)
+        raise Unavailable(
+            f"{error.filename or begun[-1].path} cannot be written: {error.strerror}. Nothing was changed."
+        ) from error
+
+
+def _apply(edit: Edit, originals: Originals, known: Original | None, mode: int) -> None:
+    # The original is kept before the file changes, so that it is there however this ends.
+    if edit.original:
+        originals.keep(edit.original)
+    if edit.after is None:
+        disk.delete(edit.path, known.folders if known else ())
+    elif edit.changes:
+        folders = disk.write(edit.path, edit.after, mode)
+        if edit.original and folders:
+            originals.keep(replace(edit.original, folders=folders))
+    if not edit.original:
+        originals.forget(edit.path)
+
+
+def _undo(begun: Sequence[Edit], originals: Originals, known: dict[Path, Original | None]) -> None:
+    for edit in reversed(begun):
+        kept = originals.get(edit.path)
+        if disk.read(edit.path) != edit.before:
+            if edit.before is None:
+                disk.delete(edit.path, kept.folders if kept else ())
+            else:
+                disk.write(edit.path, edit.before, _PRIVATE)
+        original = known[edit.path]
+        if original:
+            originals.keep(original)
+        else:
+            originals.forget(edit.path)

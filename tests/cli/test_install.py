@@ -1,0 +1,188 @@
+"""`esker install` and `esker uninstall` as commands: they show, ask, write, and say what is left to do."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.processes import ROOT, environment
+
+PROGRAM = Path(sys.executable).with_name("esker")
+
+
+def run(home: Path, *arguments: str, code: int = 0, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a home, without a terminal."""
+    done = subprocess.run(
+        [sys.executable, "-m", "server.cli.main", *arguments],
+        cwd=home,
+        env=_environment(home, **environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def _environment(home: Path, **environ: str) -> dict[str, str]:
+    elsewhere = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "ESKER_STATE_DIR")
+    inherited = {name: value for name, value in environment().items() if name not in elsewhere}
+    return inherited | {"HOME": str(home), "PYTHONPATH": str(ROOT)} | environ
+
+
+def as_json(home: Path, *arguments: str, code: int = 0, **environ: str) -> Any:
+    """Run a command and return what it printed as JSON."""
+    return json.loads(run(home, *arguments, "--json", code=code, **environ).stdout)
+
+
+def files(home: Path) -> dict[str, bytes]:
+    """Return the files of a home, without our own state."""
+    found = {path.relative_to(home).as_posix(): path for path in home.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".local/")}
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_written(tmp_path: Path) -> None:
+    done = run(tmp_path, "install", "claude-code", code=1)
+    assert f"+++ {tmp_path}/.claude/settings.json" in done.stdout
+    assert f"{PROGRAM} hook claude-code SessionStart" in done.stdout
+    assert "Nothing was written" in done.stdout
+    assert "--yes" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_shows_and_writes_nothing(tmp_path: Path) -> None:
+    done = run(tmp_path, "install", "codex", "--dry-run", "--yes")
+    assert '+url = "http://127.0.0.1:8377/mcp"' in done.stdout
+    assert "Nothing was written, as --dry-run asks." in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_there_and_back(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text('{"model": "opus"}')
+    before = files(tmp_path)
+    installed = run(tmp_path, "install", "claude-code", "codex", "--yes")
+    assert f"claude-code: changed {tmp_path}/.claude/settings.json" in installed.stdout
+    assert f"codex: made {tmp_path}/.codex/hooks.json" in installed.stdout
+    assert "/hooks" in installed.stderr  # Codex wants them trusted
+    again = run(tmp_path, "install", "claude-code", "codex")
+    assert again.stdout == "claude-code: nothing to do.\ncodex: nothing to do.\n"
+    assert again.stderr == ""
+    assert f"{PROGRAM} hook codex Stop" in (tmp_path / ".codex/hooks.json").read_text()
+    run(tmp_path, "uninstall", "--all", "--yes")
+    assert files(tmp_path) == before
+    assert "nothing to do" in run(tmp_path, "uninstall", "--all").stdout
+
+
+def test_all_is_what_is_on_this_machine_and_it_says_what_it_left_out(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".cursor").mkdir()
+    done = as_json(tmp_path, "install", "--all", "--yes")
+    assert done["written"] is True
+    assert [each["client"] for each in done["clients"]] == ["gemini", "cursor"]
+    assert set(done["left_out"]) == {"claude-code", "codex", "opencode", "pi"}
+    assert done["left_out"]["codex"] == f"there is no {tmp_path}/.codex"
+    [file] = done["clients"][0]["files"]
+    assert (file["path"], file["change"]) == (f"{tmp_path}/.gemini/settings.json", "create")
+    assert file["diff"].startswith("--- /dev/null\n")
+
+
+def test_where_there_is_no_client_all_says_so(tmp_path: Path) -> None:
+    said = as_json(tmp_path, "install", "--all", "--yes", code=1)
+    assert "None of the clients is on this machine" in said["error"]
+    assert f"{tmp_path}/.pi/agent" in said["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["emacs"], "There is no client 'emacs'."),
+        ([], "Say which clients, or --all."),
+        (["codex", "--all"], "Say which clients, or --all."),
+        (["codex", "--scope", "project"], "codex is set up for a user, not for a project."),
+        (["claude-code", "--scope", "world"], "There is no scope 'world'."),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+    for verb in ("install", "uninstall"):
+        said = as_json(tmp_path, verb, *arguments, "--yes", code=1)
+        assert said["error"] == complaint
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broken_file_stops_everything(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor/mcp.json").write_text('{\n  "mcpServers": {,\n}')
+    before = files(tmp_path)
+    said = as_json(tmp_path, "install", "claude-code", "cursor", "--yes", code=1)
+    assert said["error"].startswith(f"{tmp_path}/.cursor/mcp.json: line 2, column 18: ")
+    assert said["hint"].startswith("Nothing was written.")
+    assert files(tmp_path) == before
+
+
+def test_the_key_of_the_environment_is_used_and_stays_there(tmp_path: Path) -> None:
+    key = "esker_0123456789abcdefghijklmnop"
+    without = run(tmp_path, "install", "claude-code", "--yes")
+    assert "Clients send no key." in without.stderr
+    done = run(tmp_path, "install", "claude-code", "--yes", ESKER_KEY=key, ESKER_URL="http://memory.lan:1")
+    assert "The key is in no file" in done.stderr
+    assert "ESKER_URL" in done.stderr
+    assert key not in done.stdout + done.stderr
+    servers = json.loads((tmp_path / ".claude.json").read_text())["mcpServers"]
+    assert servers["esker"]["url"] == "http://memory.lan:1/mcp"
+    assert servers["esker"]["headers"] == {"Authorization": "Bearer ${ESKER_KEY}"}
+    assert all(key.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    run(tmp_path, "install", "claude-code", "--yes")
+    assert "ESKER_KEY" not in (tmp_path / ".claude.json").read_text()
+    run(tmp_path, "install", "claude-code", "--yes", "--with-key")
+    assert "Bearer ${ESKER_KEY}" in (tmp_path / ".claude.json").read_text()
+
+
+def test_a_project_has_its_own_files(tmp_path: Path) -> None:
+    run(tmp_path, "install", "claude-code", "--scope", "project", "--yes")
+    assert set(files(tmp_path)) == {".mcp.json", ".claude/settings.json"}
+    elsewhere = run(tmp_path, "uninstall", "claude-code", "--yes")
+    assert f"Esker stays in {tmp_path}/.mcp.json" in elsewhere.stderr
+    run(tmp_path, "uninstall", "--all", "--scope", "project", "--yes")
+    assert files(tmp_path) == {}
+
+
+def test_what_was_ours_before_comes_back_and_is_said_to(tmp_path: Path) -> None:
+    by_hand = '{"mcpServers": {"esker": {"type": "http", "url": "http://127.0.0.1:1/mcp"}}}'
+    (tmp_path / ".claude.json").write_text(by_hand)
+    run(tmp_path, "install", "claude-code", "--yes")
+    done = run(tmp_path, "uninstall", "claude-code", "--yes")
+    assert (tmp_path / ".claude.json").read_text() == by_hand
+    assert ".claude.json had an entry of Esker before" in done.stderr
+    run(tmp_path, "uninstall", "claude-code", "--yes")
+    assert json.loads((tmp_path / ".claude.json").read_text()) == {}
+
+
+@pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 1), (b"\n", 1)])
+def test_at_a_terminal_it_asks(tmp_path: Path, answer: bytes, code: int) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, answer)
+        done = subprocess.run(
+            [sys.executable, "-m", "server.cli.main", "install", "pi"],
+            cwd=tmp_path,
+            env=_environment(tmp_path),
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == code, done.stderr
+    assert "Write this? [y/N]" in done.stdout
+    assert bool(files(tmp_path)) == (code == 0)

@@ -1,0 +1,98 @@
+"""A home that agent CLIs are set up in, without a process for each command."""
+
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from server.clients.install.applying import apply
+from server.clients.install.client import Place
+from server.clients.install.clients import CLIENTS
+from server.clients.install.edits import Edit, installing, uninstalling
+from server.clients.install.originals import Originals
+
+PROGRAM = "/opt/esker/bin/esker"
+URL = "http://127.0.0.1:8377"
+# What a client's files are, below the home.
+FILES = {
+    "claude-code": (".claude.json", ".claude/settings.json"),
+    "codex": (".codex/config.toml", ".codex/hooks.json"),
+    "gemini": (".gemini/settings.json",),
+    "opencode": (".config/opencode/opencode.json", ".config/opencode/plugins/esker.ts"),
+    "pi": (".pi/agent/mcp.json", ".pi/agent/extensions/esker.ts"),
+    "cursor": (".cursor/mcp.json", ".cursor/hooks.json"),
+}
+
+
+@dataclass
+class Home:
+    """A home, and how clients are set up in it."""
+
+    root: Path
+    environ: dict[str, str] = field(default_factory=dict[str, str])
+    program: str = PROGRAM
+    url: str = URL
+    with_key: bool = False
+    scope: str = "user"
+
+    @property
+    def originals(self) -> Originals:
+        """What files were."""
+        return Originals(self.root / ".local/state/esker/installed")
+
+    def place(self) -> Place:
+        """Where things are installed."""
+        cwd = self.root / "project"
+        return Place(self.root, cwd, self.environ, self.program, self.url, self.with_key, self.scope)
+
+    def install(self, *clients: str) -> list[Edit]:
+        """Install, and return what changed."""
+        return self._apply(installing([CLIENTS[name] for name in clients], self.place(), self.originals))
+
+    def uninstall(self, *clients: str) -> list[Edit]:
+        """Uninstall, and return what changed."""
+        return self._apply(uninstalling([CLIENTS[name] for name in clients], self.place(), self.originals))
+
+    def _apply(self, edits: Sequence[Edit]) -> list[Edit]:
+        apply(edits, self.originals, shared=self.scope == "project")
+        return [edit for edit in edits if edit.changes]
+
+    def write(self, name: str, data: str | bytes) -> Path:
+        """Write a file of somebody else's."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return path
+
+    def read(self, name: str) -> str:
+        """Return a file's text, with its line ends."""
+        return (self.root / name).read_bytes().decode()
+
+    def everything(self) -> dict[str, Any]:
+        """Return all that is in the home but our own state: links, modes, times and bytes."""
+        found: dict[str, Any] = {}
+        for path in sorted(self.root.rglob("*")):
+            name = path.relative_to(self.root).as_posix()
+            about = path.lstat()
+            if name.startswith(".local"):
+                continue
+            if path.is_symlink():
+                found[name] = os.readlink(path)
+            elif path.is_dir():
+                found[name] = "folder"
+            else:
+                found[name] = (stat.S_IMODE(about.st_mode), about.st_mtime_ns, about.st_ino, path.read_bytes())
+        return found
+
+    def contents(self) -> dict[str, Any]:
+        """Return the same without what a rewritten file cannot keep: its time and its inode."""
+        return {
+            name: (what[0], what[3]) if isinstance(what, tuple) else what for name, what in self.everything().items()
+        }
+
+    def forget_state(self) -> None:
+        """Lose what is known of originals."""
+        shutil.rmtree(self.root / ".local", ignore_errors=True)
