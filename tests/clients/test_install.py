@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -261,6 +262,16 @@ def test_without_its_memory_of_originals_uninstalling_still_takes_us_out(lived_i
     assert not (lived_in.root / ".pi/agent/extensions/esker.ts").exists()
 
 
+@pytest.mark.parametrize("client", ALL)
+def test_what_somebody_set_up_by_hand_as_we_do_is_left_alone_until_it_is_to_go(home: Home, client: str) -> None:
+    home.install(client)
+    home.forget_state()
+    assert home.install(client) == []
+    assert list(home.originals.all()) == []
+    home.uninstall(client)
+    assert not any("esker" in home.read(name) for name in FILES[client] if (home.root / name).exists())
+
+
 def test_damaged_originals_count_as_none(home: Home) -> None:
     home.install("pi")
     for file in (home.root / ".local/state/esker/installed").iterdir():
@@ -360,6 +371,16 @@ def test_a_client_that_there_is_not_is_named_with_those_that_there_are() -> None
     assert all(name in caught.value.hint for name in ALL)
 
 
+def test_tables_that_did_not_become_what_was_wanted_are_not_written(
+    lived_in: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tomlkit, "dumps", lambda _: 'model = "other"\n')
+    before = lived_in.everything()
+    with pytest.raises(InvalidInput, match=r"cannot be edited safely; write mcp_servers\.esker by hand"):
+        lived_in.install("codex")
+    assert lived_in.everything() == before
+
+
 # Where things are --------------------------------------------------------------------------------------------------
 
 
@@ -391,10 +412,12 @@ def test_a_project_of_claude_code_gets_files_of_its_own_that_others_may_read(hom
     home.scope = "project"
     (home.root / "project").mkdir()
     before = home.contents()
+    umask = os.umask(0o027)
     home.install("claude-code")
+    os.umask(umask)
     assert "esker" in says(home, "project/.mcp.json")["mcpServers"]
     assert "SessionStart" in says(home, "project/.claude/settings.json")["hooks"]
-    assert stat.S_IMODE((home.root / "project/.mcp.json").stat().st_mode) & 0o400
+    assert stat.S_IMODE((home.root / "project/.mcp.json").stat().st_mode) == 0o640
     assert not (home.root / ".claude.json").exists()
     home.scope = "user"
     assert home.uninstall("claude-code") == []
