@@ -11,6 +11,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from server import VERSION
+from server.clients.hook_input import STEPS as HOOK_STEPS
+from server.clients.hooks import _INSIDE as INSIDE
 from server.clients.install.clients import CLIENTS
 from tests.support.homes import FILES, PROGRAM, Home
 from tests.support.processes import ROOT
@@ -232,6 +234,7 @@ STEPS = {
     "gemini": "SessionStart BeforeAgent AfterAgent PreCompress SessionEnd",
     "cursor": "sessionStart stop preCompact sessionEnd",
 }
+PLUGINS = {"opencode": ".config/opencode/plugins/esker.ts", "pi": ".pi/agent/extensions/esker.ts"}
 
 
 def read(home: Home, name: str) -> Any:
@@ -320,12 +323,29 @@ def test_the_plugins_run_the_program_whatever_its_path_is(tmp_path: Path) -> Non
     program = '/with "quotes" and \\ and ü/esker'
     home = Home(tmp_path, program=program)
     home.install("opencode", "pi")
-    for name in (".config/opencode/plugins/esker.ts", ".pi/agent/extensions/esker.ts"):
+    for name in PLUGINS.values():
         text = home.read(name)
         [literal] = re.findall(r"^const ESKER = (.*)$", text, re.MULTILINE)
         assert json.loads(literal) == program
         assert "{{" not in text
         assert "./ask" not in text
+
+
+def test_every_event_that_is_installed_is_one_that_hooks_know(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.install(*CLIENTS)
+    for client, events in STEPS.items():
+        assert set(events.split()) <= set(HOOK_STEPS[client])
+    for client, name in PLUGINS.items():
+        asked = set(re.findall(r'(?:tell|ask)\("([a-z_.]+)"', home.read(name))) - {client}
+        assert asked == set(HOOK_STEPS[client])
+
+
+def test_plugins_know_an_agent_that_a_hook_has_started(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.install(*PLUGINS)
+    for name in PLUGINS.values():
+        assert f'const MARK = "{INSIDE}"' in home.read(name)
 
 
 # The plugin of Claude Code, which is installed by Claude Code itself --------------------------------------------------

