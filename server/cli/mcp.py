@@ -23,6 +23,7 @@ from server.core.recalled import Recalled
 from server.core.records import Passage, SourcedMemory
 from server.tools.backend import Backend
 from server.tools.mcp_server import make_mcp
+from server.usecases.correct import Correction
 from server.usecases.expand import ExpandRequest
 from server.usecases.forget import Receipt
 from server.usecases.pool_status import PoolStatus
@@ -63,6 +64,10 @@ def _over_http() -> Backend:
         body["kind"] = "manual" if body.pop("manual") else "note"
         return _MEMORY.validate_python(await _ask(lambda api: api.post("/v1/memories", body)))
 
+    async def correct(_: object, memory_id: str, correction: Correction) -> SourcedMemory:
+        path = f"/v1/memories/{quote(memory_id, safe='')}"
+        return _MEMORY.validate_python(await _ask(lambda api: api.patch(path, _body(correction))))
+
     async def forget(_: object, text_id: str, with_messages: bool) -> Receipt:
         path = f"/v1/memories/{quote(text_id, safe='')}?messages={str(with_messages).lower()}"
         return _RECEIPT.validate_python(await _ask(lambda api: api.delete(path)))
@@ -77,7 +82,7 @@ def _over_http() -> Backend:
     async def pack(_: object, session_id: str) -> str:
         return (await _ask(lambda api: api.get(f"/v1/sessions/{quote(session_id, safe='')}/pack")))["text"]
 
-    return Backend(recall, expand, remember, forget, status, read, pack)
+    return Backend(recall, expand, remember, correct, forget, status, read, pack)
 
 
 async def _ask(ask: Callable[[Api], Any]) -> Any:
@@ -89,7 +94,7 @@ async def _ask(ask: Callable[[Api], Any]) -> Any:
         raise NotFound(str(error)) if error.status == 404 else error from error
 
 
-def _body(asked: RecallRequest | Note) -> dict[str, Any]:
+def _body(asked: RecallRequest | Note | Correction) -> dict[str, Any]:
     return {name: _plain(value) for name, value in asdict(asked).items() if value is not None}
 
 

@@ -64,6 +64,10 @@ class Api:
         """Return the answer to a GET, or with a body to a POST, as the text that models read."""
         return str(self._call("GET" if body is None else "POST", path, body, accept="text/plain"))
 
+    def patch(self, path: str, body: object) -> Any:
+        """Return the answer to a PATCH. Raises Unavailable, Refused."""
+        return self._call("PATCH", path, body)
+
     def delete(self, path: str) -> Any:
         """Return the answer to a DELETE. Raises Unavailable, Refused."""
         return self._call("DELETE", path, None)

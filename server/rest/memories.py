@@ -13,7 +13,8 @@ from server.core.records import Filter, Kind, Passage, Priority, SourcedMemory, 
 from server.core.rendering import recalled_text
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
-from server.rest.schemas import MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
+from server.rest.schemas import CorrectionIn, MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
+from server.usecases.correct import Correction, correct
 from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from server.usecases.forget import Receipt, forget
 from server.usecases.recall import recall
@@ -94,6 +95,12 @@ async def sources(
     A passage leads to its messages.
     """
     return await expand(parts, asking.pool_id, ExpandRequest(memory_id, around, max_tokens))
+
+
+@router.patch("/memories/{memory_id}")
+async def put_right(memory_id: str, body: CorrectionIn, parts: WithParts, asking: Asking) -> SourcedMemory:
+    """Replace a live row by one that is right, which has an id of its own; the old one is kept as superseded."""
+    return await correct(parts, asking, memory_id, Correction(**body.model_dump()))
 
 
 @router.delete("/memories/{memory_id}")

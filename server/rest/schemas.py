@@ -203,6 +203,15 @@ class MemoryIn(Strict):
     external_id: ExternalId | None = None
 
 
+class CorrectionIn(Strict):
+    """What is to be right of a row from now on; what is left out stays."""
+
+    content: str | None = None
+    priority: Priority | None = None
+    category: Category | None = None
+    tags: Annotated[list[Tag], Field(max_length=64)] | None = None
+
+
 class MemoriesIn(Strict):
     """Rows to write together."""
 

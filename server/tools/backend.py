@@ -7,6 +7,7 @@ from typing import Any
 from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import Passage, SourcedMemory
+from server.usecases.correct import Correction
 from server.usecases.expand import ExpandRequest
 from server.usecases.forget import Receipt
 from server.usecases.pool_status import PoolStatus
@@ -16,6 +17,7 @@ from server.usecases.remember import Note
 Recall = Callable[[Any, RecallRequest], Awaitable[Recalled]]
 Expand = Callable[[Any, ExpandRequest], Awaitable[Expansion]]
 Remember = Callable[[Any, Note], Awaitable[SourcedMemory]]
+Correct = Callable[[Any, str, Correction], Awaitable[SourcedMemory]]
 Forget = Callable[[Any, str, bool], Awaitable[Receipt]]
 Status = Callable[[Any], Awaitable[PoolStatus]]
 Read = Callable[[Any, str], Awaitable[SourcedMemory | Passage]]
@@ -32,6 +34,8 @@ class Backend:
     recall: Recall
     expand: Expand
     remember: Remember
+    correct: Correct
+    """Replaces the memory of an id by what is right."""
     forget: Forget
     status: Status
     read: Read

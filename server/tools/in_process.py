@@ -7,6 +7,7 @@ from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import Passage, Principal, SourcedMemory
 from server.tools.backend import Backend
+from server.usecases.correct import Correction, correct
 from server.usecases.expand import ExpandRequest, expand
 from server.usecases.forget import Receipt, forget
 from server.usecases.pack import get_pack
@@ -29,6 +30,9 @@ def backend_of(parts: Parts) -> Backend:
     async def remembered(request: Request, note: Note) -> SourcedMemory:
         return await remember_one(parts, _writing(request), note)
 
+    async def corrected(request: Request, memory_id: str, correction: Correction) -> SourcedMemory:
+        return await correct(parts, _writing(request), memory_id, correction)
+
     async def forgotten(request: Request, text_id: str, with_messages: bool) -> Receipt:
         return await forget(parts, _writing(request), text_id, with_messages=with_messages)
 
@@ -42,7 +46,7 @@ def backend_of(parts: Parts) -> Backend:
     async def pack(request: Request, session_id: str) -> str:
         return (await get_pack(parts, _asking(request).pool_id, session_id)).text
 
-    return Backend(recalled, expanded, remembered, forgotten, status, read, pack)
+    return Backend(recalled, expanded, remembered, corrected, forgotten, status, read, pack)
 
 
 def _asking(request: Request) -> Principal:

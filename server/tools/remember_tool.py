@@ -7,9 +7,10 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from server.core.records import Category, Priority
+from server.core.records import Category, Priority, SourcedMemory
 from server.tools.backend import Backend
 from server.tools.errors import told_to_the_model
+from server.usecases.correct import Correction
 from server.usecases.forget import Receipt
 from server.usecases.remember import MAX_CHARACTERS, Note
 
@@ -40,9 +41,9 @@ def add_remember(mcp: MCPServer[Any], backend: Backend) -> None:
         ],
         project: Annotated[str | None, Field(description="The project that it is about; without it, all.")] = None,
         priority: Annotated[
-            Priority, Field(description="high for what must not be missed: rules, decisions, hard preferences.")
-        ] = "medium",
-        category: Category = "fact",
+            Priority | None, Field(description="high for what must not be missed; without it medium.")
+        ] = None,
+        category: Annotated[Category | None, Field(description="Without it fact.")] = None,
         tags: Annotated[list[str] | None, Field(max_length=64)] = None,
         kind: Annotated[
             Literal["note", "manual"],
@@ -50,30 +51,42 @@ def add_remember(mcp: MCPServer[Any], backend: Backend) -> None:
         ] = "note",
         session_id: Annotated[str | None, Field(description="Our id (ses_…) of the session it belongs to.")] = None,
         said_at: Annotated[datetime | None, Field(description="When it was said; without it, now.")] = None,
+        replaces: Annotated[
+            str | None,
+            Field(description="The exact id (mem_…) of a memory that this corrects; its project and session stay."),
+        ] = None,
     ) -> CallToolResult:
         """Keep something for later sessions of all agents that share this memory.
 
         Use it when the user asks to remember something, or states a lasting preference, decision or correction. What
         the conversation itself says is observed anyway, so do not write down what you did. Saying the same again
-        changes nothing.
+        changes nothing; what corrects an older memory names it in replaces, and that is kept as superseded.
         """
+        request = ctx.request_context.request
+        if replaces is not None:
+            with told_to_the_model(_ID_HINT):
+                correction = Correction(content, priority, category, tags)
+                return _remembered(await backend.correct(request, replaces.strip(), correction))
         note = Note(
             content,
             manual=kind == "manual",
-            priority=priority,
-            category=category,
+            priority=priority or "medium",
+            category=category or "fact",
             tags=tags or (),
             project=project,
             session_id=session_id,
             said_at=said_at,
         )
         with told_to_the_model():
-            row = await backend.remember(ctx.request_context.request, note)
-        where = f"project {row.project}" if row.project else "all projects"
-        return CallToolResult(
-            content=[TextContent(type="text", text=f"Remembered as {row.id}, for {where}.")],
-            structured_content={"id": row.id, "content": row.content, "project": row.project, "kind": row.kind},
-        )
+            return _remembered(await backend.remember(request, note))
+
+
+def _remembered(row: SourcedMemory) -> CallToolResult:
+    where = f"project {row.project}" if row.project else "all projects"
+    return CallToolResult(
+        content=[TextContent(type="text", text=f"Remembered as {row.id}, for {where}.")],
+        structured_content={"id": row.id, "content": row.content, "project": row.project, "kind": row.kind},
+    )
 
 
 def add_forget(mcp: MCPServer[Any], backend: Backend) -> None:
@@ -95,7 +108,7 @@ def add_forget(mcp: MCPServer[Any], backend: Backend) -> None:
         """Delete one memory for good, with everything that says the same or was drawn from it.
 
         Use it only when the user asks for it, on an id from recall_memory that you have shown them. To correct
-        something, use remember with what is right: the older one is kept as superseded.
+        something, use remember with what is right and replaces.
         """
         with told_to_the_model(_ID_HINT):
             receipt = await backend.forget(ctx.request_context.request, memory_id.strip(), messages)

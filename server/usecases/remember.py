@@ -51,7 +51,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
     """A note that is valid and redacted."""
 
     note: Note
@@ -80,10 +80,10 @@ async def remember_one(parts: Parts, who: Principal, note: Note) -> SourcedMemor
 async def _remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[SourcedMemory]:
     """Write notes, see `remember`, and return their rows, in order."""
     now = parts.clock()
-    prepared = await asyncio.to_thread(lambda: [_prepare(note, now) for note in notes])
+    prepared = await asyncio.to_thread(lambda: [prepare(note, now) for note in notes])
     async with parts.database.tenant(who.pool_id) as connection:
-        places = await _sessions(connection, notes)
-    rows = await asyncio.to_thread(_rows, prepared, places, who.actor, now)
+        places = await sessions_of(connection, notes)
+    rows = await asyncio.to_thread(rows_of, prepared, places, who.actor, now)
     for _ in range(_MOST_TRIES):
         try:
             return await _write(parts, who, rows)
@@ -116,13 +116,13 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) ->
         there = await memories.get(connection, ids)
         if there.keys() != {*ids}:
             raise _Gone
-        await _limit_pins(connection, there.values())
+        await limit_pins(connection, there.values())
         await vectors.enqueue(connection, written, parts.clock())
         await schedule_daily(parts, connection, parts.clock())
-        return await _sourced(connection, [there[memory_id] for memory_id in ids])
+        return await with_sources(connection, [there[memory_id] for memory_id in ids])
 
 
-def _prepare(note: Note, now: datetime) -> _Prepared:
+def prepare(note: Note, now: datetime) -> Prepared:
     content = redact(note.content).strip()
     if not content:
         raise InvalidInput("content is empty.")
@@ -131,7 +131,7 @@ def _prepare(note: Note, now: datetime) -> _Prepared:
             f"content has {len(content):,} characters; the limit is {MAX_CHARACTERS:,}.",
             hint="One row is one fact. Send longer text as messages of a session.",
         )
-    return _Prepared(
+    return Prepared(
         note,
         content,
         redact(note.project) if note.project else None,
@@ -140,7 +140,7 @@ def _prepare(note: Note, now: datetime) -> _Prepared:
     )
 
 
-async def _sessions(connection: Connection, notes: Sequence[Note]) -> dict[str, Session]:
+async def sessions_of(connection: Connection, notes: Sequence[Note]) -> dict[str, Session]:
     """Return the sessions that the notes belong to, by id. Raises NotFound."""
     asked = {note.session_id for note in notes if note.session_id}
     found = await sessions.several(connection, asked) if asked else {}
@@ -149,14 +149,14 @@ async def _sessions(connection: Connection, notes: Sequence[Note]) -> dict[str, 
     return found
 
 
-def _rows(
-    prepared: Sequence[_Prepared], places: Mapping[str, Session], author: str, now: datetime
+def rows_of(
+    prepared: Sequence[Prepared], places: Mapping[str, Session], author: str, now: datetime
 ) -> list[IndexedMemory]:
     ids = new_ids("mem", now, len(prepared))
     return indexed(_row(note, places, memory_id, author, now) for memory_id, note in zip(ids, prepared, strict=True))
 
 
-def _row(prepared: _Prepared, places: Mapping[str, Session], memory_id: str, author: str, now: datetime) -> NewMemory:
+def _row(prepared: Prepared, places: Mapping[str, Session], memory_id: str, author: str, now: datetime) -> NewMemory:
     note = prepared.note
     session = places[note.session_id] if note.session_id else None
     project = prepared.project or (session.project if session else None)
@@ -203,7 +203,7 @@ def _settled(row: NewMemory, known: Mapping[str, memories.NamedMemory]) -> str:
     return there.id
 
 
-async def _limit_pins(connection: Connection, touched: Collection[Memory]) -> None:
+async def limit_pins(connection: Connection, touched: Collection[Memory]) -> None:
     """Raise InvalidInput when these rows pin more than every pack could show."""
     for project in {row.project for row in touched if row.kind == "manual"}:
         if await memories.pinned_tokens(connection, project) > MAX_PINNED_TOKENS:
@@ -220,7 +220,7 @@ async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> SourcedMemor
         found = await memories.get(connection, [memory_id])
         if memory_id not in found:
             raise memories.missing(memory_id)
-        return (await _sourced(connection, [found[memory_id]]))[0]
+        return (await with_sources(connection, [found[memory_id]]))[0]
 
 
 async def get_text(parts: Parts, pool_id: str, text_id: str) -> SourcedMemory | Passage:
@@ -234,7 +234,7 @@ async def get_text(parts: Parts, pool_id: str, text_id: str) -> SourcedMemory | 
     return found[text_id]
 
 
-async def _sourced(connection: Connection, rows: Sequence[Memory]) -> list[SourcedMemory]:
+async def with_sources(connection: Connection, rows: Sequence[Memory]) -> list[SourcedMemory]:
     """Return rows with every place that they came from."""
     again = await memories.other_sources(connection, [row.id for row in rows])
     return [sourced(row, again.get(row.id, ())) for row in rows]
@@ -253,4 +253,4 @@ async def list_memories(
             await sessions.get(connection, what.session)
         if before is not None and not await memories.get(connection, [before]):
             raise NotFound(f"There is no memory {before!r} any more to go on from.", hint="Begin the list again.")
-        return await _sourced(connection, await memories.listed(connection, bounded, before, limit))
+        return await with_sources(connection, await memories.listed(connection, bounded, before, limit))

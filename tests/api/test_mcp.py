@@ -155,6 +155,20 @@ async def test_nothing_is_forgotten_by_what_it_says(served: str, way: str) -> No
 
 
 @pytest.mark.parametrize("way", WAYS)
+async def test_what_is_wrong_is_replaced_by_its_id_once(served: str, way: str) -> None:
+    async with by(served, way) as client:
+        wrong = (await called(client, "recall_memory", query="river"))[1]["hits"][0]["id"]
+        _, right = await called(client, "remember", content="Our river is the Elbe.", replaces=wrong)
+        assert right["project"] == "p"
+        hits = (await called(client, "recall_memory", query="river"))[1]["hits"]
+        assert [(hit["id"], hit["content"]) for hit in hits] == [(right["id"], "Our river is the Elbe.")]
+        again = await client.call_tool("remember", {"content": "Our river is the Oder.", "replaces": wrong})
+        assert again.is_error is True
+        assert isinstance(again.content[0], TextContent)
+        assert right["id"] in again.content[0].text
+
+
+@pytest.mark.parametrize("way", WAYS)
 async def test_the_status_says_what_is_there_and_what_is_not_ready(served: str, way: str) -> None:
     async with httpx2.AsyncClient(base_url=served) as http:
         session = (await http.post("/v1/sessions", json={"client": "codex", "external_id": "s"})).json()["id"]

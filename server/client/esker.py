@@ -1,0 +1,176 @@
+"""The client: one object for one pool of a server."""
+
+import os
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx2
+from pydantic import TypeAdapter
+
+from server.client.connection import Connection
+from server.client.session import Session
+from server.core.client_settings import ClientSettings
+from server.core.expansion import Expansion
+from server.core.recalled import Recalled
+from server.core.records import AskedTier, Category, Kind, Priority, Scope, SourcedMemory
+from server.usecases.forget import Receipt
+from server.usecases.pool_status import PoolStatus
+
+_RECALLED = TypeAdapter(Recalled)
+_EXPANSION = TypeAdapter(Expansion)
+_MEMORY = TypeAdapter(SourcedMemory)
+_MEMORIES = TypeAdapter(list[SourcedMemory])
+_RECEIPT = TypeAdapter(Receipt)
+_STATUS = TypeAdapter(PoolStatus)
+
+
+class Esker:
+    """A pool of a server. `url` and `key` come from ESKER_URL and ESKER_KEY where they are not given.
+
+    Every method raises an EskerError that says what happened and, in its `hint`, what to do: Unavailable when nobody
+    answers, Unauthorized, NotFound, InvalidInput, Conflict.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        timeout: float = 60.0,
+        http: httpx2.AsyncClient | None = None,
+    ) -> None:
+        """`timeout` is in seconds; `http` is a client to use instead of one of its own, which stays open."""
+        told = ClientSettings.from_environment(os.environ)
+        self._connection = Connection(url or told.url, key or told.key, timeout, http)
+
+    async def __aenter__(self) -> Self:
+        """Return the client."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close its connections."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._connection.close()
+
+    async def session(
+        self,
+        client: str,
+        external_id: str,
+        *,
+        project: str | None = None,
+        cwd: str | None = None,
+        timezone: str | None = None,
+        effective_context: int | None = None,
+    ) -> Session:
+        """Find or make a session: the same client and external id always give the same one."""
+        asked = {"client": client, "external_id": external_id, "project": project, "cwd": cwd, "timezone": timezone}
+        asked_too = {"effective_context": effective_context}
+        return Session(self._connection, await self._connection.post("/v1/sessions", _given(asked | asked_too)))
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 8,
+        scope: Scope | None = None,
+        project: str | None = None,
+        session_id: str | None = None,
+        kinds: Sequence[Kind] | None = None,
+        tags: Sequence[str] | None = None,
+        min_priority: Priority = "low",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        as_of: datetime | None = None,
+        include_superseded: bool = False,
+        tier: AskedTier = "both",
+        max_tokens: int | None = None,
+        timezone: str | None = None,
+    ) -> Recalled:
+        """Ask memory a question. Without hits it `abstained`: nothing there is about it."""
+        asked: dict[str, Any] = {"query": query, "limit": limit, "scope": scope, "project": project, "tier": tier}
+        asked |= {"session_id": session_id, "kinds": kinds, "tags": tags, "min_priority": min_priority}
+        asked |= {"since": since, "until": until, "as_of": as_of, "include_superseded": include_superseded}
+        asked |= {"max_tokens": max_tokens, "timezone": timezone}
+        return _RECALLED.validate_python(await self._connection.post("/v1/recall", _given(asked)))
+
+    async def remember(
+        self,
+        content: str,
+        *,
+        project: str | None = None,
+        priority: Priority = "medium",
+        category: Category = "fact",
+        tags: Sequence[str] = (),
+        pinned: bool = False,
+        external_id: str | None = None,
+        said_at: datetime | None = None,
+    ) -> SourcedMemory:
+        """Write a memory; the same external id, or the same words in the same place, are the same memory."""
+        row: dict[str, Any] = {"content": content, "project": project, "priority": priority, "category": category}
+        row |= {"tags": list(tags), "kind": "manual" if pinned else "note", "external_id": external_id}
+        return _MEMORY.validate_python(await self._connection.post("/v1/memories", _given(row | {"said_at": said_at})))
+
+    async def correct(
+        self,
+        memory_id: str,
+        content: str | None = None,
+        *,
+        priority: Priority | None = None,
+        category: Category | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> SourcedMemory:
+        """Replace a memory by one that is right, with an id of its own. Raises Conflict when it was replaced."""
+        right = {"content": content, "priority": priority, "category": category, "tags": tags}
+        return _MEMORY.validate_python(await self._connection.patch(_path(memory_id), _given(right)))
+
+    async def forget(self, memory_id: str, *, messages: bool = False) -> Receipt:
+        """Delete a memory with all that says the same; with `messages` also the words that it came from."""
+        return _RECEIPT.validate_python(await self._connection.delete(_path(memory_id), messages=messages))
+
+    async def expand(self, memory_id: str, *, around: int = 2, max_tokens: int = 10_000) -> Expansion:
+        """Lead from a memory or a passage to what it was drawn from, and to the messages around that."""
+        found = await self._connection.get(f"{_path(memory_id)}/sources", around=around, max_tokens=max_tokens)
+        return _EXPANSION.validate_python(found)
+
+    async def memories(
+        self, *, project: str | None = None, tags: Sequence[str] | None = None, include_superseded: bool = False
+    ) -> AsyncGenerator[SourcedMemory]:
+        """Yield memories, newest first."""
+        asked: dict[str, Any] = {"project": project, "tag": tags, "include_superseded": include_superseded}
+        before: str | None = None
+        while True:
+            page = await self._connection.get("/v1/memories", **asked, before=before, limit=500)
+            for memory in _MEMORIES.validate_python(page["memories"]):
+                yield memory
+            before = page["next"]
+            if before is None:
+                return
+
+    async def briefing(self, *, project: str | None = None, tokens: int | None = None) -> str:
+        """Return what to know before work in a project begins, as text."""
+        return (await self._connection.get("/v1/briefing", project=project, tokens=tokens))["text"]
+
+    async def status(self) -> PoolStatus:
+        """Return what the pool holds, and what of it cannot be found yet."""
+        return _STATUS.validate_python(await self._connection.get("/v1/status"))
+
+
+def _path(memory_id: str) -> str:
+    return f"/v1/memories/{quote(memory_id, safe='')}"
+
+
+def _given(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what was given, as JSON has it."""
+    return {name: _plain(value) for name, value in asked.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value

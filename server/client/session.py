@@ -1,0 +1,93 @@
+"""One conversation, as the client that holds it tells the server of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from server.client.connection import Connection
+from server.core.json_input import Json
+from server.core.records import IngestReport, Role
+
+_REPORT = TypeAdapter(IngestReport)
+
+Event = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One transcript entry. `external_id` is the client's own name for it: told again, it changes nothing.
+
+    `content` is a string or a list of blocks as in the Messages API; without `sent_at` it is said now.
+    """
+
+    external_id: str
+    role: Role
+    content: Json
+    sent_at: datetime | None = None
+
+
+class Session:
+    """A session that is open on the server; `Esker.session` gives it."""
+
+    def __init__(self, connection: Connection, known: Mapping[str, Any]) -> None:
+        self._connection = connection
+        self.id: str = known["id"]
+        """Our id of it (ses_…)."""
+        self.project: str | None = known["project"]
+        self.timezone: str = known["timezone"]
+
+    async def add(self, *messages: Message) -> IngestReport:
+        """Store messages that are new, in order, and have them observed in time. Raises InvalidInput, Unavailable."""
+        batch = [_body(message) for message in messages]
+        return _REPORT.validate_python(await self._connection.post(self._path("messages"), {"messages": batch}))
+
+    async def pack(self) -> str:
+        """Return the frozen text that goes before the messages."""
+        return (await self._connection.get(self._path("pack")))["text"]
+
+    async def context(
+        self,
+        system: str | Sequence[Mapping[str, Any]] | None = None,
+        *,
+        recall: str | bool | None = None,
+        keep_last_messages: int | None = None,
+        message_tokens: int | None = None,
+    ) -> dict[str, Any]:
+        """Return what to send to the Messages API next: `system` and `messages`, and what is known about them.
+
+        `system` is the caller's own; `recall` is a question to memory, or True for what the user said last.
+        """
+        asked = {"system": system, "recall": recall, "keep_last_messages": keep_last_messages}
+        asked["message_tokens"] = message_tokens
+        body = {name: value for name, value in asked.items() if value is not None}
+        return await self._connection.post(self._path("context"), body)
+
+    async def usage(self, usage: Mapping[str, Any], *, model: str | None = None, request_id: str | None = None) -> None:
+        """Tell what a call of the model used, as the API reports it; told again under a request's id it counts once."""
+        body = {**usage, "model": model, "request_id": request_id}
+        given = {name: value for name, value in body.items() if value is not None}
+        await self._connection.post(self._path("usage"), given)
+
+    async def event(self, kind: Event, *, once: str | None = None) -> None:
+        """Tell what happened to the client's context; told again under the name `once` it changes nothing."""
+        await self._connection.post(self._path("events"), {"kind": kind} | ({"dedupe_key": once} if once else {}))
+
+    async def observe(self) -> dict[str, Any]:
+        """Have everything observed that the session holds by now, wait for it, and return the report."""
+        return await self._connection.post(f"{self._path('observe')}?wait=true")
+
+    async def memory(self) -> dict[str, Any]:
+        """Return all about the memory of the session: counters, packs, groups, jobs, usage and savings."""
+        return await self._connection.get(self._path("memory"))
+
+    def _path(self, what: str) -> str:
+        return f"/v1/sessions/{quote(self.id, safe='')}/{what}"
+
+
+def _body(message: Message) -> dict[str, Any]:
+    body: dict[str, Any] = {"external_id": message.external_id, "role": message.role, "content": message.content}
+    return body | ({"sent_at": message.sent_at.isoformat()} if message.sent_at else {})

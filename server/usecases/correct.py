@@ -1,0 +1,81 @@
+"""Correct: a row that is wrong is replaced by one that is right, and kept as superseded."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from server.core.errors import Conflict, InvalidInput
+from server.core.ids import is_passage
+from server.core.records import Category, Memory, Principal, Priority, SourcedMemory, Superseder
+from server.store import audit, memories, vectors
+from server.usecases.parts import Parts
+from server.usecases.reflect_pool import schedule_daily
+from server.usecases.remember import Note, limit_pins, prepare, rows_of, sessions_of, with_sources
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What is to be right from now on; None keeps what the row has."""
+
+    content: str | None = None
+    priority: Priority | None = None
+    category: Category | None = None
+    tags: Sequence[str] | None = None
+
+
+async def correct(parts: Parts, who: Principal, memory_id: str, correction: Correction) -> SourcedMemory:
+    """Replace a live row by a note of its place, and return the note. A pinned row stays pinned.
+
+    The id is the version that is meant: of two who correct one row at the same time the second is told. Raises
+    NotFound, InvalidInput (also for a passage, which is what was said), and Conflict when the row has been replaced.
+    """
+    if is_passage(memory_id):
+        raise InvalidInput("A passage is what was said, and cannot be corrected.", hint="Remember what is right.")
+    if correction == Correction():
+        raise InvalidInput("Nothing is to be corrected.", hint="Give content, priority, category or tags.")
+    now = parts.clock()
+    async with parts.database.tenant(who.pool_id) as connection:
+        old = (await memories.get(connection, [memory_id])).get(memory_id)
+        if old is None:
+            raise memories.missing(memory_id)
+        note = _note(old, correction)
+        places = await sessions_of(connection, [note])
+    [row] = await asyncio.to_thread(lambda: rows_of([prepare(note, now)], places, who.actor, now))
+    async with parts.database.tenant(who.pool_id) as connection:
+        if note.manual:
+            await memories.lock_pins(connection)
+        if not await memories.lock_live(connection, [memory_id]):
+            raise await _replaced(parts, who.pool_id, memory_id)
+        written = await memories.insert(connection, [row])
+        await memories.supersede(connection, {memory_id: Superseder(row.memory.id, row.memory.said_at)}, now)
+        there = await memories.get(connection, [row.memory.id])
+        await limit_pins(connection, there.values())
+        await vectors.enqueue(connection, written, now)
+        await schedule_daily(parts, connection, now)
+        await audit.insert(connection, who.actor, "memory.correct", memory_id, {"memories": 1}, now)
+        return (await with_sources(connection, [there[row.memory.id]]))[0]
+
+
+def _note(old: Memory, correction: Correction) -> Note:
+    return Note(
+        old.content if correction.content is None else correction.content,
+        manual=old.kind == "manual",
+        priority=correction.priority or old.priority,
+        category=correction.category or old.category,
+        tags=old.tags if correction.tags is None else correction.tags,
+        project=old.project,
+        session_id=old.session_id,
+        external_id=f"corrects:{old.id}",
+    )
+
+
+async def _replaced(parts: Parts, pool_id: str, memory_id: str) -> Exception:
+    """Return why a row is not live any more."""
+    async with parts.database.tenant(pool_id) as connection:
+        row = (await memories.get(connection, [memory_id])).get(memory_id)
+    if row is None:
+        return memories.missing(memory_id)
+    return Conflict(
+        f"{memory_id} was replaced by {row.superseded_by} meanwhile; nothing was changed.",
+        hint="Read that one, and correct it if it is wrong.",
+    )
