@@ -1,4 +1,4 @@
-"""Correcting: what is right takes the place of what was wrong, which is kept; nobody overwrites what they did not see."""
+"""Correcting: what is right takes the place of what was wrong, and nobody overwrites what they did not see."""
 
 import asyncio
 
