@@ -34,3 +34,8 @@ def budgets(effective_context: int) -> Budgets:
         observation_tokens=effective_context * 325 // 1000,
         global_pack_tokens=effective_context * 75 // 1000,
     )
+
+
+def reflect_trigger(effective_context: int, reflect_at_tokens: int | None) -> int:
+    """Return from how many tokens of live observations on a session is reflected: its own number, else its budget."""
+    return reflect_at_tokens or budgets(effective_context).observation_tokens

@@ -6,7 +6,7 @@ close or open one of our elements.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
@@ -59,15 +59,28 @@ def render_pack(lines: PackLines, timezone: str) -> tuple[str, int]:
     The tokens are those that `estimate_tokens` gives for the text, since no piece that it counts reaches over the end
     of a line.
     """
-    texts, tokens = zip(*_parts(lines, timezone), strict=True)
+    return _joined([*_pool_parts(lines), *_own_parts(lines, timezone)])
+
+
+def render_own(lines: PackLines, timezone: str) -> tuple[str, int]:
+    """Return the part of a pack that is about the session itself, and its tokens."""
+    return _joined([*_own_parts(lines, timezone)])
+
+
+def _joined(parts: Sequence[tuple[str, int]]) -> tuple[str, int]:
+    texts, tokens = zip(*parts, strict=True)
     return "\n".join(texts), sum(tokens) - LINE_END
 
 
-def _parts(lines: PackLines, timezone: str) -> Iterator[tuple[str, int]]:
-    """Yield every line with its tokens."""
+def _pool_parts(lines: PackLines) -> Iterator[tuple[str, int]]:
+    """Yield every line about the pool with its tokens."""
     yield _tag("<global_observations>")
     yield from ((line.text, line.tokens) for line in lines.pool)
     yield _tag("</global_observations>")
+
+
+def _own_parts(lines: PackLines, timezone: str) -> Iterator[tuple[str, int]]:
+    """Yield every line about the session itself with its tokens."""
     yield _tag("<local_observations>")
     for group_id, of_group in groupby(lines.own, key=lambda line: line.row.group_id):
         group = lines.groups.get(group_id) if group_id else None
@@ -179,6 +192,16 @@ def recalled_text(found: Recalled) -> str:
         lines.append(f"(Found by keyword only: {found.reason}.)")
     elif found.semantic == "weak":
         lines.append(f"(Found mostly by keyword: {found.reason}.)")
+    return _recalled(lines)
+
+
+def recalled_block(hits: Iterable[Hit], timezone: str) -> str:
+    """Return hits for a prompt that is sent again and again: with their dates, since ages change by the hour."""
+    dated = (replace(hit, age=local_date(hit.said_at, timezone)) for hit in hits)
+    return _recalled(map(recalled_line, dated))
+
+
+def _recalled(lines: Iterable[str]) -> str:
     return "\n".join(["<recalled_memories>", *lines, "</recalled_memories>"])
 
 

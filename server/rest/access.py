@@ -5,6 +5,7 @@ address that no database can look up, a body over the limit, and then the key. O
 """
 
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers
@@ -16,8 +17,9 @@ from server.rest.problems import ProblemResponse, problem, problem_of
 
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-# Reading that is asked for with a body; the tools at /mcp only read.
-_READING_POSTS = frozenset({"/v1/recall", "/mcp"})
+# Reading that is asked for with a body; a tool at /mcp that writes looks at the key itself.
+_READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context")
+
 
 Authenticate = Callable[[str | None], Awaitable[Principal]]
 
@@ -122,7 +124,7 @@ def _bearer(headers: Headers) -> str | None:
 
 
 def _check_scope(principal: Principal, method: str, path: str) -> None:
-    reading = method in ("GET", "HEAD", "OPTIONS") or path in _READING_POSTS
+    reading = method in ("GET", "HEAD", "OPTIONS") or _READING_POSTS.fullmatch(path) is not None
     needed = "read" if reading else "write"
     if needed not in principal.scopes:
         hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` makes one that does."

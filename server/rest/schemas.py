@@ -9,6 +9,7 @@ from server.core.errors import named
 from server.core.pack_reasons import PackExplanation
 from server.core.records import (
     AskedTier,
+    Block,
     Category,
     JobKind,
     JobState,
@@ -21,6 +22,7 @@ from server.core.records import (
     SourcedMemory,
     Trust,
 )
+from server.core.tail import KEEP_LAST_MESSAGES
 from server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
 from server.usecases.receive_event import EventKind
 from server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
@@ -275,6 +277,36 @@ class RecallIn(Strict):
     ranking: Ranking = "full"
     explain: bool = False
     timezone: str | None = None
+
+
+class CacheControl(Strict):
+    """A mark up to which the provider is to cache."""
+
+    type: Literal["ephemeral"]
+    ttl: Literal["5m", "1h"] | None = None
+
+
+class SystemBlock(Strict):
+    """One block of a `system` of the Messages API."""
+
+    type: Literal["text"]
+    text: str
+    cache_control: CacheControl | None = None
+
+
+class ContextIn(Strict):
+    """What a caller wants sent to a model."""
+
+    system: str | Annotated[list[SystemBlock], Field(max_length=1_000)] | None = None
+    keep_last_messages: Annotated[int, Field(ge=0, le=10_000)] = KEEP_LAST_MESSAGES
+    message_tokens: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+    recall: bool | Query | None = None
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The caller's own blocks; the Messages API takes no blank text."""
+        given = [SystemBlock(type="text", text=self.system)] if isinstance(self.system, str) else self.system or []
+        return [block.model_dump(exclude_none=True) for block in given if block.text.strip()]
 
 
 class PackOut(BaseModel):

@@ -1,4 +1,4 @@
-"""Routes of sessions: open, add messages, observe, reflect, events, pack."""
+"""Routes of sessions: open, add messages, observe, reflect, events, pack, context."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -6,10 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from server.core.context import Context
 from server.core.records import IngestReport
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import (
+    ContextIn,
     EventIn,
     ExplainedPackOut,
     MessageList,
@@ -21,6 +23,7 @@ from server.rest.schemas import (
     SessionList,
     SessionOut,
 )
+from server.usecases.build_context import ContextRequest, build_context
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import ObserveReport, observe
 from server.usecases.open_session import SessionRequest, get_session, list_messages, list_sessions, open_session
@@ -149,3 +152,15 @@ async def pack(
 async def _explained(parts: Parts, pool_id: str, session_id: str) -> ExplainedPackOut:
     found, explanation = await explain_pack(parts, pool_id, session_id)
     return ExplainedPackOut(**asdict(found), explanation=explanation)
+
+
+@router.post("/{session_id}/context")
+async def context(session_id: str, body: ContextIn, parts: WithParts, asking: Asking) -> Context:
+    """Return what to send to the Messages API next: `system`, in stable order, and `messages`."""
+    asked = ContextRequest(
+        system=body.blocks,
+        keep_last_messages=body.keep_last_messages,
+        message_tokens=body.message_tokens,
+        recall=body.recall or None,
+    )
+    return await build_context(parts, asking.pool_id, session_id, asked)

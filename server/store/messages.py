@@ -84,6 +84,14 @@ async def listed(connection: Connection, session_id: str, after: int, limit: int
         return await cursor.fetchall()
 
 
+async def before(connection: Connection, session_id: str, seq: int, limit: int) -> list[Message]:
+    """Return the last `limit` messages before a seq, in order."""
+    values = {"session": session_id, "before": seq, "limit": limit}
+    async with connection.cursor(row_factory=class_row(Message)) as cursor:
+        await cursor.execute(SQL["before"], values)
+        return (await cursor.fetchall())[::-1]
+
+
 async def searchable(connection: Connection, session_id: str, after: int, limit: int) -> list[Message]:
     """Return the same for passages: what is left out of those says nothing."""
     values = {"session": session_id, "after": after, "limit": limit}

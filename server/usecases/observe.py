@@ -19,7 +19,7 @@ from server.core.budgets import (
     MAX_TRANSCRIPT_TOKENS,
     PREVIOUS_OBSERVATION_TOKENS,
     RELATED_MEMORY_TOKENS,
-    budgets,
+    reflect_trigger,
 )
 from server.core.errors import Conflict, RowsChanged, SpendCapReached
 from server.core.ids import new_id
@@ -261,7 +261,7 @@ def _short(text: str | None) -> str | None:
 
 async def _reflect_when_full(parts: Parts, connection: Connection, session_id: str) -> None:
     session = await sessions.get(connection, session_id)
-    trigger = session.reflect_at_tokens or budgets(session.effective_context).observation_tokens
+    trigger = reflect_trigger(session.effective_context, session.reflect_at_tokens)
     if parts.reflector and await memories.observation_tokens(connection, session_id) >= trigger:
         now = parts.clock()
         await jobs.schedule(connection, "reflect", session_id, now, now)

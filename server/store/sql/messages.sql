@@ -29,6 +29,13 @@ WHERE session_id = %(session)s AND seq > %(after)s
 ORDER BY seq
 LIMIT %(limit)s
 
+-- name: before
+-- Messages before a seq, latest first.
+SELECT {message} FROM messages
+WHERE session_id = %(session)s AND seq < %(before)s
+ORDER BY seq DESC
+LIMIT %(limit)s
+
 -- name: searchable
 -- The same with nothing in those that are left out of passages.
 SELECT seq, external_id, role, trust, sent_at, content, CASE WHEN left_out THEN '' ELSE text END AS text, tokens,

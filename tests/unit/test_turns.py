@@ -1,0 +1,234 @@
+"""What is sent to the Messages API: valid whatever was stored, and with everything that no observer has seen."""
+
+import json
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.blocks import content_tokens
+from server.core.context import cut_tail
+from server.core.json_input import Json
+from server.core.records import Message, Role
+from server.core.tail import first_needed, is_enough
+from server.core.tokens import estimate_tokens
+from server.core.turns import OPENING
+from tests.support.messages_api import faults
+from tests.support.records import message
+
+Blocks = list[dict[str, Any]]
+
+_IDS = ["a", "b", "c", "call:1"]
+_PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+
+
+def _block(kind: str, call: str, word: str) -> dict[str, Any]:
+    """Return a block of a kind that says a word."""
+    blocks: dict[str, dict[str, Any]] = {
+        "text": {"type": "text", "text": f"{word} \n", "cache_control": {"type": "ephemeral"}},
+        "blank": {"type": "text", "text": " \n"},
+        "call": {"type": "tool_use", "id": call, "name": "Read", "input": {"path": word}, "caller": "x"},
+        "bad call": {"type": "tool_use", "id": call, "name": "a tool!", "input": word},
+        "result": {"type": "tool_result", "tool_use_id": call, "content": word, "duration": 3},
+        "result of blocks": {
+            "type": "tool_result",
+            "tool_use_id": call,
+            "content": [{"type": "text", "text": word}, _PICTURE, {"type": "text", "text": ""}, {"type": "chart"}],
+            "is_error": True,
+        },
+        "empty result": {"type": "tool_result", "tool_use_id": call},
+        "thought": {"type": "thinking", "thinking": "hm", "signature": "s"},
+        "thought of nobody": {"type": "thinking", "thinking": "hm"},
+        "hidden thought": {"type": "redacted_thinking", "data": "xyz"},
+        "image": _PICTURE,
+        "image nowhere": {"type": "image", "source": {"type": "file", "path": "/x"}},
+        "document": {"type": "document", "source": {"type": "url", "url": "https://a.example/b.pdf"}, "title": "t"},
+        "unknown": {"type": "input_text", "text": word},
+        "stranger": {"type": "computer_call", "id": "1"},
+    }
+    return blocks[kind]
+
+
+_KINDS = [
+    *("text", "text", "call", "call", "result", "result", "result of blocks", "empty result", "blank", "bad call"),
+    *("thought", "thought of nobody", "hidden thought", "image", "image nowhere", "document", "unknown", "stranger"),
+]
+_MESSAGE = st.tuples(
+    st.sampled_from(["user", "assistant", "assistant", "tool", "system"]),
+    st.lists(st.tuples(st.sampled_from(_KINDS), st.sampled_from(_IDS)), max_size=4),
+)
+
+
+def _stored(drawn: list[tuple[Role, list[tuple[str, str]]]]) -> list[Message]:
+    """Return messages each of whose blocks says a word of its own."""
+    numbers = count(1)
+    return [
+        message(seq, role, [_block(kind, call, f"w{next(numbers)}w") for kind, call in blocks])
+        for seq, (role, blocks) in enumerate(drawn, start=1)
+    ]
+
+
+def _words_of(stored: Message) -> set[str]:
+    """Return the words that a stored message says."""
+    found = json.dumps(stored.content)
+    return {word for word in found.replace('"', " ").replace("\\n", " ").split() if word[0] + word[-1] == "ww"}
+
+
+@given(
+    drawn=st.lists(_MESSAGE, min_size=1, max_size=25),
+    observed=st.integers(0, 25),
+    keep_last=st.integers(0, 12),
+    budget=st.integers(0, 150),
+)
+def test_any_tail_is_what_the_api_takes_and_says_all_that_no_observer_has_seen(
+    drawn: list[tuple[Role, list[tuple[str, str]]]], observed: int, keep_last: int, budget: int
+) -> None:
+    stored = _stored(drawn)
+    observed = min(observed, len(stored))
+    needed = first_needed(len(stored), observed, keep_last)
+    tail = cut_tail(stored, needed, budget, ())
+    assert faults(tail.messages) == []
+    sent = json.dumps(tail.messages)
+    first = tail.first_seq or len(stored) + 1
+    assert first <= needed
+    for one in stored[first - 1 :]:
+        assert all(word in sent for word in _words_of(one)), one
+    assert not any(word in sent for one in stored[: first - 1] for word in _words_of(one))
+    assert tail.tokens == sum(content_tokens(one["content"]) for one in tail.messages)  # pyright: ignore[reportArgumentType]
+    assert tail.tokens <= budget or first == needed or _answers_before(stored, first, needed)
+
+
+def _answers_before(stored: list[Message], first: int, needed: int) -> bool:
+    """Tell whether a tail may begin before what is needed: a result there belongs to a call before it."""
+    results = {b.get("tool_use_id") for one in stored[first - 1 :] for b in one.content if b["type"] == "tool_result"}
+    return any(b.get("id") in results for one in stored[first - 1 : needed - 1] for b in one.content)
+
+
+def _call(name: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": name, "name": "Read", "input": {}}
+
+
+def _result(name: str, content: Json = "done") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": name, "content": content}
+
+
+def _sent(*said: tuple[Role, Json], needed: int = 1, budget: int = 0, told: tuple[str, ...] = ()) -> list[Any]:
+    stored = [message(seq, role, content) for seq, (role, content) in enumerate(said, start=1)]
+    return cut_tail(stored, needed, budget, told).messages
+
+
+def _kinds(sent: list[Any]) -> list[tuple[str, list[str]]]:
+    return [(one["role"], [block["type"] for block in one["content"]]) for one in sent]
+
+
+def test_what_is_valid_is_sent_as_it_was_stored() -> None:
+    blocks = [{"type": "thinking", "thinking": "", "signature": "s"}, {"type": "text", "text": "I look."}, _call("a")]
+    sent = _sent(("user", "Look."), ("assistant", blocks), ("user", [_result("a")]), ("assistant", "There it is."))
+    assert sent == [
+        {"role": "user", "content": [{"type": "text", "text": "Look."}]},
+        {"role": "assistant", "content": blocks},
+        {"role": "user", "content": [_result("a")]},
+        {"role": "assistant", "content": [{"type": "text", "text": "There it is."}]},
+    ]
+
+
+def test_what_one_speaker_says_in_a_row_is_one_message() -> None:
+    sent = _sent(("user", "One."), ("user", "Two."), ("assistant", "Yes."), ("assistant", [_call("a")]))
+    assert _kinds(sent) == [("user", ["text", "text"]), ("assistant", ["text", "tool_use"]), ("user", ["tool_result"])]
+
+
+def test_results_that_come_late_and_one_by_one_stand_first_behind_their_calls() -> None:
+    sent = _sent(
+        ("user", "Go."),
+        ("assistant", [_call("a"), _call("b")]),
+        ("user", "Wait."),
+        ("tool", [_result("b")]),
+        ("user", [_result("a")]),
+    )
+    assert _kinds(sent)[2] == ("user", ["tool_result", "tool_result", "text"])
+    assert [block.get("tool_use_id") for block in sent[2]["content"]] == ["a", "b", None]
+
+
+def test_a_call_without_a_result_is_answered_for_and_named() -> None:
+    stored = [message(1, "user", "Go."), message(2, "assistant", [_call("a")])]
+    tail = cut_tail(stored, 1, 0, ())
+    assert tail.pending == ["a"]
+    answer: Any = tail.messages[-1]["content"]
+    assert (answer[0]["tool_use_id"], answer[0]["is_error"]) == ("a", True)
+
+
+def test_a_result_whose_call_is_nowhere_is_told_in_words_and_keeps_its_images() -> None:
+    [said] = _sent(("user", [_result("z", [{"type": "text", "text": "42"}, _PICTURE])]))
+    assert said["content"] == [{"type": "text", "text": "[toolResult: 42]"}, _PICTURE]
+
+
+def test_a_result_before_a_call_of_that_name_is_none_of_its() -> None:
+    sent = _sent(("user", [_result("a", "early")]), ("assistant", [_call("a")]), ("user", [_result("a", "own")]))
+    assert sent[0]["content"] == [{"type": "text", "text": "[toolResult: early]"}]
+    assert sent[2]["content"] == [_result("a", "own")]
+
+
+def test_an_id_that_a_client_uses_again_is_one_call_and_the_others_are_told_in_words() -> None:
+    sent = _sent(
+        ("user", "Go."),
+        ("assistant", [_call("a")]),
+        ("user", [_result("a", "first")]),
+        ("assistant", [_call("a")]),
+        ("user", [_result("a", "second")]),
+    )
+    assert faults(sent) == []
+    assert sent[3]["content"][0]["text"].startswith("[toolCall Read(")
+    assert sent[4]["content"] == [{"type": "text", "text": "[toolResult: second]"}]
+
+
+def test_a_thought_is_sent_only_as_its_model_had_it() -> None:
+    masked = {"type": "thinking", "thinking": "the key is [redacted:aws]", "signature": "s"}
+    thoughts = [{"type": "thinking", "thinking": "unsigned"}, masked]
+    sent = _sent(("user", "Go."), ("assistant", [*thoughts, {"type": "text", "text": "Gone."}]))
+    assert _kinds(sent) == [("user", ["text"]), ("assistant", ["text"])]
+
+
+def test_where_the_assistant_would_begin_the_user_says_that_it_goes_on() -> None:
+    sent = _sent(("user", "Hello."), ("assistant", "Hello."), ("user", "More."), needed=2)
+    assert sent[0] == {"role": "user", "content": [{"type": "text", "text": OPENING}]}
+    assert [one["role"] for one in sent] == ["user", "assistant", "user"]
+
+
+def test_a_system_message_is_told_unless_the_request_has_it_already() -> None:
+    said: list[tuple[Role, Json]] = [("system", "Be brief."), ("system", "The branch is now x."), ("user", "Go.")]
+    [sent] = _sent(*said, told=("Be brief.",))
+    assert [block["text"] for block in sent["content"]] == ["[system: The branch is now x.]", "Go."]
+
+
+@pytest.mark.parametrize(("budget", "first"), [(1_000, 1), (24, 4), (23, 5), (0, 5)])
+def test_a_tail_takes_as_many_of_the_older_messages_as_fit(budget: int, first: int) -> None:
+    stored = [message(seq, "user", "one two three four five six seven eight") for seq in range(1, 7)]
+    assert {one.tokens for one in stored} == {8}
+    # There is always room for the words that open a conversation in its middle.
+    assert cut_tail(stored, 5, budget + estimate_tokens(OPENING), ()).first_seq == first
+
+
+def test_a_tail_does_not_begin_between_a_call_and_its_result() -> None:
+    stored = [
+        message(1, "user", "Go."),
+        message(2, "assistant", [_call("a")]),
+        message(3, "user", [_result("a")]),
+        message(4, "assistant", "Done."),
+    ]
+    assert cut_tail(stored, 3, 0, ()).first_seq == 2
+    assert cut_tail(stored, 4, 0, ()).first_seq == 4
+    costs = [content_tokens(one.content) for one in stored]
+    room = estimate_tokens(OPENING) + sum(costs[2:])
+    assert cut_tail(stored, 4, room, ()).first_seq == 4, "the result alone would fit"
+    assert cut_tail(stored, 4, room + costs[1], ()).first_seq == 2
+
+
+def test_as_much_is_read_as_a_tail_may_hold() -> None:
+    stored = [message(seq, "user", "word") for seq in range(1, 1_001)]
+    assert is_enough(stored, 900, 10**9), "there is no more"
+    assert not is_enough(stored[700:], 900, 10), "the call of a result may stand before"
+    assert is_enough(stored[690:], 900, 10)
+    assert not is_enough(stored[690:], 900, 400), "more would fit"
+    assert not is_enough([], 1, 0)
