@@ -8,6 +8,7 @@ from rich.progress import Progress
 
 from server.cli.connection import connect
 from server.cli.output import AsJson, console, counted, note, print_json, progress, say, table
+from server.cli.session_memory import show_memory
 from server.clients.api import Api
 from server.core.errors import EskerError, NotFound
 
@@ -20,11 +21,20 @@ Json = dict[str, Any]
 
 @app.command()
 def sessions(
+    session: Annotated[str | None, typer.Argument(help="A session to look into: our id or the client's own.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The most sessions to show.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List sessions, newest first."""
-    found = connect().get("/v1/sessions", limit=limit)["sessions"]
+    """List sessions, newest first, or show what memory has made of one."""
+    api = connect()
+    if session:
+        memory = api.get(f"/v1/sessions/{resolve_session(api, session)}/memory")
+        if as_json:
+            print_json(memory)
+        else:
+            show_memory(memory)
+        return
+    found = api.get("/v1/sessions", limit=limit)["sessions"]
     if as_json:
         print_json(found)
         return

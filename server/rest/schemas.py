@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
 
+from server.core.context import ContextTokens
 from server.core.errors import named
 from server.core.pack_reasons import PackExplanation
 from server.core.records import (
@@ -22,7 +23,9 @@ from server.core.records import (
     SourcedMemory,
     Trust,
 )
+from server.core.session_memory import Counters, GroupSummary, PackVersion, State
 from server.core.tail import KEEP_LAST_MESSAGES
+from server.core.usage import UsageReport
 from server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
 from server.usecases.receive_event import EventKind
 from server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
@@ -307,6 +310,57 @@ class ContextIn(Strict):
         """The caller's own blocks; the Messages API takes no blank text."""
         given = [SystemBlock(type="text", text=self.system)] if isinstance(self.system, str) else self.system or []
         return [block.model_dump(exclude_none=True) for block in given if block.text.strip()]
+
+
+class ContextOut(BaseModel):
+    """What to send to the Messages API next."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    system: list[dict[str, JsonValue]]
+    messages: list[dict[str, JsonValue]]
+    first_seq: int | None
+    last_seq: int
+    left_out: int
+    pending_calls: list[str]
+    over_budget: bool
+    should_observe: bool
+    should_reflect: bool
+    pack_version: int
+    pack_sha256: str
+    recalled_ids: list[str]
+    semantic: str | None
+    tokens: ContextTokens
+
+
+Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
+OptionalTokens = Annotated[Tokens, BeforeValidator(lambda value: 0 if value is None else value)]
+
+
+class UsageIn(Lenient):
+    """The `usage` of an answer of the Messages API, whatever else it holds, with the model and the request's id."""
+
+    input_tokens: Tokens
+    output_tokens: Tokens
+    cache_creation_input_tokens: OptionalTokens = 0
+    cache_read_input_tokens: OptionalTokens = 0
+    model: Annotated[str | None, Field(max_length=256), BeforeValidator(_blank_is_none)] = None
+    request_id: ExternalId | None = None
+
+
+class SessionMemoryOut(BaseModel):
+    """What memory has made of one session."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    session: SessionOut
+    state: State
+    counters: Counters
+    coverage: float
+    pack_versions: list[PackVersion]
+    groups: list[GroupSummary]
+    jobs: list[JobOut]
+    usage: UsageReport | None
 
 
 class PackOut(BaseModel):

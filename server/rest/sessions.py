@@ -1,4 +1,4 @@
-"""Routes of sessions: open, add messages, observe, reflect, events, pack, context."""
+"""Routes of sessions: open, add messages, observe, reflect, events, pack, context, usage."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -6,12 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from server.core.context import Context
-from server.core.records import IngestReport
+from server.core.records import IngestReport, TokenUse
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import (
     ContextIn,
+    ContextOut,
     EventIn,
     ExplainedPackOut,
     MessageList,
@@ -21,7 +21,9 @@ from server.rest.schemas import (
     SessionDetail,
     SessionIn,
     SessionList,
+    SessionMemoryOut,
     SessionOut,
+    UsageIn,
 )
 from server.usecases.build_context import ContextRequest, build_context
 from server.usecases.ingest import IncomingMessage, ingest
@@ -30,7 +32,9 @@ from server.usecases.open_session import SessionRequest, get_session, list_messa
 from server.usecases.pack import explain_pack, get_pack
 from server.usecases.parts import Parts
 from server.usecases.receive_event import EventReport, receive_event
+from server.usecases.record_usage import UsageAnswer, UsageRequest, record_usage
 from server.usecases.reflect import ReflectReport, reflect
+from server.usecases.session_memory import session_memory
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=JsonRoute)
 
@@ -155,7 +159,7 @@ async def _explained(parts: Parts, pool_id: str, session_id: str) -> ExplainedPa
 
 
 @router.post("/{session_id}/context")
-async def context(session_id: str, body: ContextIn, parts: WithParts, asking: Asking) -> Context:
+async def context(session_id: str, body: ContextIn, parts: WithParts, asking: Asking) -> ContextOut:
     """Return what to send to the Messages API next: `system`, in stable order, and `messages`."""
     asked = ContextRequest(
         system=body.blocks,
@@ -163,4 +167,22 @@ async def context(session_id: str, body: ContextIn, parts: WithParts, asking: As
         message_tokens=body.message_tokens,
         recall=body.recall or None,
     )
-    return await build_context(parts, asking.pool_id, session_id, asked)
+    return ContextOut.model_validate(await build_context(parts, asking.pool_id, session_id, asked))
+
+
+@router.post("/{session_id}/usage")
+async def usage(session_id: str, body: UsageIn, parts: WithParts, asking: Asking) -> UsageAnswer:
+    """Count what a call of a model used; told again under the same request_id it changes nothing."""
+    used = TokenUse(
+        input_tokens=body.input_tokens,
+        output_tokens=body.output_tokens,
+        cache_write_tokens=body.cache_creation_input_tokens,
+        cache_read_tokens=body.cache_read_input_tokens,
+    )
+    return await record_usage(parts, asking.pool_id, session_id, UsageRequest(used, body.model, body.request_id))
+
+
+@router.get("/{session_id}/memory")
+async def memory(session_id: str, parts: WithParts, asking: Asking) -> SessionMemoryOut:
+    """Show all about the memory of a session: counters, packs, groups, jobs, usage and savings."""
+    return SessionMemoryOut.model_validate(await session_memory(parts, asking.pool_id, session_id))

@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from server.core.records import Group, Message, Observed, Session
+from server.core.session_memory import GroupSummary
 from server.db.database import Connection
 from server.db.statements import Statements
 
@@ -59,6 +60,13 @@ async def of_session(connection: Connection, session_id: str) -> list[Group]:
     """Return the groups of a session in order."""
     async with connection.cursor(row_factory=class_row(Group)) as cursor:
         await cursor.execute(SQL["of_session"], {"session": session_id})
+        return await cursor.fetchall()
+
+
+async def summaries(connection: Connection, session_id: str) -> list[GroupSummary]:
+    """Return the groups of a session, newest first, with what came of them."""
+    async with connection.cursor(row_factory=class_row(GroupSummary)) as cursor:
+        await cursor.execute(SQL["summaries"], {"session": session_id})
         return await cursor.fetchall()
 
 

@@ -19,11 +19,11 @@ from server.core.records import (
     PackRow,
     Reflection,
     SaidAgain,
-    Session,
     Source,
     Superseder,
 )
 from server.core.rendering import offered_cost
+from server.core.session_memory import RowCounts
 from server.core.walks import Page, Walk, extended
 from server.db.database import Connection, Database
 from server.db.statements import Statements, as_json
@@ -166,6 +166,15 @@ async def observation_tokens(connection: Connection, session_id: str) -> int:
     """Return what the session's live observations cost."""
     row = await (await connection.execute(SQL["observation_tokens"], {"session": session_id})).fetchone()
     return int(row[0]) if row else 0
+
+
+async def row_counts(connection: Connection, session_id: str) -> RowCounts:
+    """Count the rows that came of a session."""
+    async with connection.cursor(row_factory=class_row(RowCounts)) as cursor:
+        await cursor.execute(SQL["row_counts"], {"session": session_id})
+        found = await cursor.fetchone()
+    assert found is not None  # it counts
+    return found
 
 
 async def lock_place(connection: Connection, place: str) -> None:
@@ -375,12 +384,21 @@ async def _pack_rows(connection: Connection, statement: str, values: dict[str, A
 
 
 async def walk_on(
-    connection: Connection, walks: Sequence[Walk], pages: Sequence[Page], session: Session, now: datetime
+    connection: Connection,
+    walks: Sequence[Walk],
+    pages: Sequence[Page],
+    *,
+    project: str | None,
+    without_session: str | None,
+    now: datetime,
 ) -> list[Walk]:
-    """Return walks with these next pages. Rows of the session itself, but for notes, are in none."""
+    """Return walks of a project, or (None) of the pool, with these next pages.
+
+    Rows of the session `without_session`, but for notes, are in none.
+    """
     asked = [_step(walks[page.number], page) for page in pages]
-    values = {"walks": as_json(asked), "session": session.id, "now": now, "limit": pages[0].limit}
-    statement = SQL["next_of_project" if session.project else "next_of_pool"]
+    values = {"walks": as_json(asked), "session": without_session or "", "now": now, "limit": pages[0].limit}
+    statement = SQL["next_of_project" if project else "next_of_pool"]
     cursor = await connection.execute(statement, values, binary=True)
     found: dict[int, list[PackRow]] = {}
     for number, *columns in await cursor.fetchall():

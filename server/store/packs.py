@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 
 from server.core.pack_reasons import PackExplanation, Reason, explained, kept
 from server.core.records import Pack
+from server.core.session_memory import PackVersion
 from server.db.database import Connection
 from server.db.statements import Statements
 
@@ -65,8 +66,16 @@ async def explanation(connection: Connection, session_id: str, pack: Pack) -> Pa
     return PackExplanation(explained(pack, pack.memory_ids, reasons), explained(pack, left_out_ids, left_out))
 
 
+async def versions(connection: Connection, session_id: str, limit: int) -> list[PackVersion]:
+    """Return the versions that a session's pack has had, newest first."""
+    async with connection.cursor(row_factory=class_row(PackVersion)) as cursor:
+        await cursor.execute(SQL["versions"], {"session": session_id, "limit": limit})
+        return await cursor.fetchall()
+
+
 async def delete_showing(connection: Connection, memory_ids: Collection[str]) -> int:
     """Delete every version that shows one of these rows, and what others say about them; return how many."""
     await connection.execute(SQL["lock_to_forget"])
     await connection.execute(SQL["forget_left_out"], {"ids": list(memory_ids)})
+    await connection.execute(SQL["forget_hashes"])
     return (await connection.execute(SQL["delete_showing"], {"ids": list(memory_ids)})).rowcount

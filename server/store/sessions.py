@@ -105,6 +105,13 @@ async def listed(
         return await cursor.fetchall()
 
 
+async def latest_with_task(connection: Connection, project: str | None) -> Session | None:
+    """Return the session of a project, or (None) of the pool, that says what it is at and was spoken in last."""
+    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+        await cursor.execute(SQL["latest_with_task"], {"project": project})
+        return await cursor.fetchone()
+
+
 async def unobserved_tokens(connection: Connection, session_id: str | None) -> int:
     """Return how many tokens of messages no observer has seen yet, in one session or (None) in the pool."""
     row = await (await connection.execute(SQL["unobserved_tokens"], {"session": session_id})).fetchone()

@@ -68,7 +68,9 @@ async def _choose(connection: Connection, session: Session, now: datetime) -> Ch
     known = {group.id: group for group in await groups.of_session(connection, session.id)} if own else {}
     walks, tokens = walks_for(session.project), budgets(session.effective_context).global_pack_tokens
     while True:
-        walks, candidates = await _best(connection, session, walks, tokens, now)
+        walks, candidates = await best_rows(
+            connection, walks, tokens, project=session.project, without_session=session.id, now=now
+        )
         offered = pinned, candidates, own, known, session
         few = len(candidates) + len(own) <= _FEW
         choice = choose(*offered) if few else await asyncio.to_thread(choose, *offered)
@@ -77,10 +79,18 @@ async def _choose(connection: Connection, session: Session, now: datetime) -> Ch
         tokens *= 2
 
 
-async def _best(
-    connection: Connection, session: Session, walks: list[Walk], tokens: int, now: datetime
+async def best_rows(
+    connection: Connection,
+    walks: list[Walk],
+    tokens: int,
+    *,
+    project: str | None,
+    without_session: str | None,
+    now: datetime,
 ) -> tuple[list[Walk], list[PackRow]]:
     """Walk as far as it takes; return the walks and the best rows, so many tokens of them and a few more."""
     while pages := next_pages(walks, tokens):
-        walks = await memories.walk_on(connection, walks, pages, session, now)
+        walks = await memories.walk_on(
+            connection, walks, pages, project=project, without_session=without_session, now=now
+        )
     return walks, best(walks, tokens)

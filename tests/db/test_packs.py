@@ -27,7 +27,9 @@ async def walked(connection: Connection, session: Session, tokens: int) -> list[
     """Return the ids of the best rows, by the walks."""
     walks = walks_for(session.project)
     while pages := next_pages(walks, tokens):
-        walks = await memories.walk_on(connection, walks, pages, session, START)
+        walks = await memories.walk_on(
+            connection, walks, pages, project=session.project, without_session=session.id, now=START
+        )
     return [row.id for row in best(walks, tokens)]
 
 

@@ -102,8 +102,10 @@ def test_any_tail_is_what_the_api_takes_and_says_all_that_no_observer_has_seen(
 
 def _answers_before(stored: list[Message], first: int, needed: int) -> bool:
     """Tell whether a tail may begin before what is needed: a result there belongs to a call before it."""
-    results = {b.get("tool_use_id") for one in stored[first - 1 :] for b in one.content if b["type"] == "tool_result"}
-    return any(b.get("id") in results for one in stored[first - 1 : needed - 1] for b in one.content)
+    results = {
+        str(b.get("tool_use_id")) for one in stored[first - 1 :] for b in one.content if b["type"] == "tool_result"
+    }
+    return any(str(b.get("id")) in results for one in stored[first - 1 : needed - 1] for b in one.content)
 
 
 def _call(name: str) -> dict[str, Any]:
@@ -184,8 +186,8 @@ def test_an_id_that_a_client_uses_again_is_one_call_and_the_others_are_told_in_w
 
 
 def test_a_thought_is_sent_only_as_its_model_had_it() -> None:
-    masked = {"type": "thinking", "thinking": "the key is [redacted:aws]", "signature": "s"}
-    thoughts = [{"type": "thinking", "thinking": "unsigned"}, masked]
+    masked: Json = {"type": "thinking", "thinking": "the key is [redacted:aws]", "signature": "s"}
+    thoughts: list[Json] = [{"type": "thinking", "thinking": "unsigned"}, masked]
     sent = _sent(("user", "Go."), ("assistant", [*thoughts, {"type": "text", "text": "Gone."}]))
     assert _kinds(sent) == [("user", ["text"]), ("assistant", ["text"])]
 

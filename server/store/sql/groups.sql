@@ -12,6 +12,17 @@ VALUES (current_pool(), %(id)s, %(session)s, %(first_seq)s, %(last_seq)s, %(firs
 SELECT id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd, observer, created_at
 FROM observation_groups WHERE session_id = %(session)s ORDER BY first_seq
 
+-- name: summaries
+-- The groups of a session, newest first, with what came of them.
+SELECT g.id, g.first_seq, g.last_seq, g.first_external_id, g.last_external_id, g.kind, g.observer, g.input_tokens,
+       g.output_tokens, m.observations, m.observation_tokens, g.merged, g.replaced, g.refused, g.created_at
+FROM observation_groups g
+CROSS JOIN LATERAL (
+    SELECT count(*) AS observations, coalesce(sum(tokens), 0)::bigint AS observation_tokens
+    FROM memories WHERE group_id = g.id
+) AS m
+WHERE g.session_id = %(session)s ORDER BY g.first_seq DESC
+
 -- name: count
 -- How many groups and observations of a session there are, superseded ones included, and how many messages the groups
 -- cover.

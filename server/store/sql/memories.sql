@@ -92,6 +92,16 @@ ORDER BY said_at, id
 SELECT coalesce(sum(tokens), 0)::bigint FROM memories
 WHERE session_id = %(session)s AND kind = 'observation' AND superseded_at IS NULL
 
+-- name: row_counts
+-- How many rows came of a session, live and superseded, and what its live observations cost.
+SELECT count(*) FILTER (WHERE kind = 'observation' AND superseded_at IS NULL) AS observations_live,
+       count(*) FILTER (WHERE kind = 'observation' AND superseded_at IS NOT NULL) AS observations_superseded,
+       count(*) FILTER (WHERE kind = 'reflection' AND superseded_at IS NULL) AS reflections_live,
+       count(*) FILTER (WHERE kind = 'reflection' AND superseded_at IS NOT NULL) AS reflections_superseded,
+       coalesce(sum(tokens) FILTER (WHERE kind = 'observation' AND superseded_at IS NULL), 0)::bigint
+           AS observation_tokens
+FROM memories WHERE session_id = %(session)s
+
 -- name: lock_place
 -- One transaction at a time adds what was observed in a session or its project, so that what two sessions hear at the
 -- same moment becomes one row.

@@ -15,12 +15,16 @@ SELECT pg_advisory_xact_lock(hashtext('packs'), hashtext(current_pool()::text))
 
 -- name: insert
 -- Freeze the next version, with what decided about its rows and about those that it leaves out, in the place of the
--- versions before, for which nobody can ask any more. The caller holds the session's lock. Ids come as one text, since
+-- versions before, of which only the log is kept. The caller holds the session's lock. Ids come as one text, since
 -- the driver takes its time over each element of a list.
 WITH counted AS (
     UPDATE sessions SET pack_version = pack_version + 1 WHERE id = %(session)s RETURNING pack_version AS version
 ), former AS (
     DELETE FROM packs WHERE session_id = %(session)s
+    RETURNING version, sha256, tokens, reason, created_at
+), logged AS (
+    INSERT INTO former_packs (pool_id, session_id, version, sha256, tokens, reason, created_at)
+    SELECT current_pool(), %(session)s, version, sha256, tokens, reason, created_at FROM former
 )
 INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, pins_left, reason, created_at,
                    reasons, left_out_ids, left_out)
@@ -34,8 +38,26 @@ RETURNING version
 SELECT reasons, left_out_ids, left_out FROM packs WHERE session_id = %(session)s AND version = %(version)s
 
 -- name: delete_showing
--- Delete every version that shows one of these rows.
-DELETE FROM packs WHERE memory_ids && %(ids)s
+-- Delete every version that shows one of these rows; that there was one stays in the log.
+WITH gone AS (
+    DELETE FROM packs WHERE memory_ids && %(ids)s
+    RETURNING session_id, version, tokens, reason, created_at
+)
+INSERT INTO former_packs (pool_id, session_id, version, tokens, reason, created_at)
+SELECT current_pool(), session_id, version, tokens, reason, created_at FROM gone
+
+-- name: forget_hashes
+-- Take out the hashes of former versions, each of which may have shown what is forgotten: whoever guesses it must not
+-- find it confirmed.
+UPDATE former_packs SET sha256 = NULL WHERE sha256 IS NOT NULL
+
+-- name: versions
+-- The versions of a session's pack, newest first; the present one is the one whose text is there.
+SELECT version, sha256, tokens, reason, created_at, present
+FROM (SELECT version, sha256, tokens, reason, created_at, true AS present FROM packs WHERE session_id = %(session)s
+      UNION ALL
+      SELECT version, sha256, tokens, reason, created_at, false FROM former_packs WHERE session_id = %(session)s) AS all_packs
+ORDER BY version DESC LIMIT %(limit)s
 
 -- name: forget_left_out
 -- Take these rows out of what versions say about the rows that they leave out; the others keep their order.

@@ -42,6 +42,15 @@ WHERE (%(external_id)s::text IS NULL OR external_id = %(external_id)s)
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s
 
+-- name: latest_with_task
+-- The session that was spoken in last, of a project or of all, of those that say what they are at.
+SELECT {session}
+FROM sessions
+WHERE (%(project)s::text IS NULL OR project = %(project)s)
+  AND (current_task IS NOT NULL OR suggested_continuation IS NOT NULL)
+ORDER BY last_received_at DESC NULLS LAST, id DESC
+LIMIT 1
+
 -- name: unobserved_tokens
 -- What no observer has seen yet, in one session or in all.
 SELECT coalesce(sum(unobserved_tokens), 0)::bigint FROM sessions

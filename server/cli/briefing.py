@@ -1,0 +1,26 @@
+"""`esker briefing`."""
+
+from typing import Annotated
+
+import typer
+
+from server.cli.connection import connect
+from server.cli.output import AsJson, counted, note, print_json, say
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def briefing(
+    project: Annotated[str | None, typer.Option(help="A project. The whole pool, if left out.")] = None,
+    tokens: Annotated[int, typer.Option(min=100, max=100_000, help="The most tokens to show.")] = 2_000,
+    as_json: AsJson = False,
+) -> None:
+    """Show what matters in a project, and what its latest session is at."""
+    found = connect().get("/v1/briefing", project=project, tokens=tokens)
+    if as_json:
+        print_json(found)
+        return
+    say(found["text"])
+    if found["left_out"]:
+        note(f"{counted(found['left_out'], 'more row')} did not fit into {tokens:,} tokens.")

@@ -1,0 +1,20 @@
+-- columns: usage
+calls, input_tokens, cache_write_tokens, cache_read_tokens, output_tokens, raw_tokens, prefix_lost, priced_calls, cost_usd,
+raw_cost_usd, last_at, last_model, last_input_tokens, last_cache_write_tokens, last_cache_read_tokens, last_output_tokens,
+last_raw_tokens, last_pack_version
+
+-- name: get
+-- What the calls of a session used.
+SELECT {usage} FROM session_usage WHERE session_id = %(session)s
+
+-- name: remove
+-- Make room for what is known now.
+DELETE FROM session_usage WHERE session_id = %(session)s
+
+-- name: insert
+-- Keep what the calls of a session used.
+INSERT INTO session_usage (pool_id, session_id, {usage})
+VALUES (current_pool(), %(session)s, %(calls)s, %(input_tokens)s, %(cache_write_tokens)s, %(cache_read_tokens)s,
+        %(output_tokens)s, %(raw_tokens)s, %(prefix_lost)s, %(priced_calls)s, %(cost_usd)s, %(raw_cost_usd)s, %(last_at)s,
+        %(last_model)s, %(last_input_tokens)s, %(last_cache_write_tokens)s, %(last_cache_read_tokens)s,
+        %(last_output_tokens)s, %(last_raw_tokens)s, %(last_pack_version)s)

@@ -1,0 +1,33 @@
+"""Giving a briefing: what matters in a project, and what its latest session is at."""
+
+import asyncio
+
+from server.core.briefing import MIN_TOKENS, Briefing, brief
+from server.core.errors import InvalidInput
+from server.core.json_input import clean_text
+from server.core.redaction import redact
+from server.core.walks import walks_for
+from server.store import memories, sessions
+from server.usecases.pack import best_rows
+from server.usecases.parts import Parts
+
+MAX_TOKENS = 100_000
+
+
+async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens: int) -> Briefing:
+    """Return what is pinned and the high-priority rows that rank best, and what the latest session is at.
+
+    Of a project that is its own rows and those of none; without one, the whole pool's. No model is called. Raises
+    InvalidInput.
+    """
+    if not MIN_TOKENS <= tokens <= MAX_TOKENS:
+        raise InvalidInput(f"tokens is from {MIN_TOKENS} to {MAX_TOKENS:,}.")
+    # A session is kept under the name of its project as it was redacted.
+    project = redact(clean_text(project)).strip() or None if project else None
+    now = parts.clock()
+    async with parts.database.moment(pool_id) as connection:
+        session = await sessions.latest_with_task(connection, project)
+        pinned = await memories.pinned(connection, project, now)
+        walks = [walk for walk in walks_for(project) if walk.priority == "high"]
+        _, best = await best_rows(connection, walks, tokens, project=project, without_session=None, now=now)
+    return await asyncio.to_thread(brief, project, pinned, best, session, tokens)

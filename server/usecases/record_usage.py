@@ -1,0 +1,45 @@
+"""Recording usage: what a client says that a call of its model used."""
+
+from dataclasses import dataclass
+
+from server.core.records import TokenUse
+from server.core.redaction import redact_name
+from server.core.usage import Call, UsageReport, report_of, with_call
+from server.store import sessions, usage
+from server.usecases.parts import Parts
+
+_EVENT = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRequest:
+    """What a call used, of which model, and the provider's name for it, under which it counts once."""
+
+    used: TokenUse
+    model: str | None = None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageAnswer:
+    """The usage of the session by now. `repeated`: this call was reported before, and is not counted again."""
+
+    repeated: bool
+    usage: UsageReport
+
+
+async def record_usage(parts: Parts, pool_id: str, session_id: str, asked: UsageRequest) -> UsageAnswer:
+    """Count a call. Raises NotFound."""
+    now = parts.clock()
+    model = redact_name(asked.model) if asked.model else None
+    price = parts.settings.price(model) if model else None
+    async with parts.database.tenant(pool_id) as connection:
+        session = await sessions.lock(connection, session_id)
+        before = await usage.get(connection, session_id)
+        key = redact_name(asked.request_id) if asked.request_id else None
+        if key and not await sessions.add_event(connection, session_id, key, _EVENT, now) and before:
+            return UsageAnswer(True, report_of(before))
+        call = Call(asked.used, now, model, session.total_tokens, session.pack_version)
+        after = with_call(before, call, price)
+        await usage.put(connection, session_id, after)
+        return UsageAnswer(False, report_of(after))

@@ -1,0 +1,98 @@
+"""Usage of an agent's own calls: whether the prefix stays cached, and what was saved, by the provider's own prices."""
+
+from datetime import timedelta
+
+import pytest
+
+from server.core.prices import Price
+from server.core.records import TokenUse
+from server.core.usage import Call, Usage, report_of, with_call
+from tests.support.records import NOON
+
+PRICE = Price(10, 50)
+MILLION = 1_000_000
+
+
+def reported(*calls: Call, price: Price | None = PRICE) -> Usage:
+    """Return the usage after some calls."""
+    usage: Usage | None = None
+    for call in calls:
+        usage = with_call(usage, call, price)
+    assert usage is not None
+    return usage
+
+
+def call(
+    fresh: int, written: int, read: int, *, raw: int = 0, minute: float = 0, pack: int = 1, model: str | None = "m"
+) -> Call:
+    """Return a call that wrote nothing."""
+    used = TokenUse(input_tokens=fresh, cache_write_tokens=written, cache_read_tokens=read)
+    return Call(used, NOON + timedelta(minutes=minute), model, raw, pack)
+
+
+def test_the_share_that_was_read_from_the_cache_is_of_all_that_was_sent() -> None:
+    report = report_of(reported(call(100, 300, 0), call(100, 0, 500)))
+    assert report.cache_hit_share == pytest.approx(500 / 1_000)
+    assert (report.calls, report.input_tokens, report.cache_write_tokens, report.cache_read_tokens) == (
+        2,
+        200,
+        300,
+        500,
+    )
+    assert report.last.cache_read_tokens == 500
+    assert report_of(reported(call(0, 0, 0))).cache_hit_share is None
+
+
+@pytest.mark.parametrize(
+    ("second", "lost"),
+    [
+        (call(10, 0, 300), 0),
+        (call(310, 0, 0), 1),
+        (call(10, 300, 0), 1),
+        (call(10, 300, 0, pack=2), 0),
+        (call(10, 300, 0, model="another"), 0),
+        (call(10, 300, 0, model=None), 1),
+    ],
+)
+def test_a_prefix_is_lost_where_pack_and_model_are_the_same_and_nothing_was_read(second: Call, lost: int) -> None:
+    assert reported(call(10, 300, 0), second).prefix_lost == lost
+    assert reported(second).prefix_lost == 0, "the first call has nothing to read"
+
+
+def test_a_session_without_a_pack_has_no_prefix_to_lose() -> None:
+    assert reported(call(10, 0, 0, pack=0), call(10, 0, 0, pack=0)).prefix_lost == 0
+
+
+def test_what_was_left_out_is_the_raw_history_less_what_was_sent_and_may_be_negative() -> None:
+    saved = report_of(reported(call(100, 0, 0, raw=40), call(100, 50, 50, raw=1_000))).savings
+    assert (saved.raw_tokens, saved.sent_tokens, saved.left_out_tokens) == (1_040, 300, 740)
+    assert report_of(reported(call(100, 0, 0, raw=40))).savings.left_out_tokens == -60
+
+
+def test_money_is_counted_against_a_raw_history_that_is_cached_as_well_as_can_be() -> None:
+    first, second = call(MILLION, 0, 0, raw=2 * MILLION), call(0, 0, MILLION, raw=3 * MILLION, minute=5)
+    saved = report_of(reported(first, second)).savings
+    # Sent: a million tokens as they are, then a million from the cache at a tenth.
+    assert saved.cost_usd == pytest.approx(10 + 1)
+    # Raw: two million written at 1.25, then those read at a tenth and one more million written.
+    assert saved.raw_cost_usd == pytest.approx(25 + 2 + 12.5)
+    assert saved.saved_usd == pytest.approx(25 + 2 + 12.5 - 11)
+
+
+def test_after_five_minutes_or_with_another_model_the_raw_history_would_be_written_anew() -> None:
+    first = call(0, 0, 0, raw=MILLION)
+    for second in (call(0, 0, 0, raw=MILLION, minute=5.1), call(0, 0, 0, raw=MILLION, model="another")):
+        assert reported(first, second).raw_cost_usd == pytest.approx(12.5 + 12.5)
+    assert reported(first, call(0, 0, 0, raw=MILLION, minute=4.9)).raw_cost_usd == pytest.approx(12.5 + 1)
+
+
+def test_what_a_model_writes_costs_the_same_either_way() -> None:
+    written = Call(TokenUse(output_tokens=MILLION), NOON, "m", 0, 1)
+    assert report_of(reported(written)).savings.saved_usd == pytest.approx(0)
+    assert reported(written).cost_usd == pytest.approx(50)
+
+
+def test_money_is_not_known_where_no_price_is() -> None:
+    saved = report_of(reported(call(1, 2, 3, raw=100), price=None)).savings
+    assert (saved.priced_calls, saved.cost_usd, saved.raw_cost_usd, saved.saved_usd) == (0, None, None, None)
+    assert saved.left_out_tokens == 94
