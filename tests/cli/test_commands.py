@@ -434,3 +434,40 @@ def test_recall_is_narrowed_by_every_option_of_the_command(tmp_path: Path) -> No
         status = json.loads(esker("status", "--json", **there).stdout)
         assert status["memories"] == {"note": 2}
         assert "2 memories" in esker("status", **there).stdout
+
+
+def test_a_session_is_looked_into_by_either_name(server: dict[str, str]) -> None:
+    with closing(Api(server["ESKER_URL"])) as api:
+        session = api.post("/v1/sessions", {"client": "api", "external_id": "looked-into", "project": "ferry"})["id"]
+        texts = ["We decided to paint the ferry blue.", "Always sail with the lights on."]
+        messages = [{"external_id": str(n), "role": "user", "content": text} for n, text in enumerate(texts)]
+        api.post(f"/v1/sessions/{session}/messages", {"messages": messages})
+        api.post(f"/v1/sessions/{session}/observe?wait=true")
+        pack = api.get(f"/v1/sessions/{session}/pack")
+        usage = {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 300, "model": "claude-opus-5"}
+        api.post(f"/v1/sessions/{session}/usage", usage)
+        told = api.get(f"/v1/sessions/{session}/memory")
+    memory = json.loads(esker("sessions", "looked-into", "--json", **server).stdout)
+    assert memory == told
+    shown = esker("sessions", session, **server).stdout
+    assert shown.startswith(f"{session} (api looked-into, project ferry): up to date\n")
+    assert "2 of 2 messages observed (100% in groups)" in shown
+    assert pack["sha256"] in shown
+    assert "1–2" in shown
+    assert "1 call: 400 tokens sent, 10 written; 75% read from the cache" in shown
+    assert f"${memory['usage']['savings']['saved_usd']:.4f} saved" in shown
+    assert esker("sessions", "nobody", **server).returncode == 1
+    assert esker("sessions", "ses_nobody", **server).returncode == 1
+
+
+def test_a_briefing_is_shown_and_says_how_much_did_not_fit(server: dict[str, str]) -> None:
+    rules = [{"content": f"Rule {n} of the lighthouse.", "priority": "high", "project": "light"} for n in range(40)]
+    asked = ("briefing", "--project", "light", "--tokens", "200")
+    with closing(Api(server["ESKER_URL"])) as api:
+        api.post("/v1/memories/batch", {"memories": rules})
+        told = api.get("/v1/briefing", project="light", tokens=200)
+    found = json.loads(esker(*asked, "--json", **server).stdout)
+    assert found == told
+    done = esker(*asked, **server)
+    assert done.stdout == found["text"] + "\n"
+    assert f"{found['left_out']} more rows did not fit" in done.stderr
