@@ -82,7 +82,11 @@ def _over_http() -> Backend:
     async def pack(_: object, session_id: str) -> str:
         return (await _ask(lambda api: api.get(f"/v1/sessions/{quote(session_id, safe='')}/pack")))["text"]
 
-    return Backend(recall, expand, remember, correct, forget, status, read, pack)
+    async def briefing(_: object, tokens: int) -> str:
+        found = await _ask(lambda api: api.get("/v1/briefing", tokens=tokens))
+        return found["text"] if found["known"] else ""
+
+    return Backend(recall, expand, remember, correct, forget, status, read, pack, briefing)
 
 
 async def _ask(ask: Callable[[Api], Any]) -> Any:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from server.client.connection import Connection
+from server.core.context import Context, ContextTokens
 from server.core.json_input import Json
 from server.core.records import IngestReport, Role
 
@@ -56,7 +57,7 @@ class Session:
         recall: str | bool | None = None,
         keep_last_messages: int | None = None,
         message_tokens: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Context:
         """Return what to send to the Messages API next: `system` and `messages`, and what is known about them.
 
         `system` is the caller's own; `recall` is a question to memory, or True for what the user said last.
@@ -64,7 +65,9 @@ class Session:
         asked = {"system": system, "recall": recall, "keep_last_messages": keep_last_messages}
         asked["message_tokens"] = message_tokens
         body = {name: value for name, value in asked.items() if value is not None}
-        return await self._connection.post(self._path("context"), body)
+        found: dict[str, Any] = await self._connection.post(self._path("context"), body)
+        found["tokens"] = ContextTokens(**found["tokens"])
+        return Context(**found)
 
     async def usage(self, usage: Mapping[str, Any], *, model: str | None = None, request_id: str | None = None) -> None:
         """Tell what a call of the model used, as the API reports it; told again under a request's id it counts once."""

@@ -21,6 +21,7 @@ Correct = Callable[[Any, str, Correction], Awaitable[SourcedMemory]]
 Forget = Callable[[Any, str, bool], Awaitable[Receipt]]
 Status = Callable[[Any], Awaitable[PoolStatus]]
 Read = Callable[[Any, str], Awaitable[SourcedMemory | Passage]]
+BriefingText = Callable[[Any, int], Awaitable[str]]
 PackText = Callable[[Any, str], Awaitable[str]]
 
 
@@ -42,3 +43,5 @@ class Backend:
     """Gives a memory or a passage by its id."""
     pack: PackText
     """Gives the text of a session's pack by the session's id."""
+    briefing: BriefingText
+    """Gives what matters most in the pool within so many tokens, or nothing."""

@@ -10,6 +10,7 @@ from server.tools.backend import Backend
 from server.usecases.correct import Correction, correct
 from server.usecases.expand import ExpandRequest, expand
 from server.usecases.forget import Receipt, forget
+from server.usecases.give_briefing import give_briefing
 from server.usecases.pack import get_pack
 from server.usecases.parts import Parts
 from server.usecases.pool_status import PoolStatus, pool_status
@@ -46,7 +47,11 @@ def backend_of(parts: Parts) -> Backend:
     async def pack(request: Request, session_id: str) -> str:
         return (await get_pack(parts, _asking(request).pool_id, session_id)).text
 
-    return Backend(recalled, expanded, remembered, corrected, forgotten, status, read, pack)
+    async def briefing(request: Request, tokens: int) -> str:
+        found = await give_briefing(parts, _asking(request).pool_id, None, tokens)
+        return found.text if found.known else ""
+
+    return Backend(recalled, expanded, remembered, corrected, forgotten, status, read, pack, briefing)
 
 
 def _asking(request: Request) -> Principal:

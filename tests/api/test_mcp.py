@@ -19,6 +19,7 @@ from server.core.clock import system_clock
 from server.core.settings import Settings
 from server.core.tokens import estimate_tokens
 from server.db.database import Database
+from server.tools.instructions import INSTRUCTIONS, PACK_TOKENS
 from server.usecases.authenticate import create_key, create_pool
 from server.usecases.parts import Parts
 from tests.support.serving import serving
@@ -198,6 +199,35 @@ async def test_a_pack_is_read_by_its_session_and_the_same_as_over_http(served: s
         assert (resource.text, "Rhine" in pack) == (pack, True)
         with pytest.raises(MCPError, match="session"):
             await client.read_resource("memory://pack/ses_nowhere")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_instructions_carry_what_matters_most_in_the_pool_of_the_caller(served: str, way: str) -> None:
+    async with httpx2.AsyncClient(base_url=served) as http:
+        rows = [{"content": f"Rule {n}: {'never ' * 40}.", "priority": "high"} for n in range(60)]
+        await http.post("/v1/memories/batch", json={"memories": rows})
+        await http.post("/v1/memories", json={"content": "Never push to main.", "kind": "manual"})
+    async with by(served, way) as client:
+        said = client.instructions or ""
+    assert said.startswith(INSTRUCTIONS)
+    assert "Never push to main." in said
+    assert estimate_tokens(said.removeprefix(INSTRUCTIONS)) <= PACK_TOKENS + 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_another_pools_rows_are_in_no_instructions(served: str, parts: Parts, mode: str) -> None:
+    async with httpx2.AsyncClient(base_url=served) as http:
+        await http.post("/v1/memories", json={"content": "Never push to main.", "kind": "manual"})
+    await create_pool(parts, "strangers")
+    key = await create_key(parts, name="a", pool="strangers", scopes=["read"])
+    async with connected(served, mode, key.key) as client:
+        assert client.instructions == INSTRUCTIONS
+
+
+async def test_without_a_server_the_instructions_are_there_all_the_same() -> None:
+    async with by("http://127.0.0.1:1", "stdio") as client:
+        assert client.instructions == INSTRUCTIONS
+        assert len((await client.list_tools()).tools) == 5
 
 
 @pytest.mark.parametrize("mode", MODES)

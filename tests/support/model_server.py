@@ -72,7 +72,7 @@ class ModelServer:
             return JSONResponse(error, said.status, said.headers)
         return JSONResponse(
             {
-                "id": "msg_scripted",
+                "id": f"msg_{len(self.asked)}",
                 "type": "message",
                 "role": "assistant",
                 "model": body["model"],

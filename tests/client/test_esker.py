@@ -1,0 +1,184 @@
+"""The Python client: the loop of its page as a process, every method, and errors that are ours."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from anthropic import AsyncAnthropic
+
+from server.client import Esker, EskerMemoryTool, Message
+from server.core.errors import Conflict, EskerError, Forbidden, InvalidInput, NotFound, Unauthorized, Unavailable
+from server.usecases.authenticate import create_key
+from server.usecases.parts import Parts
+from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.processes import ROOT, environment
+
+
+@pytest.fixture
+async def esker(client: httpx2.AsyncClient) -> AsyncGenerator[Esker]:
+    """A client of a server with an empty pool."""
+    async with Esker(str(client.base_url)) as connected:
+        yield connected
+
+
+async def test_the_loop_of_the_page_runs_and_remembers(client: httpx2.AsyncClient, tmp_path: Path) -> None:
+    await client.post("/v1/memories", json={"content": "We deploy with make ship.", "project": "shop"})
+    page = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
+    program = tmp_path / "agent.py"
+    program.write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
+    async with model_server() as model:
+        model.say("With make ship.", "You are welcome.")
+        there = {"ESKER_URL": str(client.base_url), "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "k"}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(program)),
+            cwd=ROOT,
+            env=environment(PYTHONPATH=str(ROOT), **there),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        printed, errors = await process.communicate(b"How do we deploy?\nThank you.\n\n")
+        assert (process.returncode, errors) == (0, b"")
+    assert printed.decode() == "> With make ship.\n> You are welcome.\n> "
+    first, second = model.asked
+    system = "\n".join(block["text"] for block in first["system"])
+    assert system.startswith("You are a helpful assistant.")
+    assert "We deploy with make ship." in system
+    assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]
+    marked = [block for block in second["system"] if "cache_control" in block]
+    assert marked
+    assert marked[-1] in first["system"], "the prefix stays the same"
+    [session] = (await client.get("/v1/sessions")).json()["sessions"]
+    memory = (await client.get(f"/v1/sessions/{session['id']}/memory")).json()
+    assert (session["messages"], session["project"], memory["usage"]["calls"]) == (4, "shop", 2)
+
+
+async def test_a_session_is_written_to_and_read(esker: Esker) -> None:
+    session = await esker.session("my-agent", "s1", project="shop", timezone="Europe/Berlin")
+    assert (await esker.session("my-agent", "s1")).id == session.id
+    assert (session.project, session.timezone) == ("shop", "Europe/Berlin")
+    said = Message("m1", "user", "We decided that the ledger lives in Postgres.", datetime(2026, 3, 1, tzinfo=UTC))
+    assert (await session.add(said)).accepted == 1
+    assert (await session.add(said)).duplicates == 1
+    await session.event("turn_end", once="t1")
+    assert (await session.observe())["memories"] == 1
+    context = await session.context([{"type": "text", "text": "Be brief."}], keep_last_messages=0, message_tokens=0)
+    assert "ledger" in json.dumps(context.system)
+    assert "<global_observations>" in await session.pack()
+    await session.usage({"input_tokens": 5, "output_tokens": 1, "server_tool_use": None}, request_id="r1")
+    assert (await session.memory())["usage"]["calls"] == 1
+
+
+async def test_what_is_remembered_is_found_corrected_expanded_and_forgotten(esker: Esker) -> None:
+    row = await esker.remember("The river is the Elbe.", project="shop", tags=["geo"], priority="high", external_id="r")
+    assert (await esker.remember("The river is the Elbe.", project="shop", external_id="r")).id == row.id
+    right = await esker.correct(row.id, "The river is the Rhine.")
+    since = datetime(2020, 1, 1, tzinfo=UTC)
+    found = await esker.recall("river", project="shop", tags=["geo"], min_priority="high", kinds=["note"], since=since)
+    assert [hit.id for hit in found.hits] == [right.id]
+    every = [one.id async for one in esker.memories(project="shop", tags=["geo"], include_superseded=True)]
+    assert every == [right.id, row.id]
+    assert (await esker.expand(right.id)).excerpts == []
+    assert (await esker.status()).memories == {"note": 1}
+    assert "Rhine" in await esker.briefing(project="shop")
+    assert (await esker.forget(right.id)).memories == 1
+    assert (await esker.recall("submarine")).abstained
+
+
+async def test_all_memories_come_page_by_page(esker: Esker, client: httpx2.AsyncClient) -> None:
+    rows = [{"content": f"Note number {n}."} for n in range(1_001)]
+    for first in (0, 1_000):
+        await client.post("/v1/memories/batch", json={"memories": rows[first : first + 1_000]})
+    assert len({row.id async for row in esker.memories()}) == 1_001
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind"),
+    [
+        (lambda esker: esker.forget("mem_1/2?x=#"), NotFound),
+        (lambda esker: esker.recall(""), InvalidInput),
+        (lambda esker: esker.session("a", "b", timezone="Mars/Olympus"), InvalidInput),
+        (lambda esker: esker.remember("x", external_id="taken"), Conflict),
+    ],
+)
+async def test_an_error_is_one_of_ours_with_what_to_do(
+    esker: Esker, ask: Callable[[Esker], Any], kind: type[EskerError]
+) -> None:
+    await esker.remember("something else", external_id="taken")
+    with pytest.raises(kind) as raised:
+        await ask(esker)
+    assert str(raised.value)
+
+
+async def test_keys_are_sent_and_refusals_are_told(client: httpx2.AsyncClient, parts: Parts) -> None:
+    key = (await create_key(parts, name="a", pool="default", scopes=["read"])).key
+    async with Esker(str(client.base_url)) as nobody, Esker(str(client.base_url), key) as reader:
+        with pytest.raises(Unauthorized):
+            await nobody.recall("river")
+        assert (await reader.recall("river")).abstained
+        with pytest.raises(Forbidden):
+            await reader.remember("A river.")
+
+
+async def test_no_server_is_explained() -> None:
+    async with Esker("http://127.0.0.1:1") as esker:
+        with pytest.raises(Unavailable, match="No Esker answers") as raised:
+            await esker.status()
+    assert "esker serve" in (raised.value.hint or "")
+
+
+async def test_what_is_no_esker_is_explained() -> None:
+    async with model_server() as other, Esker(other.url) as esker:
+        with pytest.raises(Unavailable, match="not Esker"):
+            await esker.status()
+
+
+def calls(*inputs: dict[str, Any]) -> list[Said]:
+    """A model that calls the memory tool with these, and then ends."""
+    return [
+        Said(
+            raw=json.dumps(
+                {
+                    "id": f"msg_{number}",
+                    "type": "message",
+                    "role": "assistant",
+                    "model": "m",
+                    "content": [{"type": "tool_use", "id": f"tu_{number}", "name": "memory", "input": given}],
+                    "stop_reason": "tool_use",
+                    "stop_sequence": None,
+                    "usage": {"input_tokens": 1, "output_tokens": 1},
+                }
+            )
+        )
+        for number, given in enumerate(inputs)
+    ]
+
+
+async def test_an_agent_that_uses_the_memory_tool_keeps_its_files_here(esker: Esker) -> None:
+    path = "/memories/plan.md"
+    async with model_server() as model, AsyncAnthropic(base_url=model.url, api_key="k") as anthropic:
+        scripted: ModelServer = model
+        scripted.say(
+            *calls(
+                {"command": "create", "path": path, "file_text": "Ship on Friday.\n"},
+                {"command": "str_replace", "path": path, "old_str": "Friday", "new_str": "Monday"},
+                {"command": "view", "path": "/memories/../etc/passwd"},
+            ),
+            "Done.",
+        )
+        runner = anthropic.beta.messages.tool_runner(
+            model="m", max_tokens=100, messages=[{"role": "user", "content": "Plan."}], tools=[EskerMemoryTool(esker)]
+        )
+        await runner.until_done()
+    assert scripted.asked[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
+    [refused] = scripted.asked[-1]["messages"][-1]["content"]
+    assert (refused["is_error"], "no path below /memories" in refused["content"]) == (True, True)
+    [hit] = (await esker.recall("ship Monday")).hits
+    assert hit.content == f"{path}\nShip on Monday."
