@@ -201,6 +201,15 @@ def test_a_call_is_there_once_whichever_way_it_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_an_echo_may_come_behind_the_calls_of_its_turn(tmp_path: Path) -> None:
+    lines = (ASKED_EVENT, ANSWERED_EVENT, call("c1"), output("c1", "x"), ASKED, ANSWERED)
+    assert shown(only(read_transcript(rollout(tmp_path, *lines)))) == [
+        *TURN,
+        'assistant: shell({"command": ["ls"]})',
+        "user: got x",
+    ]
+
+
 def test_images_are_kept_and_alone_they_are_a_message(tmp_path: Path) -> None:
     content = [
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
