@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from server.clients import opencode
 from server.clients.api import Api, Refused
 from server.clients.hook_input import Told
 from server.clients.lines import opened_plain
@@ -67,9 +68,13 @@ class Capture:
 
     def _read(self, file: Path) -> Iterator[Transcript]:
         """Yield the sessions of a file that are to be sent: of a client's database only the one that this is about."""
-        for transcript in READERS[self._asked.client](file, opened_plain).transcripts:
-            mine = file.suffix != ".db" or transcript.external_id.partition("/")[0] == self._asked.session
-            if mine and not is_excluded(transcript.cwd, transcript.project, self._settings.exclude):
+        asked = self._asked
+        if asked.client == opencode.CLIENT:
+            reading = opencode.read_transcript(file, session=asked.session)
+        else:
+            reading = READERS[asked.client](file, opened_plain)
+        for transcript in reading.transcripts:
+            if not is_excluded(transcript.cwd, transcript.project, self._settings.exclude):
                 yield transcript
 
     def _send(self, transcript: Transcript) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from server.core.settings import Settings
 from server.db.database import Database
 from server.usecases.authenticate import create_key
 from server.usecases.parts import Parts
+from tests.support.opencode import Store
 from tests.support.processes import ROOT, environment, serve
 from tests.support.serving import serving
 
@@ -266,6 +268,20 @@ async def test_a_sub_agents_transcript_is_a_session_of_its_own(agent: Agent, url
     while await kept(url, "s1/agent-a1") != ["Search the code."]:
         pass
     assert await kept(url) == []
+
+
+async def test_of_opencodes_database_the_session_at_hand_is_sent(agent: Agent, url: str) -> None:
+    data = agent.home / ".local" / "share" / "opencode"
+    data.mkdir(parents=True)
+    store = Store(data / "opencode.db")
+    with closing(store.connection):
+        for name, words in (("ses_a", "We use pnpm."), ("ses_b", "Something else.")):
+            store.session(name)
+            store.message(name, f"{name}.m", "user", {"type": "text", "text": words, "time": {"start": 1, "end": 2}})
+    assert await agent.hook("session.idle", "opencode", session_id="ses_a") == "{}\n"
+    while await kept(url, "ses_a") != ["We use pnpm."]:
+        pass
+    assert await kept(url, "ses_b") == []
 
 
 async def test_a_session_without_a_transcript_keeps_what_the_hooks_are_told(agent: Agent, url: str) -> None:
