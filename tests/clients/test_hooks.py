@@ -228,6 +228,21 @@ async def test_when_prompts_have_memory_asked_can_be_set(
 # Capture ------------------------------------------------------------------------------------------------------------
 
 
+async def test_what_was_said_to_one_client_is_in_front_of_anothers_session_and_found_by_a_third(
+    agent: Agent, url: str
+) -> None:
+    agent.say("We decided that invoices are numbered by year and never reused.")
+    await agent.hook("Stop")
+    await until_kept(url, agent.said)
+    async with httpx2.AsyncClient(base_url=url) as client:
+        [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
+        assert (await client.post(f"/v1/sessions/{session['id']}/observe?wait=true")).status_code == 200
+    started = await agent.hook("session_start", "pi", session_id="other")
+    assert "invoices are numbered by year" in json.loads(started)["context"]
+    asked = await agent.hook("BeforeAgent", "gemini", session_id="third", prompt="What did we decide about invoices?")
+    assert "invoices are numbered by year" in asked
+
+
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
 async def test_what_is_new_in_a_transcript_is_sent_when_a_turn_a_context_or_a_session_ends(
     agent: Agent, url: str, event: str
