@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 
+from server.clients.readers import READERS
 from server.core import labels
 from server.core.blocks import result_text, spoken
 from server.core.grounding import grounds_in
@@ -54,7 +55,7 @@ async def test_rows_of_other_peoples_transcripts_are_grounded_and_complete(
         await is_complete(client, session, len(messages))
         await nothing_is_added_by_a_second_run(client, session, messages, rows)
         reflected += await reflection_is_supported(client, session, rows, name)
-    assert clients == {"claude", "codex", "copilot", "cursor", "gemini", "opencode", "pi"}
+    assert clients == set(READERS)
     assert found > 60
     assert reflected > 20
 

@@ -219,6 +219,21 @@ def test_no_lines_whatsoever_are_a_crash_and_what_is_read_can_be_sent(
     client_of(path)
 
 
+@pytest.mark.parametrize("client", ["claude-code", "copilot", "cursor"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
+@given(st.lists(any_raw, max_size=5), st.lists(any_raw, max_size=5))
+def test_whatever_joins_a_file_what_was_read_of_it_before_stays(
+    tmp_path: Path, client: str, lines: list[bytes], more: list[bytes]
+) -> None:
+    path = tmp_path / "x.jsonl"
+    before = READERS[client](written(path, *lines), opened).transcripts
+    after = {
+        each.external_id: each.entries for each in READERS[client](written(path, *lines, *more), opened).transcripts
+    }
+    for transcript in before:
+        assert after[transcript.external_id][: len(transcript.entries)] == transcript.entries
+
+
 @pytest.mark.parametrize("client", [*BY_LINES, opencode.CLIENT])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(any_value | st.fixed_dictionaries({}, optional=dict.fromkeys(("messages", "history", "loglines"), any_value)))
