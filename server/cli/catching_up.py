@@ -15,7 +15,11 @@ log = logging.getLogger(__name__)
 
 
 async def catch_up(started: asyncio.Event, url: str) -> None:
-    """Take what hooks of this machine keep for the server at `url`, as soon as it has started."""
+    """Take what hooks of this machine keep for the server at `url`, as soon as it has started.
+
+    Where there are keys, that is what was kept under the ESKER_KEY of the server's own environment; the rest is sent by
+    the next hook.
+    """
     await started.wait()
     await asyncio.to_thread(_replay, url)
 
@@ -31,5 +35,8 @@ def _replay(url: str) -> None:
 
 def _is_here(named: str, url: str) -> bool:
     """Tell whether two addresses lead to one port of this machine."""
-    there, here = urlsplit(named), urlsplit(url)
-    return there.port == here.port and is_loopback(there.hostname or "") and is_loopback(here.hostname or "")
+    try:
+        there, here = urlsplit(named), urlsplit(url)
+        return there.port == here.port and is_loopback(there.hostname or "") and is_loopback(here.hostname or "")
+    except ValueError:
+        return False

@@ -268,11 +268,18 @@ def _hooks() -> Iterator[Finding]:
     client = ClientSettings.from_environment(os.environ)
     spool = Spool(client.state_dir / "spool", client.url.rstrip("/"), client.key)
     where = client.state_dir / "spool"
+    log = client.state_dir / "hooks.log"
+    if log.is_file() and (lines := log.read_text(errors="replace").splitlines()):
+        yield Finding(
+            "warning",
+            f"Of hooks {counted(len(lines), 'failure')} are in {log}, the last: {lines[-1][:300]}",
+            "Mend what it says, and delete the file.",
+        )
     if waiting := spool.waiting():
         yield Finding(
             "warning",
             f"{counted(waiting, 'parcel')} of hooks wait in {where} for the server at {client.url}.",
-            "They are sent by the next hook that reaches it, and by the server itself when it starts.",
+            "They are sent by the next hook that reaches it, and by a server of that ESKER_KEY when it starts.",
         )
     if elsewhere := spool.elsewhere():
         yield Finding(

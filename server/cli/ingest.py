@@ -155,7 +155,7 @@ def _ingest_file(run: _Ingest, file: _File) -> None:
         return
     if client is None or reading is None or not reading.recognised:
         _set_aside(run, file, mark)
-    elif _ingest_sessions(run, path, client, reading):
+    elif _ingest_sessions(run, path, client, reading) and not reading.unfinished:
         run.before.finish(path, mark)
 
 

@@ -25,7 +25,7 @@ def recall(
     scope: Annotated[
         Scope | None, typer.Option(help="Where to look; a project where one is named, else the whole pool.")
     ] = None,
-    session: Annotated[str | None, typer.Option(help="A session, for the scope session.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only this session: our id or the client's own.")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Only of this kind; several: of one of them.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; several: with all.")] = None,
     min_priority: Annotated[Priority, typer.Option(help="Only what matters at least so much.")] = "low",
@@ -43,6 +43,7 @@ def recall(
     """Ask memory a question."""
     api = connect()
     asked: dict[str, Any] = {"query": query, "limit": limit, "explain": explain, "timezone": timezone or local_zone()}
+    scope = scope or ("session" if session else None)
     asked |= {"scope": scope, "project": project, "session_id": resolve_session(api, session) if session else None}
     asked |= {"kinds": kind or None, "tags": tag or None, "min_priority": min_priority, "tier": tier}
     asked |= {"since": since, "until": until, "as_of": as_of, "include_superseded": superseded}

@@ -1,7 +1,7 @@
 """One HTTP connection to the server, and its errors as ours."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 
@@ -10,6 +10,7 @@ from server.core.errors import (
     EskerError,
     Forbidden,
     InvalidInput,
+    Misconfigured,
     NotFound,
     TooLarge,
     Unauthorized,
@@ -61,6 +62,10 @@ class Connection:
     async def _call(self, method: str, path: str, **what: Any) -> Any:
         try:
             answer = await self._http.request(method, f"{self._url}{path}", headers=self._headers, **what)
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
+            raise Misconfigured(
+                f"{self._url!r} is no address of a server.", hint="It looks like http://127.0.0.1:8377."
+            ) from error
         except httpx2.TransportError as error:
             raise Unavailable(
                 f"No Esker answers at {self._url} ({error or type(error).__name__}).",
@@ -82,4 +87,5 @@ def _read(status: int, text: bytes) -> Any:
     if status < 400:
         return value
     kind = _ERRORS.get(status, Unavailable if status >= 500 else EskerError)
-    raise kind(value.get("detail"), hint=value.get("hint"))
+    problem = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    raise kind(problem.get("detail") or f"The server answered {status}.", hint=problem.get("hint"))

@@ -110,12 +110,14 @@ class Esker:
         category: Category = "fact",
         tags: Sequence[str] = (),
         pinned: bool = False,
+        session_id: str | None = None,
         external_id: str | None = None,
         said_at: datetime | None = None,
     ) -> SourcedMemory:
         """Write a memory; the same external id, or the same words in the same place, are the same memory."""
         row: dict[str, Any] = {"content": content, "project": project, "priority": priority, "category": category}
         row |= {"tags": list(tags), "kind": "manual" if pinned else "note", "external_id": external_id}
+        row |= {"session_id": session_id}
         return _MEMORY.validate_python(await self._connection.post("/v1/memories", _given(row | {"said_at": said_at})))
 
     async def correct(
@@ -126,9 +128,11 @@ class Esker:
         priority: Priority | None = None,
         category: Category | None = None,
         tags: Sequence[str] | None = None,
+        external_id: str | None = None,
     ) -> SourcedMemory:
         """Replace a memory by one that is right, with an id of its own. Raises Conflict when it was replaced."""
         right = {"content": content, "priority": priority, "category": category, "tags": tags}
+        right |= {"external_id": external_id}
         return _MEMORY.validate_python(await self._connection.patch(_path(memory_id), _given(right)))
 
     async def forget(self, memory_id: str, *, messages: bool = False) -> Receipt:

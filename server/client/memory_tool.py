@@ -1,7 +1,7 @@
 """Anthropic's memory tool (memory_20250818) with its files in Esker: found by recall like everything else.
 
-A file is a note. Its first line is the path, so that it is found by that, too, and its tags name it and say how many
-line ends its text ends with, which a note does not keep. An edit replaces the note, so older versions are kept as
+A file is a note, named after its path. Its first line is the path, so that it is found by that, too, and a tag says how
+many line ends its text ends with, which a note does not keep. An edit replaces the note, so older versions are kept as
 superseded; deleting forgets all of them.
 """
 
@@ -75,17 +75,14 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
         """Make a file that is not there yet."""
         path = _checked(command.path, is_file=True)
         files = await self._files()
-        if path in files or _below(path, files):
-            raise ToolError(f"{path} is there already. Change it with str_replace or insert, or delete it first.")
-        if above := next((other for other in files if path.startswith(f"{other}/")), None):
-            raise ToolError(f"{above} is a file, so nothing can be in it.")
+        _check_free(path, files)
         _check_size(path, command.file_text)
         try:
             await self._esker.remember(
                 _content(path, command.file_text),
                 project=self._project,
-                tags=self._tags(path, command.file_text),
-                external_id=f"{_ALL}:{self._digest(path)}",
+                tags=self._tags(command.file_text),
+                external_id=self._name(path),
             )
         except Conflict as error:
             raise ToolError(f"{path} was made by somebody else meanwhile. View it.") from error
@@ -140,8 +137,7 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
         files = await self._files()
         if old == _ROOT or new.startswith(f"{old}/"):
             raise ToolError(f"{old} cannot be moved into itself.")
-        if new in files or _below(new, files):
-            raise ToolError(f"{new} is there already.")
+        _check_free(new, files)
         moved = [old] if old in files else _below(old, files)
         if not moved:
             raise _missing(old)
@@ -177,7 +173,8 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def _replace(self, old: _File, new: _File) -> None:
         try:
-            await self._esker.correct(old.id, _content(new.path, new.text), tags=self._tags(new.path, new.text))
+            tags = self._tags(new.text)
+            await self._esker.correct(old.id, _content(new.path, new.text), tags=tags, external_id=self._name(new.path))
         except (Conflict, NotFound) as error:
             raise ToolError(f"{old.path} was changed by somebody else meanwhile. View it, and try again.") from error
         except EskerError as error:
@@ -204,11 +201,13 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
         except NotFound:
             return  # with one that says the same
 
-    def _tags(self, path: str, text: str) -> list[str]:
-        return [_ALL, f"{_ALL}:{self._digest(path)}", f"{_ENDS}{len(text) - len(text.rstrip(chr(10)))}"]
+    def _tags(self, text: str) -> list[str]:
+        return [_ALL, f"{_ENDS}{len(text) - len(text.rstrip(chr(10)))}"]
 
-    def _digest(self, path: str) -> str:
-        return hashlib.sha256(f"{self._project or ''}\0{path}".encode()).hexdigest()[:32]
+    def _name(self, path: str) -> str:
+        """Return the external id of a file, which no two live notes share: so no two files have one path."""
+        place = f"{self._project or ''}\0{path}"
+        return f"{_ALL}:{hashlib.sha256(place.encode()).hexdigest()[:32]}"
 
 
 def _checked(path: str, *, is_file: bool = False) -> str:
@@ -222,6 +221,13 @@ def _checked(path: str, *, is_file: bool = False) -> str:
     if is_file and len(parts) == 1:
         raise ToolError(f"{_ROOT} is a directory.")
     return "/" + "/".join(parts)
+
+
+def _check_free(path: str, files: Mapping[str, _File]) -> None:
+    if path in files or _below(path, files):
+        raise ToolError(f"{path} is there already. Change it with str_replace or insert, or delete it first.")
+    if above := next((other for other in files if path.startswith(f"{other}/")), None):
+        raise ToolError(f"{above} is a file, so nothing can be in it.")
 
 
 def _check_size(path: str, text: str) -> None:

@@ -4,7 +4,7 @@ import http.client
 import json
 import time
 from typing import Any, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from server.core.client_settings import ClientSettings
 from server.core.errors import EskerError, Misconfigured, Unavailable
@@ -30,14 +30,12 @@ class Api:
 
     def __init__(self, url: str, key: str | None = None, timeout: float = _SECONDS) -> None:
         """`url` is where the server listens, `key` opens a pool. Raises Misconfigured for a url that is none."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Misconfigured(f"ESKER_URL is {url!r}.", hint="It looks like http://127.0.0.1:8377.")
+        parts = _split(url)
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         self.url = url.rstrip("/")
         self._base = parts.path.rstrip("/")
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._connection = kind(parts.hostname or "", parts.port, timeout=timeout)
         self._headers = {"Content-Type": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -105,6 +103,18 @@ class Api:
                 if not again:
                     raise
         raise AssertionError  # the second round returns or raises
+
+
+def _split(url: str) -> SplitResult:
+    """Return the parts of an address. Raises Misconfigured for one that is none."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good, parts = False, urlsplit("")
+    if not good:
+        raise Misconfigured(f"ESKER_URL is {url!r}.", hint="It looks like http://127.0.0.1:8377.")
+    return parts
 
 
 def _pause(wanted: str | None) -> float:

@@ -1,7 +1,8 @@
 """What a hook sends of a session: what is new in its transcript, and what happened; if need be by way of the spool."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,40 +43,45 @@ class Capture:
 
     def prompt(self) -> None:
         """Send what was asked, of a session that keeps no transcript."""
-        if self._asked.prompt and self._file() is None:
-            self.catch_up()
+        if self._asked.prompt and not self._read():
             self._say("user", self._asked.prompt)
+        self.catch_up()
 
     def transcript(self) -> None:
         """Send what is new in the transcript, and then what happened."""
         self.catch_up()
-        file = self._file()
-        if file is not None:
-            for transcript in self._read(file):
-                self._send(transcript)
-        elif self._asked.answer:
+        transcripts = self._read()
+        for transcript in transcripts:
+            self._send(transcript)
+        if not transcripts and self._asked.answer:
             self._say("assistant", self._asked.answer)
         if kind := _EVENTS.get(self._asked.step):
-            self._take(self._parcel(event=event_body(self._asked, kind, file)))
+            length = sum(len(transcript.entries) for transcript in transcripts)
+            self._spool.put(self._parcel(event=event_body(kind, f"{length}" if transcripts else self._asked.turn)))
+        self.catch_up()
 
-    def _file(self) -> Path | None:
-        """Return the file of the session: the one that the client names, else the one that bears its name."""
+    def _read(self) -> list[Transcript]:
+        """Return the sessions that are to be sent: those of the file that the client names, or else of the first file
+        that bears the session's name and holds something; of OpenCode's databases the one that holds the session.
+        """
         named = self._asked.transcript
-        if named is not None and named.is_file():
-            return named
-        files = sessions(self._environ, Path.home()).get(self._asked.client, [])
-        return next((file for file in files if file.suffix == ".db" or str(self._asked.session) in file.name), None)
+        for file in [named] if named is not None and named.is_file() else self._found():
+            if found := self._read_file(file):
+                return found
+        return []
 
-    def _read(self, file: Path) -> Iterator[Transcript]:
-        """Yield the sessions of a file that are to be sent: of a client's database only the one that this is about."""
+    def _found(self) -> list[Path]:
+        files = sessions(self._environ, Path.home()).get(self._asked.client, [])
+        return [file for file in files if file.suffix == ".db" or str(self._asked.session) in file.name]
+
+    def _read_file(self, file: Path) -> list[Transcript]:
         asked = self._asked
         if asked.client == opencode.CLIENT:
             reading = opencode.read_transcript(file, session=asked.session)
         else:
             reading = READERS[asked.client](file, opened_plain)
-        for transcript in reading.transcripts:
-            if not is_excluded(transcript.cwd, transcript.project, self._settings.exclude):
-                yield transcript
+        exclude = self._settings.exclude
+        return [one for one in reading.transcripts if not is_excluded(one.cwd, one.project, exclude)]
 
     def _send(self, transcript: Transcript) -> None:
         """Send what is new, batch by batch, and note each that the server or the spool has taken."""
@@ -92,9 +98,14 @@ class Capture:
                 before.advance(transcript, done)
 
     def _say(self, role: str, text: str) -> None:
-        turn = self._asked.turn or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-        [batch] = as_batches([Entry(f"{role}:{turn}", role, text, None)])
-        self._take(self._parcel(messages=batch))
+        """Send what no transcript holds, by way of the spool, so that it is kept before it is sent.
+
+        A client may tell it twice, in one moment; what is said again later is said again.
+        """
+        words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+        [batch] = as_batches([Entry(f"{role}:{self._asked.turn or int(time.time())}:{words}", role, text, None)])
+        if not self._spool.put(self._parcel(messages=batch)):
+            deliver(self._api, self._parcel(messages=batch))
 
     def _parcel(self, **what: Any) -> Parcel:
         asked = self._asked
@@ -104,7 +115,7 @@ class Capture:
         """Give a parcel to the server, or behind what waits for it to the spool; tell whether one of them has it."""
         if self._there:
             try:
-                deliver(self._api, parcel)
+                self._spool.set_aside(parcel, deliver(self._api, parcel))
             except Unavailable:
                 self._there = False
             except Refused as error:

@@ -25,6 +25,7 @@ class Gathering:
         """Begin with a file of a client."""
         self.left_out = LeftOut()
         self.recognised = False
+        self.unfinished = False
         self._client = client
         self._path = path
         self._transcripts: dict[str, Transcript] = {}
@@ -79,7 +80,7 @@ class Gathering:
         for transcript in found:
             transcript.project = transcript.project or (project_of(transcript.cwd) if transcript.cwd else None)
         recognised = self.recognised or self._path.stat().st_size == 0
-        return Reading(found, self.left_out.skipped, self.left_out.broken, recognised)
+        return Reading(found, self.left_out.skipped, self.left_out.broken, recognised, self.unfinished)
 
     def _cleaned(self, content: Json) -> Json:
         """Return content that the server takes: text, or blocks; stray strings become text, what is no block goes.

@@ -24,7 +24,7 @@ _CLAUDE: Mapping[str, Step] = {
 STEPS: Mapping[str, Mapping[str, Step]] = {
     "claude-code": _CLAUDE,
     "codex": _CLAUDE,
-    "gemini": {
+    "gemini-cli": {
         "SessionStart": "start",
         "BeforeAgent": "prompt",
         "AfterAgent": "turn_end",
@@ -33,7 +33,6 @@ STEPS: Mapping[str, Mapping[str, Step]] = {
     },
     "cursor": {
         "sessionStart": "start",
-        "beforeSubmitPrompt": "prompt",
         "stop": "turn_end",
         "preCompact": "compact",
         "sessionEnd": "end",

@@ -23,7 +23,7 @@ _LIMITS: dict[str, tuple[int, Measure]] = {
 }
 _USUAL: tuple[int, Measure] = (9_000, len)
 # These clients read JSON in any case.
-_ALWAYS_JSON = ("gemini", "cursor", "opencode", "pi")
+_ALWAYS_JSON = ("gemini-cli", "cursor", "opencode", "pi")
 
 
 def pack_context(client: str, pack: str) -> str | None:
@@ -52,4 +52,4 @@ def answer(told: Told, context: str | None) -> str:
             shape = {"context": context}
         case _:
             shape = {"hookSpecificOutput": {"hookEventName": told.event, "additionalContext": context}}
-    return json.dumps(shape, ensure_ascii=False)
+    return json.dumps(shape)

@@ -20,8 +20,8 @@ from server.clients.hook_input import STEPS, Step, Told, read_object, told
 from server.clients.hook_output import answer, pack_context, recalled_context
 from server.clients.project import is_excluded, project_of
 from server.clients.references import refers_to_earlier_work
-from server.clients.telling import event_body, open_body
-from server.core.client_settings import ClientSettings
+from server.clients.telling import event_body, length_of, open_body
+from server.core.client_settings import ClientSettings, state_dir
 from server.core.errors import EskerError
 
 # Set for whatever a hook starts, so that no hook sets off another.
@@ -32,6 +32,7 @@ _SENDING_SECONDS = 120.0
 _ANSWER_SECONDS = 2.0
 _LONGEST_QUERY = 4_000
 _RECALLED = {"limit": 5, "max_tokens": 1_000}
+_LOG = "hooks.log"
 _LOG_BYTES = 256 * 1024
 
 
@@ -44,10 +45,9 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
     if environ.get(_INSIDE):
         return 0
     os.environ[_INSIDE] = "1"
-    log = Path(os.devnull)
+    log = state_dir(environ) / _LOG
     try:
         settings = ClientSettings.from_environment(environ)
-        log = _log(settings)
         _handle(arguments, settings, environ)
     except _TimeIsUp:
         _write(log, f"{' '.join(arguments)}: the time was up")
@@ -63,35 +63,47 @@ def _handle(arguments: list[str], settings: ClientSettings, environ: Mapping[str
         raise EskerError(f"There is no such {'event' if client in STEPS else 'client'}; known are {known}.")
     asked = told(client, event, read_object(sys.stdin.fileno()))
     project = project_of(asked.cwd)
-    context = None
-    if asked.session and not is_excluded(asked.cwd, project, settings.exclude):
-        context = _act(asked, project, settings, environ)
-    if text := answer(asked, context):
+    if not asked.session or is_excluded(asked.cwd, project, settings.exclude):
+        _print(answer(asked, None))
+        return
+    _print(answer(asked, _context(asked, project, settings)))
+    _send(asked, project, settings, environ)
+
+
+def _print(text: str) -> None:
+    if text:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
 
-def _act(asked: Told, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> str | None:
-    """Do what an event calls for, and return the context that the model is to have, if any."""
-    log = _log(settings)
+def _context(asked: Told, project: str | None, settings: ClientSettings) -> str | None:
+    """Return what the model is to have, if anything."""
+    match asked.step:
+        case "start":
+            return _in_time("start", _log(settings), lambda: _pack(asked, project, settings))
+        case "prompt":
+            return _in_time("prompt", _log(settings), lambda: _recall(asked, project, settings))
+        case _:
+            return None
 
-    def sending(what: str) -> Callable[[], None]:
+
+def _send(asked: Told, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> None:
+    """Send what is new, in a process of its own; a client that has its answer may go on meanwhile."""
+
+    def work(what: str) -> Callable[[], None]:
         # Readers of transcripts are imported by the process that sends, and not by the one that is waited for.
         module = "server.clients.capture"
         return lambda: getattr(import_module(module).Capture(settings, asked, project, environ), what)()
 
     match asked.step:
         case "start":
-            context = _in_time("start", log, lambda: _pack(asked, project, settings))
-            _apart(0.0, log, sending("catch_up"))
+            _apart(0.0, _log(settings), work("catch_up"))
+        case "prompt" if asked.transcript is None:
+            _apart(0.0, _log(settings), work("prompt"))
         case "prompt":
-            context = _in_time("prompt", log, lambda: _recall(asked, project, settings))
-            if asked.transcript is None:
-                _apart(_PATIENCE["prompt"], log, sending("prompt"))
+            pass
         case step:
-            context = None
-            _apart(_PATIENCE[step], log, sending("transcript"))
-    return context
+            _apart(_PATIENCE[step], _log(settings), work("transcript"))
 
 
 def _pack(asked: Told, project: str | None, settings: ClientSettings) -> str | None:
@@ -99,7 +111,7 @@ def _pack(asked: Told, project: str | None, settings: ClientSettings) -> str | N
     api = Api.to(settings, timeout=_ANSWER_SECONDS)
     session = api.post("/v1/sessions", open_body(asked.client, asked.session, asked.cwd, project))["id"]
     if asked.source == "compact":
-        api.post(f"/v1/sessions/{session}/events", event_body(asked, "evicted", asked.transcript))
+        api.post(f"/v1/sessions/{session}/events", event_body("evicted", length_of(asked)))
     return pack_context(asked.client, api.get(f"/v1/sessions/{session}/pack")["text"])
 
 
@@ -169,7 +181,7 @@ def _work_apart(log: Path, work: Callable[[], Any]) -> None:
 
 
 def _log(settings: ClientSettings) -> Path:
-    return settings.state_dir / "hooks.log"
+    return settings.state_dir / _LOG
 
 
 def _write(log: Path, line: str) -> None:

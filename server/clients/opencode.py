@@ -195,6 +195,7 @@ def _take(gathering: Gathering, session: str, directory: Json, messages: list[_M
             for part in message.parts:
                 if last and _is_being_written(message, part):
                     gathering.skip("text that is still being written")
+                    gathering.unfinished = True
                 else:
                     _take_part(gathering, session, speaker, message, part)
 

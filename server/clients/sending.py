@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from server.clients.api import Api, Refused
-from server.clients.here import local_zone
 from server.clients.spool import Parcel
+from server.clients.telling import open_body
 from server.clients.transcript import Entry, Transcript
 from server.core.json_input import Json
 
@@ -36,8 +36,7 @@ class Sent:
 
 def send(api: Api, transcript: Transcript, sent: Sent, advance: Callable[[int], None]) -> None:
     """Send one session; add to `sent` what became of it and tell `advance` of each batch."""
-    opened = {"client": transcript.client, "external_id": transcript.external_id}
-    opened |= {"cwd": transcript.cwd, "project": transcript.project, "timezone": local_zone()}
+    opened = open_body(transcript.client, transcript.external_id, transcript.cwd, transcript.project)
     session = api.post("/v1/sessions", opened)["id"]
     if session not in sent.sessions:
         sent.sessions[session] = api.get(f"/v1/sessions/{session}")["observations"]
@@ -46,16 +45,18 @@ def send(api: Api, transcript: Transcript, sent: Sent, advance: Callable[[int], 
         advance(len(batch))
 
 
-def deliver(api: Api, parcel: Parcel) -> None:
-    """Tell the server what a parcel holds. Raises Unavailable, Refused.
+def deliver(api: Api, parcel: Parcel) -> dict[str, str]:
+    """Tell the server what a parcel holds; return the messages that it does not take, with its reasons.
 
-    Of messages that the server does not take by themselves the others are taken.
+    Of messages that the server does not take by themselves the others are taken. Raises Unavailable, Refused.
     """
     session = api.post("/v1/sessions", parcel["session"])["id"]
+    sent = Sent()
     if messages := parcel.get("messages"):
-        _send_batch(api, session, messages, Sent())
+        _send_batch(api, session, messages, sent)
     if event := parcel.get("event"):
         api.post(f"/v1/sessions/{session}/events", event)
+    return sent.refused
 
 
 def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent) -> None:

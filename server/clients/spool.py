@@ -1,9 +1,9 @@
 """What could not be sent, kept until the server is there again: owner-only files with masked contents.
 
-A parcel is written before its sender ends and deleted when the server has taken it. Sent twice it changes nothing,
-since messages and events have names; so whoever is killed in between loses nothing and doubles nothing. The spool is
-bounded: when it is full, nothing more is put in, and what is not in it stays unread in its transcript and is sent from
-there.
+A parcel is deleted when the server has taken it. Sent twice it changes nothing, since messages and events have names;
+so whoever is killed in between loses nothing and doubles nothing. The spool is bounded: when it is full, nothing more
+is put in, and what is not in it stays unread in its transcript and is sent from there. What no transcript holds goes
+through the spool in any case.
 """
 
 import fcntl
@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -30,6 +30,8 @@ _numbers = count()
 
 Parcel = dict[str, Any]
 """What a session is to be told: `session` (as it is opened), and `messages`, `event` or both."""
+Deliver = Callable[[Api, Parcel], Collection[str]]
+"""Tells a server what a parcel holds; returns the messages that it does not take. Raises Unavailable, Refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +78,16 @@ class Spool:
         """Return how many parcels were set aside."""
         return sum(1 for _ in (self._folder / "refused").glob("*.json"))
 
-    def replay(self, api: Api, deliver: Callable[[Api, Parcel], None]) -> Replayed:
+    def replay(self, api: Api, deliver: Deliver) -> Replayed:
         """Send what waits, oldest first, until the server is away again. Of two at the same time one does it.
 
-        What the server refuses for good goes into the folder `refused`.
+        What the server refuses for good goes into the folder `refused`. What is put in meanwhile is sent as well.
         """
         sent = refused = 0
         with self._alone() as alone:
-            for path, parcel in self._parcels() if alone else ():
+            for path, parcel in self._until_empty() if alone else ():
                 try:
-                    deliver(api, parcel)
+                    not_taken = deliver(api, parcel)
                 except Unavailable:
                     break
                 except Refused as error:
@@ -94,9 +96,32 @@ class Spool:
                     self._set_aside(path)
                     refused += 1
                 else:
+                    self.set_aside(parcel, not_taken)
                     path.unlink(missing_ok=True)
                     sent += 1
         return Replayed(sent, refused, self.waiting())
+
+    def set_aside(self, parcel: Parcel, not_taken: Collection[str]) -> None:
+        """Keep those messages of a parcel that a server does not take, masked, where `esker doctor` tells of them."""
+        if not not_taken:
+            return
+        messages = [message for message in parcel["messages"] if message["external_id"] in not_taken]
+        text = json.dumps({"of": self._of, **_masked({"session": parcel["session"], "messages": messages})}).encode()
+        try:
+            aside = self._folder / "refused"
+            aside.mkdir(parents=True, exist_ok=True, mode=0o700)
+            name = f"{time.time_ns():020d}-{os.getpid()}-{next(_numbers):06d}"
+            _write(aside / f".{name}", aside / f"{name}.json", text)
+        except OSError:
+            return
+
+    def _until_empty(self) -> Iterator[tuple[Path, Parcel]]:
+        """Yield parcels until nothing is there that has not been yielded."""
+        seen: set[Path] = set()
+        while new := [(path, parcel) for path, parcel in self._parcels() if path not in seen]:
+            for path, parcel in new:
+                seen.add(path)
+                yield path, parcel
 
     def _parcels(self) -> Iterator[tuple[Path, Parcel]]:
         for path, _ in self._files():
@@ -132,7 +157,8 @@ class Spool:
         """Yield whether there is something to send that nobody else is sending; others are kept from it meanwhile."""
         with ExitStack() as stack:
             try:
-                lock = stack.enter_context((self._folder / "lock").open("w"))
+                lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+                stack.callback(os.close, lock)
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 alone = True
             except OSError:

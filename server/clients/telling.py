@@ -1,6 +1,5 @@
 """What the server is told of a session, and by which names, so that it can be told twice."""
 
-from pathlib import Path
 from typing import Any
 
 from server.clients.here import local_zone
@@ -13,13 +12,14 @@ def open_body(client: str, session: str | None, cwd: str | None, project: str | 
     return {name: value for name, value in body.items() if value is not None}
 
 
-def event_body(asked: Told, kind: str, transcript: Path | None) -> dict[str, str]:
-    """Return what tells of an event.
+def event_body(kind: str, mark: str | None) -> dict[str, str]:
+    """Return what tells of an event. A client may tell of it twice, so it is named after how far the session was."""
+    return {"kind": kind} | ({"dedupe_key": f"{kind}:{mark}"} if mark else {})
 
-    A client may tell of it twice, so it is named after how long the transcript was by then, or else after the turn.
-    """
+
+def length_of(asked: Told) -> str | None:
+    """Return how long the transcript is by now, in bytes, or else the name of the turn."""
     try:
-        name = f"{kind}:{transcript.stat().st_size}" if transcript else asked.turn and f"{kind}:{asked.turn}"
+        return f"{asked.transcript.stat().st_size}" if asked.transcript else asked.turn
     except OSError:
-        name = None
-    return {"kind": kind} | ({"dedupe_key": name} if name else {})
+        return asked.turn

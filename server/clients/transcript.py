@@ -32,10 +32,12 @@ class Transcript:
 class Reading:
     """What a file held: its sessions, how many lines were left out, by reason, and the numbers of broken lines.
 
-    `recognised` says whether anything in it was of the client's making.
+    `recognised` says whether anything in it was of the client's making, `unfinished` that something was left for the
+    next reading, since it was still being written.
     """
 
     transcripts: list[Transcript]
     skipped: Counter[str]
     broken: list[int]
     recognised: bool
+    unfinished: bool = False

@@ -36,14 +36,19 @@ class ClientSettings:
         recall = given.get("hook_recall", "explicit")
         if recall not in RECALLS:
             raise Misconfigured(f"{variable('hook_recall')} is {recall!r}.", hint=f"It is one of {', '.join(RECALLS)}.")
-        home = environ.get("XDG_STATE_HOME") or "~/.local/state"
         return cls(
             url=given.get("url", cls.url),
             key=given.get("key"),
-            state_dir=Path(given.get("state_dir", f"{home}/esker")).expanduser(),
+            state_dir=state_dir(environ),
             exclude=tuple(part.strip() for part in given.get("exclude", "").split(",") if part.strip()),
             hook_recall=recall,
         )
+
+
+def state_dir(environ: Mapping[str, str]) -> Path:
+    """Return where a client keeps its state, whatever else its environment says."""
+    home = environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(environ.get(variable("state_dir")) or f"{home}/esker").expanduser()
 
 
 def variable(name: str) -> str:

@@ -90,7 +90,7 @@ def _summed(sums: Usage, before: Usage | None, call: Call, price: Price | None) 
 
 
 def _lost_prefix(before: Usage | None, call: Call) -> bool:
-    """Tell whether the provider should have had the prefix of a call, and had not."""
+    """Tell whether nothing came from the cache though the pack is that of the call before, whenever that was."""
     if before is None or call.used.cache_read_tokens or not call.pack_version:
         return False
     return before.last_pack_version == call.pack_version and not _changed_model(before, call)

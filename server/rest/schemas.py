@@ -215,6 +215,7 @@ class CorrectionIn(Strict):
     priority: Priority | None = None
     category: Category | None = None
     tags: Annotated[list[Tag], Field(max_length=64)] | None = None
+    external_id: ExternalId | None = None
 
 
 class MemoriesIn(Strict):

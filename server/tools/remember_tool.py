@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
@@ -64,6 +65,8 @@ def add_remember(mcp: MCPServer[Any], backend: Backend) -> None:
         """
         request = ctx.request_context.request
         if replaces is not None:
+            if project or session_id or said_at or kind == "manual":
+                raise ToolError("What replaces a memory keeps its project, session and kind, and is said now.")
             with told_to_the_model(_ID_HINT):
                 correction = Correction(content, priority, category, tags)
                 return _remembered(await backend.correct(request, replaces.strip(), correction))

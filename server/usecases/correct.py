@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from server.core.errors import Conflict, InvalidInput
 from server.core.ids import is_passage
 from server.core.records import Category, Memory, Principal, Priority, SourcedMemory, Superseder
+from server.db.database import Connection
 from server.store import audit, memories, vectors
 from server.usecases.parts import Parts
 from server.usecases.reflect_pool import schedule_daily
-from server.usecases.remember import Note, limit_pins, prepare, rows_of, sessions_of, with_sources
+from server.usecases.remember import Note, is_own_name, limit_pins, prepare, rows_of, sessions_of, with_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Correction:
     priority: Priority | None = None
     category: Category | None = None
     tags: Sequence[str] | None = None
+    external_id: str | None = None
 
 
 async def correct(parts: Parts, who: Principal, memory_id: str, correction: Correction) -> SourcedMemory:
@@ -41,13 +43,24 @@ async def correct(parts: Parts, who: Principal, memory_id: str, correction: Corr
         note = _note(old, correction)
         places = await sessions_of(connection, [note])
     [row] = await asyncio.to_thread(lambda: rows_of([prepare(note, now)], places, who.actor, now))
+    name = row.memory.external_id or ""
     async with parts.database.tenant(who.pool_id) as connection:
         if note.manual:
             await memories.lock_pins(connection)
         if not await memories.lock_live(connection, [memory_id]):
-            raise await _replaced(parts, who.pool_id, memory_id)
-        written = await memories.insert(connection, [row])
+            raise await _replaced(connection, memory_id)
+        named = (await memories.by_external_id(connection, [name])).get(name)
+        if named is not None and named.id != memory_id:
+            if named.content != row.memory.content:
+                raise Conflict(f"The external id {name!r} names {named.id}, which says something else.")
+            # What is right stands there already.
+            await memories.supersede(connection, {memory_id: Superseder(named.id, now)}, now)
+            return (await with_sources(connection, [(await memories.get(connection, [named.id]))[named.id]]))[0]
+        # The name is free for the new row when the old one is not live any more.
         await memories.supersede(connection, {memory_id: Superseder(row.memory.id, row.memory.said_at)}, now)
+        written = await memories.insert(connection, [row])
+        if not written:
+            raise Conflict("The same is being written by somebody else; nothing was changed.", hint="Try again.")
         there = await memories.get(connection, [row.memory.id])
         await limit_pins(connection, there.values())
         await vectors.enqueue(connection, written, now)
@@ -57,6 +70,8 @@ async def correct(parts: Parts, who: Principal, memory_id: str, correction: Corr
 
 
 def _note(old: Memory, correction: Correction) -> Note:
+    # A name that its caller gave stays; one that was made from the words is made anew.
+    named = old.external_id if old.external_id and not is_own_name(old.external_id) else None
     return Note(
         old.content if correction.content is None else correction.content,
         manual=old.kind == "manual",
@@ -65,14 +80,13 @@ def _note(old: Memory, correction: Correction) -> Note:
         tags=old.tags if correction.tags is None else correction.tags,
         project=old.project,
         session_id=old.session_id,
-        external_id=f"corrects:{old.id}",
+        external_id=correction.external_id or named,
     )
 
 
-async def _replaced(parts: Parts, pool_id: str, memory_id: str) -> Exception:
+async def _replaced(connection: Connection, memory_id: str) -> Exception:
     """Return why a row is not live any more."""
-    async with parts.database.tenant(pool_id) as connection:
-        row = (await memories.get(connection, [memory_id])).get(memory_id)
+    row = (await memories.get(connection, [memory_id])).get(memory_id)
     if row is None:
         return memories.missing(memory_id)
     return Conflict(

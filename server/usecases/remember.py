@@ -31,6 +31,7 @@ from server.usecases.reflect_pool import schedule_daily
 
 MAX_CHARACTERS = 16_000
 _MOST_TRIES = 5
+_OWN = "sha256:"
 MAX_PINNED_TOKENS = 2_500
 """What may be pinned for one project, and for all: together a third of a pack of the default size."""
 
@@ -184,7 +185,12 @@ def _row(prepared: Prepared, places: Mapping[str, Session], memory_id: str, auth
 def _own_name(note: Note, content: str, project: str | None) -> str:
     """Return the name of a note that its caller did not name: what it says and where."""
     place = "\0".join([project or "", note.session_id or "", content])
-    return f"sha256:{hashlib.sha256(place.encode()).hexdigest()}"
+    return f"{_OWN}{hashlib.sha256(place.encode()).hexdigest()}"
+
+
+def is_own_name(external_id: str) -> bool:
+    """Tell whether a note was named after its words, since its caller did not name it."""
+    return external_id.startswith(_OWN)
 
 
 def _named(row: NewMemory) -> str:

@@ -42,12 +42,40 @@ async def test_only_what_is_given_changes(client: httpx2.AsyncClient) -> None:
 async def test_of_two_who_correct_one_row_at_once_one_is_told(client: httpx2.AsyncClient) -> None:
     wrong = await written(client, "The river is the Elbe.")
     answers = await asyncio.gather(
-        *(client.patch(f"/v1/memories/{wrong}", json={"content": f"The river is number {n}."}) for n in range(8))
+        *(client.patch(f"/v1/memories/{wrong}", json={"content": f"The river is number {n}."}) for n in range(24))
     )
-    assert sorted(answer.status_code for answer in answers) == [200, *[409] * 7]
+    assert sorted(answer.status_code for answer in answers) == [200, *[409] * 23]
     [right] = [answer.json() for answer in answers if answer.status_code == 200]
     assert all(right["id"] in answer.json()["detail"] for answer in answers if answer.status_code == 409)
     assert contents(await recalled(client, "river")) == [right["content"]]
+
+
+async def test_what_is_corrected_to_what_stands_there_already_is_that_row(client: httpx2.AsyncClient) -> None:
+    right = await written(client, "The river is the Rhine.")
+    wrong = await written(client, "The river is the Elbe.")
+    answer = (await client.patch(f"/v1/memories/{wrong}", json={"content": "The river is the Rhine."})).json()
+    assert answer["id"] == right
+    assert (await client.get(f"/v1/memories/{wrong}")).json()["superseded_by"] == right
+    assert (await client.delete(f"/v1/memories/{right}")).json()["memories"] >= 1
+    assert "Rhine" not in str((await client.get("/v1/memories?include_superseded=true")).json())
+
+
+async def test_a_row_may_be_corrected_there_and_back(client: httpx2.AsyncClient) -> None:
+    first = await written(client, "The river is the Elbe.")
+    second = (await client.patch(f"/v1/memories/{first}", json={"content": "The river is the Rhine."})).json()["id"]
+    third = (await client.patch(f"/v1/memories/{second}", json={"content": "The river is the Elbe."})).json()["id"]
+    assert len({first, second, third}) == 3
+    assert contents(await recalled(client, "river")) == ["The river is the Elbe."]
+    assert await written(client, "The river is the Elbe.") == third
+
+
+async def test_the_name_that_a_caller_gave_stays_with_what_is_right(client: httpx2.AsyncClient) -> None:
+    first = await written(client, "The river is the Elbe.", external_id="river")
+    right = (await client.patch(f"/v1/memories/{first}", json={"content": "The river is the Rhine."})).json()
+    assert right["external_id"] == "river"
+    other = await written(client, "A hill.", external_id="hill")
+    taken = await client.patch(f"/v1/memories/{other}", json={"external_id": "river"})
+    assert (taken.status_code, (await client.get(f"/v1/memories/{other}")).json()["superseded_by"]) == (409, None)
 
 
 async def test_a_pinned_row_stays_pinned_and_within_what_may_be_pinned(client: httpx2.AsyncClient) -> None:

@@ -86,7 +86,7 @@ def test_all_is_what_is_on_this_machine_and_it_says_what_it_left_out(tmp_path: P
     (tmp_path / ".cursor").mkdir()
     done = as_json(tmp_path, "install", "--all", "--yes")
     assert done["written"] is True
-    assert [each["client"] for each in done["clients"]] == ["gemini", "cursor"]
+    assert [each["client"] for each in done["clients"]] == ["gemini-cli", "cursor"]
     assert set(done["left_out"]) == {"claude-code", "codex", "opencode", "pi"}
     assert done["left_out"]["codex"] == f"there is no {tmp_path}/.codex"
     [file] = done["clients"][0]["files"]

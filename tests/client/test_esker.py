@@ -13,7 +13,8 @@ import httpx2
 import pytest
 from anthropic import AsyncAnthropic
 
-from server.client import Esker, EskerMemoryTool, Message
+from server.client import Esker, Message
+from server.client.memory_tool import EskerMemoryTool
 from server.core.errors import Conflict, EskerError, Forbidden, InvalidInput, NotFound, Unauthorized, Unavailable
 from server.usecases.authenticate import create_key
 from server.usecases.parts import Parts

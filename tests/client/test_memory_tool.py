@@ -10,7 +10,8 @@ from anthropic.lib.tools import ToolError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from server.client import Esker, EskerMemoryTool
+from server.client import Esker
+from server.client.memory_tool import EskerMemoryTool
 
 NOTES = "/memories/notes.md"
 
@@ -138,6 +139,7 @@ async def test_a_path_that_leads_elsewhere_is_refused(tool: EskerMemoryTool, com
         ("delete", {"path": "/memories/none"}, "nothing at"),
         ("rename", {"old_path": "/memories/none", "new_path": "/memories/x"}, "nothing at"),
         ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a"}, "there already"),
+        ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a/b"}, "is a file"),
         ("rename", {"old_path": "/memories/dir", "new_path": "/memories/dir/in"}, "into itself"),
         ("rename", {"old_path": "/memories", "new_path": "/memories/in"}, "into itself"),
     ],
@@ -177,6 +179,17 @@ async def test_of_two_who_make_a_file_at_once_neither_overwrites_the_other(esker
     assert sorted(isinstance(result, ToolError) for result in results) == [False, True, True, True]
     [winner] = [number for number, result in enumerate(results) if isinstance(result, str)]
     assert await text_of(tools[0], NOTES) == str(winner)
+
+
+async def test_a_path_is_of_one_file_also_when_it_is_made_and_moved_to_at_once(esker: Esker) -> None:
+    tools = [EskerMemoryTool(esker) for _ in range(4)]
+    for number in range(4):
+        await do(tools[0], "create", path=f"/memories/{number}", file_text=f"{number}")
+    moved = [do(tool, "rename", old_path=f"/memories/{number}", new_path=NOTES) for number, tool in enumerate(tools)]
+    made = [do(tool, "create", path=NOTES, file_text=f"new {number}") for number, tool in enumerate(tools)]
+    results = await asyncio.gather(*moved, *made, return_exceptions=True)
+    assert sum(isinstance(result, str) for result in results) == 1
+    assert len([row async for row in esker.memories() if row.content.startswith(f"{NOTES}\n")]) == 1
 
 
 async def test_files_of_another_project_are_other_files(esker: Esker) -> None:

@@ -231,7 +231,7 @@ KEYS = {
 STEPS = {
     "claude-code": "SessionStart UserPromptSubmit Stop SubagentStop PreCompact SessionEnd",
     "codex": "SessionStart UserPromptSubmit Stop SubagentStop PreCompact SessionEnd",
-    "gemini": "SessionStart BeforeAgent AfterAgent PreCompress SessionEnd",
+    "gemini-cli": "SessionStart BeforeAgent AfterAgent PreCompress SessionEnd",
     "cursor": "sessionStart stop preCompact sessionEnd",
 }
 PLUGINS = {"opencode": ".config/opencode/plugins/esker.ts", "pi": ".pi/agent/extensions/esker.ts"}
@@ -278,7 +278,7 @@ def test_every_event_runs_the_program_with_the_client_and_the_event(tmp_path: Pa
 
 def test_nothing_waits_longer_than_its_client_allows_and_sending_keeps_nobody_waiting(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    home.install("claude-code", "codex", "gemini")
+    home.install("claude-code", "codex", "gemini-cli")
     claude = {command.split()[-1]: handler for command, handler in commands(read(home, ".claude/settings.json"))}
     assert claude["Stop"]["async"] is True
     assert claude["SubagentStop"]["async"] is True
@@ -289,6 +289,7 @@ def test_nothing_waits_longer_than_its_client_allows_and_sending_keeps_nobody_wa
         "resume",
         "clear",
         "compact",
+        "fork",
     ]
     codex = {command.split()[-1]: handler for command, handler in commands(read(home, ".codex/hooks.json"))}
     assert codex["SessionEnd"]["timeout"] <= 3

@@ -161,19 +161,19 @@ def test_any_configuration_is_given_back_to_the_byte(tmp_path_factory: pytest.Te
     )
     text, value = data.draw(documents(other | hooks))
     path = home.write(".gemini/settings.json", text)
-    home.install("gemini")
+    home.install("gemini-cli")
     installed = says(home, ".gemini/settings.json")
     assert contained(value, installed)
     assert "esker" in installed["mcpServers"]
-    assert home.install("gemini") == []
+    assert home.install("gemini-cli") == []
     # Whoever edits the file meanwhile gets it back with the edit, and without us.
     if data.draw(st.booleans()):
         path.write_text(path.read_text() + "\n// edited")
-        home.uninstall("gemini")
+        home.uninstall("gemini-cli")
         assert says(home, ".gemini/settings.json") == value
         assert comments(path.read_text()) == [*comments(text), "// edited"]
     else:
-        home.uninstall("gemini")
+        home.uninstall("gemini-cli")
         assert path.read_bytes() == text.encode()
 
 
@@ -440,8 +440,8 @@ def test_an_empty_file_is_an_empty_file_again(home: Home) -> None:
     for name in (".gemini/settings.json", ".codex/config.toml"):
         home.write(name, "")
     before = home.contents()
-    home.install("gemini", "codex")
-    home.uninstall("gemini", "codex")
+    home.install("gemini-cli", "codex")
+    home.uninstall("gemini-cli", "codex")
     assert home.contents() == before
 
 

@@ -29,11 +29,12 @@ class Server:
         self.taken: list[str] = []
         self._moods = list(moods)
 
-    def deliver(self, _: Api, given: Parcel) -> None:
-        """Take a parcel, or not."""
+    def deliver(self, _: Api, given: Parcel) -> list[str]:
+        """Take a parcel, or not; of its messages those that say so are not taken."""
         if self._moods and (mood := self._moods.pop(0)):
             raise mood
         self.taken.append(given["messages"][0]["external_id"])
+        return [message["external_id"] for message in given["messages"] if message["content"] == "Refuse me."]
 
 
 @pytest.fixture
@@ -68,6 +69,31 @@ def test_what_is_refused_for_good_is_set_aside_and_holds_nothing_up(folder: Path
     assert [json.loads(path.read_text())["messages"][0]["external_id"] for path in (folder / "refused").iterdir()] == [
         "m0"
     ]
+
+
+def test_a_message_that_the_server_does_not_take_is_set_aside_by_itself(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    made = parcel(1)
+    made["messages"] += parcel(2, "Refuse me.")["messages"]
+    spool.put(made)
+    assert spool.replay(API, server.deliver) == Replayed(sent=1)
+    assert spool.refused() == 1
+    [path] = (folder / "refused").glob("*.json")
+    assert [message["external_id"] for message in json.loads(path.read_text())["messages"]] == ["m2"]
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_what_is_put_in_while_another_is_sent_is_sent_as_well(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    spool.put(parcel(1))
+
+    def take_and_put(api: Api, given: Parcel) -> list[str]:
+        if not server.taken:
+            spool.put(parcel(2))
+        return server.deliver(api, given)
+
+    assert spool.replay(API, take_and_put) == Replayed(sent=2)
+    assert server.taken == ["m1", "m2"]
 
 
 def test_no_secret_is_in_a_parcel_and_names_stay_different(folder: Path) -> None:
@@ -133,9 +159,10 @@ def test_of_two_who_replay_at_once_one_sends(folder: Path) -> None:
     inside, done = threading.Event(), threading.Event()
     sent: list[Replayed] = []
 
-    def slow(_: Api, __: Parcel) -> None:
+    def slow(_: Api, __: Parcel) -> list[str]:
         inside.set()
         done.wait()
+        return []
 
     first = threading.Thread(target=lambda: sent.append(spool.replay(API, slow)))
     first.start()

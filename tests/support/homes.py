@@ -20,7 +20,7 @@ URL = "http://127.0.0.1:8377"
 FILES = {
     "claude-code": (".claude.json", ".claude/settings.json"),
     "codex": (".codex/config.toml", ".codex/hooks.json"),
-    "gemini": (".gemini/settings.json",),
+    "gemini-cli": (".gemini/settings.json",),
     "opencode": (".config/opencode/opencode.json", ".config/opencode/plugins/esker.ts"),
     "pi": (".pi/agent/mcp.json", ".pi/agent/extensions/esker.ts"),
     "cursor": (".cursor/mcp.json", ".cursor/hooks.json"),

@@ -1,6 +1,7 @@
 """Writing edits: all of them, or none."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,14 +54,20 @@ def _apply(edit: Edit, originals: Originals, known: Original | None, mode: int) 
 
 def _undo(begun: Sequence[Edit], originals: Originals, known: dict[Path, Original | None]) -> None:
     for edit in reversed(begun):
-        kept = originals.get(edit.path)
-        if disk.read(edit.path) != edit.before:
-            if edit.before is None:
-                disk.delete(edit.path, kept.folders if kept else ())
-            else:
-                disk.write(edit.path, edit.before, _PRIVATE)
-        original = known[edit.path]
-        if original:
-            originals.keep(original)
+        # One file that cannot be brought back must not keep the others from it.
+        with suppress(OSError):
+            _undo_one(edit, originals, known)
+
+
+def _undo_one(edit: Edit, originals: Originals, known: dict[Path, Original | None]) -> None:
+    kept = originals.get(edit.path)
+    if disk.read(edit.path) != edit.before:
+        if edit.before is None:
+            disk.delete(edit.path, kept.folders if kept else ())
         else:
-            originals.forget(edit.path)
+            disk.write(edit.path, edit.before, _PRIVATE)
+    original = known[edit.path]
+    if original:
+        originals.keep(original)
+    else:
+        originals.forget(edit.path)

@@ -20,7 +20,7 @@ def hooks(place: Place) -> tuple[Hook, ...]:
         return grouped(event, {"type": "command", "command": place.command(NAME, event), **how}, **group)
 
     return (
-        hook("SessionStart", {"timeout": 10}, matcher="startup|resume|clear|compact"),
+        hook("SessionStart", {"timeout": 10}, matcher="startup|resume|clear|compact|fork"),
         hook("UserPromptSubmit", {"timeout": 10}),
         hook("Stop", {"async": True}),
         hook("SubagentStop", {"async": True}),

@@ -5,7 +5,7 @@ from pathlib import Path
 from server.clients.install.client import KEY_VARIABLE, SERVER, Client, Part, Place
 from server.clients.install.json_file import Hook, JsonFile, grouped
 
-NAME = "gemini"
+NAME = "gemini-cli"
 
 # Milliseconds.
 _TIMEOUTS = {
