@@ -90,7 +90,7 @@ def uninstall(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take Esker out of agent CLIs: files that are as it left them become what they were, to the byte."""
+    """Take Esker out of agent CLIs again. Files that are as it left them become what they were, to the byte."""
     settings = _settings()
     place = _place(settings, scope, with_key=False)
     chosen = _chosen(clients, everything, place, {})

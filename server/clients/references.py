@@ -9,7 +9,7 @@ _PHRASES = (
     r"\bremember (?:when|how|what|that|the|my|our|if)\b",
     r"\b(?:last|previous|earlier|other|prior) (?:time|session|conversation|chat|discussion|week|month)\b",
     r"\b(?:as|like|what|where|how|which|when) (?:did )?(?:we|you|i) (?:had |have |just |once |already )?" + _DID,
-    r"\bdid (?:we|you|i) (?:ever |already )?(?:discuss|decide|agree|say|tell|talk|settle|mention|choose|plan|fix|use)\b",
+    r"\bdid (?:we|you|i) (?:ever |already )?(?:discuss|decide|agree|say|tell|talk|settle|choose|plan|fix|use)\b",
     r"\b(?:have|had) (?:we|you|i) (?:ever |already )?\w+[^.?!]{0,80}\b(?:before|already|yet)\b",
     r"\b(?:i|we) (?:told|asked) you\b",
     r"\b(?:we|you|i) (?:discussed|decided|agreed|talked about|settled on|mentioned|used to)\b",
