@@ -26,7 +26,7 @@ from server.providers.query_embedders import QueryEmbedders
 from server.providers.rerankers import make_reranker
 from server.providers.reranking import Reranking
 from server.providers.roles import Observer, Reflector
-from server.rest import briefing, health, memories, problems, reflections, sessions, spend
+from server.rest import briefing, health, memories, pool_file, problems, reflections, sessions, spend
 from server.rest.access import Access, hosts_for
 from server.rest.mcp_route import McpRoute
 from server.rest.metrics import Measured, Metrics
@@ -81,7 +81,7 @@ def make_app(parts: Parts) -> FastAPI:
     app.state.parts = parts
     app.state.metrics = metrics
     problems.install(app)
-    for routes in (sessions, memories, briefing, reflections, spend, health):
+    for routes in (sessions, memories, briefing, reflections, pool_file, spend, health):
         app.include_router(routes.router)
     # The routes and not the sub-app, so that a path that is nowhere is our 404.
     app.router.routes.extend(tools.routes)

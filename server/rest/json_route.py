@@ -31,16 +31,29 @@ class CleanRequest(Request):
         return self.parsed
 
 
-class JsonRoute(APIRoute):
-    """A route that reads its body through CleanRequest."""
+class StrictRoute(APIRoute):
+    """A route that refuses query parameters which it does not know."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of the route with a look at the query before it."""
+        handle = super().get_route_handler()
+        known = {parameter.alias for parameter in self.dependant.query_params}
+
+        async def handle_known(request: Request) -> Response:
+            _refuse_unknown(known, request.query_params.keys())
+            return await handle(request)
+
+        return handle_known
+
+
+class JsonRoute(StrictRoute):
+    """A route that also reads its body through CleanRequest."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler of the route with the request replaced."""
         handle = super().get_route_handler()
-        known = {parameter.alias for parameter in self.dependant.query_params}
 
         async def handle_clean(request: Request) -> Response:
-            _refuse_unknown(known, request.query_params.keys())
             clean = CleanRequest(request.scope, request.receive)
             try:
                 await clean.parse()

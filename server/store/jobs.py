@@ -75,6 +75,12 @@ async def schedule(connection: Connection, kind: JobKind, subject: str, run_afte
         await connection.execute(SQL["notify"])
 
 
+async def schedule_unobserved(connection: Connection, tokens: int, idle: datetime, now: datetime) -> None:
+    """Have sessions observed that have an unobserved tail and no job: with so many `tokens` now, else at `idle`."""
+    await connection.execute(SQL["schedule_unobserved"], {"tokens": tokens, "idle": idle, "now": now})
+    await connection.execute(SQL["notify"])
+
+
 async def bury(connection: Connection, most: int, now: datetime) -> None:
     """Let those jobs be dead whose worker died for the `most`-th time."""
     await connection.execute(SQL["bury"], {"most": most, "now": now})

@@ -30,6 +30,18 @@ from server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What has become of a row until it was exported. A row that was never true by itself was outdated at -infinity."""
+
+    last_used_at: datetime
+    superseded_by: str | None
+    superseded_at: datetime | None
+    outdated_at: datetime | str | None
+    left_alone: bool
+
+
 # So many of the longest rows are written well within the time that a statement may take.
 _MOST_ROWS = 200
 
@@ -57,24 +69,28 @@ def filter_values(what: Filter) -> dict[str, Any]:
     }
 
 
-async def insert(connection: Connection, rows: Sequence[IndexedMemory]) -> set[str]:
-    """Write rows and their keyword index; return the ids written.
+async def insert(
+    connection: Connection, rows: Sequence[IndexedMemory], pasts: Mapping[str, Past] | None = None
+) -> set[str]:
+    """Write rows and their keyword index; return the ids written. Rows of a pool's file have a past, by their ids.
 
     A row whose external id names a live row already, or another row of this call, is left out.
     """
     written: set[str] = set()
+    known = pasts or {}
     # In the order of their names across all statements, see the statement.
     ordered = sorted(rows, key=lambda row: (row.memory.external_id or "", row.memory.id))
     for start in range(0, len(ordered), _MOST_ROWS):
-        values = await asyncio.to_thread(as_json, map(_values, ordered[start : start + _MOST_ROWS]))
+        some = ordered[start : start + _MOST_ROWS]
+        values = await asyncio.to_thread(as_json, (_values(row, known.get(row.memory.id)) for row in some))
         cursor = await connection.execute(SQL["insert"], {"rows": values})
         written |= {str(row[0]) for row in await cursor.fetchall()}
     return written
 
 
-def _values(indexed: IndexedMemory) -> dict[str, Any]:
+def _values(indexed: IndexedMemory, past: Past | None) -> dict[str, Any]:
     row = indexed.memory
-    return {
+    values: dict[str, Any] = {
         "id": row.id,
         "kind": row.kind,
         "priority": row.priority,
@@ -102,6 +118,17 @@ def _values(indexed: IndexedMemory) -> dict[str, Any]:
         "tentative": row.tentative,
         "facet": row.facet,
         "created_at": row.created_at.isoformat(),
+    }
+    return values if past is None else values | _past_values(past)
+
+
+def _past_values(past: Past) -> dict[str, Any]:
+    return {
+        "last_used_at": past.last_used_at.isoformat(),
+        "superseded_by": past.superseded_by,
+        "superseded_at": _iso(past.superseded_at),
+        "outdated_at": past.outdated_at if isinstance(past.outdated_at, str) else _iso(past.outdated_at),
+        "left_alone": past.left_alone,
     }
 
 
@@ -312,9 +339,10 @@ async def restore(connection: Connection, by_ids: Collection[str]) -> set[str]:
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
-async def lock_to_change(connection: Connection, ids: Collection[str]) -> None:
-    """Lock rows that are about to be changed."""
-    await connection.execute(SQL["lock_to_change"], {"ids": list(ids)})
+async def lock_to_change(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Lock rows that are about to be changed; return those that are there."""
+    cursor = await connection.execute(SQL["lock_to_change"], {"ids": list(ids)})
+    return {str(row[0]) for row in await cursor.fetchall()}
 
 
 async def lock_to_delete(connection: Connection, ids: Collection[str]) -> set[str]:

@@ -24,7 +24,10 @@ _REACH = 100
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message with everything that is computed from it before it is stored."""
+    """A message with everything that is computed from it before it is stored.
+
+    Only one of a pool's file was received before, and may be `left_out` of passages.
+    """
 
     message: NewMessage
     content_hash: bytes
@@ -33,6 +36,8 @@ class StoredMessage:
     text: str
     tokens: int
     shown_tokens: int
+    received_at: datetime | None = None
+    left_out: bool = False
 
 
 async def known(connection: Connection, session_id: str, external_ids: Collection[str]) -> dict[str, bytes]:
@@ -67,12 +72,14 @@ def _values(place: int, stored: StoredMessage) -> dict[str, Any]:
         "role": message.role,
         "trust": stored.trust,
         "sent_at": message.sent_at.isoformat(),
+        "received_at": stored.received_at.isoformat() if stored.received_at else None,
         "content": message.content,
         "content_hash": stored.content_hash.hex(),
         "calls": dict(stored.calls),
         "text": stored.text,
         "tokens": stored.tokens,
         "shown_tokens": stored.shown_tokens,
+        "left_out": stored.left_out,
     }
 
 

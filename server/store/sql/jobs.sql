@@ -34,6 +34,14 @@ ON CONFLICT (pool_id, kind, subject) DO UPDATE
             ELSE excluded.run_after
         END
 
+-- name: schedule_unobserved
+-- Have every session observed whose tail nobody has seen and that has no job: those with enough of it now, others when
+-- they count as idle.
+INSERT INTO jobs (pool_id, kind, subject, run_after, created_at)
+SELECT current_pool(), 'observe', id, CASE WHEN unobserved_tokens >= %(tokens)s THEN %(now)s ELSE %(idle)s END, %(now)s
+FROM sessions WHERE unobserved_tokens > 0 ORDER BY id
+ON CONFLICT (pool_id, kind, subject) DO NOTHING
+
 -- name: bury
 -- A job whose worker died once too often is dead: what kills its worker would kill the next one.
 UPDATE jobs

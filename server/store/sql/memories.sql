@@ -8,21 +8,25 @@ id, kind, priority, category, content, group_id, project, tokens, said_at, last_
 
 -- name: insert
 -- Write rows with the terms that they are found by, in the order of their names, so that two batches of the same notes
--- wait for each other in turn. A row whose external id names a live row already is left out.
+-- wait for each other in turn. A row whose external id names a live row already is left out. Only a row of a pool's file
+-- may have been superseded or left alone before it is written.
 WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, kind text, priority text, category text, trust text, content text, author text, session_id text,
         group_id text, project text, tags text[], source_seqs bigint[], source_ids text[], tokens int, terms int,
         parts jsonb, said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
-        valid_until timestamptz, last_used_at timestamptz, reflection_id text, external_id text, tentative boolean,
+        valid_until timestamptz, last_used_at timestamptz, superseded_by text, superseded_at timestamptz,
+        outdated_at timestamptz, reflection_id text, external_id text, left_alone boolean, tentative boolean,
         facet text, created_at timestamptz)
 ), written AS (
     INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
                           group_id, project, tags, source_seqs, source_ids, tokens, parts, terms, said_at,
-                          refers_from, refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, facet, created_at)
+                          refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at, outdated_at,
+                          reflection_id, external_id, left_alone, tentative, facet, created_at)
     SELECT current_pool(), id, kind, priority, category, trust, content, sha256(convert_to(content, 'UTF8')), author,
            session_id, group_id, project, tags, source_seqs, source_ids, tokens, jsonb_array_length(parts), terms, said_at,
-           refers_from, refers_to, valid_until, last_used_at, reflection_id, external_id, tentative, facet, created_at
+           refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at, outdated_at,
+           reflection_id, external_id, coalesce(left_alone, false), tentative, facet, created_at
     FROM new
     ORDER BY external_id COLLATE "C" NULLS FIRST, id
     ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING

@@ -13,14 +13,15 @@ FROM messages, jsonb_each_text(calls) AS called (id, name)
 WHERE session_id = %(session)s AND seq > %(after)s AND called.id = ANY (%(calls)s)
 
 -- name: insert
--- Append a batch behind seq `after`, in the order given. It comes as one JSON document.
+-- Append a batch behind seq `after`, in the order given. It comes as one JSON document. Only messages of a pool's file
+-- were received before, or have been left out of passages.
 INSERT INTO messages (pool_id, session_id, seq, external_id, role, trust, sent_at, received_at, content,
-                      content_hash, calls, text, tokens, shown_tokens)
-SELECT current_pool(), %(session)s, %(after)s + place, external_id, role, trust, sent_at, %(now)s, content,
-       decode(content_hash, 'hex'), calls, text, tokens, shown_tokens
+                      content_hash, calls, text, tokens, shown_tokens, left_out)
+SELECT current_pool(), %(session)s, %(after)s + place, external_id, role, trust, sent_at, coalesce(received_at, %(now)s),
+       content, decode(content_hash, 'hex'), calls, text, tokens, shown_tokens, coalesce(left_out, false)
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
-    place int, external_id text, role text, trust text, sent_at timestamptz, content jsonb, content_hash text,
-    calls jsonb, text text, tokens int, shown_tokens int)
+    place int, external_id text, role text, trust text, sent_at timestamptz, received_at timestamptz, content jsonb,
+    content_hash text, calls jsonb, text text, tokens int, shown_tokens int, left_out boolean)
 
 -- name: list
 -- Messages, verbatim and in order, behind a seq.

@@ -1,0 +1,73 @@
+-- name: counts
+-- How many lines of each type there will be.
+SELECT (SELECT count(*) FROM sessions) AS session,
+       (SELECT count(*) FROM messages) AS message,
+       (SELECT count(*) FROM observation_groups) AS "group",
+       (SELECT count(*) FROM memories) AS memory,
+       (SELECT count(*) FROM reflections) AS reflection
+
+-- name: sessions
+-- Every session, oldest first, with the events that were acted on and the pack that it has, each as a line behind its id.
+SELECT line.id, row_to_json(line)::text
+FROM (
+    SELECT 'session' AS type, s.id, s.client, s.external_id, s.project, s.cwd, s.timezone, s.effective_context,
+           s.last_seq, s.observed_seq, s.last_received_at, s.reflect_at_tokens, s.pack_version, s.current_task,
+           s.suggested_continuation, s.thread_title, s.created_at,
+           (SELECT coalesce(json_agg(row_to_json(event) ORDER BY event.received_at, event.kind, event.dedupe_key), '[]')
+            FROM (SELECT e.kind, e.dedupe_key, e.received_at FROM session_events e WHERE e.session_id = s.id) AS event
+           ) AS events,
+           (SELECT row_to_json(pack)
+            FROM (SELECT p.version, p.text, p.sha256, p.tokens, p.memory_ids, p.pins_left, p.reason, p.created_at,
+                         p.reasons, p.left_out_ids, p.left_out
+                  FROM packs p WHERE p.session_id = s.id AND p.version = s.pack_version) AS pack
+           ) AS pack
+    FROM sessions s
+    ORDER BY s.created_at, s.id
+) AS line
+
+-- name: messages
+-- The messages of a session in order, each as a line behind its seq.
+SELECT line.seq, row_to_json(line)::text
+FROM (
+    SELECT 'message' AS type, session_id, seq, external_id, role, trust, sent_at, received_at, content,
+           encode(content_hash, 'hex') AS content_hash, calls, text, tokens, shown_tokens, left_out
+    FROM messages WHERE session_id = %(session)s
+    ORDER BY seq
+) AS line
+
+-- name: groups
+-- The observation groups of a session in order, each as a line behind the seq of the last message that it covers.
+SELECT line.last_seq, row_to_json(line)::text
+FROM (
+    SELECT 'group' AS type, id, session_id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd,
+           observer, current_task, suggested_continuation, thread_title, input_tokens, output_tokens, merged, replaced,
+           refused, created_at
+    FROM observation_groups WHERE session_id = %(session)s
+    ORDER BY first_seq
+) AS line
+
+-- name: memories
+-- Every memory with all other places where it was said, in the order in which they were written, so that those which
+-- are newer are found as such where they are imported.
+SELECT row_to_json(line)::text
+FROM (
+    SELECT 'memory' AS type, m.id, m.kind, m.priority, m.category, m.trust, m.content, m.author, m.session_id,
+           m.group_id, m.project, m.tags, m.source_seqs, m.source_ids, m.said_at, m.refers_from, m.refers_to,
+           m.valid_until, m.last_used_at, m.superseded_by, m.superseded_at, m.outdated_at, m.reflection_id,
+           m.external_id, m.left_alone, m.tentative, m.facet, m.created_at,
+           (SELECT coalesce(json_agg(row_to_json(source) ORDER BY source.said_at, source.group_id), '[]')
+            FROM (SELECT o.session_id, o.group_id, o.seqs, o.said_at FROM memory_sources o WHERE o.memory_id = m.id
+            ) AS source) AS sources
+    FROM memories m
+    ORDER BY m.number
+) AS line
+
+-- name: reflections
+-- Every reflection, oldest first, those that changed nothing or were undone included.
+SELECT row_to_json(line)::text
+FROM (
+    SELECT 'reflection' AS type, id, scope, session_id, project, reflector, state, level, reason, input_ids, output_ids,
+           dropped_ids, tokens_before, tokens_after, input_tokens, output_tokens, created_at, undone_at
+    FROM reflections
+    ORDER BY id
+) AS line

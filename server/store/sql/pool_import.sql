@@ -1,0 +1,162 @@
+-- name: lock
+-- One transaction at a time imports into this pool. It comes before all other locks, since nobody else takes it.
+SELECT pg_advisory_xact_lock(hashtext('import'), hashtext(current_pool()::text))
+
+-- name: known_sessions
+-- The sessions that have one of these ids, or the client and the name of one.
+SELECT s.id, s.client, s.external_id, s.created_at
+FROM unnest(%(ids)s::text[]) AS asked (id) JOIN sessions s ON s.id = asked.id
+UNION
+SELECT s.id, s.client, s.external_id, s.created_at
+FROM unnest(%(clients)s::text[], %(external_ids)s::text[]) AS asked (client, external_id)
+JOIN sessions s ON s.client = asked.client AND s.external_id = asked.external_id
+
+-- name: insert_sessions
+-- Write sessions that have no messages yet, with the events that were acted on and the packs that they have.
+WITH new AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+        id text, client text, external_id text, project text, cwd text, timezone text, effective_context int,
+        last_received_at timestamptz, reflect_at_tokens bigint, pack_version int, current_task text,
+        suggested_continuation text, thread_title text, created_at timestamptz, events jsonb, pack jsonb)
+), told AS (
+    INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
+    SELECT current_pool(), new.id, event.dedupe_key, event.kind, event.received_at
+    FROM new
+    CROSS JOIN LATERAL jsonb_to_recordset(new.events) AS event (dedupe_key text, kind text, received_at timestamptz)
+), frozen AS (
+    INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, pins_left, reason, created_at,
+                       reasons, left_out_ids, left_out)
+    SELECT current_pool(), new.id, pack.version, pack.text, pack.sha256, pack.tokens, pack.memory_ids, pack.pins_left,
+           pack.reason, pack.created_at, pack.reasons, pack.left_out_ids, pack.left_out
+    FROM new
+    CROSS JOIN LATERAL jsonb_to_record(new.pack) AS pack (
+        version int, text text, sha256 text, tokens int, memory_ids text[], pins_left int, reason text,
+        created_at timestamptz, reasons jsonb, left_out_ids text[], left_out jsonb)
+    WHERE new.pack IS NOT NULL
+)
+INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, last_received_at,
+                      reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at)
+SELECT current_pool(), id, client, external_id, project, cwd, timezone, effective_context, last_received_at,
+       reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at
+FROM new
+
+-- name: add_events
+-- Events of sessions that were there, as far as they are new.
+INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
+SELECT current_pool(), session_id, dedupe_key, kind, received_at
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+    session_id text, dedupe_key text, kind text, received_at timestamptz)
+ORDER BY session_id, kind, dedupe_key
+ON CONFLICT (pool_id, session_id, kind, dedupe_key) DO NOTHING
+
+-- name: catch_up
+-- What sessions say about themselves where the file has observed more of them than this pool.
+UPDATE sessions s
+SET reflect_at_tokens = new.reflect_at_tokens, current_task = new.current_task,
+    suggested_continuation = new.suggested_continuation, thread_title = new.thread_title
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+    id text, observed_seq bigint, reflect_at_tokens bigint, current_task text, suggested_continuation text,
+    thread_title text)
+WHERE s.id = new.id AND s.observed_seq < new.observed_seq
+
+-- name: known_messages
+-- The messages of a session in a span, and those that have one of these names.
+SELECT seq, external_id, content_hash FROM messages
+WHERE session_id = %(session)s AND seq BETWEEN %(first)s AND %(last)s
+UNION ALL
+SELECT seq, external_id, content_hash FROM messages
+WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s) AND seq NOT BETWEEN %(first)s AND %(last)s
+
+-- name: known_groups
+-- Which of these groups are there, and what they cover.
+SELECT id, session_id, first_seq, last_seq FROM observation_groups WHERE id = ANY (%(ids)s)
+
+-- name: insert_groups
+-- Write groups.
+INSERT INTO observation_groups (pool_id, id, session_id, first_seq, last_seq, first_external_id, last_external_id, kind,
+                                cwd, observer, current_task, suggested_continuation, thread_title, input_tokens,
+                                output_tokens, merged, replaced, refused, created_at)
+SELECT current_pool(), id, session_id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd, observer,
+       current_task, suggested_continuation, thread_title, input_tokens, output_tokens, merged, replaced, refused,
+       created_at
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+    id text, session_id text, first_seq bigint, last_seq bigint, first_external_id text, last_external_id text,
+    kind text, cwd text, observer text, current_task text, suggested_continuation text, thread_title text,
+    input_tokens bigint, output_tokens bigint, merged int, replaced int, refused jsonb, created_at timestamptz)
+
+-- name: cover
+-- Move the observer's cursor of sessions over the groups that were written, which begin where it stood.
+UPDATE sessions s
+SET observed_seq = new.last_seq,
+    unobserved_tokens = s.unobserved_tokens - (
+        SELECT sum(m.tokens) FROM messages m
+        WHERE m.session_id = s.id AND m.seq > s.observed_seq AND m.seq <= new.last_seq)
+FROM unnest(%(ids)s::text[], %(last_seqs)s::bigint[]) AS new (id, last_seq)
+WHERE s.id = new.id
+
+-- name: places
+-- Which of these sessions and groups are there.
+SELECT id FROM sessions WHERE id = ANY (%(ids)s)
+UNION ALL
+SELECT id FROM observation_groups WHERE id = ANY (%(ids)s)
+
+-- name: known_memories
+-- Which of these memories are there, whether they are what the file says (but for what may become of a row), and whether
+-- they are live.
+SELECT m.id,
+       (m.content, m.author, m.category, m.session_id, m.group_id, m.project, m.source_seqs, m.source_ids, m.said_at,
+        m.refers_from, m.refers_to, m.valid_until, m.reflection_id, m.external_id, m.facet, m.created_at)
+       IS NOT DISTINCT FROM
+       (new.content, new.author, new.category, new.session_id, new.group_id, new.project, new.source_seqs,
+        new.source_ids, new.said_at, new.refers_from, new.refers_to, new.valid_until, new.reflection_id,
+        new.external_id, new.facet, new.created_at)
+       -- A note can be pinned.
+       AND (m.kind = new.kind OR (m.kind IN ('note', 'manual') AND new.kind IN ('note', 'manual'))) AS same,
+       m.superseded_at IS NULL AS live
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+    id text, kind text, content text, author text, category text, session_id text, group_id text, project text,
+    source_seqs bigint[], source_ids text[], said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
+    valid_until timestamptz, reflection_id text, external_id text, facet text, created_at timestamptz)
+JOIN memories m ON m.id = new.id
+
+-- name: superseders
+-- Which of these memories and reflections are there.
+SELECT id FROM memories WHERE id = ANY (%(ids)s)
+UNION ALL
+SELECT id FROM reflections WHERE id = ANY (%(ids)s)
+
+-- name: supersede
+-- Rows that were live until now are replaced by what the file brings. The caller has locked them.
+UPDATE memories m
+SET superseded_by = new.superseded_by, superseded_at = new.superseded_at, outdated_at = new.outdated_at
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+    id text, superseded_by text, superseded_at timestamptz, outdated_at timestamptz)
+WHERE m.id = new.id AND m.superseded_at IS NULL
+
+-- name: known_sources
+-- In which groups these memories were said again.
+SELECT memory_id, group_id FROM memory_sources WHERE memory_id = ANY (%(ids)s)
+
+-- name: insert_sources
+-- Where else memories were said.
+INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)
+SELECT current_pool(), memory_id, session_id, group_id, seqs, said_at
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+    memory_id text, session_id text, group_id text, seqs bigint[], said_at timestamptz)
+ORDER BY memory_id, group_id
+ON CONFLICT (pool_id, memory_id, group_id) DO NOTHING
+
+-- name: known_reflections
+-- Which of these reflections are there, and what cannot change of them.
+SELECT id, scope, session_id, project, reflector, created_at FROM reflections WHERE id = ANY (%(ids)s)
+
+-- name: insert_reflections
+-- Write reflections.
+INSERT INTO reflections (pool_id, id, scope, session_id, project, reflector, state, level, reason, input_ids, output_ids,
+                         dropped_ids, tokens_before, tokens_after, input_tokens, output_tokens, created_at, undone_at)
+SELECT current_pool(), id, scope, session_id, project, reflector, state, level, reason, input_ids, output_ids,
+       dropped_ids, tokens_before, tokens_after, input_tokens, output_tokens, created_at, undone_at
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
+    id text, scope text, session_id text, project text, reflector text, state text, level int, reason text,
+    input_ids text[], output_ids text[], dropped_ids text[], tokens_before int, tokens_after int, input_tokens bigint,
+    output_tokens bigint, created_at timestamptz, undone_at timestamptz)

@@ -1,0 +1,155 @@
+"""What a pool's file says of sessions: they themselves, their messages in order, and the groups that cover those."""
+
+from collections.abc import Mapping
+
+from server.core.errors import Conflict, EskerError, InvalidInput
+from server.core.pool_lines import Batch, GroupLine, MessageLine, SessionLine
+from server.core.records import NewMessage, Session
+from server.db.database import Connection
+from server.store import messages, pool_import, sessions
+from server.store.messages import StoredMessage
+from server.store.pool_import import KnownMessage
+
+_SAME_SESSION_HINT = "The same conversation was told to this pool by its client. Import into a pool of its own."
+
+
+async def import_sessions(connection: Connection, batch: Batch) -> tuple[int, int, int]:
+    """Write the sessions, messages and groups of a batch that are new; return how many of each.
+
+    What is there stays as it is; a session that the file knows more of goes on with its messages. The locks of all
+    these sessions are held from here on. Raises Conflict, InvalidInput with the number of the line.
+    """
+    of_messages = {line.session_id for line in batch.messages.values()}
+    of_groups = {line.session_id for line in batch.groups.values()}
+    await sessions.lock_all(connection, {*of_messages, *of_groups, *(line.id for line in batch.sessions.values())})
+    opened = await _open(connection, batch.sessions)
+    there = await sessions.several(connection, of_messages | of_groups)
+    appended, reached = 0, {session.id: session.last_seq for session in there.values()}
+    for session_id, lines in _by_session(batch.messages).items():
+        session = _require(there, session_id, min(lines))
+        new = await _unknown(connection, session, lines)
+        await _append(connection, session, new)
+        appended += len(new)
+        reached[session_id] += len(new)
+    covered = await _cover(connection, batch.groups, there, reached)
+    return opened, appended, covered
+
+
+def _by_session(lines: Mapping[int, MessageLine]) -> dict[str, dict[int, MessageLine]]:
+    found: dict[str, dict[int, MessageLine]] = {}
+    for number, line in lines.items():
+        found.setdefault(line.session_id, {})[number] = line
+    return found
+
+
+def _require(there: Mapping[str, Session], session_id: str, number: int) -> Session:
+    if session_id not in there:
+        raise InvalidInput(f"Line {number}: the session {session_id} is not there; its line comes first.")
+    return there[session_id]
+
+
+async def _open(connection: Connection, lines: Mapping[int, SessionLine]) -> int:
+    """Write sessions that are new, and bring those that are there up to date; return how many are new."""
+    if not lines:
+        return 0
+    known = await pool_import.known_sessions(connection, lines.values())
+    by_id = {session.id: session for session in known}
+    by_name = {(session.client, session.external_id): session for session in known}
+    for number, line in lines.items():
+        same_id, same_name = by_id.get(line.id), by_name.get((line.client, line.external_id))
+        if same_name and same_name.id != line.id:
+            raise Conflict(
+                f"Line {number}: the session {line.external_id!r} of {line.client} is {same_name.id} here,"
+                f" and {line.id} in the file.",
+                hint=_SAME_SESSION_HINT,
+            )
+        if same_id and (same_id != same_name or same_id.created_at != line.created_at):
+            raise Conflict(f"Line {number}: {line.id} is another session here.")
+    new = [line for line in lines.values() if line.id not in by_id]
+    await pool_import.insert_sessions(connection, new)
+    await pool_import.catch_up(connection, [line for line in lines.values() if line.id in by_id])
+    return len(new)
+
+
+async def _unknown(connection: Connection, session: Session, lines: Mapping[int, MessageLine]) -> list[MessageLine]:
+    """Return the messages of a session that are not there, which go on where it ends."""
+    seqs, names = [line.seq for line in lines.values()], {line.external_id for line in lines.values()}
+    known = await pool_import.known_messages(connection, session.id, min(seqs), max(seqs), names)
+    by_seq = {message.seq: message for message in known}
+    by_name = {message.external_id: message for message in known}
+    new: list[MessageLine] = []
+    for number, line in lines.items():
+        if line.seq in by_seq or line.external_id in by_name:
+            if not _is_same(line, by_seq.get(line.seq)):
+                raise Conflict(
+                    f"Line {number}: message {line.seq} ({line.external_id!r}) of {session.id} is another one here.",
+                    hint="The session went on here as well. Import into a pool of its own.",
+                )
+        elif line.seq != session.last_seq + len(new) + 1:
+            raise InvalidInput(f"Line {number}: messages of {session.id} before {line.seq} are missing.")
+        else:
+            new.append(line)
+            by_name[line.external_id] = KnownMessage(line.seq, line.external_id, b"")
+    return new
+
+
+def _is_same(line: MessageLine, there: KnownMessage | None) -> bool:
+    """Tell whether a message is the one of the file; what was forgotten on one side stays as it is."""
+    if there is None or there.external_id != line.external_id:
+        return False
+    return not there.content_hash or not line.content_hash or there.content_hash.hex() == line.content_hash
+
+
+async def _append(connection: Connection, session: Session, new: list[MessageLine]) -> None:
+    if new:
+        received = max(line.received_at for line in new)
+        await messages.append(connection, session.id, session.last_seq, [_stored(line) for line in new], received)
+        await sessions.extend(connection, session.id, len(new), sum(line.tokens for line in new), received)
+
+
+def _stored(line: MessageLine) -> StoredMessage:
+    return StoredMessage(
+        message=NewMessage(line.external_id, line.role, line.content, line.sent_at),
+        content_hash=bytes.fromhex(line.content_hash),
+        calls=line.calls,
+        trust=line.trust,
+        text=line.text,
+        tokens=line.tokens,
+        shown_tokens=line.shown_tokens,
+        received_at=line.received_at,
+        left_out=line.left_out,
+    )
+
+
+async def _cover(
+    connection: Connection, lines: Mapping[int, GroupLine], there: Mapping[str, Session], reached: Mapping[str, int]
+) -> int:
+    """Write groups that are new; return how many. Nothing that they cover is observed again."""
+    known = await pool_import.known_groups(connection, [line.id for line in lines.values()])
+    new: list[GroupLine] = []
+    observed = {session.id: session.observed_seq for session in there.values()}
+    for number, line in lines.items():
+        session_id = _require(there, line.session_id, number).id
+        if group := known.get(line.id):
+            if (group.session_id, group.first_seq, group.last_seq) != (session_id, line.first_seq, line.last_seq):
+                raise Conflict(f"Line {number}: {line.id} is another group here.")
+        elif line.first_seq != observed[session_id] + 1 or line.last_seq > reached[session_id]:
+            raise _misplaced(line, number, observed[session_id], reached[session_id])
+        else:
+            new.append(line)
+            observed[session_id] = line.last_seq
+    if new:
+        await pool_import.insert_groups(connection, new)
+    return len(new)
+
+
+def _misplaced(line: GroupLine, number: int, observed: int, last_seq: int) -> EskerError:
+    """Return the error for a group that does not begin where the session's groups end, or ends behind the session."""
+    span = f"messages {line.first_seq} to {line.last_seq} of {line.session_id}"
+    if line.first_seq <= observed:
+        return Conflict(
+            f"Line {number}: {span} have been observed here as well, up to {observed}.",
+            hint="The session went on here as well. Import into a pool of its own.",
+        )
+    missing = f"{line.first_seq - 1} is not covered yet" if line.last_seq <= last_seq else "not all of them are there"
+    return InvalidInput(f"Line {number}: a group covers {span}, but {missing}.")

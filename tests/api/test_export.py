@@ -1,0 +1,450 @@
+"""A pool's file: everything goes out and comes in again as it was, once, and nothing is half done."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.pool_lines import TYPES
+from server.core.records import Principal
+from server.core.settings import Settings
+from server.db.database import Database
+from server.db.embedded import Cluster
+from server.usecases.authenticate import create_key, create_pool
+from server.usecases.export import export
+from server.usecases.parts import Parts
+from tests.support.api import contents, opened, recalled, said
+from tests.support.databases import cloned
+from tests.support.model_server import ModelServer
+from tests.support.pool_files import ODD, everything, fill
+from tests.support.reflecting import scripted
+from tests.support.serving import serving
+
+Line = dict[str, Any]
+
+
+@pytest.fixture
+async def source(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
+    """A client of a server with a scripted model, and the model."""
+    async with scripted(database_url) as found:
+        yield found
+
+
+@pytest.fixture
+def other_url(cluster: Cluster) -> Generator[str]:
+    """An empty database, as the app role sees it."""
+    with cloned(cluster) as name:
+        yield cluster.url(database=name)
+
+
+@pytest.fixture
+def other_owner_url(other_url: str) -> str:
+    """The same database as its owner sees it."""
+    return other_url.replace("esker_app@", "esker@")
+
+
+@pytest.fixture
+async def other(other_url: str) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of a server on the empty database, where nobody observes or reflects."""
+    settings = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_OBSERVER": "off", "ESKER_REFLECTOR": "off"})
+    parts = make_parts(settings, Database(other_url), system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+async def exported(client: httpx2.AsyncClient, **headers: str) -> list[bytes]:
+    """Return the lines of a pool's file."""
+    answer = await client.get("/v1/export", headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert answer.content.endswith(b"\n")
+    return answer.content[:-1].split(b"\n")
+
+
+async def imported(
+    client: httpx2.AsyncClient, lines: list[bytes], *, at_once: int = 1_000_000, **headers: str
+) -> dict[str, int]:
+    """Import a file, so many lines at a time; return how many lines of each type were new."""
+    new = dict.fromkeys(TYPES, 0)
+    for start in range(1, len(lines), at_once):
+        answer = await sent(client, lines, start, start + at_once, **headers)
+        assert answer.status_code == 200, answer.text
+        for name, count in answer.json()["new"].items():
+            new[name] += count
+    return dict(new)
+
+
+async def sent(
+    client: httpx2.AsyncClient, lines: list[bytes], start: int = 1, end: int | None = None, **headers: str
+) -> httpx2.Response:
+    """Send a part of a file: its header, and some of the lines behind it."""
+    body = b"\n".join([lines[0], *lines[start:end]])
+    return await client.post(f"/v1/import?first_line={start + 1}", content=body, headers=headers)
+
+
+def changed(lines: list[bytes], what: str, **changes: Any) -> tuple[list[bytes], int]:
+    """Return a file whose first line of a type is changed, and the number of that line."""
+    place = next(place for place, line in enumerate(lines) if json.loads(line)["type"] == what)
+    line = json.dumps(json.loads(lines[place]) | changes).encode()
+    return [*lines[:place], line, *lines[place + 1 :]], place + 1
+
+
+@pytest.mark.parametrize("at_once", [1_000_000, 7, 1])
+async def test_an_empty_database_becomes_what_the_other_one_is(
+    source: tuple[httpx2.AsyncClient, ModelServer],
+    other: httpx2.AsyncClient,
+    owner_url: str,
+    other_owner_url: str,
+    at_once: int,
+) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    model.asked.clear()
+    counted = await imported(other, lines, at_once=at_once)
+    header, end = json.loads(lines[0]), json.loads(lines[-1])
+    assert (header["type"], header["format"], header["version"], header["pool"]) == (
+        "header", "esker-pool", 1, "default",
+    )  # fmt: skip
+    assert end == {"type": "end", "counts": header["counts"]}
+    assert counted == header["counts"]
+    assert all(count > 1 for count in counted.values())
+    there = everything(owner_url)
+    assert everything(other_owner_url) == there
+    assert all(there.values())
+    assert model.asked == [], "no model is called"
+    assert [json.loads(line) for line in await exported(other)][1:] == [json.loads(line) for line in lines][1:]
+
+
+async def test_importing_twice_changes_nothing(source: tuple[httpx2.AsyncClient, ModelServer], owner_url: str) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    before = everything(owner_url)
+    model.asked.clear()
+    assert set((await imported(client, lines)).values()) == {0}
+    assert set((await imported(client, lines, at_once=3)).values()) == {0}
+    assert everything(owner_url) == before
+    assert model.asked == []
+
+
+async def test_what_was_imported_is_found_by_keyword_and_leads_to_its_messages(
+    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient
+) -> None:
+    client, model = source
+    ids = await fill(client, model)
+    lines = await exported(client)
+    await imported(other, lines)
+    for query, project in (("bridge at Basel", "me/shop"), ("ECONNRESET", None)):
+        here, there = [await recalled(one, query, project=project) for one in (client, other)]
+        assert contents(there) == contents(here)
+        assert not there["abstained"]
+    expanded = [(await one.get(f"/v1/memories/{ids['river']}/sources")).json() for one in (client, other)]
+    assert expanded[0]["excerpts"] == expanded[1]["excerpts"]
+    assert len(expanded[1]["excerpts"]) == 2, "it was said in two sessions"
+    diffs = [(await one.get(f"/v1/reflections/{ids['reflection']}/diff")).json() for one in (client, other)]
+    assert diffs[0] == diffs[1]
+    assert (await other.post(f"/v1/reflections/{ids['reflection']}/undo")).json()["restored"] == 3
+
+
+async def test_a_prefix_stays_frozen_and_hooks_that_come_again_change_nothing(
+    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
+) -> None:
+    client, model = source
+    ids = await fill(client, model)
+    pack = (await client.get(f"/v1/sessions/{ids['second']}/pack?explain=true")).json()
+    sent_before = (await client.get(f"/v1/sessions/{ids['first']}/messages")).json()["messages"]
+    lines = await exported(client)
+    await imported(other, lines)
+    before = everything(other_owner_url)
+    assert (await other.get(f"/v1/sessions/{ids['second']}/pack?explain=true")).json() == pack
+    assert await opened(other, "1") == ids["first"]
+    again = [{name: m[name] for name in ("external_id", "role", "content", "sent_at")} for m in sent_before]
+    assert (await said(other, ids["first"], *again))["duplicates"] == len(again)
+    for key in ODD:
+        event = {"kind": "turn_end", "dedupe_key": key}
+        assert (await other.post(f"/v1/sessions/{ids['first']}/events", json=event)).json()["repeated"]
+    assert everything(other_owner_url) == before
+
+
+async def test_what_was_observed_is_not_observed_again_and_the_rest_will_be(
+    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
+) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    jobs = "SELECT s.external_id FROM jobs j JOIN sessions s ON s.id = j.subject WHERE j.kind = 'observe'"
+    with psycopg.connect(other_owner_url, autocommit=True) as connection:
+        assert (await sent(other, lines, 1, -1)).json()["ended"] is False
+        assert connection.execute(jobs.encode()).fetchall() == [], "it may go on"
+        assert (await sent(other, lines, len(lines) - 1)).json()["ended"] is True
+        assert connection.execute(jobs.encode()).fetchall() == [(ODD[1],)]
+    for session in (await other.get("/v1/sessions")).json()["sessions"]:
+        report = (await other.get(f"/v1/sessions/{session['id']}")).json()
+        assert report["lost"] == 0
+        assert (report["coverage"] == 1.0) == (session["external_id"] != ODD[1])
+
+
+async def test_a_pool_that_has_other_rows_gets_those_of_the_file(
+    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
+) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    own = await opened(other, "own")
+    await said(other, own, "The cat sleeps on the piano.")
+    await other.post("/v1/memories", json={"content": "Our own note."})
+    before = everything(other_owner_url)
+    await imported(other, lines, at_once=5)
+    there, after = everything(owner_url), everything(other_owner_url)
+    for table in ("sessions", "messages", "observation_groups", "memories", "memory_sources", "reflections", "packs"):
+        assert sorted(map(str, after[table])) == sorted(map(str, [*before[table], *there[table]])), table
+    assert contents(await recalled(other, "piano cat"))[0].endswith("The cat sleeps on the piano.")
+
+
+async def test_pools_of_one_database_can_hold_the_same_and_never_meet(
+    source: tuple[httpx2.AsyncClient, ModelServer], parts: Parts, owner_url: str
+) -> None:
+    client, model = source
+    await fill(client, model)
+    await create_pool(parts, "second")
+    reading = await create_key(parts, name="r", pool="default", scopes=["read"])
+    writing = await create_key(parts, name="w", pool="second", scopes=["write"])
+    may_read, may_write = {"Authorization": f"Bearer {reading.key}"}, {"Authorization": f"Bearer {writing.key}"}
+    lines = await exported(client, **may_read)
+    before = everything(owner_url)
+    assert (await sent(client, lines, **may_read)).status_code == 403
+    assert (await client.get("/v1/export", headers=may_write)).status_code == 403
+    await imported(client, lines, **may_write)
+    assert everything(owner_url) == before
+    assert everything(owner_url, "second") == before
+    assert not any(reading.key.encode() in line or reading.id.encode() in line for line in lines)
+
+
+async def test_a_later_file_goes_on_where_an_earlier_one_ended(
+    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
+) -> None:
+    client, model = source
+    session = await opened(client, "1", project="shop")
+    await say_and_observe(client, model, session, 1, {"text": "The lamp in the hall is blue."})
+    await imported(other, await exported(client))
+    [old] = (await client.get("/v1/memories")).json()["memories"]
+    red = {"text": "The lamp in the hall is red.", "category": "decision", "replaces": old["id"]}
+    await say_and_observe(client, model, session, 2, red)
+    await say_and_observe(client, model, session, 3, {"text": "The door is open."})
+    again = await opened(client, "2", project="shop")
+    await say_and_observe(client, model, again, 1, {"text": "The lamp in the hall is red."})
+    await imported(other, await exported(client))
+    there = everything(owner_url)
+    assert len(there["memory_sources"]) == 1
+    assert [row["superseded_by"] is None for row in there["memories"]] == [False, True, True]
+    assert everything(other_owner_url) == there
+
+
+async def say_and_observe(
+    client: httpx2.AsyncClient, model: ModelServer, session: str, seq: int, found: dict[str, str]
+) -> None:
+    """Have a session say a thing and the model find it."""
+    await said(client, session, {"external_id": f"m{seq}", "role": "user", "content": found["text"]})
+    model.say({"facts": [{"priority": "low", "category": "fact", **found, "sources": [seq]}]})
+    report = await client.post(f"/v1/sessions/{session}/observe?wait=true")
+    assert report.json()["groups"] == 1
+
+
+async def test_what_was_undone_after_an_export_stays_undone(
+    source: tuple[httpx2.AsyncClient, ModelServer], owner_url: str
+) -> None:
+    client, model = source
+    ids = await fill(client, model)
+    lines = await exported(client)
+    assert (await client.post(f"/v1/reflections/{ids['reflection']}/undo")).status_code == 200
+    before = everything(owner_url)
+    assert set((await imported(client, lines, at_once=4)).values()) == {0}
+    assert everything(owner_url) == before
+
+
+async def test_a_kill_in_the_middle_leaves_whole_sessions_and_going_on_completes_them(
+    source: tuple[httpx2.AsyncClient, ModelServer],
+    other: httpx2.AsyncClient,
+    owner_url: str,
+    other_owner_url: str,
+) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    for end in range(2, len(lines), 5):
+        assert (await sent(other, lines, 1, end)).status_code == 200
+        for session in (await other.get("/v1/sessions")).json()["sessions"]:
+            assert (await other.get(f"/v1/sessions/{session['id']}")).json()["lost"] == 0
+    await imported(other, lines)
+    assert everything(other_owner_url) == everything(owner_url)
+
+
+async def test_two_imports_of_one_file_at_the_same_moment_are_one(
+    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
+) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    answers = await asyncio.gather(*(sent(other, lines) for _ in range(3)))
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert sum(answer.json()["new"]["memory"] for answer in answers) == json.loads(lines[0])["counts"]["memory"]
+    assert everything(other_owner_url) == everything(owner_url)
+
+
+CONFLICTS: list[tuple[str, Line, str]] = [
+    ("memory", {"content": "Something else."}, "says something else here"),
+    ("memory", {"said_at": "2020-01-01T00:00:00+00:00"}, "says something else here"),
+    ("message", {"content_hash": "00"}, "is another one here"),
+    ("message", {"external_id": "another"}, "is another one here"),
+    ("session", {"client": "another"}, "is another session here"),
+    ("session", {"id": "ses_another"}, "here, and ses_another in the file"),
+    ("group", {"last_seq": 2}, "is another group here"),
+    ("reflection", {"reflector": "another"}, "is another reflection here"),
+]
+
+
+async def test_a_conflict_is_refused_with_its_place_and_nothing_is_half_done(
+    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
+) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    place = next(place for place, line in enumerate(lines) if json.loads(line)["type"] == "memory")
+    new = json.dumps(json.loads(lines[place]) | {"id": "mem_new", "external_id": None}).encode()
+    await imported(other, lines)
+    before = everything(other_owner_url)
+    for what, changes, says in CONFLICTS:
+        bad, number = changed(lines, what, **changes)
+        answer = await sent(other, [*bad[:-1], new, bad[-1]])
+        assert answer.status_code == 409, answer.text
+        assert answer.json()["detail"].startswith(f"Line {number}: ")
+        assert says in answer.json()["detail"]
+        assert everything(other_owner_url) == before
+
+
+WRONG: list[tuple[str, bytes | Line, str]] = [
+    ("memory", b'{"type": "memory", ', "not valid JSON"),
+    ("memory", b"[]", "not a JSON object"),
+    ("memory", b'{"type": "dream"}', "no such type of line as 'dream'"),
+    ("message", {"seq": 0}, "seq: Input should be greater than or equal to 1"),
+    ("message", {"unknown": 1}, "unknown: Extra inputs are not permitted"),
+    ("message", {"seq": 700}, "messages of ses_"),
+    ("message", {"session_id": "ses_nowhere"}, "the session ses_nowhere is not there"),
+    ("session", {"timezone": "Mars/Olympus"}, "is not a time zone"),
+    ("group", {"first_seq": 9}, "first_seq is behind last_seq"),
+    ("group", {"first_seq": 3, "last_seq": 3}, "2 is not covered yet"),
+    ("memory", {"group_id": "grp_nowhere"}, "grp_nowhere is not there"),
+    ("memory", {"group_id": None}, "an observation, and nothing else, has a group"),
+    ("memory", {"superseded_by": "mem_1"}, "go together"),
+    ("memory", {"said_at": "1900-01-01T00:00:00+00:00"}, "the year is outside 1970 to 2199"),
+    ("memory", {"said_at": "2020-01-01T00:00:00"}, "said_at: Input should have timezone info"),
+    ("reflection", {"session_id": "ses_nowhere"}, "ses_nowhere is not there"),
+    ("header", {"version": 2}, "has version 2 of the format"),
+    ("header", {"format": "other"}, "not the header"),
+]
+
+
+async def test_a_line_that_is_wrong_is_told_by_its_number_before_anything_is_written(
+    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
+) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    nothing = everything(other_owner_url)
+    for what, line, says in WRONG:
+        bad, number = changed(lines, what, **({} if isinstance(line, bytes) else line))
+        if isinstance(line, bytes):
+            bad[number - 1] = line
+        answer = await sent(other, bad)
+        assert answer.status_code == 422, answer.text
+        assert says in answer.json()["detail"]
+        assert f"Line {number}: " in answer.json()["detail"] or what == "header"
+        assert everything(other_owner_url) == nothing
+
+
+async def test_a_line_that_comes_twice_is_refused(client: httpx2.AsyncClient) -> None:
+    await client.post("/v1/memories", json={"content": "A note."})
+    lines = await exported(client)
+    answer = await sent(client, [*lines[:2], lines[1], lines[2]])
+    assert (answer.status_code, answer.json()["detail"]) == (422, "Line 3: it tells of the same thing as line 2.")
+
+
+async def test_what_the_database_does_not_take_is_a_conflict(
+    client: httpx2.AsyncClient, other: httpx2.AsyncClient, other_owner_url: str
+) -> None:
+    session = await opened(client, "1")
+    await client.post(f"/v1/sessions/{session}/events", json={"kind": "turn_end", "dedupe_key": "k"})
+    lines = await exported(client)
+    event = json.loads(lines[1])["events"][0] | {"kind": "no_such_event"}
+    answer = await sent(other, changed(lines, "session", events=[event])[0])
+    assert answer.status_code == 409
+    assert "Lines 2 to 3: " in answer.json()["detail"]
+    assert everything(other_owner_url)["sessions"] == []
+
+
+async def test_what_was_forgotten_is_in_no_export(source: tuple[httpx2.AsyncClient, ModelServer]) -> None:
+    client, model = source
+    await fill(client, model)
+    text = b"\n".join(await exported(client))
+    assert b"zebra" not in text
+    assert b"Otters live in the mill." in text, "its messages were kept"
+    assert not any(line["text"] for line in map(json.loads, text.split(b"\n")) if line.get("content_hash") == "")
+
+
+async def test_a_secret_in_a_file_is_masked_before_it_is_stored(
+    client: httpx2.AsyncClient, other: httpx2.AsyncClient, other_owner_url: str
+) -> None:
+    session = await opened(client, "SECRET", project="SECRET")
+    await said(client, session, {"external_id": "SECRET", "role": "user", "content": "It is SECRET."})
+    await client.post("/v1/memories", json={"content": "It is SECRET.", "tags": ["SECRET"]})
+    assert (await client.get(f"/v1/sessions/{session}/pack")).status_code == 200
+    key = "sk-ant-api03-AbCdEf0123456789AbCdEf0123456789"
+    lines = [line.replace(b"SECRET", key.encode()) for line in await exported(client)]
+    await imported(other, lines)
+    stored = everything(other_owner_url)
+    assert key not in str(stored)
+    assert "[redacted:anthropic-key]" in stored["memories"][0]["content"]
+    assert stored["packs"] == [], "a pack that would have to be changed is frozen anew"
+
+
+async def test_an_export_shows_one_moment(client: httpx2.AsyncClient, parts: Parts, who: Principal) -> None:
+    await client.post("/v1/memories", json={"content": "Before."})
+    lines = export(parts, who.pool_id, who.pool_name)
+    header = json.loads(await anext(lines))
+    await client.post("/v1/memories", json={"content": "Meanwhile."})
+    rest = [json.loads(line) async for line in lines]
+    assert header["counts"]["memory"] == 1
+    assert [line["content"] for line in rest if line["type"] == "memory"] == ["Before."]
+
+
+def test_every_column_of_the_schema_is_exported_or_known_to_be_made_anew(owner_url: str) -> None:
+    exported_by = {
+        "sessions": "session", "messages": "message", "observation_groups": "group", "memories": "memory",
+        "reflections": "reflection", "memory_sources": "sources", "session_events": "events", "packs": "pack",
+    }  # fmt: skip
+    of_this_place = {"api_keys", "audit", "embedding_attempts", "embedding_spaces", "jobs", "spend", "vector_probes"}
+    left_out = of_this_place | {"memory_links", "passages", "postings", "tier_sizes"}
+    made_anew = {
+        "sessions": {"total_tokens", "unobserved_tokens", "passages_seq"},
+        "memories": {"content_hash", "tokens", "terms", "number", "parts", "expired"},
+    }
+    inline = {"memory_sources": {"memory_id"}, "session_events": {"session_id"}, "packs": {"session_id"}}
+    sql = Path("server/store/sql/pool_export.sql").read_text()
+    tables = """
+        SELECT table_name, column_name FROM information_schema.columns JOIN pg_class ON relname = table_name
+        WHERE table_schema = 'public' AND column_name <> 'pool_id' AND relkind = 'r' AND relrowsecurity
+    """
+    with psycopg.connect(owner_url) as connection:
+        columns = connection.execute(tables.encode()).fetchall()
+    assert {table for table, _ in columns} - left_out == set(exported_by)
+    for table, column in columns:
+        if table not in left_out and column not in made_anew.get(table, set()) | inline.get(table, set()):
+            assert f" {column}" in sql or f".{column}" in sql, (table, column)
