@@ -42,6 +42,8 @@ VERBS: dict[str, tuple[str, str]] = {
         "memories",
         "Delete a memory and all that says the same, or a passage and its messages' words.",
     ),
+    "export": ("exporting", "Write what a pool remembers into files: all of it, a MEMORY.md, daily logs."),
+    "import": ("importing", "Read what `esker export jsonl` has written."),
     "spend": ("spend", "Show what language models cost, and how much they may."),
     "migrate": ("admin", "Bring the database's schema up to date."),
     "pool": ("admin", "Make, list and set up pools."),

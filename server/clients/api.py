@@ -3,6 +3,7 @@
 import http.client
 import json
 import time
+from collections.abc import Iterator
 from typing import Any, cast
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
@@ -12,6 +13,7 @@ from server.core.errors import EskerError, Misconfigured, Unavailable
 _KEY_HINT = "Set ESKER_KEY to a key of the server; `esker key create NAME` makes one where its database is."
 _BUSY = (429, 503)
 _MOST_TRIES = 4
+_PIECE = 64 * 1024
 # What is typed as an id may hold anything; what is a path stays one.
 _IN_PATHS = "/?&=%:;,@+~!$'()*[]-._"
 _SECONDS = 600.0  # `wait=true` waits for a language model
@@ -58,6 +60,27 @@ class Api:
         """Return the answer to a POST. Raises Unavailable, Refused."""
         return self._call("POST", path, body)
 
+    def post_lines(self, path: str, lines: bytes) -> Any:
+        """Return the answer to a POST of lines of JSON. Raises Unavailable, Refused."""
+        return self._call("POST", path, lines)
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """Yield the answer to a GET as it comes, in pieces. Raises Unavailable, also when it breaks off; Refused."""
+        answer = None
+        try:
+            self._connection.request("GET", self._base + path, headers=self._headers)
+            answer = self._connection.getresponse()
+            if answer.status >= 400:
+                _read(answer.status, answer.read())
+            while piece := answer.read1(_PIECE):
+                yield piece
+        except (TimeoutError, OSError, http.client.HTTPException) as error:
+            if answer is None:
+                raise self._unavailable(error) from error
+            raise Unavailable(f"The answer of {self.url} broke off.", hint="Try again; its log may say why.") from error
+        finally:
+            self._connection.close()
+
     def ask_for_text(self, path: str, body: object = None) -> str:
         """Return the answer to a GET, or with a body to a POST, as the text that models read."""
         return str(self._call("GET" if body is None else "POST", path, body, accept="text/plain"))
@@ -71,7 +94,7 @@ class Api:
         return self._call("DELETE", path, None)
 
     def _call(self, method: str, path: str, body: object, accept: str = "application/json") -> Any:
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         path = quote(path, safe=_IN_PATHS)
         try:
             status, text, pause = self._exchange(method, path, data, accept)
@@ -82,11 +105,14 @@ class Api:
                 status, text, pause = self._exchange(method, path, data, accept)
         except (TimeoutError, OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise Unavailable(
-                f"No Esker answers at {self.url} ({error or type(error).__name__}).",
-                hint="Start it with `esker serve`, or say with ESKER_URL where it is.",
-            ) from error
+            raise self._unavailable(error) from error
         return text.decode() if accept == "text/plain" and status < 400 else _read(status, text)
+
+    def _unavailable(self, error: Exception) -> Unavailable:
+        return Unavailable(
+            f"No Esker answers at {self.url} ({error or type(error).__name__}).",
+            hint="Start it with `esker serve`, or say with ESKER_URL where it is.",
+        )
 
     def _exchange(self, method: str, path: str, data: bytes | None, accept: str) -> tuple[int, bytes, float]:
         """Return the status, the body, and how many seconds a busy server wants to be left alone.

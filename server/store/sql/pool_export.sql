@@ -47,8 +47,7 @@ FROM (
 ) AS line
 
 -- name: memories
--- Every memory with all other places where it was said, in the order in which they were written, so that those which
--- are newer are found as such where they are imported.
+-- Every memory with all other places where it was said, oldest first.
 SELECT row_to_json(line)::text
 FROM (
     SELECT 'memory' AS type, m.id, m.kind, m.priority, m.category, m.trust, m.content, m.author, m.session_id,
@@ -59,7 +58,7 @@ FROM (
             FROM (SELECT o.session_id, o.group_id, o.seqs, o.said_at FROM memory_sources o WHERE o.memory_id = m.id
             ) AS source) AS sources
     FROM memories m
-    ORDER BY m.number
+    ORDER BY m.created_at, m.id
 ) AS line
 
 -- name: reflections

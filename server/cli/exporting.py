@@ -1,0 +1,238 @@
+"""`esker export`."""
+
+import difflib
+from collections.abc import Callable, Generator
+from contextlib import aclosing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+import typer
+
+from server.cli.connection import connect
+from server.cli.database import settings_for, with_database
+from server.cli.output import AsJson, DataDir, counted, print_json, progress, say
+from server.cli.pool_file import Writing, replaced
+from server.clients.api import Api
+from server.clients.here import local_zone
+from server.clients.install.disk import delete, read, write
+from server.core.daily_log import Logged, LoggedSession, daily_logs, first_line, is_log_name
+from server.core.errors import Conflict, InvalidInput
+from server.core.memory_file import Remembered, entries_of, merge
+from server.usecases.authenticate import require_pool
+from server.usecases.export import export as lines_of
+from server.usecases.parts import Parts
+
+app = typer.Typer(add_completion=False)
+exports = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Write what a pool remembers into files: all of it, a MEMORY.md, daily logs.",
+)
+app.add_typer(exports, name="export")
+
+Row = dict[str, Any]
+Project = Annotated[str | None, typer.Option(help="Only this project, and what belongs to none.")]
+_PAGE = 1_000
+_MODE = 0o644
+
+
+@contextmanager
+def _told(path: Path) -> Generator[None]:
+    """Raise InvalidInput for what the file system does not allow."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"{error.filename or path}: {error.strerror or type(error).__name__}.") from error
+
+
+# All of it ---------------------------------------------------------------------------------------------------------
+
+
+@exports.command("jsonl")
+def jsonl(
+    path: Annotated[Path, typer.Argument(help="The file to write; one that is there is replaced.")],
+    pool: Annotated[
+        str | None, typer.Option(help="A pool, from the database itself; else that of the key, from the server.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write all that a pool remembers, a JSON document a line, for `esker import jsonl`."""
+    with progress(shown=not as_json) as shown, _told(path), replaced(path) as file:
+        writing = Writing(file)
+        task = shown.add_task("Exporting", total=None)
+
+        def take(piece: bytes) -> None:
+            writing.take(piece)
+            shown.update(task, total=sum(writing.counts.values()) + 2, completed=writing.lines)
+
+        if pool is None:
+            for piece in connect().stream("/v1/export"):
+                take(piece)
+        else:
+            with_database(settings_for(data_dir), lambda parts: _export(parts, pool, take))
+        writing.finish()
+    if as_json:
+        print_json({"path": str(path), **writing.counts})
+    else:
+        say(f"{path}: {', '.join(counted_lines(writing.counts))}.")
+
+
+async def _export(parts: Parts, name: str, take: Callable[[bytes], None]) -> None:
+    pool = await require_pool(parts, name)
+    async with aclosing(lines_of(parts, pool.id, pool.name)) as lines:
+        async for line in lines:
+            take(line)
+
+
+def counted_lines(counts: dict[str, int]) -> list[str]:
+    """Return in words how many lines of each type there are."""
+    return [counted(count, name, "memories" if name == "memory" else None) for name, count in counts.items()]
+
+
+# MEMORY.md ---------------------------------------------------------------------------------------------------------
+
+
+@exports.command("memory-md")
+def memory_md(
+    path: Annotated[Path, typer.Argument(help="The file, which may be there, and edited by hand.")],
+    project: Project = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be added.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add what memory knows to a MEMORY.md. Lines that are there stay, and nothing is said twice."""
+    api = connect()
+    rows = [*_all_memories(api, project, kind=["reflection", "manual"]), *_unreflected(api, project)]
+    entries = entries_of((_remembered(row, project) for row in rows), ZoneInfo(local_zone() or "UTC"))
+    before = _text_of(path)
+    merged = merge(before, entries)
+    changes = list(difflib.unified_diff(_lines(before), _lines(merged.text), str(path), str(path), lineterm=""))
+    if not dry_run and merged.added:
+        with _told(path):
+            if _text_of(path) != before:
+                raise Conflict(f"{path} was changed meanwhile; nothing was written.", hint="Try again.")
+            write(path, merged.text.encode(), _MODE)
+    if as_json:
+        added = [{"section": entry.section.title, "text": entry.text} for entry in merged.added]
+        print_json({"path": str(path), "added": added, "known": merged.known, "written": bool(added) and not dry_run})
+        return
+    for line in changes:
+        say(line)
+    would = "would be added" if dry_run else "added"
+    say(f"{path}: {counted(len(merged.added), 'line')} {would}, {merged.known:,} there already.")
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def _text_of(path: Path) -> str:
+    with _told(path):
+        data = read(path)
+    try:
+        return (data or b"").decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8; nothing was written.") from error
+
+
+def _unreflected(api: Api, project: str | None) -> list[Row]:
+    """Return the observations of high priority for which no reflection stands, and that none was drawn from."""
+    drawn_from = {source for row in _all_memories(api, project, kind=["reflection"]) for source in row["source_ids"]}
+    found = _all_memories(api, project, kind=["observation"], min_priority="high")
+    return [row for row in found if row["id"] not in drawn_from]
+
+
+def _all_memories(api: Api, project: str | None, **which: Any) -> list[Row]:
+    rows: list[Row] = []
+    before = None
+    while True:
+        page = api.get("/v1/memories", project=project, before=before, limit=_PAGE, **which)
+        rows += page["memories"]
+        before = page["next"]
+        if before is None:
+            return rows
+
+
+def _remembered(row: Row, project: str | None) -> Remembered:
+    names = ("content", "kind", "priority", "category", "facet", "tentative")
+    said_at, created_at = (datetime.fromisoformat(row[name]) for name in ("said_at", "created_at"))
+    whose = None if project else row["project"]
+    return Remembered(**{name: row[name] for name in names}, said_at=said_at, created_at=created_at, project=whose)
+
+
+# Daily logs --------------------------------------------------------------------------------------------------------
+
+
+@exports.command("daily")
+def daily(
+    folder: Annotated[Path, typer.Argument(help="Where a YYYY-MM-DD.md of each day goes.", metavar="DIR")],
+    project: Project = None,
+    since: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Not the days before this one.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a log of each day on which something was observed. Other files are left alone."""
+    api = connect()
+    # A day begins up to 14 hours sooner elsewhere.
+    from_when = (since.replace(tzinfo=UTC) - timedelta(days=1)).isoformat() if since else None
+    rows = _all_memories(api, project, kind=["observation"], since=from_when, include_superseded="true")
+    first_day = since.date() if since else None
+    logs = daily_logs(map(_logged, rows), _logged_sessions(api), project, first_day)
+    with _told(folder):
+        written, kept = _write_logs(folder, logs, project)
+        gone = _delete_stale(folder, logs, project, since)
+    if as_json:
+        print_json({"folder": str(folder), "written": written, "unchanged": kept, "deleted": gone})
+        return
+    stale = f", {counted(len(gone), 'log')} deleted of which nothing is left" if gone else ""
+    say(f"{folder}: {counted(len(written), 'log')} written, {kept:,} unchanged{stale}.")
+
+
+def _logged(row: Row) -> Logged:
+    names = ("id", "session_id", "content", "priority", "category", "tentative", "superseded_by")
+    return Logged(**{name: row[name] for name in names}, said_at=datetime.fromisoformat(row["said_at"]))
+
+
+def _logged_sessions(api: Api) -> dict[str, LoggedSession]:
+    names = ("id", "client", "project", "timezone", "thread_title")
+    found: dict[str, LoggedSession] = {}
+    before = None
+    while True:
+        page = api.get("/v1/sessions", before=before, limit=_PAGE)
+        found |= {row["id"]: LoggedSession(**{name: row[name] for name in names}) for row in page["sessions"]}
+        before = page["next"]
+        if before is None:
+            return found
+
+
+def _write_logs(folder: Path, logs: dict[str, str], project: str | None) -> tuple[list[str], int]:
+    """Write logs that are not what is there; return their names, and how many are. All are looked at before."""
+    new: list[str] = []
+    for name, text in logs.items():
+        there = read(folder / name)
+        if there is not None and not _is_log(there, project):
+            raise Conflict(
+                f"{folder / name} is no log of Esker{f' for {project}' if project else ''}; nothing was written.",
+                hint="Name another folder: logs are written anew each time, and a note of yours would be lost.",
+            )
+        if there != text.encode():
+            new.append(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in new:
+        write(folder / name, logs[name].encode(), _MODE)
+    return new, len(logs) - len(new)
+
+
+def _delete_stale(folder: Path, logs: dict[str, str], project: str | None, since: datetime | None) -> list[str]:
+    """Delete our logs of days of which nothing is left, since what was forgotten may be in them; return their names."""
+    first = f"{since:%Y-%m-%d}.md" if since else ""
+    found = sorted(file.name for file in folder.iterdir() if is_log_name(file.name) and file.is_file())
+    stale = [name for name in found if name >= first and name not in logs and _is_log(read(folder / name), project)]
+    for name in stale:
+        delete(folder / name, ())
+    return stale
+
+
+def _is_log(data: bytes | None, project: str | None) -> bool:
+    return data is not None and data.startswith(first_line(project).encode() + b"\n")

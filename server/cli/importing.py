@@ -1,0 +1,89 @@
+"""`esker import`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from server.cli.connection import connect
+from server.cli.database import settings_for, with_database
+from server.cli.exporting import counted_lines
+from server.cli.output import AsJson, DataDir, print_json, progress, say
+from server.cli.pool_file import Part, check, halves, parts_of
+from server.clients.api import Api, Refused
+from server.core.errors import NotFound, TooLarge
+from server.core.records import Principal
+from server.usecases.authenticate import SCOPES, require_pool
+from server.usecases.import_pool import import_pool
+from server.usecases.parts import Parts
+
+app = typer.Typer(add_completion=False)
+imports = typer.Typer(add_completion=False, no_args_is_help=True, help="Read what `esker export jsonl` has written.")
+app.add_typer(imports, name="import")
+
+Report = dict[str, Any]
+_TOO_LARGE = 413
+
+
+@imports.command("jsonl")
+def jsonl(
+    path: Annotated[Path, typer.Argument(help="A file that `esker export jsonl` has written.")],
+    pool: Annotated[
+        str | None, typer.Option(help="A pool, in the database itself; else that of the key, through the server.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read what `esker export jsonl` has written. What is there already stays; a second time changes nothing."""
+    if not path.is_file():
+        raise NotFound(f"There is no file {path}.")
+    total = check(path)
+    new: Counter[str] = Counter()
+    known: Counter[str] = Counter()
+    with progress(shown=not as_json) as shown:
+        task = shown.add_task("Importing", total=total - 1)
+
+        def done(part: Part, report: Report) -> None:
+            new.update(report["new"])
+            known.update(report["known"])
+            shown.advance(task, part.size)
+
+        if pool is None:
+            _send_all(connect(), parts_of(path), done)
+        else:
+            with_database(settings_for(data_dir), lambda parts: _import_all(parts, pool, parts_of(path), done))
+    if as_json:
+        print_json({"new": new, "known": known})
+    else:
+        say(f"New: {', '.join(counted_lines(new))}.")
+        if known.total():
+            say(f"There already: {', '.join(counted_lines({n: count for n, count in known.items() if count}))}.")
+
+
+def _send_all(api: Api, parts: Iterator[Part], done: Callable[[Part, Report], None]) -> None:
+    for part in parts:
+        _send(api, part, done)
+
+
+def _send(api: Api, part: Part, done: Callable[[Part, Report], None]) -> None:
+    """Send a part, or where it is too large for the server its halves."""
+    try:
+        done(part, api.post_lines(f"/v1/import?first_line={part.first_line}", part.lines))
+    except Refused as error:
+        if error.status != _TOO_LARGE:
+            raise
+        if part.size == 1:
+            hint = "Raise ESKER_MAX_BODY_BYTES of the server, or import where its database is, with --pool."
+            raise TooLarge(f"Line {part.first_line} is larger than a body that the server takes.", hint=hint) from error
+        for half in halves(part):
+            _send(api, half, done)
+
+
+async def _import_all(parts: Parts, name: str, of_file: Iterator[Part], done: Callable[[Part, Report], None]) -> None:
+    pool = await require_pool(parts, name)
+    operator = Principal(pool.id, pool.name, "operator", frozenset(SCOPES))
+    for part in of_file:
+        done(part, asdict(await import_pool(parts, operator, part.lines, part.first_line)))

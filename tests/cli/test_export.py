@@ -1,0 +1,284 @@
+"""Files that people read, and the one that nobody has to: `esker export` and `esker import`, as processes."""
+
+import json
+import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from server.cli.pool_file import check, halves, parts_of
+from server.core.errors import InvalidInput
+from tests.support.processes import ROOT, esker, serve
+
+SAMPLES = ROOT / "server/clients/samples"
+KEY = "sk-ant-api03-AbCdEf0123456789AbCdEf0123456789"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[dict[str, str], Path]]:
+    """The environment of a command that talks to a server with two sessions and notes, and its data directory."""
+    folder = tmp_path_factory.mktemp("d")
+    with serve("--data-dir", str(folder / "d")) as (_, said):
+        env = {"ESKER_URL": said["url"], "ESKER_STATE_DIR": str(folder / "state"), "TZ": "Europe/Zurich"}
+        assert esker("ingest", str(SAMPLES), "--observe", **env).returncode == 0
+        assert esker("remember", "Never deploy on Fridays.", "--pin", **env).returncode == 0
+        assert esker("remember", f"The key is {KEY}.", "--pin", **env).returncode == 0
+        yield env, folder / "d"
+
+
+def lines_of(path: Path) -> list[bytes]:
+    """Return the lines of a pool's file without its header, which has a time."""
+    return path.read_bytes().split(b"\n")[1:]
+
+
+# All of it ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pool_goes_through_a_file_into_another_pool_and_is_the_same(
+    place: tuple[dict[str, str], Path], tmp_path: Path
+) -> None:
+    env, data = place
+    first, second, third = (tmp_path / name for name in ("one.jsonl", "two.jsonl", "three.jsonl"))
+    written = json.loads(esker("export", "jsonl", str(first), "--json", **env).stdout)
+    assert (written["session"], written["message"]) == (2, 60)
+    assert first.stat().st_mode & 0o077 == 0, "it holds everything, so nobody else may read it"
+    straight = ("--pool", "default", "--data-dir", str(data))
+    assert "60 messages" in esker("export", "jsonl", str(second), *straight, **env).stdout
+    assert lines_of(second) == lines_of(first)
+    again = json.loads(esker("import", "jsonl", str(first), "--json", **env).stdout)
+    assert set(again["new"].values()) == {0}
+    assert again["known"]["message"] == 60
+
+    copy = ("--pool", "copy", "--data-dir", str(data))
+    assert esker("import", "jsonl", str(first), *copy).returncode == 1, "there is no such pool"
+    assert esker("pool", "create", "copy", "--data-dir", str(data)).returncode == 0
+    new = json.loads(esker("import", "jsonl", str(first), *copy, "--json").stdout)["new"]
+    assert new == {name: written[name] for name in new}
+    assert "There already: 2 sessions, 60 messages" in esker("import", "jsonl", str(first), *copy).stdout
+    assert esker("export", "jsonl", str(third), *copy).returncode == 0
+    assert lines_of(third) == lines_of(first)
+    assert sorted(os.listdir(tmp_path)) == ["one.jsonl", "three.jsonl", "two.jsonl"]
+
+
+def test_a_file_that_is_wrong_is_told_before_anything_is_sent(
+    place: tuple[dict[str, str], Path], tmp_path: Path
+) -> None:
+    env, _ = place
+    whole, bad = tmp_path / "whole.jsonl", tmp_path / "bad.jsonl"
+    assert esker("export", "jsonl", str(whole), **env).returncode == 0
+    lines = whole.read_bytes().splitlines(keepends=True)
+    nobody = env | {"ESKER_URL": "http://127.0.0.1:9"}
+    for content, says in (
+        (lines[:-1], f"has no end behind line {len(lines) - 1}"),
+        ([*lines[:4], b"{", *lines[4:]], "Line 5: it is broken"),
+        ([*lines[:4], b'{"type": "dream"}\n', *lines[4:]], "Line 5: there is no such type of line as 'dream'"),
+        ([*lines, lines[-1]], f"Line {len(lines) + 1}: it stands behind the end"),
+        (lines[1:], "Line 1: it is not the header"),
+        ([lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]], "has version 2 of the format"),
+        ([], "is empty"),
+    ):
+        bad.write_bytes(b"".join(content))
+        done = esker("import", "jsonl", str(bad), **nobody)
+        assert done.returncode == 1
+        assert says in " ".join(done.stderr.split()), done.stderr
+    assert "no file" in esker("import", "jsonl", str(tmp_path / "missing.jsonl"), **env).stderr
+
+
+def test_a_server_that_takes_little_at_once_gets_little_at_once(
+    place: tuple[dict[str, str], Path], tmp_path: Path
+) -> None:
+    env, _ = place
+    file = tmp_path / "pool.jsonl"
+    assert esker("export", "jsonl", str(file), **env).returncode == 0
+    longest = max(map(len, file.read_bytes().splitlines()))
+    with serve("--data-dir", str(tmp_path / "d"), ESKER_MAX_BODY_BYTES=str(longest + 1_000)) as (_, said):
+        new = json.loads(esker("import", "jsonl", str(file), "--json", ESKER_URL=said["url"]).stdout)["new"]
+    assert new["message"] == 60
+    with serve("--data-dir", str(tmp_path / "e"), ESKER_MAX_BODY_BYTES=str(longest - 1)) as (_, said):
+        done = esker("import", "jsonl", str(file), ESKER_URL=said["url"])
+    assert done.returncode == 1
+    assert "is larger than a body that the server takes" in done.stderr
+    assert "ESKER_MAX_BODY_BYTES" in done.stderr
+
+
+@contextmanager
+def answering(body: bytes, length: int | None) -> Generator[str]:
+    """Answer every GET with a body and then hang up, whatever the length said."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        sent: ClassVar[bytes] = body
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if length is None:
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(self.sent if length is not None else f"{len(self.sent):x}\r\n".encode() + self.sent)
+            self.close_connection = True
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("length", [None, 1_000_000, 0])
+def test_an_export_that_breaks_off_writes_no_file_and_keeps_the_one_before(tmp_path: Path, length: int | None) -> None:
+    header = {"type": "header", "format": "esker-pool", "version": 1, "pool": "p", "counts": {"memory": 2}}
+    line = json.dumps(header | {"exported_at": "2026-03-02T12:00:00+00:00"}).encode() + b"\n"
+    file = tmp_path / "pool.jsonl"
+    file.write_text("before")
+    with answering(line, len(line) if length == 0 else length) as url:
+        done = esker("export", "jsonl", str(file), ESKER_URL=url)
+    assert done.returncode == 1
+    assert "broke off" in done.stderr or "broken off" in done.stderr
+    assert file.read_text() == "before"
+    assert os.listdir(tmp_path) == ["pool.jsonl"]
+
+
+def test_parts_end_behind_what_covers_their_messages_and_halves_are_all_of_it(tmp_path: Path) -> None:
+    header = {"type": "header", "format": "esker-pool", "version": 1, "pool": "p", "counts": {}}
+    kinds = ["session", *["message"] * 9, "group", *["message"] * 40, "group", *["memory"] * 30, "end"]
+    header |= {"exported_at": "2026-03-02T12:00:00+00:00"}
+    lines = [header, *({"type": kind, "n": n} for n, kind in enumerate(kinds))]
+    texts = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
+    file = tmp_path / "pool.jsonl"
+    file.write_bytes(b"".join(texts))
+    assert check(file) == len(texts)
+    parts = list(parts_of(file, limit=200))
+    sent = [part.lines.splitlines(keepends=True) for part in parts]
+    assert all(lines[0] == texts[0] for lines in sent)
+    assert [line for lines in sent for line in lines[1:]] == texts[1:]
+    assert [part.first_line for part in parts] == [2 + sum(part.size for part in parts[:n]) for n in range(len(parts))]
+    assert max(len(part.lines) for part in parts) <= len(texts[0]) + 2 * 200 + 40
+    assert b'"group"' in sent[0][-1]
+    first, second = halves(parts[0])
+    assert first.lines + second.lines.removeprefix(texts[0]) == parts[0].lines
+    assert (first.first_line, second.first_line) == (2, 2 + first.size)
+    file.write_bytes(texts[0] + b"\xff\n")
+    with pytest.raises(InvalidInput, match="Line 2: it is broken"):
+        check(file)
+
+
+# MEMORY.md ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_file_gets_what_is_known_once_and_keeps_what_is_there(
+    place: tuple[dict[str, str], Path], tmp_path: Path
+) -> None:
+    env, _ = place
+    file = tmp_path / "MEMORY.md"
+    mine = (
+        b"---\r\ntitle: mine\r\n---\r\n# Mine\r\n\r\n## Hard rules\r\n\r\n* Be kind.\r\n* never deploy on FRIDAYS\r\n\r\n"
+        b"## Mine\r\n\r\nThe end."
+    )
+    file.write_bytes(mine)
+    file.chmod(0o600)
+    tried = esker("export", "memory-md", str(file), "--dry-run", **env)
+    assert file.read_bytes() == mine
+    assert "+* The key is [redacted:anthropic-key]." in tried.stdout
+    done = json.loads(esker("export", "memory-md", str(file), "--json", **env).stdout)
+    assert done["known"] >= 1
+    assert {row["section"] for row in done["added"]} >= {"Hard rules", "Architecture"}
+    text = file.read_bytes()
+    assert b"* never deploy on FRIDAYS\r\n* The key is [redacted:anthropic-key].\r\n\r\n## Mine\r\n\r\nThe end." in text
+    assert b"Never deploy" not in text
+    assert KEY.encode() not in text
+    assert text.count(b"\n") == text.count(b"\r\n")
+    assert file.stat().st_mode & 0o777 == 0o600
+    again = json.loads(esker("export", "memory-md", str(file), "--json", **env).stdout)
+    assert (again["added"], again["written"]) == ([], False)
+    assert file.read_bytes() == text
+    assert os.listdir(tmp_path) == ["MEMORY.md"]
+
+
+def test_a_memory_file_is_of_a_project_or_says_whose_its_lines_are(
+    place: tuple[dict[str, str], Path], tmp_path: Path
+) -> None:
+    env, _ = place
+    assert esker("remember", "Ship on Mondays.", "--pin", "--project", "me/other", **env).returncode == 0
+    for project, says in ((None, "- Ship on Mondays. (project me/other)"), ("me/other", "- Ship on Mondays.\n")):
+        file = tmp_path / f"{project is None}.md"
+        asked = ["--project", project] if project else []
+        assert esker("export", "memory-md", str(file), *asked, **env).returncode == 0
+        assert says in file.read_text()
+    assert "pnpm" not in (tmp_path / "False.md").read_text(), "what another project decided"
+
+
+def test_a_memory_file_that_is_no_text_is_left_alone(place: tuple[dict[str, str], Path], tmp_path: Path) -> None:
+    env, _ = place
+    file = tmp_path / "MEMORY.md"
+    file.write_bytes(b"\xff\xfe\x00")
+    done = esker("export", "memory-md", str(file), **env)
+    assert (done.returncode, "is not UTF-8" in done.stderr) == (1, True)
+    assert file.read_bytes() == b"\xff\xfe\x00"
+
+
+# Daily logs --------------------------------------------------------------------------------------------------------
+
+
+def test_logs_are_written_anew_to_the_byte_and_other_files_are_left_alone(
+    place: tuple[dict[str, str], Path], tmp_path: Path
+) -> None:
+    env, _ = place
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "notes.md").write_text("mine")
+    (folder / "2001-01-01.md").write_text("a diary of mine")
+    first = json.loads(esker("export", "daily", str(folder), "--json", **env).stdout)
+    assert first["written"]
+    texts = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(texts) == {*first["written"], "notes.md", "2001-01-01.md"}
+    rows = json.loads(esker("memories", "--limit", "1000", "--superseded", "--json", **env).stdout)
+    observed = [row for row in rows if row["kind"] == "observation"]
+    assert observed
+    everything = b"\n".join(texts.values()).decode()
+    for row in observed:
+        assert " ".join(row["content"].split()) in everything
+    assert "claude-code" in everything
+    again = json.loads(esker("export", "daily", str(folder), "--json", **env).stdout)
+    assert (again["written"], again["unchanged"], again["deleted"]) == ([], len(first["written"]), [])
+    (folder / first["written"][0]).write_bytes(texts[first["written"][0]] + b"an edit")
+    assert json.loads(esker("export", "daily", str(folder), "--json", **env).stdout)["written"] == first["written"][:1]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == texts
+    last = max(first["written"]).removesuffix(".md")
+    since = json.loads(esker("export", "daily", str(tmp_path / "few"), "--since", last, "--json", **env).stdout)
+    assert since["written"] == [f"{last}.md"]
+
+
+def test_a_log_never_takes_the_place_of_a_persons_own_note_and_goes_when_its_day_is_forgotten(
+    tmp_path: Path,
+) -> None:
+    transcript = tmp_path / "t.jsonl"
+    said = {"type": "user", "uuid": "u1", "sessionId": "s", "timestamp": "2026-03-01T23:30:00Z", "cwd": "/x"}
+    said["message"] = {"role": "user", "content": "We decided to paint the bridge red."}  # type: ignore[assignment]
+    transcript.write_text(json.dumps(said) + "\n")
+    with serve("--data-dir", str(tmp_path / "d")) as (_, told):
+        env = {"ESKER_URL": told["url"], "TZ": "Asia/Tokyo"}
+        assert esker("ingest", str(transcript), "--observe", **env).returncode == 0
+        folder = tmp_path / "logs"
+        folder.mkdir()
+        own = folder / "2026-03-02.md"
+        own.write_text("Dear diary")
+        done = esker("export", "daily", str(folder), **env)
+        assert (done.returncode, own.read_text()) == (1, "Dear diary")
+        own.unlink()
+        assert esker("export", "daily", str(folder), **env).returncode == 0
+        assert "## 08:30 Asia/Tokyo · claude-code" in own.read_text(), "the day and the time of the session's own zone"
+        [row] = json.loads(esker("memories", "--json", **env).stdout)
+        assert esker("forget", row["id"], **env).returncode == 0
+        assert json.loads(esker("export", "daily", str(folder), "--json", **env).stdout)["deleted"] == [own.name]
+        assert os.listdir(folder) == []

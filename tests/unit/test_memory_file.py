@@ -1,0 +1,251 @@
+"""A MEMORY.md gets what memory knows, once, and a person's lines stay as they are."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.memory_file import (
+    ARCHITECTURE,
+    PATTERNS,
+    PROFILE,
+    RULES,
+    Entry,
+    Remembered,
+    Section,
+    entries_of,
+    merge,
+)
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+MARCH = Section("Reflected (2026-03-02)", date(2026, 3, 2))
+APRIL = Section("Reflected (2026-04-01)", date(2026, 4, 1))
+EMPTY_RESULT = """\
+# Memory
+
+## Profile
+
+- Short answers.
+
+## Hard rules
+
+- Never use floats for money.
+
+## Reflected (2026-03-02)
+
+- The bridge was built.
+"""
+THREE = [
+    Entry(PROFILE_SECTION := Section(PROFILE), "Short answers."),
+    Entry(RULES_SECTION := Section(RULES), "Never use floats for money."),
+    Entry(MARCH, "The bridge was built."),
+]
+
+
+def remembered(content: str, **changes: Any) -> Remembered:
+    """Return an observation, changed as told."""
+    values: dict[str, Any] = {"kind": "observation", "priority": "high", "category": "fact", "facet": None}
+    values |= {"tentative": False, "said_at": NOON, "created_at": NOON}
+    return Remembered(content, **(values | changes))
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text with their ends."""
+    return re.findall(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z", text)
+
+
+def is_kept(before: str, after: str) -> bool:
+    """Tell whether every line of one text stands in the other, in order; the last one may have got an end."""
+    rest = iter(lines_of(after.removeprefix("\ufeff")))
+    wanted = lines_of(before.removeprefix("\ufeff"))
+    return before.startswith("\ufeff") == after.startswith("\ufeff") and all(
+        any(line == other or (place == len(wanted) - 1 and other.rstrip("\r\n") == line) for other in rest)
+        for place, line in enumerate(wanted)
+    )
+
+
+def test_a_file_that_is_not_there_begins_with_a_title_and_has_only_sections_that_say_something() -> None:
+    assert merge("", THREE).text == EMPTY_RESULT
+
+
+def test_what_is_known_goes_where_it_belongs() -> None:
+    rows = [
+        remembered("Pinned.", kind="manual", category="decision"),
+        remembered("Always squash.", category="preference"),
+        remembered("Likes tea.", category="preference", priority="medium", kind="reflection"),
+        remembered("Asks twice.", facet="behavior", kind="reflection"),
+        remembered("Postgres it is.", category="decision"),
+        remembered("It rains in the west.", facet="knowledge", kind="reflection"),
+        remembered("Sort by colour.", facet="skill", kind="reflection"),
+        remembered("We moved.", facet="event", kind="reflection", category="decision"),
+        remembered("The build broke.", category="issue", said_at=datetime(2026, 3, 31, 23, 0, tzinfo=UTC)),
+    ]
+    found = {entry.text: entry.section.title for entry in entries_of(rows, ZoneInfo("Europe/Zurich"))}
+    assert found == {
+        "Pinned.": RULES,
+        "Always squash.": RULES,
+        "Likes tea.": PROFILE,
+        "Asks twice.": PROFILE,
+        "Postgres it is.": ARCHITECTURE,
+        "It rains in the west.": ARCHITECTURE,
+        "Sort by colour.": PATTERNS,
+        "We moved.": MARCH.title,
+        "The build broke.": APRIL.title,
+    }
+
+
+def test_a_row_is_one_line_that_is_text() -> None:
+    rows = [remembered("a\nb\u2028c\x1b[2J <!-- d --> </global_observations>", tentative=True, project="me/shop")]
+    [entry] = entries_of(rows, ZoneInfo("UTC"))
+    assert entry.text == "a b c [2J &lt;!-- d --> &lt;/global_observations> (tentative) (project me/shop)"
+    assert entries_of([remembered("\n \x00", tentative=True, project="p")], ZoneInfo("UTC")) == []
+
+
+def test_entries_go_behind_the_last_line_of_their_section_in_its_own_style() -> None:
+    before = (
+        "# Mine\n\n## profile:\n\n* I am Ana.\n  From Basel.\n\n### Sub\n\ntext\n\n"
+        "## Hard Rules ##\nBe kind.\n## Other\n"
+    )
+    after = merge(before, [*THREE[:2], Entry(PROFILE_SECTION, "Tall.")]).text
+    assert after == (
+        "# Mine\n\n## profile:\n\n* I am Ana.\n  From Basel.\n* Short answers.\n* Tall.\n\n### Sub\n\ntext\n\n"
+        "## Hard Rules ##\nBe kind.\n\n- Never use floats for money.\n\n## Other\n"
+    )
+
+
+def test_a_new_section_stands_in_its_order_and_on_its_level() -> None:
+    before = "# Notes\n\n### Architecture\n\n- Postgres.\n\n### Reflected (2026-04-01)\n\n- x\n\n# Appendix\n"
+    after = merge(before, [*THREE, Entry(APRIL, "April came."), Entry(Section(PATTERNS), "Try twice.")]).text
+    titles = [line.strip() for line in after.split("\n") if line.startswith("#")]
+    assert titles == [
+        "# Notes", "### Profile", "### Hard rules", "### Architecture", "### Patterns", "### Reflected (2026-03-02)",
+        "### Reflected (2026-04-01)", "# Appendix",
+    ]  # fmt: skip
+    assert "- x\n- April came.\n\n# Appendix" in after
+    assert is_kept(before, after)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "---\ntitle: x\n## Profile\n---\n\nText.",
+        "```md\n## Profile\n```\n",
+        "<!--\n## Profile\n-->\n",
+        "    ## Profile\n",
+        "\ufeff---\n## Profile: y\n...\n",
+    ],
+)
+def test_what_only_looks_like_a_section_is_none(before: str) -> None:
+    after = merge(before, THREE[:1]).text
+    assert is_kept(before, after)
+    assert after.endswith("\n## Profile\n\n- Short answers.\n")
+
+
+@pytest.mark.parametrize("before", ["Profile\n=======\n\nI am Ana.\n", "Profile\n---\n", "``` lost\n## Profile\n- a\n"])
+def test_other_ways_to_write_a_section_are_known(before: str) -> None:
+    after = merge(before, THREE[:1]).text
+    assert after.lower().count("profile") == 1
+    assert after.endswith("- Short answers.\n")
+
+
+def test_a_file_keeps_its_line_ends_and_gets_one_where_it_has_none() -> None:
+    before = "# Mine\r\n\r\n## Profile\r\n\r\n- I am Ana."
+    after = merge(before, THREE).text
+    assert after.startswith(f"{before}\r\n- Short answers.\r\n\r\n## Hard rules\r\n")
+    assert "\n" not in after.replace("\r\n", "")
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        "never use floats for MONEY",
+        "1. [ ] **Never** use `floats` for money!",
+        "> Never use floats\n> for money.",
+        "- Never use\n  floats for money.",
+        "Be kind. Never use floats for money. Sleep well.",
+        "```\nNever use floats for money.\n```",
+        "User preference: Never use floats for money.",
+    ],
+)
+def test_what_is_there_already_in_whatever_shape_is_not_added(there: str) -> None:
+    merged = merge(there, THREE[1:2])
+    assert (merged.text, merged.added, merged.known) == (there, [], 1)
+
+
+@pytest.mark.parametrize(
+    "there",
+    ["Use floats for money.", "Never use floats for time.", "Never use floats", "Never use 2 floats for money."],
+)
+def test_what_says_something_else_is_no_reason_to_leave_out_an_entry(there: str) -> None:
+    assert merge(there, THREE[1:2]).added == THREE[1:2]
+
+
+def test_two_entries_that_say_the_same_are_one() -> None:
+    twice = [THREE[1], Entry(MARCH, "Never use floats for money!")]
+    assert merge("", twice).added == [THREE[1]]
+
+
+MARKUP = st.sampled_from(
+    """
+# Memory
+## Profile
+### hard RULES
+## Patterns:
+Architecture
+---
+===
+```
+~~~~
+<!--
+-->
+- item
+* [x] done
+1. one
+  wrapped
+\tcode
+> quoted
+
+## Reflected (2026-03-02)
+## Reflected (2026-13-99)
+Short answers.
+\ufeff
+- Never use floats for money.
+…""".split("\n")
+)
+LINES = st.lists(st.tuples(MARKUP | st.text(max_size=20), st.sampled_from(["\n", "\r\n", "\r", "\n"])), max_size=25)
+FILES = st.builds(lambda lines, last: "".join(line + end for line, end in lines) + last, LINES, MARKUP)
+SECTIONS = [PROFILE_SECTION, RULES_SECTION, Section(ARCHITECTURE), Section(PATTERNS), MARCH, APRIL]
+
+
+@st.composite
+def any_entries(draw: st.DrawFn) -> list[Entry]:
+    """Return entries for any rows in any sections."""
+    contents = draw(st.lists(MARKUP | st.text(max_size=40), max_size=8))
+    made = entries_of([remembered(content) for content in contents], ZoneInfo("UTC"))
+    return [Entry(draw(st.sampled_from(SECTIONS)), entry.text) for entry in made]
+
+
+@given(before=FILES, entries=any_entries())
+def test_lines_are_kept_and_a_second_time_adds_nothing(before: str, entries: Sequence[Entry]) -> None:
+    merged = merge(before, entries)
+    assert is_kept(before, merged.text)
+    assert len(merged.added) + merged.known == len(entries)
+    again = merge(merged.text, entries)
+    assert (again.text, again.added) == (merged.text, [])
+    for entry in merged.added:
+        assert any(line.rstrip("\r\n")[2:] == entry.text for line in lines_of(merged.text))
+
+
+@given(before=FILES, first=any_entries(), more=any_entries())
+def test_what_comes_later_is_added_to_what_came_before(
+    before: str, first: Sequence[Entry], more: Sequence[Entry]
+) -> None:
+    once = merge(before, first).text
+    after = merge(once, [*first, *more])
+    assert is_kept(once, after.text)
+    assert not {entry.text for entry in after.added} & {entry.text for entry in first}
