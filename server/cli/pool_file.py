@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, NamedTuple
 from server.core.errors import InvalidInput
 from server.core.pool_lines import TYPES, read_header
 
-# Servers take bodies of 32 MiB, and hold some times that while they read one.
-PART_BYTES = 2 * 1024 * 1024
+# Servers take bodies of 32 MiB, and hold some tens of times as much as a part while they read it.
+PART_BYTES = 1024 * 1024
 _AGAIN_HINT = "Export it again."
 _END = b'{"type":"end"'
 _LONGEST_END = 4_096

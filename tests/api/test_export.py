@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from server.usecases.export import export
 from server.usecases.parts import Parts
 from tests.support.api import contents, opened, recalled, said
 from tests.support.databases import cloned
+from tests.support.filling import fill_pool
 from tests.support.model_server import ModelServer
 from tests.support.pool_files import ODD, everything, fill
 from tests.support.reflecting import scripted
 from tests.support.serving import serving
+from tests.unit.test_redaction import SECRETS
 
 Line = dict[str, Any]
 
@@ -427,6 +430,29 @@ async def test_an_export_shows_one_moment(client: httpx2.AsyncClient, parts: Par
     rest = [json.loads(line) async for line in lines]
     assert header["counts"]["memory"] == 1
     assert [line["content"] for line in rest if line["type"] == "memory"] == ["Before."]
+
+
+async def test_a_large_pool_is_never_held_all_at_once(parts: Parts, who: Principal, owner_url: str) -> None:
+    fill_pool(owner_url, who.pool_id, 20_000, now=parts.clock())
+    tracemalloc.start()
+    try:
+        size = sum([len(line) async for line in export(parts, who.pool_id, who.pool_name)])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size > 10_000_000
+    assert peak < size / 5
+
+
+async def test_no_key_format_is_in_an_export(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, "s", cwd=f"/home/{SECRETS['github classic']}")
+    await said(client, session, *(f"Remember that the key is {secret} and use it." for secret in SECRETS.values()))
+    await client.post(f"/v1/sessions/{session}/observe?wait=true")
+    await client.get(f"/v1/sessions/{session}/pack")
+    text = b"\n".join(await exported(client)).decode()
+    assert json.loads(text.split("\n")[0])["counts"]["memory"] > 0
+    for secret in SECRETS.values():
+        assert json.dumps(secret, ensure_ascii=False)[1:-1] not in text
 
 
 def test_every_column_of_the_schema_is_exported_or_known_to_be_made_anew(owner_url: str) -> None:

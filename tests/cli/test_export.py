@@ -182,8 +182,8 @@ def test_a_memory_file_gets_what_is_known_once_and_keeps_what_is_there(
     env, _ = place
     file = tmp_path / "MEMORY.md"
     mine = (
-        b"---\r\ntitle: mine\r\n---\r\n# Mine\r\n\r\n## Hard rules\r\n\r\n* Be kind.\r\n* never deploy on FRIDAYS\r\n\r\n"
-        b"## Mine\r\n\r\nThe end."
+        b"---\r\ntitle: mine\r\n---\r\n# Mine\r\n\r\n## Hard rules\r\n\r\n* Be kind.\r\n* never deploy on FRIDAYS"
+        b"\r\n\r\n## Mine\r\n\r\nThe end."
     )
     file.write_bytes(mine)
     file.chmod(0o600)
@@ -194,7 +194,9 @@ def test_a_memory_file_gets_what_is_known_once_and_keeps_what_is_there(
     assert done["known"] >= 1
     assert {row["section"] for row in done["added"]} >= {"Hard rules", "Architecture"}
     text = file.read_bytes()
-    assert b"* never deploy on FRIDAYS\r\n* The key is [redacted:anthropic-key].\r\n\r\n## Mine\r\n\r\nThe end." in text
+    assert text.startswith(mine.partition(b"\r\n\r\n## Mine")[0] + b"\r\n* ")
+    assert b"\r\n* The key is [redacted:anthropic-key].\r\n" in text
+    assert b"\r\n\r\n## Mine\r\n\r\nThe end.\r\n\r\n## Architecture\r\n\r\n- " in text
     assert b"Never deploy" not in text
     assert KEY.encode() not in text
     assert text.count(b"\n") == text.count(b"\r\n")

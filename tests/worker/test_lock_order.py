@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import pytest
 
 from server.background import beside, run_jobs
-from server.core.errors import InvalidInput, NotFound
+from server.core.errors import Conflict, InvalidInput, NotFound
 from server.core.records import Filter, Principal
 from server.db.database import Database
 from server.providers.remote_embedder import RemoteEmbedder
 from server.store import memories, sessions, vectors
 from server.usecases.embed import embed_due, keep_up, make_space, register
+from server.usecases.export import export
 from server.usecases.forget import forget
+from server.usecases.import_pool import import_pool
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.inspect import retry
 from server.usecases.observe import observe
@@ -150,6 +152,12 @@ class Crowd:
         for on in (False, True):
             await switch_passages(self.parts, self.who.pool_name, on=on, told=lambda done, total: None)
 
+    async def bring_back(self) -> None:
+        """Import what the pool held a moment ago, with what was forgotten since."""
+        lines = [line async for line in export(self.parts, self.who.pool_id, self.who.pool_name)]
+        with suppress(Conflict):  # a session went on meanwhile, or a note was written again
+            await import_pool(self.parts, self.who, b"".join(lines))
+
     async def again_and_again(self, do: Callable[[], Awaitable[None]]) -> None:
         """Do something for as long as somebody writes."""
         while self.writing:
@@ -161,7 +169,7 @@ async def test_nobody_waits_in_a_circle(
 ) -> None:
     crowd = Crowd(parts, who, embedders, random.Random(1))  # noqa: S311 - the same test each time
     async with asyncio.TaskGroup() as tasks:
-        for do in (crowd.go_back, crowd.embed, crowd.embed, crowd.look_after, crowd.switch):
+        for do in (crowd.go_back, crowd.embed, crowd.embed, crowd.look_after, crowd.switch, crowd.bring_back):
             tasks.create_task(crowd.again_and_again(do))
         await asyncio.gather(crowd.write_and_forget(), crowd.write_and_forget(), crowd.tell_and_forget())
         crowd.writing = False
