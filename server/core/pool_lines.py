@@ -219,9 +219,9 @@ class MemoryLine(_Strict):
     source_seqs: list[Seq]
     source_ids: list[MemoryId]
     said_at: Moment
-    refers_from: Moment | None
-    refers_to: Moment | None
-    valid_until: Moment | None
+    refers_from: AwareDatetime | None
+    refers_to: AwareDatetime | None
+    valid_until: AwareDatetime | None
     last_used_at: Moment
     superseded_by: MemoryId | ReflectionId | None
     superseded_at: Moment | None

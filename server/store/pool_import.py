@@ -167,6 +167,14 @@ async def known_sources(connection: Connection, ids: Collection[str]) -> set[tup
     return {(str(row[0]), str(row[1])) for row in await cursor.fetchall()}
 
 
+async def say_again(connection: Connection, lines: Sequence[MemoryLine]) -> None:
+    """Add where else rows, which the caller has locked, were said, and let them matter as much as in the file."""
+    columns = {"id", "last_used_at", "priority", "tentative"}
+    rows = as_json(line.model_dump(mode="json", include=columns) for line in lines)
+    await connection.execute(SQL["say_again"], {"rows": rows})
+    await insert_sources(connection, lines)
+
+
 async def insert_sources(connection: Connection, lines: Sequence[MemoryLine]) -> None:
     """Write where else memories were said."""
     rows = [{"memory_id": line.id, **source.model_dump(mode="json")} for line in lines for source in line.sources]

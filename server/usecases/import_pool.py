@@ -156,7 +156,7 @@ async def _require_places(connection: Connection, places: Mapping[int, Iterable[
 
 
 async def _learn(connection: Connection, lines: Sequence[MemoryLine], known: Mapping[str, KnownMemory]) -> None:
-    """Let memories that are there be replaced by what the file brings, and add where else they were said.
+    """Let memories that are there be replaced by what the file brings, and learn where else they were said.
 
     A row that is live here although what replaced it is here as well was brought back here, and stays live.
     """
@@ -167,7 +167,7 @@ async def _learn(connection: Connection, lines: Sequence[MemoryLine], known: Map
     again = [line for line in lines if {(line.id, source.group_id) for source in line.sources} - said]
     touched = await memories.lock_to_change(connection, {line.id for line in (*replaced, *again)})
     await pool_import.supersede(connection, [line for line in replaced if line.id in touched])
-    await pool_import.insert_sources(connection, [line for line in again if line.id in touched])
+    await pool_import.say_again(connection, [line for line in again if line.id in touched])
 
 
 async def _import_reflections(connection: Connection, lines: Mapping[int, ReflectionLine]) -> int:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import tracemalloc
 from collections.abc import AsyncGenerator, Generator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,16 +17,18 @@ from server.core.records import Principal
 from server.core.settings import Settings
 from server.db.database import Database
 from server.db.embedded import Cluster
+from server.providers.local_embedder import LocalEmbedder
 from server.usecases.authenticate import create_key, create_pool
 from server.usecases.export import export
 from server.usecases.parts import Parts
-from tests.support.api import contents, opened, recalled, said
+from tests.support.api import contents, opened, recalled, said, until
 from tests.support.databases import cloned
 from tests.support.filling import fill_pool
 from tests.support.model_server import ModelServer
 from tests.support.pool_files import ODD, everything, fill
+from tests.support.processes import ROOT
 from tests.support.reflecting import scripted
-from tests.support.serving import serving
+from tests.support.serving import serving, serving_meaning
 from tests.unit.test_redaction import SECRETS
 
 Line = dict[str, Any]
@@ -162,6 +163,25 @@ async def test_what_was_imported_is_found_by_keyword_and_leads_to_its_messages(
     assert (await other.post(f"/v1/reflections/{ids['reflection']}/undo")).json()["restored"] == 3
 
 
+async def test_the_worker_makes_the_vectors_of_what_was_imported(
+    source: tuple[httpx2.AsyncClient, ModelServer], other_url: str, minilm: LocalEmbedder
+) -> None:
+    client, model = source
+    await fill(client, model)
+    lines = await exported(client)
+    async with serving_meaning(other_url, minilm) as url, httpx2.AsyncClient(base_url=url, timeout=60) as there:
+        await there.post("/v1/memories", json={"content": "A note, by which the pool gets its space."})
+        await until(there, "/v1/status", lambda status: status["model"] and not status["pending"])
+        await imported(there, lines)
+        await until(there, "/v1/status", lambda status: not status["pending"])
+        found = await recalled(
+            there, "We have to be able to cross a river in Switzerland", explain=True, tier="memories"
+        )
+        assert found["semantic"] == "ok"
+        assert found["hits"][0]["content"] == "The Rhine needs a bridge at Basel."
+        assert found["hits"][0]["parts"]["vector_rank"] == 1
+
+
 async def test_a_prefix_stays_frozen_and_hooks_that_come_again_change_nothing(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
@@ -241,17 +261,19 @@ async def test_a_later_file_goes_on_where_an_earlier_one_ended(
     client, model = source
     session = await opened(client, "1", project="shop")
     await say_and_observe(client, model, session, 1, {"text": "The lamp in the hall is blue."})
+    await say_and_observe(client, model, session, 2, {"text": "The roof of the house is flat."})
     await imported(other, await exported(client))
-    [old] = (await client.get("/v1/memories")).json()["memories"]
+    [_, old] = (await client.get("/v1/memories")).json()["memories"]
     red = {"text": "The lamp in the hall is red.", "category": "decision", "replaces": old["id"]}
-    await say_and_observe(client, model, session, 2, red)
-    await say_and_observe(client, model, session, 3, {"text": "The door is open."})
+    await say_and_observe(client, model, session, 3, red)
     again = await opened(client, "2", project="shop")
     await say_and_observe(client, model, again, 1, {"text": "The lamp in the hall is red."})
+    await say_and_observe(client, model, again, 2, {"text": "The roof of the house is flat.", "priority": "high"})
     await imported(other, await exported(client))
     there = everything(owner_url)
-    assert len(there["memory_sources"]) == 1
+    assert len(there["memory_sources"]) == 2
     assert [row["superseded_by"] is None for row in there["memories"]] == [False, True, True]
+    assert [row["priority"] for row in there["memories"]] == ["low", "high", "low"]
     assert everything(other_owner_url) == there
 
 
@@ -467,7 +489,7 @@ def test_every_column_of_the_schema_is_exported_or_known_to_be_made_anew(owner_u
         "memories": {"content_hash", "tokens", "terms", "number", "parts", "expired"},
     }
     inline = {"memory_sources": {"memory_id"}, "session_events": {"session_id"}, "packs": {"session_id"}}
-    sql = Path("server/store/sql/pool_export.sql").read_text()
+    sql = (ROOT / "server/store/sql/pool_export.sql").read_text()
     tables = """
         SELECT table_name, column_name FROM information_schema.columns JOIN pg_class ON relname = table_name
         WHERE table_schema = 'public' AND column_name <> 'pool_id' AND relkind = 'r' AND relrowsecurity

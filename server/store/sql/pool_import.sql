@@ -133,6 +133,18 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
     id text, superseded_by text, superseded_at timestamptz, outdated_at timestamptz)
 WHERE m.id = new.id AND m.superseded_at IS NULL
 
+-- name: say_again
+-- What these rows say was said elsewhere as well: they matter as much as there, and count as used when they were there.
+-- The caller has locked them.
+UPDATE memories m
+SET last_used_at = greatest(m.last_used_at, new.last_used_at),
+    priority = (ARRAY ['high', 'medium', 'low'])[least(
+        array_position(ARRAY ['high', 'medium', 'low'], m.priority),
+        array_position(ARRAY ['high', 'medium', 'low'], new.priority))],
+    tentative = m.tentative AND new.tentative
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id text, last_used_at timestamptz, priority text, tentative boolean)
+WHERE m.id = new.id
+
 -- name: known_sources
 -- In which groups these memories were said again.
 SELECT memory_id, group_id FROM memory_sources WHERE memory_id = ANY (%(ids)s)
