@@ -483,6 +483,7 @@ def test_every_column_of_the_schema_is_exported_or_known_to_be_made_anew(owner_u
         "reflections": "reflection", "memory_sources": "sources", "session_events": "events", "packs": "pack",
     }  # fmt: skip
     of_this_place = {"api_keys", "audit", "embedding_attempts", "embedding_spaces", "jobs", "spend", "vector_probes"}
+    of_this_place |= {"session_usage", "former_packs"}
     left_out = of_this_place | {"memory_links", "passages", "postings", "tier_sizes"}
     made_anew = {
         "sessions": {"total_tokens", "unobserved_tokens", "passages_seq"},
