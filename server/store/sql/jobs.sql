@@ -38,7 +38,8 @@ ON CONFLICT (pool_id, kind, subject) DO UPDATE
 -- Have every session observed whose tail nobody has seen and that has no job: those with enough of it now, others when
 -- they count as idle.
 INSERT INTO jobs (pool_id, kind, subject, run_after, created_at)
-SELECT current_pool(), 'observe', id, CASE WHEN unobserved_tokens >= %(tokens)s THEN %(now)s ELSE %(idle)s END, %(now)s
+SELECT current_pool(), 'observe', id,
+       CASE WHEN unobserved_tokens >= %(tokens)s THEN %(now)s::timestamptz ELSE %(idle)s::timestamptz END, %(now)s
 FROM sessions WHERE unobserved_tokens > 0 ORDER BY id
 ON CONFLICT (pool_id, kind, subject) DO NOTHING
 
