@@ -285,7 +285,8 @@ def _hooks() -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"{counted(elsewhere, 'parcel')} of hooks wait for another server, or under another key.",
-            f"They are sent by a hook with that ESKER_URL and ESKER_KEY. They lie in {where}.",
+            f"They lie in {where} and are sent by a hook with that ESKER_URL and ESKER_KEY. If that key is no more,"
+            " `esker ingest --all` sends the transcripts with the present one, and the files can be deleted.",
         )
     if refused := spool.refused():
         yield Finding(

@@ -13,12 +13,13 @@ from rich.progress import Progress, TaskID
 from server.cli.connection import connect
 from server.cli.output import AsJson, counted, print_json, progress, say
 from server.cli.sessions import observe_all
-from server.clients.api import Api
+from server.clients.api import Api, Refused
 from server.clients.compressed import opened
 from server.clients.project import is_excluded
 from server.clients.readers import READERS, client_of, sessions, stamp, transcripts_in
 from server.clients.sending import Sent, send
 from server.clients.sent import SentBefore
+from server.clients.spool import is_passing
 from server.clients.transcript import Reading, Transcript
 from server.core.client_settings import ClientSettings
 from server.core.errors import InvalidInput, NotFound
@@ -211,7 +212,13 @@ def _send_unsent(run: _Ingest, transcript: Transcript, task: TaskID) -> bool:
                 run.before.advance(transcript, done)
 
         if unsent or run.observe:
-            send(run.api, replace(transcript, entries=unsent), run.sent, advance)
+            try:
+                send(run.api, replace(transcript, entries=unsent), run.sent, advance)
+            except Refused as error:
+                if is_passing(error):
+                    raise
+                # One session that the server does not take must not keep the others from it.
+                run.sent.refused[transcript.external_id] = str(error)
     return len(run.sent.refused) == refused
 
 

@@ -32,6 +32,9 @@ from server.usecases.remember import Note
 
 app = typer.Typer(add_completion=False)
 
+# A model waits no longer for a tool, and neither does the end of this process for its threads.
+_SECONDS = 20.0
+
 _RECALLED = TypeAdapter(Recalled)
 _EXPANSION = TypeAdapter(Expansion)
 _MEMORY = TypeAdapter(SourcedMemory)
@@ -93,7 +96,7 @@ async def _ask(ask: Callable[[Api], Any]) -> Any:
     """Ask the server. Raises NotFound, Unavailable, Refused."""
     # A connection for each call: tools are called at the same time, and a connection carries one request.
     try:
-        return await asyncio.to_thread(lambda: ask(connect()))
+        return await asyncio.to_thread(lambda: ask(connect(_SECONDS)))
     except Refused as error:
         raise NotFound(str(error)) if error.status == 404 else error from error
 

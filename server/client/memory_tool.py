@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from anthropic.lib.tools import BetaAsyncAbstractMemoryTool, ToolError
 
 from server.core.errors import Conflict, EskerError, NotFound
+from server.core.json_input import clean_text
 from server.core.records import SourcedMemory
 
 if TYPE_CHECKING:
@@ -129,6 +130,11 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
             raise _missing(path)
         for file in gone:
             await self._forget(file)
+        still = await self._files()
+        if any(file.path in still for file in gone):
+            raise ToolError(
+                f"{path} was changed by somebody else meanwhile, and is there still. View it, and try again."
+            )
         return f"{path} was deleted."
 
     async def rename(self, command: "BetaMemoryTool20250818RenameCommand") -> str:
@@ -236,7 +242,7 @@ def _check_size(path: str, text: str) -> None:
 
 
 def _content(path: str, text: str) -> str:
-    return f"{path}\n{text}"
+    return clean_text(f"{path}\n{text}")
 
 
 def _read(row: SourcedMemory) -> _File:

@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from server.core.client_settings import ClientSettings
 from server.core.errors import EskerError, Misconfigured, Unavailable
+from server.core.redaction import redact
 
 _KEY_HINT = "Set ESKER_KEY to a key of the server; `esker key create NAME` makes one where its database is."
 _BUSY = (429, 503)
@@ -16,7 +17,8 @@ _MOST_TRIES = 4
 _PIECE = 64 * 1024
 # What is typed as an id may hold anything; what is a path stays one.
 _IN_PATHS = "/?&=%:;,@+~!$'()*[]-._"
-_SECONDS = 600.0  # `wait=true` waits for a language model
+SECONDS = 600.0
+"""How long an answer may take: `wait=true` waits for a language model."""
 
 
 class Refused(EskerError):
@@ -30,7 +32,7 @@ class Refused(EskerError):
 class Api:
     """A connection to a server, kept open between calls."""
 
-    def __init__(self, url: str, key: str | None = None, timeout: float = _SECONDS) -> None:
+    def __init__(self, url: str, key: str | None = None, timeout: float = SECONDS) -> None:
         """`url` is where the server listens, `key` opens a pool. Raises Misconfigured for a url that is none."""
         parts = _split(url)
         secure = parts.scheme == "https"
@@ -43,7 +45,7 @@ class Api:
             self._headers["Authorization"] = f"Bearer {key}"
 
     @classmethod
-    def to(cls, settings: ClientSettings, timeout: float = _SECONDS) -> "Api":
+    def to(cls, settings: ClientSettings, timeout: float = SECONDS) -> "Api":
         """Return a connection to the server that the settings name. Raises Misconfigured for a url that is none."""
         return cls(settings.url, settings.key, timeout)
 
@@ -110,7 +112,7 @@ class Api:
 
     def _unavailable(self, error: Exception) -> Unavailable:
         return Unavailable(
-            f"No Esker answers at {self.url} ({error or type(error).__name__}).",
+            f"No Esker answers at {redact(self.url)} ({error or type(error).__name__}).",
             hint="Start it with `esker serve`, or say with ESKER_URL where it is.",
         )
 

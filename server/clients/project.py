@@ -7,7 +7,6 @@ from configparser import ConfigParser, Error
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-_NAME = re.compile(r"([^/:\\]+/[^/:\\]+?)(?:\.git)?/?$")
 _REMOTE = re.compile(r'remote "(.+)"')
 
 
@@ -89,13 +88,31 @@ def _pointed(file: Path, label: str = "") -> Path | None:
 
 
 def _remote(config: Path) -> str | None:
-    """Return owner/name of the remote `origin`, or of the only one there is."""
-    parser = ConfigParser(strict=False, interpolation=None)
+    """Return the path on its host of the remote `origin`, or of the only one there is: owner/name, or longer.
+
+    Nothing that tells who fetches comes along, such as a password.
+    """
+    parser = ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
-        parser.read(config, encoding="utf-8")
+        text = config.read_bytes().decode("utf-8-sig", "replace")
+        # What is indented would be more of the line before it.
+        parser.read_string("\n".join(line.strip() for line in text.splitlines()))
         remotes = [section for section in parser.sections() if _REMOTE.fullmatch(section)]
         section = 'remote "origin"' if 'remote "origin"' in remotes or len(remotes) != 1 else remotes[0]
-        found = _NAME.search(parser.get(section, "url", fallback=""))
-    except (Error, OSError, UnicodeDecodeError):
+        url = parser.get(section, "url", fallback=None) or ""
+    except (Error, OSError):
         return None
-    return found[1] if found else None
+    return _place(re.sub(r"\s[#;].*", "", url).strip().strip('"'))
+
+
+def _place(url: str) -> str | None:
+    """Return where a repository lies: its whole path on a host, the last two parts of a path on this machine."""
+    scheme, colon, rest = url.partition(":")
+    if "://" in url:
+        path = "/" + rest.removeprefix("//").partition("/")[2]
+    else:
+        path = rest if colon and "/" not in scheme else url
+    on_host = colon and "/" not in scheme and not url.startswith("file:")
+    parts = [part for part in re.sub(r"[?#].*", "", path).split("/") if part]
+    name = "/".join(parts if on_host else parts[-2:]).removesuffix(".git")
+    return name or None

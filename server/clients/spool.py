@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +26,8 @@ from server.core.redaction import redact_json, redact_name
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_PARCELS = 20_000
 _NAMES = ("external_id", "dedupe_key")
-_LATER = (401, 403, 408, 421, 429, 500, 502, 503, 504)
+# Only what a message itself is can be wrong for good: another program may answer at the address for a while.
+_FOR_GOOD = (413, 422)
 _numbers = count()
 
 Parcel = dict[str, Any]
@@ -127,11 +129,13 @@ class Spool:
         for path, _ in self._files():
             try:
                 parcel = json.loads(path.read_bytes())
-                mine = parcel["of"] in self._mine and isinstance(parcel["session"], dict)
+                mine = parcel["session"].keys() and parcel["of"] in self._mine
             except FileNotFoundError:  # somebody else has just sent it
                 continue
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 self._set_aside(path)
+                # Nobody knows what was in it, so every transcript is sent again; the server knows what it has.
+                shutil.rmtree(self._folder.parent / "sent", ignore_errors=True)
                 continue
             if mine:
                 yield path, parcel
@@ -173,7 +177,7 @@ def address(url: str, key: str | None) -> str:
 
 def is_passing(error: Refused) -> bool:
     """Tell whether a server that refused something may take it later, from somebody else or when it has time."""
-    return error.status in _LATER
+    return error.status not in _FOR_GOOD
 
 
 def _masked(value: Any, name: str = "") -> Any:

@@ -112,6 +112,12 @@ class Settings(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """How much the server and the worker say."""
 
+    @field_validator("data_dir")
+    @classmethod
+    def _is_absolute(cls, value: Path) -> Path:
+        # It becomes part of an address, in which nothing is relative.
+        return value.expanduser().absolute()
+
     @field_validator("llm_base_url")
     @classmethod
     def _is_address(cls, value: str | None) -> str | None:

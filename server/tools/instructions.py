@@ -1,5 +1,6 @@
 """What the server says of itself: when to use the tools, and a short pack for clients that have no hooks."""
 
+import asyncio
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
@@ -19,6 +20,7 @@ INSTRUCTIONS = (
 )
 PACK_TOKENS = 600
 """What the short pack may cost: some clients put instructions into every request."""
+_SECONDS = 3.0
 _GREETINGS = ("initialize", "server/discover")
 
 
@@ -34,8 +36,9 @@ class ShortPack(ServerMiddleware[Any]):
         if ctx.method not in _GREETINGS or result is None:
             return result
         try:
-            pack = await self._backend.briefing(ctx.request, PACK_TOKENS)
-        except EskerError:
+            async with asyncio.timeout(_SECONDS):
+                pack = await self._backend.briefing(ctx.request, PACK_TOKENS)
+        except (EskerError, TimeoutError):
             return result  # whoever only wants to know which tools there are shall know
         said = {"instructions": f"{INSTRUCTIONS}\n\n{pack}" if pack else INSTRUCTIONS}
         return result | said if isinstance(result, dict) else result.model_copy(update=said)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -228,6 +229,13 @@ async def test_without_a_server_the_instructions_are_there_all_the_same() -> Non
     async with by("http://127.0.0.1:1", "stdio") as client:
         assert client.instructions == INSTRUCTIONS
         assert len((await client.list_tools()).tools) == 5
+
+
+async def test_a_server_that_never_answers_keeps_no_client_from_the_tools() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hole:
+        async with by(f"http://127.0.0.1:{hole.getsockname()[1]}", "stdio") as client:
+            assert client.instructions == INSTRUCTIONS
+            assert len((await client.list_tools()).tools) == 5
 
 
 @pytest.mark.parametrize("mode", MODES)

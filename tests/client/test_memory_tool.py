@@ -192,6 +192,25 @@ async def test_a_path_is_of_one_file_also_when_it_is_made_and_moved_to_at_once(e
     assert len([row async for row in esker.memories() if row.content.startswith(f"{NOTES}\n")]) == 1
 
 
+async def test_who_deletes_what_somebody_changes_is_told_if_it_is_there_still(esker: Esker) -> None:
+    one, other = EskerMemoryTool(esker), EskerMemoryTool(esker)
+    for _ in range(4):
+        await do(one, "create", path=NOTES, file_text="0")
+        deleted, _ = await asyncio.gather(
+            do(one, "delete", path=NOTES),
+            do(other, "str_replace", path=NOTES, old_str="0", new_str="1"),
+            return_exceptions=True,
+        )
+        there = NOTES in await do(one, "view", path="/memories")
+        assert isinstance(deleted, ToolError) is there
+        await one.clear_all_memory()
+
+
+async def test_half_a_character_is_replaced(tool: EskerMemoryTool) -> None:
+    await do(tool, "create", path=NOTES, file_text="a\ud83db")
+    assert await text_of(tool, NOTES) == "a\ufffdb"
+
+
 async def test_files_of_another_project_are_other_files(esker: Esker) -> None:
     shop, pool = EskerMemoryTool(esker, project="shop"), EskerMemoryTool(esker)
     await do(shop, "create", path=NOTES, file_text="of the shop")

@@ -52,6 +52,33 @@ def test_a_project_is_the_same_however_another_machine_fetches_it(checkout: Path
     assert project_of(str(checkout)) == "acme/shop"
 
 
+@pytest.mark.parametrize(
+    ("url", "project"),
+    [
+        ("https://oauth2:hunter2pass@git.example.org/shop.git", "shop"),
+        ("https://git.example.org/acme/shop.git?token=abc", "acme/shop"),
+        ("git@example.org:group/sub/shop.git", "group/sub/shop"),
+        ("https://dev.example.org/org/project/_git/shop", "org/project/_git/shop"),
+        ("/srv/git/acme/shop.git", "acme/shop"),
+        ("file:///srv/git/acme/shop.git", "acme/shop"),
+        ('"git@example.org:acme/shop.git"', "acme/shop"),
+        ("git@example.org:acme/shop.git # main", "acme/shop"),
+    ],
+)
+def test_a_project_is_the_whole_path_on_its_host_and_nothing_of_who_fetches(
+    checkout: Path, url: str, project: str
+) -> None:
+    (checkout / ".git" / "config").write_text(f'[core]\n\tbare\n[remote "origin"]\n\turl = {url}\n        fetch = +x\n')
+    assert project_of(str(checkout)) == project
+
+
+def test_a_config_in_another_encoding_or_with_a_mark_is_read_all_the_same(checkout: Path) -> None:
+    config = b'[user]\n\tname = Andr\xe9\n[remote "origin"]\n\turl = git@example.org:acme/shop.git\n'
+    for text in (config, b"\xef\xbb\xbf" + config):
+        (checkout / ".git" / "config").write_bytes(text)
+        assert project_of(str(checkout)) == "acme/shop"
+
+
 def test_without_a_remote_the_root_names_the_project_from_a_worktree_too(tmp_path: Path) -> None:
     root, worktree = tmp_path / "ledger", tmp_path / "elsewhere"
     root.mkdir()

@@ -51,7 +51,9 @@ def test_what_waits_is_sent_in_order_and_only_once(folder: Path) -> None:
     assert server.taken == [f"m{n}" for n in range(12)]
 
 
-@pytest.mark.parametrize("away", [Unavailable(), *(Refused("x", status=code) for code in (401, 403, 429, 500, 503))])
+@pytest.mark.parametrize(
+    "away", [Unavailable(), *(Refused("x", status=code) for code in (401, 403, 404, 405, 429, 500, 503))]
+)
 def test_a_server_that_is_away_again_gets_the_rest_later(folder: Path, away: Exception) -> None:
     spool, server = Spool(folder, URL, None), Server(None, away)
     for n in range(3):
@@ -150,7 +152,11 @@ def test_a_broken_file_is_set_aside_and_stops_nothing(folder: Path, text: str) -
     spool, server = Spool(folder, URL, None), Server()
     spool.put(parcel(1))
     (folder / "00000000000000000000-1-000000.json").write_text(text)
+    sent_before = folder.parent / "sent" / "note.json"
+    sent_before.parent.mkdir()
+    sent_before.write_text("{}")
     assert spool.replay(API, server.deliver).sent == 1
+    assert not sent_before.exists(), "what was in it has to be sent from its transcript again"
 
 
 def test_of_two_who_replay_at_once_one_sends(folder: Path) -> None:
