@@ -266,12 +266,14 @@ async def test_a_later_file_goes_on_where_an_earlier_one_ended(
     [_, old] = (await client.get("/v1/memories")).json()["memories"]
     red = {"text": "The lamp in the hall is red.", "category": "decision", "replaces": old["id"]}
     await say_and_observe(client, model, session, 3, red)
+    await client.post(f"/v1/sessions/{session}/events", json={"kind": "turn_end", "dedupe_key": "late"})
     again = await opened(client, "2", project="shop")
     await say_and_observe(client, model, again, 1, {"text": "The lamp in the hall is red."})
     await say_and_observe(client, model, again, 2, {"text": "The roof of the house is flat.", "priority": "high"})
     await imported(other, await exported(client))
     there = everything(owner_url)
     assert len(there["memory_sources"]) == 2
+    assert (there["sessions"][0]["current_task"], len(there["session_events"])) == ("Task 3", 1)
     assert [row["superseded_by"] is None for row in there["memories"]] == [False, True, True]
     assert [row["priority"] for row in there["memories"]] == ["low", "high", "low"]
     assert everything(other_owner_url) == there
@@ -282,18 +284,21 @@ async def say_and_observe(
 ) -> None:
     """Have a session say a thing and the model find it."""
     await said(client, session, {"external_id": f"m{seq}", "role": "user", "content": found["text"]})
-    model.say({"facts": [{"priority": "low", "category": "fact", **found, "sources": [seq]}]})
+    facts = [{"priority": "low", "category": "fact", **found, "sources": [seq]}]
+    model.say({"facts": facts, "current_task": f"Task {seq}", "thread_title": f"Title {seq}"})
     report = await client.post(f"/v1/sessions/{session}/observe?wait=true")
     assert report.json()["groups"] == 1
 
 
-async def test_what_was_undone_after_an_export_stays_undone(
+async def test_what_was_undone_or_pinned_after_an_export_stays_so(
     source: tuple[httpx2.AsyncClient, ModelServer], owner_url: str
 ) -> None:
     client, model = source
     ids = await fill(client, model)
     lines = await exported(client)
     assert (await client.post(f"/v1/reflections/{ids['reflection']}/undo")).status_code == 200
+    pin = {"content": "The user prefers short answers.", "session_id": ids["first"], "kind": "manual"}
+    assert (await client.post("/v1/memories", json=pin)).json()["category"] == "preference"
     before = everything(owner_url)
     assert set((await imported(client, lines, at_once=4)).values()) == {0}
     assert everything(owner_url) == before

@@ -1,19 +1,22 @@
 """Whoever forgets, embeds, goes back to a model or cuts passages waits for others in turn, and never in a circle."""
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from server.background import beside, run_jobs
 from server.core.errors import Conflict, InvalidInput, NotFound
-from server.core.records import Filter, Principal
+from server.core.records import Filter, NewMessage, Principal
 from server.db.database import Database
 from server.providers.remote_embedder import RemoteEmbedder
-from server.store import memories, sessions, vectors
+from server.store import memories, messages, sessions, vectors
+from server.store.messages import StoredMessage
+from server.usecases.authenticate import create_pool
 from server.usecases.embed import embed_due, keep_up, make_space, register
 from server.usecases.export import export
 from server.usecases.forget import forget
@@ -96,6 +99,30 @@ async def test_forgetting_a_passage_locks_all_sessions_that_said_it_in_their_ord
         await until_somebody_waits(database, forgetting)
         await sessions.lock(connection, ids[1])
     assert forgetting.result().memories == 1
+
+
+async def test_an_import_waits_for_whoever_writes_to_its_session_and_sees_what_that_was(
+    parts: Parts, who: Principal, database: Database
+) -> None:
+    await told(parts, who, 1, "at first")
+    lines = [line async for line in export(parts, who.pool_id, who.pool_name)]
+    other = replace(who, pool_id=(await create_pool(parts, "other")).id, pool_name="other")
+    await import_pool(parts, other, b"".join(lines[:4]))
+    session_id, now = json.loads(lines[1])["id"], parts.clock()
+    own = StoredMessage(NewMessage("own", "user", [], now), b"", {}, "user", "", tokens=1, shown_tokens=0)
+    async with asyncio.TaskGroup() as tasks, database.tenant(other.pool_id) as connection:
+        session = await sessions.lock(connection, session_id)
+        importing = tasks.create_task(_refused(import_pool(parts, other, b"".join(lines))))
+        await until_somebody_waits(database, importing)
+        await messages.append(connection, session_id, session.last_seq, [own], now)
+        await sessions.extend(connection, session_id, 1, 1, now)
+    assert importing.result().startswith("Line 5: message 3 ")
+
+
+async def _refused(working: Awaitable[object]) -> str:
+    with pytest.raises(Conflict) as refused:
+        await working
+    return str(refused.value)
 
 
 async def until_somebody_waits(database: Database, working: asyncio.Task[object]) -> None:
