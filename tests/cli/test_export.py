@@ -2,28 +2,44 @@
 
 import json
 import os
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from server.cli.pool_file import check, halves, parts_of
+from server.clients.api import Api
 from server.core.errors import InvalidInput
-from tests.support.processes import ROOT, esker, serve
+from server.core.pool_lines import TYPES
+from tests.support.processes import ROOT, environment, esker, serve
 
 SAMPLES = ROOT / "server/clients/samples"
+TIMES = ("said_at", "last_used_at", "created_at")
 KEY = "sk-ant-api03-AbCdEf0123456789AbCdEf0123456789"
 
 
+@pytest.fixture
+def data_dir() -> Generator[Path]:
+    """A data directory that the account of Postgres reaches, whatever another run of tests does to its folder."""
+    with tempfile.TemporaryDirectory(prefix="esker-proc-", dir="/tmp") as directory:
+        yield Path(directory)
+
+
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[dict[str, str], Path]]:
+def place() -> Generator[tuple[dict[str, str], Path]]:
     """The environment of a command that talks to a server with two sessions and notes, and its data directory."""
-    folder = tmp_path_factory.mktemp("d")
-    with serve("--data-dir", str(folder / "d")) as (_, said):
+    with (
+        tempfile.TemporaryDirectory(prefix="esker-proc-", dir="/tmp") as directory,
+        serve("--data-dir", f"{directory}/d") as (_, said),
+    ):
+        folder = Path(directory)
         env = {"ESKER_URL": said["url"], "ESKER_STATE_DIR": str(folder / "state"), "TZ": "Europe/Zurich"}
         assert esker("ingest", str(SAMPLES), "--observe", **env).returncode == 0
         assert esker("remember", "Never deploy on Fridays.", "--pin", **env).returncode == 0
@@ -90,20 +106,57 @@ def test_a_file_that_is_wrong_is_told_before_anything_is_sent(
 
 
 def test_a_server_that_takes_little_at_once_gets_little_at_once(
-    place: tuple[dict[str, str], Path], tmp_path: Path
+    place: tuple[dict[str, str], Path], tmp_path: Path, data_dir: Path
 ) -> None:
     env, _ = place
     file = tmp_path / "pool.jsonl"
     assert esker("export", "jsonl", str(file), **env).returncode == 0
     longest = max(map(len, file.read_bytes().splitlines()))
-    with serve("--data-dir", str(tmp_path / "d"), ESKER_MAX_BODY_BYTES=str(longest + 1_000)) as (_, said):
+    with serve("--data-dir", str(data_dir / "d"), ESKER_MAX_BODY_BYTES=str(longest + 1_000)) as (_, said):
         new = json.loads(esker("import", "jsonl", str(file), "--json", ESKER_URL=said["url"]).stdout)["new"]
     assert new["message"] == 60
-    with serve("--data-dir", str(tmp_path / "e"), ESKER_MAX_BODY_BYTES=str(longest - 1)) as (_, said):
+    with serve("--data-dir", str(data_dir / "e"), ESKER_MAX_BODY_BYTES=str(longest - 1)) as (_, said):
         done = esker("import", "jsonl", str(file), ESKER_URL=said["url"])
     assert done.returncode == 1
     assert "is larger than a body that the server takes" in done.stderr
     assert "ESKER_MAX_BODY_BYTES" in done.stderr
+
+
+def test_a_server_that_is_killed_in_the_middle_of_an_import_is_no_loss(tmp_path: Path, data_dir: Path) -> None:
+    file, back = tmp_path / "pool.jsonl", tmp_path / "back.jsonl"
+    texts = notes_file(10_000)
+    file.write_bytes(b"".join(texts))
+    with serve("--data-dir", str(data_dir / "d")) as (process, said):
+        env = {"ESKER_URL": said["url"]}
+        command = [sys.executable, "-m", "server.cli.main", "import", "jsonl", str(file)]
+        importing = subprocess.Popen(command, cwd=ROOT, env=environment(**env), stderr=subprocess.PIPE, text=True)
+        with importing, closing(Api(said["url"])) as api:
+            while not api.get("/v1/status")["memories"]:
+                assert importing.poll() is None
+            process.kill()
+            assert "No Esker answers" in importing.communicate()[1]
+            assert importing.returncode == 1
+    with serve("--data-dir", str(data_dir / "d")) as (_, said):
+        env = {"ESKER_URL": said["url"]}
+        done = json.loads(esker("import", "jsonl", str(file), "--json", **env).stdout)
+        assert done["known"]["memory"] > 0
+        assert done["known"]["memory"] + done["new"]["memory"] == 10_000
+        assert esker("export", "jsonl", str(back), **env).returncode == 0
+    assert [json.loads(line) for line in lines_of(back) if line] == [json.loads(line) for line in texts[1:]]
+
+
+def notes_file(count: int) -> list[bytes]:
+    """Return the lines of the file of a pool with so many notes."""
+    header = {"type": "header", "format": "esker-pool", "version": 1, "pool": "p", "counts": {"memory": count}}
+    nothing = ["session_id", "group_id", "project", "refers_from", "refers_to", "valid_until", "superseded_by"]
+    nothing += ["superseded_at", "outdated_at", "reflection_id", "external_id", "facet"]
+    note: dict[str, Any] = {"type": "memory", "kind": "note", "priority": "low", "category": "fact", "trust": "user"}
+    note |= {"author": "test", "tags": [], "source_seqs": [], "source_ids": [], "sources": [], "left_alone": False}
+    note |= {"tentative": False, **dict.fromkeys(nothing), **dict.fromkeys(TIMES, "2026-03-02T12:00:00+00:00")}
+    notes = [note | {"id": f"mem_{n:09d}", "content": f"Row {n} says {'a few words ' * 9}."} for n in range(count)]
+    ends = {name: count if name == "memory" else 0 for name in TYPES}
+    lines = [header | {"exported_at": "2026-03-02T12:00:00+00:00"}, *notes, {"type": "end", "counts": ends}]
+    return [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
 
 
 @contextmanager
@@ -262,13 +315,13 @@ def test_logs_are_written_anew_to_the_byte_and_other_files_are_left_alone(
 
 
 def test_a_log_never_takes_the_place_of_a_persons_own_note_and_goes_when_its_day_is_forgotten(
-    tmp_path: Path,
+    tmp_path: Path, data_dir: Path
 ) -> None:
     transcript = tmp_path / "t.jsonl"
     said = {"type": "user", "uuid": "u1", "sessionId": "s", "timestamp": "2026-03-01T23:30:00Z", "cwd": "/x"}
     said["message"] = {"role": "user", "content": "We decided to paint the bridge red."}  # type: ignore[assignment]
     transcript.write_text(json.dumps(said) + "\n")
-    with serve("--data-dir", str(tmp_path / "d")) as (_, told):
+    with serve("--data-dir", str(data_dir / "d")) as (_, told):
         env = {"ESKER_URL": told["url"], "TZ": "Asia/Tokyo"}
         assert esker("ingest", str(transcript), "--observe", **env).returncode == 0
         folder = tmp_path / "logs"
