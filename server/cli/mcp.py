@@ -21,12 +21,11 @@ from server.core.json_input import clean_document
 from server.core.logs import configure_logs
 from server.core.recalled import Recalled
 from server.core.records import Passage, SourcedMemory
+from server.core.reports import PoolStatus, Receipt
 from server.tools.backend import Backend
 from server.tools.mcp_server import make_mcp
 from server.usecases.correct import Correction
 from server.usecases.expand import ExpandRequest
-from server.usecases.forget import Receipt
-from server.usecases.pool_status import PoolStatus
 from server.usecases.recall_request import RecallRequest
 from server.usecases.remember import Note
 

@@ -5,8 +5,8 @@ from pydantic import TypeAdapter
 
 from server.cli.connection import connect
 from server.cli.output import AsJson, print_json, say
+from server.core.reports import PoolStatus
 from server.tools.status_tool import status_text
-from server.usecases.pool_status import PoolStatus
 
 app = typer.Typer(add_completion=False)
 

@@ -16,8 +16,7 @@ from server.core.client_settings import ClientSettings
 from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import AskedTier, Category, Kind, Priority, Scope, SourcedMemory
-from server.usecases.forget import Receipt
-from server.usecases.pool_status import PoolStatus
+from server.core.reports import PoolStatus, Receipt
 
 _RECALLED = TypeAdapter(Recalled)
 _EXPANSION = TypeAdapter(Expansion)

@@ -50,19 +50,23 @@ class Capture:
     def transcript(self) -> None:
         """Send what is new in the transcript, and then what happened."""
         self.catch_up()
-        transcripts = self._read()
+        there = self._read()
+        transcripts = [one for one in there if not is_excluded(one.cwd, one.project, self._settings.exclude)]
+        if there and not transcripts:
+            return
         for transcript in transcripts:
             self._send(transcript)
-        if not transcripts and self._asked.answer:
+        # A transcript that the client names is written sooner or later, and then read.
+        if not there and self._asked.transcript is None and self._asked.answer:
             self._say("assistant", self._asked.answer)
         if kind := _EVENTS.get(self._asked.step):
             length = sum(len(transcript.entries) for transcript in transcripts)
-            self._spool.put(self._parcel(event=event_body(kind, f"{length}" if transcripts else self._asked.turn)))
+            self._keep(self._parcel(event=event_body(kind, f"{length}" if transcripts else self._asked.turn)))
         self.catch_up()
 
     def _read(self) -> list[Transcript]:
-        """Return the sessions that are to be sent: those of the file that the client names, or else of the first file
-        that bears the session's name and holds something; of OpenCode's databases the one that holds the session.
+        """Return the sessions of the file that the client names, or else of the first that bears the session's name and
+        holds something; of OpenCode's databases the one that holds the session.
         """
         named = self._asked.transcript
         for file in [named] if named is not None and named.is_file() else self._found():
@@ -77,11 +81,8 @@ class Capture:
     def _read_file(self, file: Path) -> list[Transcript]:
         asked = self._asked
         if asked.client == opencode.CLIENT:
-            reading = opencode.read_transcript(file, session=asked.session)
-        else:
-            reading = READERS[asked.client](file, opened_plain)
-        exclude = self._settings.exclude
-        return [one for one in reading.transcripts if not is_excluded(one.cwd, one.project, exclude)]
+            return opencode.read_transcript(file, session=asked.session).transcripts
+        return READERS[asked.client](file, opened_plain).transcripts
 
     def _send(self, transcript: Transcript) -> None:
         """Send what is new, batch by batch, and note each that the server or the spool has taken."""
@@ -98,14 +99,15 @@ class Capture:
                 before.advance(transcript, done)
 
     def _say(self, role: str, text: str) -> None:
-        """Send what no transcript holds, by way of the spool, so that it is kept before it is sent.
-
-        A client may tell it twice, in one moment; what is said again later is said again.
-        """
+        """Send what no transcript holds. A client may tell it twice, in one moment; said again later it is another."""
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         [batch] = as_batches([Entry(f"{role}:{self._asked.turn or int(time.time())}:{words}", role, text, None)])
-        if not self._spool.put(self._parcel(messages=batch)):
-            deliver(self._api, self._parcel(messages=batch))
+        self._keep(self._parcel(messages=batch))
+
+    def _keep(self, parcel: Parcel) -> None:
+        """Keep what is nowhere else, and is sent by the next `catch_up`; where it cannot be kept, send it."""
+        if not self._spool.put(parcel):
+            deliver(self._api, parcel)
 
     def _parcel(self, **what: Any) -> Parcel:
         asked = self._asked

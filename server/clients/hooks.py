@@ -97,13 +97,13 @@ def _send(asked: Told, project: str | None, settings: ClientSettings, environ: M
 
     match asked.step:
         case "start":
-            _apart(0.0, _log(settings), work("catch_up"))
+            _apart(asked, 0.0, _log(settings), work("catch_up"))
         case "prompt" if asked.transcript is None:
-            _apart(0.0, _log(settings), work("prompt"))
+            _apart(asked, 0.0, _log(settings), work("prompt"))
         case "prompt":
             pass
         case step:
-            _apart(_PATIENCE[step], _log(settings), work("transcript"))
+            _apart(asked, _PATIENCE[step], _log(settings), work("transcript"))
 
 
 def _pack(asked: Told, project: str | None, settings: ClientSettings) -> str | None:
@@ -147,7 +147,7 @@ def _ring(number: int, frame: FrameType | None) -> None:
     raise _TimeIsUp
 
 
-def _apart(patience: float, log: Path, work: Callable[[], Any]) -> None:
+def _apart(asked: Told, patience: float, log: Path, work: Callable[[], Any]) -> None:
     """Do work in a process of its own, and wait for it so many seconds: the client may end, and this goes on.
 
     It is in a session of its own, so that who stops the client's processes does not stop it, and it holds none of the
@@ -155,7 +155,7 @@ def _apart(patience: float, log: Path, work: Callable[[], Any]) -> None:
     """
     sys.stdout.flush()
     if (child := os.fork()) == 0:
-        _work_apart(log, work)
+        _work_apart(asked, log, work)
     deadline = time.monotonic() + patience
     pause = 0.002
     while time.monotonic() < deadline:
@@ -165,7 +165,7 @@ def _apart(patience: float, log: Path, work: Callable[[], Any]) -> None:
         pause = min(0.05, pause * 2)
 
 
-def _work_apart(log: Path, work: Callable[[], Any]) -> None:
+def _work_apart(asked: Told, log: Path, work: Callable[[], Any]) -> None:
     try:
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
@@ -175,7 +175,7 @@ def _work_apart(log: Path, work: Callable[[], Any]) -> None:
         signal.setitimer(signal.ITIMER_REAL, _SENDING_SECONDS)
         work()
     except BaseException as error:  # noqa: BLE001 - nobody is there to catch it
-        _write(log, f"{type(error).__name__}: {error}")
+        _write(log, f"{asked.client} {asked.event}: {type(error).__name__}: {error}")
     finally:
         os._exit(0)
 

@@ -4,9 +4,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import TypeAdapter
 
+from server.core.reports import PoolStatus
 from server.rest.context import Asking, WithParts
 from server.rest.metrics import Metrics
-from server.usecases.pool_status import PoolStatus, pool_status
+from server.usecases.pool_status import pool_status
 from server.usecases.report_status import Readiness, backlog, readiness
 
 router = APIRouter(tags=["health"])

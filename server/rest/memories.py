@@ -11,12 +11,13 @@ from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import Filter, Kind, Passage, Priority, SourcedMemory, at_least
 from server.core.rendering import recalled_text
+from server.core.reports import Receipt
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import CorrectionIn, MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
 from server.usecases.correct import Correction, correct
 from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
-from server.usecases.forget import Receipt, forget
+from server.usecases.forget import forget
 from server.usecases.recall import recall
 from server.usecases.recall_request import RecallRequest
 from server.usecases.remember import Note, get_text, list_memories, remember, remember_one

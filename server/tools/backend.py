@@ -7,10 +7,9 @@ from typing import Any
 from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import Passage, SourcedMemory
+from server.core.reports import PoolStatus, Receipt
 from server.usecases.correct import Correction
 from server.usecases.expand import ExpandRequest
-from server.usecases.forget import Receipt
-from server.usecases.pool_status import PoolStatus
 from server.usecases.recall_request import RecallRequest
 from server.usecases.remember import Note
 

@@ -6,14 +6,15 @@ from server.core.errors import Forbidden
 from server.core.expansion import Expansion
 from server.core.recalled import Recalled
 from server.core.records import Passage, Principal, SourcedMemory
+from server.core.reports import PoolStatus, Receipt
 from server.tools.backend import Backend
 from server.usecases.correct import Correction, correct
 from server.usecases.expand import ExpandRequest, expand
-from server.usecases.forget import Receipt, forget
+from server.usecases.forget import forget
 from server.usecases.give_briefing import give_briefing
 from server.usecases.pack import get_pack
 from server.usecases.parts import Parts
-from server.usecases.pool_status import PoolStatus, pool_status
+from server.usecases.pool_status import pool_status
 from server.usecases.recall import recall
 from server.usecases.recall_request import RecallRequest
 from server.usecases.remember import Note, get_text, remember_one

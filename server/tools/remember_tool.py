@@ -9,10 +9,10 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from server.core.records import Category, Priority, SourcedMemory
+from server.core.reports import Receipt
 from server.tools.backend import Backend
 from server.tools.errors import told_to_the_model
 from server.usecases.correct import Correction
-from server.usecases.forget import Receipt
 from server.usecases.remember import MAX_CHARACTERS, Note
 
 _ID_HINT = (

@@ -6,9 +6,9 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import TypeAdapter
 
+from server.core.reports import PoolStatus
 from server.tools.backend import Backend
 from server.tools.errors import told_to_the_model
-from server.usecases.pool_status import PoolStatus
 
 _STATUS = TypeAdapter(PoolStatus)
 

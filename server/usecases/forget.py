@@ -4,11 +4,11 @@ A passage is forgotten with the words of its messages and the rows that were tak
 """
 
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from server.core.errors import Conflict
 from server.core.ids import is_passage
 from server.core.records import Memory, Principal
+from server.core.reports import Receipt
 from server.core.similarity import fingerprint, same_fact
 from server.core.sources import sources_of
 from server.db.database import Connection
@@ -17,22 +17,6 @@ from server.usecases.index_passages import leave_out_of_passages
 from server.usecases.parts import Parts
 
 _MOST_TRIES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What went, `reflections` among the `memories`.
-
-    `restored` rows had been replaced by what is gone, and are live again.
-    """
-
-    id: str
-    memories: int
-    reflections: int
-    restored: int
-    vectors: int
-    packs: int
-    messages: int
 
 
 async def forget(parts: Parts, who: Principal, text_id: str, *, with_messages: bool) -> Receipt:

@@ -1,39 +1,10 @@
 """What a pool holds, and what of it cannot be found yet."""
 
-from dataclasses import dataclass
-from datetime import datetime
-
+from server.core.reports import PoolStatus
 from server.store import inspection
 from server.store.inspection import PoolCounts
 from server.usecases.inquiry import active_space
 from server.usecases.parts import Parts
-
-
-@dataclass(frozen=True, slots=True)
-class PoolStatus:
-    """How much a pool holds and how ready it is.
-
-    `memories` are live rows by kind, `superseded` those that were replaced. `pending` texts have no vector yet in the
-    space of `model` (None: none is in use), `unobserved_tokens` of messages are in no row yet, `jobs` wait or run, and
-    `failed_jobs` are not tried again by themselves.
-    """
-
-    pool: str
-    memories: dict[str, int]
-    superseded: int
-    passages: int
-    sessions: int
-    messages: int
-    unobserved_tokens: int
-    pending: int
-    jobs: int
-    failed_jobs: int
-    last_message_at: datetime | None
-    last_memory_at: datetime | None
-    model: str | None
-    embedder: str
-    observer: str
-    reflector: str
 
 
 async def pool_status(parts: Parts, pool_id: str, pool_name: str) -> PoolStatus:

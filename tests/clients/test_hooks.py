@@ -378,6 +378,31 @@ async def test_an_excluded_project_is_neither_read_nor_shown_anything(agent: Age
         assert (await client.get("/v1/sessions")).json()["sessions"] == []
 
 
+async def test_a_session_of_an_excluded_directory_tells_nothing_in_other_ways(agent: Agent, url: str) -> None:
+    agent.say("A secret plan.")
+    elsewhere = agent.home / "elsewhere"
+    elsewhere.mkdir()
+    excluded = agent.at(url, ESKER_EXCLUDE=str(agent.checkout))
+    for event in ("Stop", "SessionEnd"):
+        await excluded.hook(event, cwd=str(elsewhere), last_assistant_message="The plan is ready.", reason="other")
+    async with httpx2.AsyncClient(base_url=url) as client:
+        assert (await client.get("/v1/sessions")).json()["sessions"] == []
+
+
+async def test_an_answer_is_not_told_twice_because_its_transcript_comes_late(agent: Agent, url: str) -> None:
+    await agent.hook("Stop", transcript_path=str(agent.transcript), last_assistant_message="I shall use pnpm.")
+    agent.say("We use pnpm.", "I shall use pnpm.")
+    await agent.hook("Stop")
+    await until_kept(url, agent.said)
+
+
+async def test_what_cannot_be_kept_is_sent_at_once(agent: Agent, url: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    blocked = agent.at(url, ESKER_STATE_DIR=str(tmp_path / "file" / "state"))
+    await blocked.hook("Stop", "codex", transcript_path=None, turn_id="t1", last_assistant_message="Done.")
+    await until_kept(url, ["Done."])
+
+
 async def test_a_transcript_of_an_excluded_directory_is_left_alone_whoever_names_it(agent: Agent, url: str) -> None:
     agent.say("A secret plan.")
     elsewhere = agent.home / "elsewhere"

@@ -48,6 +48,25 @@ def test_a_migration_that_is_done_stays_as_it_is_since_a_database_that_has_it_wo
     assert {migration.version: migration.checksum for migration in migrations()} == DONE
 
 
+# What the third and the fifth were for a while, and some databases have.
+ALSO_DONE = {
+    3: "8be57d4a72677c0301959f33574457d6c1432f47fe9ca058a231718e1301ec05",
+    5: "ef85c3b82f026cc87fbc16652e126dc7c978b97291ff61cfc885ec53119f041c",
+}
+
+
+def test_a_database_that_has_the_other_wording_of_a_migration_is_current(empty_url: str) -> None:
+    migrate(empty_url)
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        for version, checksum in ALSO_DONE.items():
+            connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = %s", (checksum, version))
+    assert pending(empty_url) == []
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = 4", (ALSO_DONE[3],))
+    with pytest.raises(Misconfigured, match="0004 was changed"):
+        pending(empty_url)
+
+
 def test_psql_can_apply_every_file(cluster: Cluster, empty_url: str) -> None:
     for file in sorted(FOLDER.glob("*.sql")):
         subprocess.run(
