@@ -159,7 +159,8 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
         return "All files were deleted."
 
     async def _file(self, path: str) -> _File:
-        found = (await self._files()).get(_checked(path, is_file=True))
+        path = _checked(path, is_file=True)
+        found = (await self._files()).get(path)
         if found is None:
             raise _missing(path)
         return found
