@@ -279,14 +279,15 @@ def _hooks() -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"{counted(waiting, 'parcel')} of hooks wait in {where} for the server at {client.url}.",
-            "They are sent by the next hook that reaches it, and by a server of that ESKER_KEY when it starts.",
+            "They are sent by the next hook that reaches it, by a server of that ESKER_KEY when it starts, and by"
+            " `esker spool --send`.",
         )
-    if elsewhere := spool.elsewhere():
+    if elsewhere := sum(pile.parcels for pile in spool.piles() if not spool.is_for_here(pile)):
         yield Finding(
             "warning",
             f"{counted(elsewhere, 'parcel')} of hooks wait for another server, or under another key.",
-            f"They lie in {where} and are sent by a hook with that ESKER_URL and ESKER_KEY. If that key is no more,"
-            " `esker ingest --all` sends the transcripts with the present one, and the files can be deleted.",
+            "`esker spool` shows them; a hook with that ESKER_URL and ESKER_KEY sends them. If those are no more,"
+            " `esker spool --send --for ID` sends them to this server, `esker spool --drop --for ID` deletes them.",
         )
     if refused := spool.refused():
         yield Finding(

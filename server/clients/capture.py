@@ -101,7 +101,10 @@ class Capture:
     def _say(self, role: str, text: str) -> None:
         """Send what no transcript holds. A client may tell it twice, in one moment; said again later it is another."""
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-        [batch] = as_batches([Entry(f"{role}:{self._asked.turn or int(time.time())}:{words}", role, text, None)])
+        entry = Entry(f"{role}:{self._asked.turn or int(time.time())}:{words}", role, text, None)
+        if self._asked.session:
+            SentBefore(self._settings).tell(self._asked.client, self._asked.session, entry)
+        [batch] = as_batches([entry])
         self._keep(self._parcel(messages=batch))
 
     def _keep(self, parcel: Parcel) -> None:

@@ -54,6 +54,7 @@ STEPS: Mapping[str, Mapping[str, Step]] = {
 }
 """The events of each client that a hook knows, and what they mean."""
 
+_DECODER = json.JSONDecoder()
 _MOST_BYTES = 32 * 1024 * 1024
 _CHUNK = 65_536
 _LONGEST_PAUSE = 1.0
@@ -139,7 +140,7 @@ def _copy(descriptor: int, chunks: "queue.Queue[bytes]") -> None:
 
 def _object(text: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(text.decode("utf-8", "replace"))
+        value, _ = _DECODER.raw_decode(text.decode("utf-8-sig", "replace").lstrip())
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None

@@ -40,10 +40,15 @@ def recalled_context(client: str, recalled: str) -> str | None:
     return recalled if measure(recalled) <= limit else None
 
 
+def no_answer(client: str) -> str:
+    """Return what to print when there is nothing to say."""
+    return "{}" if client in _ALWAYS_JSON else ""
+
+
 def answer(told: Told, context: str | None) -> str:
     """Return what to print."""
     if context is None:
-        return "{}" if told.client in _ALWAYS_JSON else ""
+        return no_answer(told.client)
     shape: dict[str, Any]
     match told.client:
         case "cursor":

@@ -9,7 +9,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -17,7 +19,7 @@ from typing import Any
 
 from server.clients.api import Api
 from server.clients.hook_input import STEPS, Step, Told, read_object, told
-from server.clients.hook_output import answer, pack_context, recalled_context
+from server.clients.hook_output import answer, no_answer, pack_context, recalled_context
 from server.clients.project import is_excluded, project_of
 from server.clients.references import refers_to_earlier_work
 from server.clients.telling import event_body, length_of, open_body
@@ -27,7 +29,7 @@ from server.core.errors import EskerError
 # Set for whatever a hook starts, so that no hook sets off another.
 _INSIDE = "IN_ESKER_HOOK"
 # How long the client is kept waiting, in seconds, and how long sending may go on after that.
-_PATIENCE: Mapping[Step, float] = {"start": 4.0, "prompt": 3.0, "turn_end": 5.0, "compact": 5.0, "end": 0.8}
+_PATIENCE: Mapping[Step, float] = {"start": 4.0, "prompt": 3.0, "turn_end": 1.0, "compact": 1.0, "end": 0.8}
 _SENDING_SECONDS = 120.0
 _ANSWER_SECONDS = 2.0
 _LONGEST_QUERY = 4_000
@@ -42,32 +44,42 @@ class _TimeIsUp(BaseException):
 
 def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
     """Handle one event; `arguments` are the client and its name of the event. Always returns 0."""
-    if environ.get(_INSIDE):
-        return 0
-    os.environ[_INSIDE] = "1"
+    client, event = (*arguments, "", "")[:2]
+    said = no_answer(client)
+    send: Callable[[], None] | None = None
     log = state_dir(environ) / _LOG
-    try:
-        settings = ClientSettings.from_environment(environ)
-        _handle(arguments, settings, environ)
-    except _TimeIsUp:
-        _write(log, f"{' '.join(arguments)}: the time was up")
-    except Exception as error:  # noqa: BLE001 - an agent must not fail for its memory
-        _write(log, f"{' '.join(arguments)}: {type(error).__name__}: {error}")
+    with _logging(log, arguments):
+        if not environ.get(_INSIDE):
+            os.environ[_INSIDE] = "1"
+            settings = ClientSettings.from_environment(environ)
+            asked = _asked(client, event)
+            project = project_of(asked.cwd)
+            if asked.session and not is_excluded(asked.cwd, project, settings.exclude):
+                send = partial(_send, asked, project, settings, environ)
+                said = answer(asked, _context(asked, project, settings))
+    with _logging(log, arguments):
+        _print(said)
+        if send:
+            send()
     return 0
 
 
-def _handle(arguments: list[str], settings: ClientSettings, environ: Mapping[str, str]) -> None:
-    client, event = (*arguments, "", "")[:2]
+@contextmanager
+def _logging(log: Path, arguments: list[str]) -> Generator[None]:
+    """Have the log told of what goes wrong, and nobody else: an agent must not fail for its memory."""
+    try:
+        yield
+    except _TimeIsUp:
+        _write(log, f"{' '.join(arguments)}: the time was up")
+    except Exception as error:  # noqa: BLE001
+        _write(log, f"{' '.join(arguments)}: {type(error).__name__}: {error}")
+
+
+def _asked(client: str, event: str) -> Told:
     if event not in STEPS.get(client, {}):
         known = ", ".join(STEPS.get(client, STEPS))
         raise EskerError(f"There is no such {'event' if client in STEPS else 'client'}; known are {known}.")
-    asked = told(client, event, read_object(sys.stdin.fileno()))
-    project = project_of(asked.cwd)
-    if not asked.session or is_excluded(asked.cwd, project, settings.exclude):
-        _print(answer(asked, None))
-        return
-    _print(answer(asked, _context(asked, project, settings)))
-    _send(asked, project, settings, environ)
+    return told(client, event, read_object(sys.stdin.fileno()))
 
 
 def _print(text: str) -> None:

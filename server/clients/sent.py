@@ -1,4 +1,5 @@
-"""How far each session was sent to a server, so that a transcript that grows is not sent from its beginning.
+"""How far each session was sent to a server, so that a transcript that grows is not sent from its beginning; and what
+was told of a session before it had a transcript, so that it is not there twice when one comes.
 
 It is kept in files, one for each session and one for each transcript file, that only their owner may read. What cannot
 be read there counts as nothing sent: the server knows what it has, so sending again costs time and changes nothing.
@@ -10,6 +11,7 @@ import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TextIO
@@ -20,6 +22,7 @@ from server.core.errors import InvalidInput
 from server.core.json_input import Json, parse_json
 
 _FOLDER = "sent"
+_MOST_TOLD = 1_000
 
 
 class SentBefore:
@@ -51,18 +54,41 @@ class SentBefore:
                 yield True
 
     def unsent(self, transcript: Transcript) -> list[Entry]:
-        """Return the messages behind those that were sent, all of them when the sent ones are not these."""
+        """Return the messages behind those that were sent, all of them when the sent ones are not these.
+
+        What was told before there was a transcript has the name by which it was told.
+        """
         known = {} if self._again else _read(self._of_session(transcript))
+        entries = self._as_told(transcript)
         count = known.get("count")
-        if not isinstance(count, int) or not 0 < count <= len(transcript.entries):
-            return transcript.entries
+        if not isinstance(count, int) or not 0 < count <= len(entries):
+            return entries
         same = known.get("digest") == _digest(transcript.entries[:count])
-        return transcript.entries[count:] if same else transcript.entries
+        return entries[count:] if same else entries
 
     def advance(self, transcript: Transcript, count: int) -> None:
         """Note that the server, or a spool that will send them, has the first `count` messages."""
         known: dict[str, Json] = {"count": count, "digest": _digest(transcript.entries[:count])}
         _write(self._of_session(transcript), known)
+
+    def tell(self, client: str, session: str, entry: Entry) -> None:
+        """Note that a message of a session was told that stood in no transcript."""
+        path = self._of_told(client, session)
+        known: dict[str, Json] = {entry.external_id: [entry.role, _words(entry)]}
+        _write(path, dict(list((_read(path) | known).items())[-_MOST_TOLD:]))
+
+    def _as_told(self, transcript: Transcript) -> list[Entry]:
+        told = _read(self._of_told(transcript.client, transcript.external_id))
+        if not told:
+            return transcript.entries
+        names: dict[str, list[str]] = {}
+        for name, said in told.items():
+            names.setdefault(repr(said), []).append(name)
+        entries = list(transcript.entries)
+        for index, entry in enumerate(entries):
+            if there := names.get(repr([entry.role, _words(entry)])):
+                entries[index] = replace(entry, external_id=there.pop(0))
+        return entries
 
     def is_unchanged(self, path: Path, stamp: list[int] | None) -> bool:
         """Tell whether all of a file was sent when it had this stamp."""
@@ -78,11 +104,24 @@ class SentBefore:
     def _of_session(self, transcript: Transcript) -> Path:
         return self._named("session", transcript.client, transcript.external_id)
 
+    def _of_told(self, client: str, session: str) -> Path:
+        return self._named("told", client, session)
+
     def _of_file(self, path: Path) -> Path:
         return self._named("file", os.path.realpath(path))
 
     def _named(self, *names: str) -> Path:
         return self._folder / f"{_hash(*self._server, *names)}.json"
+
+
+def _words(entry: Entry) -> str | None:
+    """Return a hash of what a message says, if text is all that it is."""
+    content = entry.content if isinstance(entry.content, list) else [{"type": "text", "text": entry.content}]
+    texts = [
+        block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None for block in content
+    ]
+    words = [text.strip() for text in texts if isinstance(text, str)]
+    return _hash(*words) if words and len(words) == len(texts) else None
 
 
 def _opened_to_lock(path: Path) -> TextIO | None:
@@ -124,4 +163,4 @@ def _digest(entries: list[Entry]) -> str:
 
 
 def _hash(*names: str) -> str:
-    return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from server.clients.api import Api, Refused
 from server.core.errors import Unavailable
-from server.core.redaction import redact_json, redact_name
+from server.core.redaction import redact, redact_json, redact_name
 
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_PARCELS = 20_000
@@ -37,6 +37,18 @@ Deliver = Callable[[Api, Parcel], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Pile:
+    """What waits for one server and key, which `of` names; `size` in bytes, `oldest` in seconds since 1970."""
+
+    of: str
+    server: str
+    keyed: bool
+    parcels: int
+    size: int
+    oldest: float
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """What became of a spool: parcels that were sent, that were refused for good and set aside, that still wait."""
 
@@ -49,36 +61,68 @@ class Spool:
     """The parcels for one server and key, in a folder; those for another server or key are left where they are."""
 
     def __init__(self, folder: Path, url: str, key: str | None) -> None:
-        self._folder = folder
+        self.folder = folder
+        self._server, self._keyed = redact(url), key is not None
         self._of = address(url, key)
         # What was kept without a key belongs to whichever pool a key opens that was set since.
         self._mine = {self._of, address(url, None)}
 
     def put(self, parcel: Parcel) -> bool:
         """Keep a parcel, masked, behind those that wait; return False when there is no room or it cannot be written."""
-        text = json.dumps({"of": self._of, **_masked(parcel)}).encode()
+        text = self._text(parcel)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            sizes = [size for _, size in self._files()]
+            # What waits for a server that is no more takes nobody else's room.
+            sizes = [size for path, size in self._files() if _of(path) == self._of]
             if sum(sizes) + len(text) > MOST_BYTES or len(sizes) >= _MOST_PARCELS:
                 return False
-            name = f"{time.time_ns():020d}-{os.getpid()}-{next(_numbers):06d}"
-            _write(self._folder / f".{name}", self._folder / f"{name}.json", text)
+            _write(self.folder, self._of, text)
         except OSError:
             return False
         return True
 
+    def _text(self, parcel: Parcel) -> bytes:
+        return json.dumps({"server": self._server, "keyed": self._keyed, **_masked(parcel)}).encode()
+
     def waiting(self) -> int:
         """Return how many parcels wait for this server."""
-        return sum(1 for _ in self._parcels())
+        return sum(1 for path, _ in self._files() if _of(path) in self._mine)
 
-    def elsewhere(self) -> int:
-        """Return how many parcels wait for another server, or under another key."""
-        return len(self._files()) - self.waiting()
+    def piles(self) -> list[Pile]:
+        """Return what waits, by server and key, the oldest first."""
+        by_address: dict[str, list[tuple[Path, int]]] = {}
+        for path, size in self._files():
+            by_address.setdefault(_of(path), []).append((path, size))
+        return [self._pile(of, files) for of, files in by_address.items()]
+
+    def _pile(self, of: str, files: list[tuple[Path, int]]) -> Pile:
+        found = (self._read(path) for path, _ in files)
+        parcel = next(filter(None, found), Parcel())
+        oldest = int(files[0][0].name.partition("-")[0]) / 1e9
+        size = sum(size for _, size in files)
+        return Pile(of, str(parcel.get("server", "?")), bool(parcel.get("keyed")), len(files), size, oldest)
+
+    def is_for_here(self, pile: Pile) -> bool:
+        """Tell whether what waits is for this server, under this key or under none."""
+        return pile.of in self._mine
+
+    def adopt(self, of: str) -> int:
+        """Have this server under this key get what waits for another; return how many parcels those are."""
+        there = [path for path, _ in self._files() if _of(path) == of]
+        for path in there:
+            with suppress(FileNotFoundError):
+                path.rename(path.with_name(_name(path.name.partition(".")[0], self._of)))
+        return len(there)
+
+    def drop(self, of: str) -> int:
+        """Delete what waits for a server and key; return how many parcels those were."""
+        there = [path for path, _ in self._files() if _of(path) == of]
+        for path in there:
+            path.unlink(missing_ok=True)
+        return len(there)
 
     def refused(self) -> int:
         """Return how many parcels were set aside."""
-        return sum(1 for _ in (self._folder / "refused").glob("*.json"))
+        return sum(1 for _ in (self.folder / "refused").glob("*.json"))
 
     def replay(self, api: Api, deliver: Deliver) -> Replayed:
         """Send what waits, oldest first, until the server is away again. Of two at the same time one does it.
@@ -108,14 +152,8 @@ class Spool:
         if not not_taken:
             return
         messages = [message for message in parcel["messages"] if message["external_id"] in not_taken]
-        text = json.dumps({"of": self._of, **_masked({"session": parcel["session"], "messages": messages})}).encode()
-        try:
-            aside = self._folder / "refused"
-            aside.mkdir(parents=True, exist_ok=True, mode=0o700)
-            name = f"{time.time_ns():020d}-{os.getpid()}-{next(_numbers):06d}"
-            _write(aside / f".{name}", aside / f"{name}.json", text)
-        except OSError:
-            return
+        with suppress(OSError):
+            _write(self.folder / "refused", self._of, self._text({"session": parcel["session"], "messages": messages}))
 
     def _until_empty(self) -> Iterator[tuple[Path, Parcel]]:
         """Yield parcels until nothing is there that has not been yielded."""
@@ -127,41 +165,42 @@ class Spool:
 
     def _parcels(self) -> Iterator[tuple[Path, Parcel]]:
         for path, _ in self._files():
-            try:
-                parcel = json.loads(path.read_bytes())
-                mine = parcel["session"].keys() and parcel["of"] in self._mine
-            except FileNotFoundError:  # somebody else has just sent it
-                continue
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):
-                self._set_aside(path)
-                # Nobody knows what was in it, so every transcript is sent again; the server knows what it has.
-                shutil.rmtree(self._folder.parent / "sent", ignore_errors=True)
-                continue
-            if mine:
+            if _of(path) in self._mine and (parcel := self._read(path)):
                 yield path, parcel
+
+    def _read(self, path: Path) -> Parcel | None:
+        """Return a parcel; None for one that somebody else has just sent, and for one that is damaged."""
+        try:
+            parcel = json.loads(path.read_bytes())
+            return parcel if parcel["session"]["external_id"] else None
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            self._set_aside(path)
+            # Nobody knows what was in it, so every transcript is sent again; the server knows what it has.
+            shutil.rmtree(self.folder.parent / "sent", ignore_errors=True)
+            return None
 
     def _files(self) -> list[tuple[Path, int]]:
         """Return the parcels, oldest first, with their sizes in bytes."""
         try:
-            there = [entry for entry in os.scandir(self._folder) if entry.name.endswith(".json")]
+            there = [entry for entry in os.scandir(self.folder) if entry.name.endswith(".json")]
             return sorted((Path(entry.path), entry.stat().st_size) for entry in there)
         except OSError:
             return []
 
     def _set_aside(self, path: Path) -> None:
-        aside = self._folder / "refused"
-        try:
+        aside = self.folder / "refused"
+        with suppress(OSError):
             aside.mkdir(exist_ok=True, mode=0o700)
             path.rename(aside / path.name)
-        except OSError:
-            return
 
     @contextmanager
     def _alone(self) -> Generator[bool]:
         """Yield whether there is something to send that nobody else is sending; others are kept from it meanwhile."""
         with ExitStack() as stack:
             try:
-                lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+                lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
                 stack.callback(os.close, lock)
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 alone = True
@@ -194,8 +233,20 @@ def _masked(value: Any, name: str = "") -> Any:
             return redact_json(value)
 
 
-def _write(temporary: Path, final: Path, text: bytes) -> None:
-    """Write a file that is there whole or not at all, for its owner alone."""
+def _name(when: str, of: str) -> str:
+    return f"{when}.{of}.json"
+
+
+def _of(path: Path) -> str:
+    """Return which server and key a parcel waits for."""
+    return path.name.split(".")[1]
+
+
+def _write(folder: Path, of: str, text: bytes) -> None:
+    """Write a file that is there whole or not at all, for its owner alone; its name sorts behind the older ones."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    final = folder / _name(f"{time.time_ns():020d}-{os.getpid()}-{next(_numbers):06d}", of)
+    temporary = folder / f".{final.name}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(text)

@@ -396,6 +396,19 @@ async def test_an_answer_is_not_told_twice_because_its_transcript_comes_late(age
     await until_kept(url, agent.said)
 
 
+async def test_a_prompt_is_kept_once_though_its_transcript_begins_after_it(agent: Agent, url: str) -> None:
+    for n in (1, 2):
+        await agent.hook("UserPromptSubmit", prompt="Go on.", transcript_path=None, prompt_id=f"p{n}")
+    await until_kept(url, ["Go on.", "Go on."])
+    agent.say("Go on.", "Go on.", "Shipped.", "Go on.")
+    for _ in range(2):
+        await agent.hook("Stop")
+    await until_kept(url, agent.said)
+    agent.say("Go on.")
+    await agent.hook("Stop")
+    await until_kept(url, agent.said)
+
+
 async def test_what_cannot_be_kept_is_sent_at_once(agent: Agent, url: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     blocked = agent.at(url, ESKER_STATE_DIR=str(tmp_path / "file" / "state"))
@@ -444,9 +457,8 @@ def readdress(spool: Path, old: str, new: str) -> None:
     """Have parcels meant for another address, as if the server that was away had come back at its own."""
     from server.clients.spool import address  # noqa: PLC0415
 
-    for path in spool.glob("*.json"):
-        text = path.read_text()
-        path.write_text(text.replace(address(old, None), address(new, None)))
+    for path in list(spool.glob("*.json")):
+        path.rename(path.with_name(path.name.replace(address(old, None), address(new, None))))
 
 
 async def test_a_server_that_is_killed_between_hooks_has_everything_when_it_is_back(tmp_path: Path) -> None:
@@ -535,6 +547,19 @@ async def test_a_server_that_never_answers_keeps_no_agent_waiting(agent: Agent, 
 async def test_whatever_a_client_says_the_hook_ends_well(agent: Agent, event: str, given: bytes) -> None:
     printed = await agent.run("claude-code", event, given)
     assert not printed or json.loads(printed)
+
+
+@pytest.mark.parametrize("around", [(b"\xef\xbb\xbf", b""), (b"\r\n ", b"\r\n"), (b"", b"\x00\n{}"), (b"", b" }")])
+async def test_what_stands_around_the_object_is_no_matter(agent: Agent, around: tuple[bytes, bytes]) -> None:
+    told = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}).encode()
+    assert FACT in context(await agent.run("claude-code", "SessionStart", told.join(around)))
+
+
+@pytest.mark.parametrize(("client", "event"), [("gemini-cli", "BeforeAgent"), ("cursor", "stop"), ("pi", "agent_end")])
+async def test_a_client_that_reads_json_in_any_case_gets_some(agent: Agent, client: str, event: str) -> None:
+    for asked in (agent.at(NOWHERE), agent.at(NOWHERE, ESKER_HOOK_RECALL="?"), agent.at(NOWHERE, IN_ESKER_HOOK="1")):
+        assert await asked.hook(event, client, prompt="How did we deploy last time?") == "{}\n"
+    assert await agent.run(client, "nothing", b"") == "{}\n"
 
 
 async def test_a_setting_that_is_wrong_fails_no_hook_and_is_in_the_log(agent: Agent, url: str) -> None:

@@ -137,7 +137,11 @@ def test_another_server_and_another_key_are_left_alone(folder: Path) -> None:
     for url, key in ((URL, "k"), (URL, "other"), ("http://elsewhere", None)):
         Spool(folder, url, key).put(parcel(1))
     mine, server = Spool(folder, URL, "k"), Server()
-    assert (mine.waiting(), mine.elsewhere()) == (1, 2)
+    assert [(pile.server, pile.keyed, mine.is_for_here(pile)) for pile in mine.piles()] == [
+        (URL, True, True),
+        (URL, True, False),
+        ("http://elsewhere", False, False),
+    ]
     assert mine.replay(API, server.deliver) == Replayed(sent=1)
     assert [Spool(folder, URL, "other").waiting(), Spool(folder, "http://elsewhere", None).waiting()] == [1, 1]
 
@@ -147,11 +151,39 @@ def test_what_was_kept_before_there_was_a_key_is_sent_with_it(folder: Path) -> N
     assert Spool(folder, URL, "k").replay(API, Server().deliver) == Replayed(sent=1)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"of": 1}', '{"of": "x", "session": 3}', "\x00"])
+def test_what_waits_for_another_takes_nobodys_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spools, "MOST_BYTES", 400)
+    assert Spool(folder, "http://elsewhere", None).put(parcel(1, "x" * 150))
+    mine = Spool(folder, URL, None)
+    assert mine.put(parcel(1, "x" * 150))
+    assert not mine.put(parcel(2, "x" * 150))
+
+
+def test_what_waits_under_a_mistyped_key_is_sent_under_the_right_one_when_asked_for(folder: Path) -> None:
+    mistyped, mine, server = Spool(folder, URL, "mistyped"), Spool(folder, URL, "k"), Server()
+    for n in range(3):
+        (mistyped if n != 1 else mine).put(parcel(n))
+    [pile] = [pile for pile in mine.piles() if not mine.is_for_here(pile)]
+    assert (pile.parcels, mine.waiting()) == (2, 1)
+    assert mine.adopt(pile.of) == 2
+    assert mine.replay(API, server.deliver) == Replayed(sent=3)
+    assert server.taken == ["m0", "m1", "m2"]
+
+
+def test_what_waits_for_a_server_that_is_no_more_can_be_deleted(folder: Path) -> None:
+    Spool(folder, "http://gone", None).put(parcel(1))
+    mine = Spool(folder, URL, None)
+    mine.put(parcel(2))
+    [gone] = [pile for pile in mine.piles() if not mine.is_for_here(pile)]
+    assert mine.drop(gone.of) == 1
+    assert [pile.parcels for pile in mine.piles()] == [mine.waiting()] == [1]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"session": 3}', '{"session": {}}', "\x00"])
 def test_a_broken_file_is_set_aside_and_stops_nothing(folder: Path, text: str) -> None:
     spool, server = Spool(folder, URL, None), Server()
     spool.put(parcel(1))
-    (folder / "00000000000000000000-1-000000.json").write_text(text)
+    (folder / f"00000000000000000000-1-000000.{spools.address(URL, None)}.json").write_text(text)
     sent_before = folder.parent / "sent" / "note.json"
     sent_before.parent.mkdir()
     sent_before.write_text("{}")

@@ -1,0 +1,67 @@
+"""`esker spool`: what waits is shown, sent when asked for, and deleted by nobody but who says so."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.clients.spool import Spool
+from tests.support.processes import esker, serve
+
+NOWHERE = "http://127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """The URL of a running server."""
+    with serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d"), "--no-worker") as (_, said):
+        yield said["url"]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """The state folder of a machine with a parcel for a server that is nowhere."""
+    message = {"external_id": "m1", "role": "user", "content": "We use pnpm."}
+    session = {"client": "codex", "external_id": tmp_path.name}
+    assert Spool(tmp_path / "spool", NOWHERE, "gone").put({"session": session, "messages": [message]})
+    return tmp_path
+
+
+def told(*arguments: str, state: Path, url: str) -> Any:
+    """Run `esker spool --json` and return what it says."""
+    done = esker("spool", *arguments, "--json", ESKER_STATE_DIR=str(state), ESKER_URL=url)
+    assert not done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_waits_is_shown_with_its_server_and_never_its_key(state: Path, server: str) -> None:
+    [pile] = told(state=state, url=server)
+    assert (pile["server"], pile["keyed"], pile["parcels"], pile["for_here"]) == (NOWHERE, True, 1, False)
+    shown = esker("spool", ESKER_STATE_DIR=str(state), ESKER_URL=server).stdout
+    assert pile["of"] in shown
+    assert "--send --for ID" in shown
+
+
+def test_what_waits_under_a_key_that_is_no_more_is_sent_to_this_server_only_when_it_is_named(
+    state: Path, server: str
+) -> None:
+    [pile] = told(state=state, url=server)
+    assert told("--send", state=state, url=server)["sent"] == 0
+    assert told("--send", "--for", pile["of"], state=state, url=server) == {"sent": 1, "refused": 0, "waiting": 0}
+    assert told(state=state, url=server) == []
+
+
+def test_what_cannot_be_sent_says_why_and_waits_on(state: Path) -> None:
+    [pile] = told(state=state, url=NOWHERE)
+    assert "No Esker answers" in told("--send", "--for", pile["of"], state=state, url=NOWHERE)["error"]
+    assert [pile["parcels"] for pile in told(state=state, url=NOWHERE)] == [1]
+
+
+def test_what_waits_is_deleted_only_by_its_id(state: Path, server: str) -> None:
+    assert "--for" in told("--drop", state=state, url=server)["hint"]
+    assert "Nothing waits" in told("--drop", "--for", "other", state=state, url=server)["error"]
+    [pile] = told(state=state, url=server)
+    assert told("--drop", "--for", pile["of"], state=state, url=server) == {"dropped": 1}
+    assert told(state=state, url=server) == []
