@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import httpx2
+import hypothesis
 import pytest
 
 from server.app import make_parts
@@ -34,6 +35,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 30))
 
+
+# How long an example takes depends on what else the machine does; benchmarks measure speed.
+hypothesis.settings.register_profile("esker", deadline=None)
+hypothesis.settings.load_profile("esker")
 
 # What a crash would cost is nothing to a test, and syncing is most of what a small transaction costs.
 # Without autovacuum, what the planner knows of a table does not depend on when a test runs.
