@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 
+from server.core import labels
 from server.core.clock import age
 from server.core.excerpts import excerpt
 from server.core.ranking import prior, wording
@@ -30,6 +31,8 @@ _AS_GOOD = 0.75
 # question is sure of its time.
 _TIME = 0.6
 _FIRM_TIME = 1.5
+# What somebody once asked shares its words with a question about the same, and seldom answers it.
+_QUESTION = 0.6
 # Who asks for nothing but a time gets what there is from it.
 _TIME_ALONE = 2.0
 # Priors are worth less than any difference that means something.
@@ -228,9 +231,14 @@ def _read(one: Ranked, texts: Texts, window: Window | None, *, firm: bool) -> Ra
     memory = texts.memories.get(one.id)
     its_prior = 0.0 if memory is None else prior(memory.kind, memory.priority)
     time = _closeness(one, texts, window) if window else one.parts.time
-    relevance = one.relevance * (1 + (_FIRM_TIME if firm else _TIME) * time) + _PRIOR * its_prior
+    told = one.relevance * (_QUESTION if memory and _is_question(memory) else 1.0)
+    relevance = told * (1 + (_FIRM_TIME if firm else _TIME) * time) + _PRIOR * its_prior
     parts = replace(one.parts, time=round(time, 4), relevance=round(relevance, 4), prior=round(its_prior, 4))
     return replace(one, relevance=relevance, parts=parts)
+
+
+def _is_question(memory: Memory) -> bool:
+    return memory.content.startswith(labels.ASKED) and memory.content.rstrip().endswith(("?", "？"))
 
 
 def _closeness(one: Ranked, texts: Texts, window: Window) -> float:

@@ -244,6 +244,15 @@ def test_priority_decides_between_equals_only() -> None:
     assert first(0.502) == low.id
 
 
+def test_what_answers_a_question_comes_before_the_same_question_asked_before() -> None:
+    asked = memory("User asked: Where is the river?")
+    ordered = memory("User asked: Paint the bridge blue.")
+    answer = memory("User said: the whales are in the river.")
+    relevance = {asked.id: 2.0, ordered.id: 1.8, answer.id: 1.5}
+    hits = chosen([found("memory", *one) for one in relevance.items()], [asked, ordered, answer]).hits
+    assert [hit.id for hit in hits] == [ordered.id, answer.id, asked.id]
+
+
 def test_a_time_that_a_question_is_sure_of_counts_more() -> None:
     inside, outside = memory(SAYINGS[0], said_at=NOON), memory(SAYINGS[1], said_at=NOON - timedelta(days=90))
     window = Window(NOON - timedelta(hours=1), NOON + timedelta(hours=1), timedelta(days=1))
