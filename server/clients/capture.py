@@ -8,9 +8,9 @@ from typing import Any
 
 from server.clients import opencode
 from server.clients.api import Api, Refused
+from server.clients.exclusion import without_excluded
 from server.clients.hook_input import Told
 from server.clients.lines import opened_plain
-from server.clients.project import is_excluded
 from server.clients.readers import READERS, sessions
 from server.clients.sending import as_batches, deliver
 from server.clients.sent import SentBefore
@@ -51,7 +51,7 @@ class Capture:
         """Send what is new in the transcript, and then what happened."""
         self.catch_up()
         there = self._read()
-        transcripts = [one for one in there if not is_excluded(one.cwd, one.project, self._settings.exclude)]
+        transcripts = [kept for one in there if (kept := without_excluded(one, self._settings.exclude))]
         if there and not transcripts:
             return
         for transcript in transcripts:

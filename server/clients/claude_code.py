@@ -10,7 +10,8 @@ from pathlib import Path
 
 from server.clients.content import as_list, as_text
 from server.clients.gathering import Gathering, stem
-from server.clients.lines import Line, Opener, json_document, json_lines, opened_plain
+from server.clients.lines import Line, Opener, json_document, json_lines
+from server.clients.regular_file import opened_plain
 from server.clients.transcript import Reading
 from server.core.json_input import clean_text
 

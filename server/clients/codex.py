@@ -26,7 +26,8 @@ from server.clients.content import (
     texts,
 )
 from server.clients.gathering import Gathering, digest, stem
-from server.clients.lines import Line, Opener, json_lines, opened_plain
+from server.clients.lines import Line, Opener, json_lines
+from server.clients.regular_file import opened_plain
 from server.clients.transcript import Reading
 from server.core.injected import strip_injected
 from server.core.json_input import Json

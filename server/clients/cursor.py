@@ -11,7 +11,8 @@ from pathlib import Path
 
 from server.clients.content import Block, arguments, as_list, as_object, as_text, text_block
 from server.clients.gathering import Gathering, stem
-from server.clients.lines import Line, Opener, json_lines, opened_plain
+from server.clients.lines import Line, Opener, json_lines
+from server.clients.regular_file import opened_plain
 from server.clients.transcript import Reading
 from server.core.json_input import Json, clean_text
 

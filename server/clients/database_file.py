@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+from server.clients.regular_file import opened_plain
+
 _SECONDS = 5.0
 _MAGIC = b"SQLite format 3\0"
 
@@ -23,7 +25,7 @@ def reading(path: Path) -> Generator[sqlite3.Connection]:
 
     Raises OSError for what is no database or was written to while it was read, sqlite3.Error for a damaged one.
     """
-    with path.open("rb") as file:
+    with opened_plain(path) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise OSError(0, "it is no database")
     wal, shm = beside(path, "-wal"), beside(path, "-shm")

@@ -25,7 +25,8 @@ from server.clients.content import (
     text_block,
 )
 from server.clients.gathering import Gathering, stem
-from server.clients.lines import LeftOut, Line, Opener, json_document, json_lines, opened_plain
+from server.clients.lines import LeftOut, Line, Opener, json_document, json_lines
+from server.clients.regular_file import opened_plain
 from server.clients.transcript import Reading
 from server.core.json_input import Json
 
@@ -34,6 +35,7 @@ CLIENT = "gemini-cli"
 _ROLES = {"user": "user", "gemini": "assistant", "model": "assistant", "assistant": "assistant"}
 _PENDING = ("executing", "scheduled", "validating", "awaiting_approval")
 _CHATS = "chats"
+_LONGEST_PATH = 4_096
 
 
 def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
@@ -278,7 +280,8 @@ def _directory(path: Path) -> str | None:
     if folder is None:
         return None
     try:
-        return (folder / ".project_root").read_text("utf-8", "replace").strip() or None
+        with opened_plain(folder / ".project_root") as file:
+            return file.read(_LONGEST_PATH).decode("utf-8", "replace").strip() or None
     except OSError:
         return _registered(folder)
 

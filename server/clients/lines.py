@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from server.clients.regular_file import opened_plain
 from server.core.errors import InvalidInput
 from server.core.json_input import Json, parse_json
 
@@ -13,29 +14,50 @@ Line = dict[str, Json]
 Opener = Callable[[Path], BinaryIO]
 """How a file is opened; `server.clients.compressed` has the one for files that may be compressed."""
 
+LONGEST_LINE = 64 * 1024 * 1024
+"""In bytes. A message is at most 16 MiB when it is sent; images and results of tools stand beside it in its line."""
+LARGEST_DOCUMENT = 512 * 1024 * 1024
+_SKIPPED_AT_ONCE = 1024 * 1024
+_MOST_BROKEN = 1_000
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """What reading left out: how much for which reason, and the numbers of the lines that are broken."""
+    """What reading left out: how much for which reason, and the numbers of the lines that are broken, the first ones
+    of very many."""
 
     skipped: Counter[str] = field(default_factory=Counter[str])
     broken: list[int] = field(default_factory=list[int])
 
 
-def opened_plain(path: Path) -> BinaryIO:
-    """Open a file that is not compressed. Raises OSError."""
-    return path.open("rb")
+def json_lines(
+    path: Path, left_out: LeftOut, opener: Opener = opened_plain, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, Line]]:
+    """Yield the objects of a file with the numbers of their lines. Raises OSError when it cannot be opened.
 
-
-def json_lines(path: Path, left_out: LeftOut, opener: Opener = opened_plain) -> Iterator[tuple[int, Line]]:
-    """Yield the objects of a file with the numbers of their lines. Raises OSError when it cannot be opened."""
+    A line of more than `longest` bytes is left out, and never held in memory as a whole.
+    """
     with opener(path) as file:
-        for number, raw in enumerate(file, start=1):
+        number = 0
+        while raw := file.readline(longest + 1):
+            number += 1
+            if len(raw) > longest:
+                left_out.skipped[f"line longer than {_size(longest)}"] += 1
+                _skip_line(file, raw)
+                continue
             line = _parsed(raw.removeprefix(_BOM) if number == 1 else raw, number, left_out)
             if line is not None:
                 yield number, line
+
+
+def _skip_line(file: BinaryIO, raw: bytes) -> None:
+    while raw and not raw.endswith(b"\n"):
+        raw = file.readline(_SKIPPED_AT_ONCE)
+
+
+def _size(count: int) -> str:
+    return f"{count // 1024**2} MiB" if count >= 1024**2 else f"{count:,} bytes"
 
 
 def _parsed(raw: bytes, number: int, left_out: LeftOut) -> Line | None:
@@ -45,7 +67,8 @@ def _parsed(raw: bytes, number: int, left_out: LeftOut) -> Line | None:
         value = parse_json(raw)
     except InvalidInput:
         left_out.skipped["broken line"] += 1
-        left_out.broken.append(number)
+        if len(left_out.broken) < _MOST_BROKEN:
+            left_out.broken.append(number)
         return None
     if isinstance(value, dict):
         return value
@@ -53,10 +76,17 @@ def _parsed(raw: bytes, number: int, left_out: LeftOut) -> Line | None:
     return None
 
 
-def json_document(path: Path, left_out: LeftOut) -> Json:
-    """Return the one JSON value that a file is, or None where it is none, which is counted. Raises OSError."""
+def json_document(path: Path, left_out: LeftOut, largest: int = LARGEST_DOCUMENT) -> Json:
+    """Return the one JSON value that a file is, or None where it is none, which is counted.
+
+    Raises OSError, also for a file of more than `largest` bytes.
+    """
+    with opened_plain(path) as file:
+        raw = file.read(largest + 1)
+    if len(raw) > largest:
+        raise OSError(0, f"it is one JSON value of more than {_size(largest)}")
     try:
-        return parse_json(path.read_bytes().removeprefix(_BOM))
+        return parse_json(raw.removeprefix(_BOM))
     except InvalidInput:
         left_out.skipped["broken file"] += 1
         return None

@@ -6,6 +6,7 @@ text that is still being written waits for the next reading. A child session is 
 assistant gives the orders.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -24,7 +25,8 @@ from server.clients.content import (
 )
 from server.clients.database_file import reading
 from server.clients.gathering import Gathering, stem
-from server.clients.lines import Line, Opener, json_document, opened_plain
+from server.clients.lines import Line, Opener, json_document
+from server.clients.regular_file import opened_plain
 from server.clients.transcript import Reading
 from server.core.errors import InvalidInput
 from server.core.json_input import Json, parse_json
@@ -70,7 +72,7 @@ def read_transcript(path: Path, opener: Opener = opened_plain, session: str | No
 def recognises_file(path: Path) -> bool:
     """Tell whether a file is a database of OpenCode, or the file of one of its sessions."""
     if path.suffix == ".json":
-        return path.parent.parent.name == "session" and (path.parent.parent.parent / "message").is_dir()
+        return path.parent.parent.name == "session" and os.path.isdir(path.parent.parent.parent / "message")
     try:
         with reading(path) as database:
             tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()

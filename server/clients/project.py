@@ -2,10 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from configparser import ConfigParser, Error
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from server.clients.regular_file import opened_plain
+from server.core.exclusion_patterns import ExclusionPattern, parts_of, understood
 
 _REMOTE = re.compile(r'remote "(.+)"')
 
@@ -28,33 +30,27 @@ def project_of(cwd: str) -> str | None:
 def is_excluded(cwd: str | None, project: str | None, exclude: Iterable[str]) -> bool:
     """Tell whether a directory or a project is to be left alone.
 
-    A pattern names a project (`owner/name`, `owner/*`) or a directory (`~/private`, which covers what is below it); `*`
-    stands for anything.
+    `server.core.exclusion_patterns` says what a pattern is; links are followed, in the directory and in the pattern up
+    to its first wildcard. Raises InvalidInput for a pattern that means nothing.
     """
-    names = [name for name in (project, *_with_parents(cwd)) if name]
-    return any(_fits(name, pattern) for pattern in exclude if pattern.strip() for name in names)
+    paths = [parts_of(path) for path in dict.fromkeys((cwd, _real(cwd)))] if cwd else []
+    # The root of a machine is of no project, and `*` means it all the same.
+    key = (project or "").split("/") if project or cwd else None
+    return any(_names(understood(pattern), paths, key) for pattern in exclude if pattern.strip())
 
 
-def _fits(name: str, pattern: str) -> bool:
-    expanded = os.path.expanduser(pattern).rstrip("/") or "/"
-    if fnmatchcase(name, expanded):
-        return True
-    # A directory that is named by way of a link is the one that the link leads to.
-    return os.path.isabs(expanded) and "*" not in expanded and fnmatchcase(name, _real(expanded))
-
-
-def _with_parents(cwd: str | None) -> Iterator[str]:
-    if cwd:
-        for path in dict.fromkeys((cwd, _real(cwd))):
-            yield path.rstrip("/")
-            yield from map(str, PurePosixPath(path).parents)
+def _names(pattern: ExclusionPattern, paths: Sequence[Sequence[str]], key: Sequence[str] | None) -> bool:
+    if not pattern.is_directory:
+        return key is not None and pattern.fits(key)
+    heads = [parts_of(head) for head in dict.fromkeys((pattern.head, _real(pattern.head)))]
+    return any(pattern.fits(parts, head) for parts in paths for head in heads)
 
 
 def _real(path: str) -> str:
     """Return where a path leads, or the path itself where that cannot be looked up."""
     try:
-        return os.path.realpath(path)
-    except OSError:
+        return os.path.realpath(path) if os.path.isabs(path) else path
+    except (OSError, ValueError):
         return path
 
 
@@ -80,11 +76,16 @@ def _common(git: Path) -> Path:
 def _pointed(file: Path, label: str = "") -> Path | None:
     """Return the path that a file of git names, relative to the file's folder, or None."""
     try:
-        text = file.read_text(encoding="utf-8").strip()
+        text = _read(file).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
     named = text.removeprefix(label).strip()
     return Path(os.path.normpath(file.parent / named)) if named and text.startswith(label) else None
+
+
+def _read(file: Path) -> bytes:
+    with opened_plain(file) as opened:
+        return opened.read()
 
 
 def _remote(config: Path) -> str | None:
@@ -94,7 +95,7 @@ def _remote(config: Path) -> str | None:
     """
     parser = ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
-        text = config.read_bytes().decode("utf-8-sig", "replace")
+        text = _read(config).decode("utf-8-sig", "replace")
         # What is indented would be more of the line before it.
         parser.read_string("\n".join(line.strip() for line in text.splitlines()))
         remotes = [section for section in parser.sections() if _REMOTE.fullmatch(section)]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from server.clients import claude_code, codex, copilot, cursor, gemini, opencode, pi
 from server.clients.database_file import beside
-from server.clients.lines import LeftOut, Line, Opener, json_document, json_lines, opened_plain
+from server.clients.folders import Aside, files_in, is_file, walked
+from server.clients.lines import LeftOut, Line, Opener, json_document, json_lines
+from server.clients.regular_file import opened_plain
 from server.clients.transcript import Reading
 from server.core.json_input import Json
 
@@ -43,12 +45,13 @@ def client_of(path: Path, opener: Opener = opened_plain) -> str | None:
         return opencode.CLIENT if storage or opencode.recognises_file(path) else None
     if path.suffix == ".json":
         return opencode.CLIENT if opencode.recognises_file(path) else _client_of(json_document(path, LeftOut()))
-    lines = [line for _, line in islice(json_lines(path, LeftOut(), opener), _LINES_LOOKED_AT)]
-    for line in lines:
+    bare = False
+    for _, line in islice(json_lines(path, LeftOut(), opener), _LINES_LOOKED_AT):
         for client, recognises in _BY_LINE:
             if recognises(line):
                 return client
-    return codex.CLIENT if any(map(codex.recognises_bare, lines)) else None
+        bare = bare or codex.recognises_bare(line)
+    return codex.CLIENT if bare else None
 
 
 def _client_of(document: Json) -> str | None:
@@ -59,55 +62,58 @@ def _client_of(document: Json) -> str | None:
             return gemini.CLIENT if gemini.recognises_document(document) else None
 
 
-def transcripts_in(folder: Path) -> Iterator[Path]:
+def transcripts_in(folder: Path, aside: Aside | None = None) -> Iterator[Path]:
     """Yield the files below a folder that may be transcripts, in order; the sessions of an OpenCode storage folder,
-    and not its messages."""
-    for directory, names, files in os.walk(folder):
-        here = Path(directory)
-        names.sort()
+    and not its messages. What cannot be one is noted in `aside`."""
+    aside = aside or Aside()
+    for here, names, files in walked(folder, aside):
         if _is_storage(here):
-            yield from opencode.session_files(here)
+            yield from (file for file in opencode.session_files(here) if is_file(file, aside))
             names[:] = []
-        for name in sorted(files):
-            if name.endswith(_ENDINGS) and not name.endswith(".meta.json") and (here / name).is_file():
-                yield here / name
+        yield from (here / name for name in files if _may_be_one(name) and is_file(here / name, aside))
+
+
+def _may_be_one(name: str) -> bool:
+    return name.endswith(_ENDINGS) and not name.endswith(".meta.json")
 
 
 def _is_storage(folder: Path) -> bool:
-    return (folder / "session").is_dir() and (folder / "message").is_dir()
+    return os.path.isdir(folder / "session") and os.path.isdir(folder / "message")
 
 
-def sessions(environ: Mapping[str, str], home: Path) -> dict[str, list[Path]]:
-    """Return the files in which each client keeps its sessions on this machine, by client."""
+def sessions(environ: Mapping[str, str], home: Path, aside: Aside | None = None) -> dict[str, list[Path]]:
+    """Return the files in which each client keeps its sessions on this machine, by client.
+
+    What is named like one and cannot be read is noted in `aside`.
+    """
+    aside = aside or Aside()
+
+    def files(folder: Path, *endings: str, inside: str = "") -> list[Path]:
+        found = sorted(files_in(folder, lambda name: name.endswith(endings), aside))
+        return [path for path in found if not inside or inside in path.parts]
+
     data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "opencode"
     rollouts = Path(environ.get("CODEX_HOME") or home / ".codex")
+    claude = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
     found: dict[str, list[Path]] = {
-        claude_code.CLIENT: _files(Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects", "*.jsonl"),
+        claude_code.CLIENT: files(claude / "projects", ".jsonl"),
         codex.CLIENT: [
-            *_files(rollouts / "sessions", "*.jsonl", "*.jsonl.zst"),
-            *_files(rollouts / "archived_sessions", "*.jsonl", "*.jsonl.zst"),
+            *files(rollouts / "sessions", ".jsonl", ".jsonl.zst"),
+            *files(rollouts / "archived_sessions", ".jsonl", ".jsonl.zst"),
         ],
-        gemini.CLIENT: [
-            path for path in _files(home / ".gemini" / "tmp", "*.jsonl", "*.json") if "chats" in path.parts
-        ],
-        opencode.CLIENT: _opencode(data),
-        pi.CLIENT: _files(home / ".pi" / "agent" / "sessions", "*.jsonl"),
-        cursor.CLIENT: [
-            path for path in _files(home / ".cursor" / "projects", "*.jsonl") if "agent-transcripts" in path.parts
-        ],
-        copilot.CLIENT: _files(home / ".copilot" / "session-state", "*.jsonl"),
+        gemini.CLIENT: files(home / ".gemini" / "tmp", ".jsonl", ".json", inside="chats"),
+        opencode.CLIENT: _opencode(data, aside),
+        pi.CLIENT: files(home / ".pi" / "agent" / "sessions", ".jsonl"),
+        cursor.CLIENT: files(home / ".cursor" / "projects", ".jsonl", inside="agent-transcripts"),
+        copilot.CLIENT: files(home / ".copilot" / "session-state", ".jsonl"),
     }
-    return {client: files for client, files in found.items() if files}
+    return {client: paths for client, paths in found.items() if paths}
 
 
-def _files(folder: Path, *patterns: str) -> list[Path]:
-    return sorted(path for pattern in patterns for path in folder.rglob(pattern) if path.is_file())
-
-
-def _opencode(data: Path) -> list[Path]:
+def _opencode(data: Path, aside: Aside) -> list[Path]:
     """Return the database, or where there is none yet the sessions that lie in files, which a database took over."""
-    databases = [path for path in sorted(data.glob("opencode*.db")) if path.is_file()]
-    return databases or opencode.session_files(data / "storage")
+    databases = [path for path in sorted(data.glob("opencode*.db")) if is_file(path, aside)]
+    return databases or [path for path in opencode.session_files(data / "storage") if is_file(path, aside)]
 
 
 def stamp(path: Path) -> list[int] | None:

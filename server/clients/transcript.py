@@ -9,12 +9,16 @@ from server.core.json_input import Json
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message of a transcript, in the shape that the server takes."""
+    """One message of a transcript, in the shape that the server takes.
+
+    `cwd` is where the session was when it was said, if the client says so; the server is not told.
+    """
 
     external_id: str
     role: str
     content: Json
     sent_at: datetime | None
+    cwd: str | None = None
 
 
 @dataclass(slots=True)

@@ -8,10 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from server.core.errors import Misconfigured
+from server.core.errors import InvalidInput, Misconfigured
+from server.core.exclusion_patterns import understood
 
 PREFIX = "ESKER_"
 RECALLS = ("explicit", "always", "off")
+_PATTERNS = (
+    "A pattern is a directory (/work/secret, ~/private), which covers what is below it, or a project (owner/name, owner/*);"
+    " docs/configuration.md says more."
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class ClientSettings:
     state_dir: Path = Path("~/.local/state/esker")
     """Where is kept how far transcripts were read, and what could not be sent yet."""
     exclude: tuple[str, ...] = ()
-    """Projects or directories, separated by commas, `*` for anything: nothing of them is read, sent or shown."""
+    """Projects or directories, separated by commas, with wildcards: nothing of them is read, sent or shown."""
     hook_recall: str = "explicit"
     """When a prompt has memory asked: `explicit` references to earlier work, `always`, `off`."""
 
@@ -40,9 +45,20 @@ class ClientSettings:
             url=given.get("url", cls.url),
             key=given.get("key"),
             state_dir=state_dir(environ),
-            exclude=tuple(part.strip() for part in given.get("exclude", "").split(",") if part.strip()),
+            exclude=_exclusions(given.get("exclude", "")),
             hook_recall=recall,
         )
+
+
+def _exclusions(listed: str) -> tuple[str, ...]:
+    """Return the patterns of a list, each of which means something."""
+    patterns = tuple(part.strip() for part in listed.split(",") if part.strip())
+    for pattern in patterns:
+        try:
+            understood(pattern)
+        except InvalidInput as error:
+            raise Misconfigured(f"{variable('exclude')}: {error}", hint=_PATTERNS) from None
+    return patterns
 
 
 def state_dir(environ: Mapping[str, str]) -> Path:
