@@ -15,8 +15,10 @@ from server.cli.output import AsJson, counted, print_json, progress, say
 from server.cli.sessions import observe_all
 from server.clients.api import Api, Refused
 from server.clients.compressed import opened
-from server.clients.project import is_excluded
+from server.clients.exclusion import without_excluded
+from server.clients.folders import Aside, reason_of
 from server.clients.readers import READERS, client_of, sessions, stamp, transcripts_in
+from server.clients.regular_file import obstacle
 from server.clients.sending import Sent, send
 from server.clients.sent import SentBefore
 from server.clients.spool import is_passing
@@ -47,16 +49,19 @@ class _Read:
     """What reading found.
 
     `files` were read, `unchanged` ones hold nothing that was not sent before; `excluded` are the sessions of projects
-    that are to be left alone, `others` the files that are no transcripts; `skipped` says how many lines were left out,
-    by reason, and `broken` where the broken ones are.
+    that are to be left alone, `excluded_messages` those of other sessions that were said in a directory of such a
+    project; `others` are the files that are no transcripts, `no_files` what is named like one and is no file;
+    `skipped` says how many lines were left out, by reason, and `broken` where the broken ones are.
     """
 
     files: int = 0
     unchanged: int = 0
     excluded: int = 0
+    excluded_messages: int = 0
     skipped: dict[str, int] = field(default_factory=dict[str, int])
     broken: list[str] = field(default_factory=list[str])
     others: list[str] = field(default_factory=list[str])
+    no_files: dict[str, str] = field(default_factory=dict[str, str])
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
     clients: dict[str, _OfClient] = field(default_factory=dict[str, _OfClient])
 
@@ -95,7 +100,7 @@ def ingest(
     """Send transcripts of agents to the server. What was sent before is not sent again."""
     _check(paths, client, everything=everything)
     read = _Read()
-    files = [*_files_of(paths or [], client, read), *(_kept(client) if everything else [])]
+    files = [*_files_of(paths or [], client, read), *(_kept(client, read) if everything else [])]
     settings = ClientSettings.from_environment(os.environ)
     with progress(shown=not as_json) as shown:
         run = _Ingest(connect(), settings, SentBefore(settings, again=again), shown, observe, read)
@@ -121,29 +126,34 @@ def _check(paths: list[Path] | None, client: str | None, *, everything: bool) ->
 def _files_of(paths: Iterable[Path], client: str | None, read: _Read) -> list[_File]:
     files: list[_File] = []
     for path in paths:
-        if path.is_dir():
-            found = [_File(file, client) for file in transcripts_in(path)]
-            if not found:
+        if os.path.isdir(path):
+            found = [_File(file, client) for file in transcripts_in(path, _aside(read))]
+            if not found and str(path) not in read.unreadable:
                 read.unreadable[str(path)] = "there is no transcript in this folder"
             files += found
-        elif path.is_file():
-            files.append(_File(path, client, named=True))
-        elif path.exists():
-            read.unreadable[str(path)] = "not a file"
+        elif os.path.lexists(path):
+            files += [_File(path, client, named=True)]
         else:
             raise NotFound(f"There is no file {path}.")
     return files
 
 
-def _kept(client: str | None) -> list[_File]:
+def _kept(client: str | None, read: _Read) -> list[_File]:
     """Return the files in which the clients, or one of them, keep their sessions on this machine."""
-    found = sessions(os.environ, Path.home())
+    found = sessions(os.environ, Path.home(), _aside(read))
     return [_File(path, owner) for owner, paths in found.items() if client in (None, owner) for path in paths]
+
+
+def _aside(read: _Read) -> Aside:
+    return Aside(read.no_files, read.unreadable)
 
 
 def _ingest_file(run: _Ingest, file: _File) -> None:
     read, path = run.read, file.path
     try:
+        if found := obstacle(path):
+            read.unreadable[str(path)] = f"it is {found}"
+            return
         mark = stamp(path)
         # To have a session observed it must be known which one it is.
         if not run.observe and run.before.is_unchanged(path, mark):
@@ -152,7 +162,7 @@ def _ingest_file(run: _Ingest, file: _File) -> None:
         client = file.client or client_of(path, opened)
         reading = READERS[client](path, opened) if client else None
     except OSError as error:
-        read.unreadable[str(path)] = error.strerror or type(error).__name__
+        read.unreadable[str(path)] = reason_of(error)
         return
     if client is None or reading is None or not reading.recognised:
         _set_aside(run, file, mark)
@@ -162,7 +172,7 @@ def _ingest_file(run: _Ingest, file: _File) -> None:
 
 def _set_aside(run: _Ingest, file: _File, mark: list[int] | None) -> None:
     """Account for a file that is no transcript: an error only where somebody asked for it, unless it is empty."""
-    if file.named and file.path.stat().st_size:
+    if file.named and (mark is None or mark[0]):
         whose = f"of {file.client}" if file.client else "of a client that can be read"
         run.read.unreadable[str(file.path)] = f"it is not a transcript {whose}; other clients send theirs over HTTP"
     else:
@@ -180,11 +190,15 @@ def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: Reading) ->
     read.broken += [f"{path}:{number}" for number in reading.broken]
     task = run.shown.add_task(f"  {path.name[:40]}", total=sum(len(each.entries) for each in reading.transcripts))
     complete = True
-    for transcript in reading.transcripts:
-        if is_excluded(transcript.cwd, transcript.project, run.settings.exclude):
+    for found in reading.transcripts:
+        transcript = without_excluded(found, run.settings.exclude)
+        if transcript is None:
             read.excluded += 1
             complete = False
             continue
+        if left_alone := len(found.entries) - len(transcript.entries):
+            read.excluded_messages += left_alone
+            complete = False
         of_client.sessions += 1
         of_client.messages += len(transcript.entries)
         accepted, duplicates = run.sent.accepted, run.sent.duplicates
@@ -242,20 +256,29 @@ def _show(read: _Read, sent: Sent) -> None:
     )
     for name, client in read.clients.items():
         _show_client(name, client)
-    if read.unchanged:
-        say(f"{counted(read.unchanged, 'file')} unchanged since all of it was sent; --again sends it once more.")
-    if read.excluded:
-        say(f"{counted(read.excluded, 'session')} left alone, since ESKER_EXCLUDE names the project.")
-    if read.others:
-        say(f"{counted(len(read.others), 'other file is', 'other files are')} no transcripts.")
+    _show_left_alone(read)
     if sent.conflicts:
         say(f"{sent.conflicts:,} of these came with other words than before; what was stored first is kept.")
     for place in read.broken[:_MOST_PLACES]:
         say(f"  broken line: {place}")
+    for path, reason in list(read.no_files.items())[:_MOST_PLACES]:
+        say(f"  no file: {path} ({reason})")
     for path, reason in read.unreadable.items():
         say(f"  not read: {path} ({reason})")
     for external_id, reason in list(sent.refused.items())[:_MOST_PLACES]:
         say(f"  refused by the server: {external_id} ({reason})")
+
+
+def _show_left_alone(read: _Read) -> None:
+    if read.unchanged:
+        say(f"{counted(read.unchanged, 'file')} unchanged since all of it was sent; --again sends it once more.")
+    if read.excluded:
+        say(f"{counted(read.excluded, 'session')} left alone, since ESKER_EXCLUDE names the project.")
+    if read.excluded_messages:
+        said = counted(read.excluded_messages, "message")
+        say(f"{said} left alone, since ESKER_EXCLUDE names the directory in which the session was by then.")
+    if read.others:
+        say(f"{counted(len(read.others), 'other file is', 'other files are')} no transcripts.")
 
 
 def _show_client(name: str, client: _OfClient) -> None:
@@ -265,7 +288,7 @@ def _show_client(name: str, client: _OfClient) -> None:
     kinds = [f"{count:,} × {reason}" for reason, count in common[:_MOST_KINDS]]
     more = [f"{len(common) - _MOST_KINDS} other kinds"] if len(common) > _MOST_KINDS else []
     if kinds:
-        say(f"    left out, since nobody said it: {', '.join([*kinds, *more])}")
+        say(f"    left out: {', '.join([*kinds, *more])}")
 
 
 def _show_observed(sessions: int, written: int, waiting: int, failed: dict[str, str], *, observed: bool) -> None:

@@ -5,15 +5,17 @@ stops a file. Sub-agents, which write beside their session or into a folder of i
 their own.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from server.clients.content import as_list, as_text
-from server.clients.gathering import Gathering, stem
+from server.clients.content import answered, as_list, as_object, as_text, call_block, result_block
+from server.clients.gathering import Gathering, fitting, stem
 from server.clients.lines import Line, Opener, json_document, json_lines
 from server.clients.regular_file import opened_plain
+from server.clients.rewinds import Rewinds
 from server.clients.transcript import Reading
-from server.core.json_input import clean_text
+from server.core.json_input import Json, clean_text
 
 CLIENT = "claude-code"
 
@@ -27,35 +29,72 @@ _UNSAID = {
     "isApiErrorMessage": "API error",
 }
 _AGENT = "agent-"
+# A command that is a prompt, and what a person wrote behind it. Of one that the client itself carries out, such as
+# `/model`, the name comes first.
+_COMMAND = re.compile(
+    r"\s*<command-message>[^<]*</command-message>\s*<command-name>(/?[^<\s]+)</command-name>"
+    r"\s*<command-args>([\s\S]+)</command-args>\s*"
+)
 
 
 def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
     """Read a file. Raises OSError when it cannot be opened."""
-    gathering = Gathering(CLIENT, path)
-    place = stem(path)
-    for number, line in _lines(path, gathering, opener):
-        gathering.recognised = gathering.recognised or recognises(line)
-        if reason := _reason_to_skip(line):
-            gathering.skip(reason)
-            continue
-        message = line["message"]
-        assert isinstance(message, dict)  # the reason to skip would be another one
-        session = _session(line, path)
-        gathering.add(
-            session,
-            _role(line, message, path),
-            message.get("content"),
-            name=as_text(line.get("uuid")),
-            place=f"{place}:{number}",
-            at=line.get("timestamp", ""),
-        )
-        gathering.locate(session, line.get("cwd"))
-    return gathering.reading()
+    file = _File(path)
+    for number, line in _lines(path, file.gathering, opener):
+        file.gathering.recognised = file.gathering.recognised or recognises(line)
+        file.take(number, line)
+    return file.reading()
 
 
 def recognises(line: Line) -> bool:
     """Tell whether Claude Code wrote a line."""
     return bool(_MARKS & line.keys()) or isinstance(line.get("message"), dict)
+
+
+class _File:
+    """A transcript while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.gathering = Gathering(CLIENT, path)
+        self._rewinds = Rewinds()
+        self._name = stem(path)
+        self._agent = self._name.removeprefix(_AGENT) if path.name.startswith(_AGENT) else None
+        self._parent = clean_text(path.parent.parent.name) if path.parent.name == "subagents" else None
+
+    def take(self, number: int, line: Line) -> None:
+        """Take a line; those of a sub-agent or a side chain belong to a session of their own."""
+        session = self._parent or as_text(line.get("sessionId")) or self._name
+        if agent := as_text(line.get("agentId")) or self._agent:
+            self._say(f"{session}/{_AGENT}{agent}", number, line, apart=True)
+        elif line.get("isSidechain") is True:
+            self._say(f"{session}/sidechain", number, line, apart=True)
+        else:
+            said, asked = self._say(session, number, line, apart=False)
+            self._rewinds.note(session, line, said=said, asked=asked)
+
+    def reading(self) -> Reading:
+        """Return what was read, without what a person took back."""
+        for session, names in self._rewinds.taken_back().items():
+            self.gathering.drop(session, set(map(fitting, names)), "message that was rewound")
+        return self.gathering.reading()
+
+    def _say(self, session: str, number: int, line: Line, *, apart: bool) -> tuple[bool, bool]:
+        """Keep what a line says; return whether it says something, and whether it is a person's prompt.
+
+        To a sub-agent or in a side chain it is the assistant who gives the orders, not a person.
+        """
+        place = f"{self._name}:{number}"
+        found = _message(line, place)
+        if isinstance(found, str):
+            self.gathering.skip(found)
+            return False, False
+        role, content = found
+        answers = any(isinstance(block, dict) and block.get("type") == "tool_result" for block in as_list(content))
+        speaker = "assistant" if apart and not answers else role
+        name, at, cwd = as_text(line.get("uuid")), line.get("timestamp", ""), line.get("cwd")
+        said = self.gathering.add(session, speaker, content, name=name, place=place, at=at, cwd=cwd)
+        self.gathering.locate(session, cwd)
+        return said, said and line.get("type") == "user" and not answers
 
 
 def _lines(path: Path, gathering: Gathering, opener: Opener) -> Iterator[tuple[int, Line]]:
@@ -70,38 +109,47 @@ def _lines(path: Path, gathering: Gathering, opener: Opener) -> Iterator[tuple[i
             pass
 
 
-def _role(line: Line, message: Line, path: Path) -> str:
-    """Return who speaks. To a sub-agent or in a side chain it is the assistant who gives the orders, not a person."""
-    apart = line.get("isSidechain") is True or bool(_agent(line, path))
-    answers = any(isinstance(b, dict) and b.get("type") == "tool_result" for b in as_list(message.get("content")))
-    return "assistant" if apart and not answers else str(message["role"])
+def _message(line: Line, place: str) -> tuple[str, Json] | str:
+    """Return who speaks in a line and what, or why nobody does."""
+    match line.get("type"):
+        case ("user" | "assistant") as kind:
+            return _unsaid(line, kind) or _spoken(line, kind)
+        case "attachment" if queued := _queued(line):
+            return "user", queued.get("prompt")
+        # Some builds wrote calls and results as lines of their own.
+        case "tool_use":
+            return "assistant", [call_block(as_text(line.get("id")) or place, line.get("name"), line.get("input"))]
+        case "tool_result":
+            answer = line.get("output", line.get("content"))
+            return "user", [result_block(as_text(line.get("tool_use_id")) or place, answered(answer))]
+        case kind:
+            return f"{kind[:40]} line" if isinstance(kind, str) else "untyped line"
 
 
-def _reason_to_skip(line: Line) -> str | None:
-    kind = line.get("type")
-    if kind not in ("user", "assistant"):
-        return f"{str(kind)[:40]} line" if isinstance(kind, str) else "untyped line"
+def _unsaid(line: Line, kind: str) -> str | None:
     for flag, reason in _UNSAID.items():
         if line.get(flag) is True:
             return reason
     message = line.get("message")
-    if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
+    if not isinstance(message, dict) or (message.get("role") or kind) not in ("user", "assistant"):
         return "message without a role"
-    if message.get("model") == "<synthetic>":
-        return "synthetic message"
-    return None
+    return "synthetic message" if message.get("model") == "<synthetic>" else None
 
 
-def _session(line: Line, path: Path) -> str:
-    """Return the session of a line; the lines of a sub-agent or a side chain belong to a session of their own."""
-    session = as_text(line.get("sessionId")) or stem(path)
-    if path.parent.name == "subagents":
-        session = clean_text(path.parent.parent.name)
-    if agent := _agent(line, path):
-        return f"{session}/{_AGENT}{agent}"
-    return f"{session}/sidechain" if line.get("isSidechain") is True else session
+def _spoken(line: Line, kind: str) -> tuple[str, Json]:
+    message = as_object(line.get("message"))
+    content = message.get("content")
+    [only] = content if isinstance(content, list) and len(content) == 1 else [content]
+    text = as_object(only).get("text", only)
+    asked = _COMMAND.fullmatch(text) if kind == "user" and isinstance(text, str) else None
+    if asked and asked[2].strip():
+        content = f"{asked[1]} {asked[2].strip()}"
+    return str(message.get("role") or kind), content
 
 
-def _agent(line: Line, path: Path) -> str | None:
-    named = stem(path).removeprefix(_AGENT) if path.name.startswith(_AGENT) else None
-    return as_text(line.get("agentId")) or named
+def _queued(line: Line) -> Line:
+    """Return what a person wrote while the assistant was at work, which the model was shown in between, or nothing."""
+    told = as_object(line.get("attachment"))
+    asked = told.get("type") == "queued_command" and told.get("commandMode") in ("prompt", None)
+    by_person = as_object(told.get("origin")).get("kind") in ("human", None) and told.get("isMeta") is not True
+    return told if asked and by_person else {}

@@ -14,12 +14,14 @@ from typing import Literal
 
 from server.clients.content import (
     Block,
+    answered,
     arguments,
     as_list,
     as_object,
     as_text,
     call_block,
     image_at,
+    image_block,
     joined,
     result_block,
     text_block,
@@ -42,6 +44,8 @@ _BARE = ("message", "user", "assistant", "reasoning")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "function_result")
 _SPEAKERS = ("user", "assistant")
+_TURN_ENDS = ("turn_aborted", "task_complete")
+_CWD = re.compile(r"<cwd>\s*([^<]{1,4096}?)\s*</cwd>")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # What an item has and the event of it has not: the frame of an image, and where in memory an answer comes from.
 _FRAMES = re.compile(r"</?image\b[^>]{0,200}>|<oai-mem-citation>[\s\S]*?</oai-mem-citation>")
@@ -84,6 +88,7 @@ class _Said:
     at: Json
     words: str = ""
     told: set[Telling] = field(default_factory=set[Telling])
+    cwd: str | None = None
 
 
 class _Rollout:
@@ -96,6 +101,8 @@ class _Rollout:
         self._session = found[0] if found else name
         self._meta: Line | None = None
         self._cwd: str | None = None
+        self._here: str | None = None  # where the session is by now
+        self._asked: list[_Said] = []  # what the person has said in the turn that begins
         self._said: list[_Said] = []
         self._times: defaultdict[Telling, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._known: set[tuple[str, str, int]] = set()
@@ -122,7 +129,7 @@ class _Rollout:
                 self._gathering.skip("compaction summary")
             case kind:
                 if kind == "turn_context":
-                    self._cwd = self._cwd or as_text(payload.get("cwd"))
+                    self._enter(as_text(payload.get("cwd")))
                 self._gathering.skip(f"{kind} line" if isinstance(kind, str) else "untyped line")
 
     def finish(self) -> None:
@@ -136,11 +143,25 @@ class _Rollout:
         for said in self._said:
             # It is the assistant that gives a sub-agent its orders.
             role = "assistant" if parent and said.words else said.role
-            self._gathering.add(session, role, said.content, name=said.name, at=said.at)
+            self._gathering.add(session, role, said.content, name=said.name, at=said.at, cwd=said.cwd)
+
+    def _enter(self, cwd: str | None) -> None:
+        """Note the directory of a turn; older builds do so behind what the person said, newer ones before it."""
+        self._cwd = self._cwd or cwd
+        self._here = cwd or self._here
+        for said in self._asked:
+            said.cwd = self._here
+        self._asked = []
+
+    def _keep(self, said: _Said) -> None:
+        said.cwd = self._here
+        self._said.append(said)
+        self._asked = [*self._asked, said] if said.role == "user" and said.words else []
 
     def _take_meta(self, payload: Line) -> None:
         if self._meta is None:
             self._meta = payload
+            self._here = as_text(payload.get("cwd"))
         self._gathering.skip("session_meta line")
 
     def _take_bare(self, number: int, line: Line, at: Json) -> None:
@@ -162,7 +183,7 @@ class _Rollout:
 
     def _take_item(self, number: int, item: Line, at: Json) -> None:
         kind = item.get("type")
-        if kind == "message":
+        if kind == "message" or (kind is None and item.get("role") in _SPEAKERS):
             self._take_message(item, at)
         elif kind in _CALLS:
             self._take_call(number, item, at)
@@ -176,6 +197,9 @@ class _Rollout:
         if role not in _SPEAKERS:
             self._gathering.skip(f"message of {role}" if isinstance(role, str) else "message without a role")
             return
+        told = "\n".join(texts(item.get("content"))) if role == "user" else ""
+        if "<environment_context>" in told and (found := _CWD.search(told)):
+            self._here = found[1]
         self._say("item", str(role), item.get("content"), at)
 
     def _take_call(self, number: int, item: Line, at: Json) -> None:
@@ -207,6 +231,7 @@ class _Rollout:
             case {"type": "mcp_tool_call_end", "call_id": str(call), "invocation": dict(invocation)}:
                 self._ran(call, _tool(invocation), invocation.get("arguments"), event, at)
             case {"type": str(kind)}:
+                self._asked = [] if kind in _TURN_ENDS else self._asked
                 self._gathering.skip(f"{kind} event")
             case _:
                 self._gathering.skip("untyped line")
@@ -249,7 +274,7 @@ class _Rollout:
             return
         self._known.add(key)
         said = _Said(role, [*kept], digest(*map(str, key)), at, words, {telling})
-        self._said.append(said)
+        self._keep(said)
         self._turn = [*self._turn, said] if self._turn and self._turn[0].role == role else [said]
 
     def _partner(self, telling: Telling, role: str, words: str) -> _Said | None:
@@ -269,7 +294,7 @@ class _Rollout:
             return
         self._calls.add(call)
         self._turn = []
-        self._said.append(_Said("assistant", [call_block(call, name, arguments(given))], call, at))
+        self._keep(_Said("assistant", [call_block(call, name, arguments(given))], call, at))
 
     def _answer(self, call: str, content: Json, at: Json, *, failed: bool) -> None:
         if call in self._results:
@@ -277,7 +302,7 @@ class _Rollout:
             return
         self._results.add(call)
         self._turn = []
-        self._said.append(_Said("user", [result_block(call, content, failed=failed)], f"{call}/result", at))
+        self._keep(_Said("user", [result_block(call, content, failed=failed)], f"{call}/result", at))
 
     def _ran(self, call: str, name: str, given: Json, told: Line, at: Json) -> None:
         """Take a call and what came of it, as events and the thread tell them."""
@@ -285,7 +310,7 @@ class _Rollout:
         shown = next((told[key] for key in ("aggregated_output", "stdout", "result", "error") if told.get(key)), None)
         exit_code = told.get("exit_code", told.get("exitCode"))
         failed = bool(exit_code) or bool(told.get("error")) or told.get("status") == "failed"
-        self._answer(call, joined(_unwrapped(shown)), at, failed=failed or "Err" in as_object(shown))
+        self._answer(call, answered(_unwrapped(shown)), at, failed=failed or "Err" in as_object(shown))
 
     def _roll_back(self, turns: int) -> None:
         """Drop the last turns, each of which begins with a person's message."""
@@ -295,7 +320,7 @@ class _Rollout:
         start = begins[max(0, len(begins) - turns)]
         self._gathering.skip("message that was rolled back", len(self._said) - start)
         del self._said[start:]
-        self._turn = []
+        self._turn, self._asked = [], []
 
 
 def _parent(meta: Line) -> str | None:
@@ -312,7 +337,7 @@ def _content(content: Json) -> list[Block]:
     kept: list[Block] = []
     for part in [content] if isinstance(content, str) else as_list(content):
         if isinstance(part, dict) and part.get("type") in _IMAGES:
-            image = image_at(part.get("image_url"))
+            image = image_at(part.get("image_url")) or image_block(part.get("data"), part.get("mimeType"))
             kept += [image] if image else []
         else:
             kept += [text_block(text) for text in texts(part) if _FRAMES.sub("", strip_injected(text)).strip()]
@@ -341,9 +366,11 @@ def _output(output: Json) -> tuple[Json, bool]:
         inner = as_object(arguments(output))
         if isinstance(inner.get("output"), str):
             return inner["output"], bool(as_object(inner.get("metadata")).get("exit_code"))
+    if isinstance(content := as_object(output).get("content"), list):
+        return _output(content)[0], as_object(output).get("success") is False
     if isinstance(output, list) and any(as_object(part).get("type") in _IMAGES for part in output):
-        return [*_content(output)], False
-    return joined(output), as_object(output).get("success") is False
+        return [*_content(output)] or answered(output), False
+    return answered(output), as_object(output).get("success") is False
 
 
 def _unwrapped(shown: Json) -> Json:

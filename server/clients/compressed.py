@@ -52,7 +52,7 @@ class _Unpacked(io.RawIOBase):
         if self._damaged:
             return 0
         try:
-            count = self._reader.readinto(memoryview(buffer)[:_CHUNK])
+            count: int = self._reader.readinto(memoryview(buffer)[:_CHUNK])  # pyright: ignore[reportUnknownMemberType]
         except zstandard.ZstdError as error:
             if not self._count:
                 raise OSError(0, f"it cannot be unpacked ({error})") from error

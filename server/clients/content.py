@@ -1,5 +1,6 @@
 """What clients write as content, as the blocks that the server takes."""
 
+import json
 from collections.abc import Iterator
 
 from server.core.errors import InvalidInput
@@ -7,7 +8,7 @@ from server.core.json_input import Json, parse_json
 
 Block = dict[str, Json]
 
-_TEXT_KEYS = ("text", "content", "output", "error", "message")
+_TEXT_KEYS = ("text", "content", "output", "error", "message", "refusal")
 
 
 def text_block(text: str) -> Block:
@@ -73,6 +74,27 @@ def texts(value: Json) -> Iterator[str]:
 def joined(value: Json) -> str:
     """Return the texts in a value, one behind the other."""
     return "\n".join(texts(value))
+
+
+def answered(value: Json) -> str:
+    """Return what a tool answered as text: its texts, or where there are none the value as JSON, without images."""
+    told = joined(value)
+    if told.strip() or not value or isinstance(value, str):
+        return told
+    shown = _without_images(value)
+    return joined(shown) or json.dumps(shown, ensure_ascii=False)
+
+
+def _without_images(value: Json) -> Json:
+    match value:
+        case {"type": str(kind)} if "image" in kind:
+            return "[image]"
+        case dict():
+            return {key: _without_images(item) for key, item in value.items()}
+        case list():
+            return [_without_images(item) for item in value]
+        case _:
+            return value
 
 
 def as_text(value: Json) -> str | None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from server.clients.content import Block, arguments, as_list, as_object, as_text, text_block
+from server.clients.content import Block, arguments, as_list, as_object, as_text, joined, text_block
 from server.clients.gathering import Gathering, stem
 from server.clients.lines import Line, Opener, json_lines
 from server.clients.regular_file import opened_plain
@@ -19,6 +19,7 @@ from server.core.json_input import Json, clean_text
 CLIENT = "cursor"
 
 _SPEAKERS = ("user", "assistant")
+_ROLES = (*_SPEAKERS, "tool")
 _OTHER = re.compile(r"[^A-Za-z0-9]+")
 _FOLDER = "agent-transcripts"
 _CALLS = ("tool_use", "tool_call")
@@ -39,6 +40,8 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
             continue
         place = f"{session}:{number}"
         content = [*_blocks(_content(line), place)]
+        if role == "tool":
+            role, content = "user", _answers(content)
         answers = any(as_object(block).get("type") == "tool_result" for block in content)
         speaker = "assistant" if parent and not answers else role
         name = as_text(line.get("id")) or as_text(line.get("uuid"))
@@ -53,7 +56,7 @@ def recognises(line: Line) -> bool:
 
 def _role(line: Line) -> str | None:
     inner = as_object(line.get("message")).get("role")
-    return next((str(role) for role in (line.get("role"), inner, line.get("type")) if role in _SPEAKERS), None)
+    return next((str(role) for role in (line.get("role"), inner, line.get("type")) if role in _ROLES), None)
 
 
 def _content(line: Line) -> Json:
@@ -67,6 +70,14 @@ def _blocks(content: Json, place: str) -> Iterator[Json]:
         yield _block(part, f"{place}/{number}") if isinstance(part, dict) else part
 
 
+def _answers(content: list[Json]) -> list[Json]:
+    """Return what a tool says, who is no person: its words are those of a result."""
+    others = [block for block in content if as_object(block).get("type") != "tool_result"]
+    told = joined(others)
+    answer: Block = {"type": "tool_result", "content": told}
+    return [*(block for block in content if block not in others), *([answer] if told else [])]
+
+
 def _block(part: Block, place: str) -> Json:
     kind = str(part.get("type")).replace("-", "_")
     if kind in _CALLS:
@@ -78,6 +89,8 @@ def _block(part: Block, place: str) -> Json:
         named: Block = {"tool_use_id": call} if call else {}
         return {"type": "tool_result", "content": part.get("content", part.get("result"))} | named
     text = part.get("text")
+    if kind == "reasoning" and isinstance(text, str):
+        return {"type": "thinking", "thinking": text}
     return text_block(text) if isinstance(text, str) and kind not in ("image", "thinking") else part
 
 

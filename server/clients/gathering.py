@@ -1,6 +1,8 @@
 """What every reader does with the messages that it finds: it makes entries of them and keeps account of the rest."""
 
 import hashlib
+from collections.abc import Container
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,20 +50,28 @@ class Gathering:
     def locate(self, session: str, cwd: Json) -> None:
         """Note the directory of a session, if none is known yet."""
         transcript = self.transcript(session)
-        found = as_text(cwd)
-        transcript.cwd = transcript.cwd or (found[:_LONGEST_CWD] if found else None)
+        transcript.cwd = transcript.cwd or _directory(cwd)
 
     def add(
-        self, session: str, role: str, content: Json, *, name: str | None = None, place: str = "", at: Json = None
-    ) -> None:
-        """Add a message, unless there is nothing in it or its name was there before.
+        self,
+        session: str,
+        role: str,
+        content: Json,
+        *,
+        name: str | None = None,
+        place: str = "",
+        at: Json = None,
+        cwd: Json = None,
+    ) -> bool:
+        """Add a message, unless there is nothing in it or its name was there before; tell whether something was in it.
 
         `name` is the client's own id. A message without one is named after its place and its words, so that reading
-        again finds it again. A message without a readable time has that of the one before.
+        again finds it again. A message without a readable time has that of the one before. `cwd` is where the session
+        was by then.
         """
         kept = self._cleaned(content)
         if not kept:
-            return
+            return False
         moment = as_moment(at)
         if moment is None and at is not None:
             self.skip("unreadable time (the message is kept)")
@@ -70,16 +80,27 @@ class Gathering:
         transcript = self.transcript(session)
         if name in self._ids[transcript.external_id]:
             self.skip("message that was there before")
-            return
+            return True
         self._ids[transcript.external_id].add(name)
-        transcript.entries.append(Entry(name, role, kept, self._last))
+        transcript.entries.append(Entry(name, role, kept, self._last, _directory(cwd)))
+        return True
+
+    def drop(self, session: str, names: Container[str], reason: str) -> None:
+        """Leave out messages of a session after all."""
+        transcript = self.transcript(session)
+        kept = [entry for entry in transcript.entries if entry.external_id not in names]
+        self.skip(reason, len(transcript.entries) - len(kept))
+        transcript.entries = kept
 
     def reading(self) -> Reading:
-        """Return what was gathered: sessions that hold messages."""
+        """Return what was gathered: sessions that hold messages, each with a time."""
         found = [transcript for transcript in self._transcripts.values() if transcript.entries]
+        status = self._path.stat()
+        changed = as_moment(status.st_mtime) if status.st_mtime > 0 else None
         for transcript in found:
             transcript.project = transcript.project or (project_of(transcript.cwd) if transcript.cwd else None)
-        recognised = self.recognised or self._path.stat().st_size == 0
+            _date(transcript, changed)
+        recognised = self.recognised or status.st_size == 0
         return Reading(found, self.left_out.skipped, self.left_out.broken, recognised, self.unfinished)
 
     def _cleaned(self, content: Json) -> Json:
@@ -121,6 +142,18 @@ class Gathering:
             return False
         self.skip("injected context")
         return True
+
+
+def _date(transcript: Transcript, changed: datetime | None) -> None:
+    """Give the messages before the first that has a time that of this one, and where none has one that of the file's
+    last change: it is the time of the newest, and no other is later."""
+    known = next((entry.sent_at for entry in transcript.entries if entry.sent_at), changed)
+    transcript.entries = [entry if entry.sent_at else replace(entry, sent_at=known) for entry in transcript.entries]
+
+
+def _directory(cwd: Json) -> str | None:
+    found = as_text(cwd)
+    return found[:_LONGEST_CWD] if found else None
 
 
 def as_moment(value: Json) -> datetime | None:

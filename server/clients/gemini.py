@@ -9,12 +9,13 @@ The words, each call and each result of a record are entries of their own, since
 """
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from server.clients.content import (
     Block,
+    answered,
     as_list,
     as_object,
     as_text,
@@ -35,6 +36,7 @@ CLIENT = "gemini-cli"
 _ROLES = {"user": "user", "gemini": "assistant", "model": "assistant", "assistant": "assistant"}
 _PENDING = ("executing", "scheduled", "validating", "awaiting_approval")
 _CHATS = "chats"
+_ANONYMOUS = "~"
 _LONGEST_PATH = 4_096
 
 
@@ -153,7 +155,7 @@ def _hand_over(gathering: Gathering, chat: _Chat, path: Path) -> None:
     gathering.locate(session, directories[0] if directories else _directory(path))
     if not gathering.transcript(session).cwd:
         gathering.transcript(session).project = _project(path)
-    told: set[str] = set()
+    exchanges = _Exchanges()
     for name, record in chat.records.items():
         role = _role(record)
         if role is None:
@@ -161,25 +163,42 @@ def _hand_over(gathering: Gathering, chat: _Chat, path: Path) -> None:
             gathering.skip(f"{kind} record" if isinstance(kind, str) else "untyped line")
             continue
         at = record.get("timestamp", record.get("ts", ""))
-        for part, speaker, blocks in _parts(role, record, told):
+        for part, speaker, blocks in exchanges.parts(name, role, record):
             orders = agent and speaker == "user" and not part
             gathering.add(session, "assistant" if orders else speaker, blocks, name=name + part, at=at)
 
 
-def _parts(role: str, record: Line, told: set[str]) -> Iterator[tuple[str, str, list[Json]]]:
-    """Yield what a record holds, with what is added to its name and who speaks; `told` has the calls and results."""
-    words: list[Json] = [*_said(record)]
-    calls = list(_calls(record))
-    if words or not (calls or any(_results(record))):
-        yield "", role, words
-    for call, block in calls:
-        if call not in told:
-            told.add(call)
-            yield f"/{call}", "assistant", [block]
-    for call, block in _results(record):
-        if f"{call}/result" not in told:
-            told.add(f"{call}/result")
-            yield f"/{call}/result", "user", [block]
+class _Exchanges:
+    """The calls of a chat and what came of them, each once, however many records tell it."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self._unanswered: defaultdict[str, list[str]] = defaultdict(list)  # calls by the tool's name
+
+    def parts(self, name: str, role: str, record: Line) -> Iterator[tuple[str, str, list[Json]]]:
+        """Yield what a record holds, with what is added to its name and who speaks."""
+        words: list[Json] = [*_said(record)]
+        calls, results = list(_calls(record)), list(_results(record))
+        if words or not (calls or results):
+            yield "", role, words
+        for key, tool, given in calls:
+            call = _whole(name, key)
+            if call not in self._told:
+                self._told.add(call)
+                self._unanswered[tool].append(call)
+                yield f"/{key}", "assistant", [call_block(call, tool, given)]
+        for key, tool, shown, failed in results:
+            call = _whole(name, key) if key else next(iter(self._unanswered[tool]), f"{name}/{tool}")
+            if call in self._unanswered[tool]:
+                self._unanswered[tool].remove(call)
+            if f"{call}/result" not in self._told:
+                self._told.add(f"{call}/result")
+                yield f"/{key or call}/result", "user", [result_block(call, answered(_answer(shown)), failed=failed)]
+
+
+def _whole(name: str, key: str) -> str:
+    """Return what tells a call from all others: its id, or what it is, and in which record."""
+    return f"{name}/{key}" if key.startswith(_ANONYMOUS) else key
 
 
 def _role(record: Line) -> str | None:
@@ -208,36 +227,31 @@ def _said(record: Line) -> Iterator[Block]:
                 pass
 
 
-def _calls(record: Line) -> Iterator[tuple[str, Block]]:
-    named: set[str] = set()
+def _calls(record: Line) -> Iterator[tuple[str, str, Json]]:
+    """Yield the calls of a record: a key, the tool's name and the arguments."""
+    found: set[str] = set()
     for call in map(as_object, as_list(record.get("toolCalls"))):
         if name := as_text(call.get("name")):
-            key = as_text(call.get("id")) or _named(call)
-            named.add(key)
-            yield key, call_block(key, name, call.get("args"))
+            found.add(_key(call))
+            yield _key(call), name, call.get("args")
     for part in _content(record):
         match part:
-            case {"functionCall": {"name": str(name)} as call}:
-                key = as_text(call.get("id")) or _named(call)
-                if key not in named:
-                    yield key, call_block(key, name, call.get("args"))
+            case {"functionCall": {"name": str(name)} as call} if _key(call) not in found:
+                yield _key(call), name, call.get("args")
             case _:
                 pass
 
 
-def _results(record: Line) -> Iterator[tuple[str, Block]]:
+def _results(record: Line) -> Iterator[tuple[str, str, Json, bool]]:
+    """Yield what came of calls: a key, if it says of which, the tool's name, what it told, and whether it failed."""
     for call in map(as_object, as_list(record.get("toolCalls"))):
-        if call.get("status") in _PENDING or not as_text(call.get("name")):
-            continue
-        shown = call.get("result") or call.get("resultDisplay")
-        if shown is not None:
-            key = as_text(call.get("id")) or _named(call)
-            failed = call.get("status") in ("error", "cancelled")
-            yield key, result_block(key, joined(_answer(shown)), failed=failed)
+        name, shown = as_text(call.get("name")), call.get("result") or call.get("resultDisplay")
+        if name and shown is not None and call.get("status") not in _PENDING:
+            yield _key(call), name, shown, call.get("status") in ("error", "cancelled")
     for part in _content(record):
         match part:
-            case {"functionResponse": {"id": str(key)}}:
-                yield key, result_block(key, joined(_answer(part)))
+            case {"functionResponse": dict(answer)}:
+                yield as_text(answer.get("id")) or "", as_text(answer.get("name")) or "", part, False
             case _:
                 pass
 
@@ -255,15 +269,16 @@ def _answer(value: Json) -> Json:
             return value
 
 
-def _named(call: Line) -> str:
-    """Return a name for a call that has none."""
-    return hashlib.sha256(f"{call.get('name')}\0{call.get('args')}".encode("utf-8", "replace")).hexdigest()[:16]
+def _key(call: Line) -> str:
+    """Return the id of a call, or what it is where it has none."""
+    given = f"{call.get('name')}\0{call.get('args')}".encode("utf-8", "replace")
+    return as_text(call.get("id")) or _ANONYMOUS + hashlib.sha256(given).hexdigest()[:16]
 
 
 def _words(record: Line) -> str:
     """Return what tells a record from others that are not the same, whatever its name."""
     said = "".join(joined([*_said(record)]).split())
-    return f"{_role(record)} {said} {sorted(call for call, _ in _calls(record))}"
+    return f"{_role(record)} {said} {sorted(key for key, _, _ in _calls(record))}"
 
 
 # Where a chat belongs -------------------------------------------------------------------------------------------------

@@ -10,16 +10,16 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from server.clients.content import (
     Block,
+    answered,
     as_object,
     as_text,
     call_block,
     image_at,
-    joined,
     result_block,
     text_block,
 )
@@ -98,7 +98,9 @@ def _read_database(gathering: Gathering, path: Path, only: str | None) -> None:
                 name = str(session["id"])
                 if only in (None, name):
                     child = bool(session.get("parent_id"))
-                    _take(gathering, name, session.get("directory"), _stored(gathering, database, name), child=child)
+                    back = _object(gathering, session["revert"]) if session.get("revert") else None
+                    messages = _standing(gathering, _stored(gathering, database, name), back)
+                    _take(gathering, name, session.get("directory"), messages, child=child)
     except sqlite3.Error as error:
         raise OSError(0, f"the database cannot be read: {error}") from error
 
@@ -149,7 +151,8 @@ def _read_files(gathering: Gathering, path: Path, only: str | None) -> None:
         messages.append(_Message(message, data, _filed_parts(gathering, storage, message)))
     messages.sort(key=lambda message: (_created(message.data), message.name))
     child = as_text(described.get("parentID")) is not None
-    _take(gathering, name, described.get("directory"), messages, child=child)
+    standing = _standing(gathering, messages, described.get("revert"))
+    _take(gathering, name, described.get("directory"), standing, child=child)
 
 
 def _filed_parts(gathering: Gathering, storage: Path, message: str) -> list[_Part]:
@@ -181,6 +184,22 @@ def _touched(path: Path) -> float:
 # What is kept ---------------------------------------------------------------------------------------------------------
 
 
+def _standing(gathering: Gathering, messages: list[_Message], revert: Json) -> list[_Message]:
+    """Return the messages before those that were undone, which `revert` names the first of, or the first part of it.
+
+    OpenCode keeps what was undone until something else is asked, since it can be done again.
+    """
+    first, part = as_text(as_object(revert).get("messageID")), as_text(as_object(revert).get("partID"))
+    place = next((place for place, message in enumerate(messages) if message.name == first), None)
+    if place is None:
+        return messages
+    gathering.skip("message that was undone", len(messages) - place)
+    begun = messages[place]
+    if part not in (names := [each.name for each in begun.parts]):
+        return messages[:place]
+    return [*messages[:place], replace(begun, parts=begun.parts[: names.index(part)])]
+
+
 def _take(gathering: Gathering, session: str, directory: Json, messages: list[_Message], *, child: bool) -> None:
     gathering.locate(session, directory)
     for message in messages:
@@ -206,12 +225,13 @@ def _take_part(gathering: Gathering, session: str, speaker: str, message: _Messa
     if part.data.get("synthetic") is True or part.data.get("ignored") is True:
         gathering.skip("synthetic part")
         return
-    at = _created(message.data) or None
+    at = _created(message.data) or part.touched or None
     entries = [*_entries(speaker, part)]
     if not entries:
         gathering.skip(f"{part.data.get('type')} part")
     for ending, role, block in entries:
-        gathering.add(session, role, [block], name=part.name + ending, at=at)
+        where = as_object(message.data.get("path")).get("cwd")
+        gathering.add(session, role, [block], name=part.name + ending, at=at, cwd=where)
 
 
 def _entries(speaker: str, part: _Part) -> Iterator[tuple[str, str, Block]]:
@@ -229,7 +249,7 @@ def _entries(speaker: str, part: _Part) -> Iterator[tuple[str, str, Block]]:
             if state.get("status") in _DONE:
                 failed = state.get("status") == "error"
                 shown = state.get("error") if failed else state.get("output")
-                yield "/result", "user", result_block(call, joined(shown), failed=failed)
+                yield "/result", "user", result_block(call, answered(shown), failed=failed)
         case _:
             pass
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from server.clients.content import (
     Block,
+    answered,
     as_list,
     as_object,
     as_text,
     call_block,
     image_block,
-    joined,
     result_block,
     text_block,
 )
@@ -107,7 +107,7 @@ def _take(gathering: Gathering, session: str, place: str, line: Line) -> None:
             failed = message.get("exitCode") not in (None, 0)
             asked = call_block(call, "bash", {"command": message.get("command")})
             gathering.add(session, "assistant", [asked], name=name, place=place, at=at)
-            answer = result_block(call, joined(message.get("output")), failed=failed)
+            answer = result_block(call, answered(message.get("output")), failed=failed)
             gathering.add(session, "user", [answer], name=name and f"{name}/result", place=f"{place}/result", at=at)
         case _:
             gathering.skip(f"{role} message" if isinstance(role, str) else "message without a role")
@@ -134,4 +134,4 @@ def _answer(content: Json) -> Json:
     blocks = [*_blocks(content)]
     if any(block["type"] == "image" for block in blocks):
         return [*blocks]
-    return joined(content)
+    return answered(content)

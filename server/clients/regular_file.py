@@ -25,7 +25,7 @@ def opened_plain(path: Path) -> BinaryIO:
     # Opening a device can do something to it, so it is looked at first; what has taken its place since does not block.
     if found := obstacle(path):
         raise OSError(0, f"it is {found}")
-    file = open(path, "rb", opener=_without_waiting)
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - the caller closes it
     if found := _obstacle(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(0, f"it is {found}")

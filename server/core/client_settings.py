@@ -14,8 +14,8 @@ from server.core.exclusion_patterns import understood
 PREFIX = "ESKER_"
 RECALLS = ("explicit", "always", "off")
 _PATTERNS = (
-    "A pattern is a directory (/work/secret, ~/private), which covers what is below it, or a project (owner/name, owner/*);"
-    " docs/configuration.md says more."
+    "A pattern is a directory (/work/secret, ~/private), which covers what is below it, or a project (owner/name,"
+    " owner/*); docs/configuration.md says more."
 )
 
 

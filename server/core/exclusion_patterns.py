@@ -61,7 +61,9 @@ class ExclusionPattern:
             if step is None:
                 places = set(range(min(places), len(parts) + 1))
             else:
-                places = {place + 1 for place in places if place < len(parts) and step.fullmatch(_composed(parts[place]))}
+                places = {
+                    place + 1 for place in places if place < len(parts) and step.fullmatch(_composed(parts[place]))
+                }
             if not places:
                 return False
         return self.covers or len(parts) in places

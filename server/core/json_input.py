@@ -37,7 +37,7 @@ def _join_pair(match: re.Match[str]) -> str:
 def parse_json(body: bytes) -> Json:
     """Parse a request body, cleaned. Raises InvalidInput for syntax, depth, or text that is not UTF-8."""
     try:
-        value: Json = json.loads(body.decode("utf-8", "replace"), parse_constant=_refuse_constant)
+        value: Json = _DECODER.decode(body.decode("utf-8", "replace"))
     except RecursionError:
         raise InvalidInput(f"The JSON is nested more than {MAX_DEPTH} levels deep.") from None
     except ValueError as error:
@@ -47,6 +47,10 @@ def parse_json(body: bytes) -> Json:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+# One for all, since `json.loads` makes a new one each time, and transcripts have very many lines.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def clean_json(value: Json, depth: int = 0) -> Json:

@@ -1,10 +1,12 @@
 """`esker ingest`: every client, only what is new, nothing lost, nothing twice."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,64 @@ def test_excluded_projects_are_left_alone_until_they_are_no_longer(
     report = ingested(str(folder), **here)
     assert (report["accepted"], report["excluded"], report["unchanged"]) == (3, 0, 1)
     assert stored(server, "secret-2") == ["c"]
+
+
+def test_of_a_session_that_enters_an_excluded_directory_only_the_rest_is_sent(
+    server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path
+) -> None:
+    lines = [*claude("moved", "a"), *claude("moved", "b", "c", cwd="/private/diary"), *claude("moved", "d")]
+    path = written(tmp_path / "moved.jsonl", *lines)
+    report = ingested(str(path), **here, ESKER_EXCLUDE="/private")
+    assert (report["accepted"], report["excluded"], report["excluded_messages"]) == (2, 0, 2)
+    assert not [request for request in recorder.requests if "private" in "".join(request)]
+    assert stored(server, "moved") == ["a", "d"]
+    shown = esker("ingest", str(path), **here, ESKER_EXCLUDE="/private").stdout
+    assert "2 messages left alone, since ESKER_EXCLUDE names the directory" in shown
+    report = ingested(str(path), **here)  # which is sent when it is excluded no longer
+    assert (report["accepted"], report["duplicates"], report["excluded_messages"]) == (2, 2, 0)
+
+
+def test_a_pattern_that_means_nothing_is_told_and_nothing_is_sent(
+    recorder: Recorder, here: dict[str, str], tmp_path: Path
+) -> None:
+    path = written(tmp_path / "x.jsonl", *claude("never", "a", cwd="/private"))
+    done = esker("ingest", str(path), **here, ESKER_EXCLUDE="/{private,secret}")
+    assert (done.returncode, "ESKER_EXCLUDE" in done.stderr, "braces" in done.stderr) == (1, True, True)
+    assert recorder.requests == []
+    doctor = esker("doctor", "--quick", "--json", **here, ESKER_EXCLUDE="/{private,secret}")
+    wrong = [finding["what"] for finding in json.loads(doctor.stdout) if finding["status"] == "wrong"]
+    assert any("ESKER_EXCLUDE" in what for what in wrong)
+
+
+def test_a_message_that_comes_again_with_another_time_is_known_and_no_conflict(
+    here: dict[str, str], tmp_path: Path
+) -> None:
+    line = {"role": "user", "message": {"content": [{"type": "text", "text": "Hi."}]}}
+    path = written(tmp_path / "timeless.jsonl", line)
+    os.utime(path, (0, 1_700_000_000))
+    assert ingested(str(path), **here)["accepted"] == 1
+    os.utime(path, (0, 1_700_009_999))
+    again = ingested(str(path), "--again", **here)
+    assert (again["accepted"], again["duplicates"], again["conflicts"]) == (0, 1, 0)
+    with closing(Api(here["ESKER_URL"])) as api:
+        [session] = api.get("/v1/sessions", external_id="timeless")["sessions"]
+        [message] = api.get(f"/v1/sessions/{session['id']}/messages")["messages"]
+    assert datetime.fromisoformat(message["sent_at"]).timestamp() == 1_700_000_000
+
+
+def test_what_is_no_file_neither_hangs_nor_stops_the_rest(here: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    for number, place in enumerate((folder, Path(here["HOME"]) / ".claude/projects/-w")):
+        written(place / "z.jsonl", *claude(f"beside-{number}", "a"))
+        os.mkfifo(place / "pipe.jsonl")
+        (place / "round.jsonl").symlink_to(place / "round.jsonl")
+        (place / "device.jsonl").symlink_to("/dev/zero")
+    for arguments in ([str(folder)], ["--all"]):
+        report = ingested(*arguments, **here)
+        assert (report["accepted"], report["unreadable"]) == (1, {})
+        assert sorted(report["no_files"].values()) == ["a device", "a link that leads nowhere", "a pipe"]
+    done = esker("ingest", str(folder / "pipe.jsonl"), str(folder / "z.jsonl"), "--again", **here)
+    assert (done.returncode, "it is a pipe" in done.stdout, "1 known already" in done.stdout) == (1, True, True)
 
 
 def test_in_a_folder_everything_that_is_a_transcript_is_sent(here: dict[str, str], tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from server.clients.claude_code import read_transcript
 from server.clients.project import project_of
 from server.core.records import ROLES
 from server.core.shapes import as_blocks
+from tests.support.transcripts import shown
 
 
 def line(kind: str = "user", content: Any = "Hello.", **more: Any) -> dict[str, Any]:
@@ -95,6 +96,64 @@ def test_stray_parts_of_content_are_kept_as_text_or_left_out(tmp_path: Path) -> 
     content = ["wow error", {"type": "text", "text": "x"}, {"no": "type"}, 5]
     [transcript] = read_transcript(written(tmp_path, line(content=content))).transcripts
     assert transcript.entries[0].content == [{"type": "text", "text": "wow error"}, {"type": "text", "text": "x"}]
+
+
+def test_each_message_says_where_the_session_was(tmp_path: Path) -> None:
+    lines = (line(content="A."), line(content="B.", cwd="/home/me/other"), line(content="C.", cwd=None))
+    [transcript] = read_transcript(written(tmp_path, *lines)).transcripts
+    assert transcript.cwd == "/home/me/shop"
+    assert [entry.cwd for entry in transcript.entries] == ["/home/me/shop", "/home/me/other", None]
+
+
+def queued(prompt: Any, **more: Any) -> dict[str, Any]:
+    """Return a line with what was typed while the assistant was at work."""
+    told = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **more}
+    return line("attachment", message=None, uuid=f"q-{prompt}", attachment=told)
+
+
+def test_what_a_person_types_while_the_assistant_is_at_work_is_said(tmp_path: Path) -> None:
+    lines = (
+        line(content="A."),
+        queued("And be quick."),
+        queued([{"type": "text", "text": "Really."}]),
+        queued("<task-notification>x</task-notification>", commandMode="task-notification"),
+        queued("An agent says.", origin={"kind": "coordinator"}),
+        line("attachment", message=None, attachment={"type": "nested_memory", "content": "Use tabs."}),
+    )
+    reading = read_transcript(written(tmp_path, *lines))
+    [transcript] = reading.transcripts
+    assert [(entry.role, entry.content) for entry in transcript.entries] == [
+        ("user", "A."),
+        ("user", "And be quick."),
+        ("user", [{"type": "text", "text": "Really."}]),
+    ]
+    assert reading.skipped == {"attachment line": 3}
+
+
+def test_what_a_person_writes_behind_a_command_is_said(tmp_path: Path) -> None:
+    named, empty = "<command-name>/review</command-name>", "<command-args> </command-args>"
+    asked = f"<command-message>review</command-message>\n{named}\n<command-args>the parser,\nplease</command-args>"
+    lines = (
+        line(content=asked, uuid="u1"),
+        line(content=[{"type": "text", "text": asked}], uuid="u2"),
+        line(content=f"<command-message>review</command-message>\n{named}\n{empty}", uuid="u3"),
+        # What the client itself carries out.
+        line(content="<command-name>/model</command-name>\n<command-args>opus</command-args>", uuid="u4"),
+    )
+    reading = read_transcript(written(tmp_path, *lines))
+    assert [entry.content for entry in reading.transcripts[0].entries] == ["/review the parser,\nplease"] * 2
+    assert reading.skipped == {"injected context": 2}
+
+
+def test_a_message_that_does_not_repeat_who_speaks_and_calls_on_lines_of_their_own_are_kept(tmp_path: Path) -> None:
+    lines = (
+        line(message={"content": "A."}),
+        {"type": "tool_use", "uuid": "t1", "sessionId": "s1", "id": "c1", "name": "bash", "input": {"command": "ls"}},
+        {"type": "tool_result", "uuid": "r1", "sessionId": "s1", "tool_use_id": "c1", "output": "a.txt"},
+        line("assistant", uuid="b", message={"role": None, "content": "B."}),
+    )
+    [transcript] = read_transcript(written(tmp_path, *lines)).transcripts
+    assert shown(transcript) == ["user: A.", 'assistant: bash({"command": "ls"})', "user: got a.txt", "assistant: B."]
 
 
 def test_a_broken_time_does_not_lose_a_message(tmp_path: Path) -> None:

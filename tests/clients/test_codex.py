@@ -49,6 +49,7 @@ ASKED_EVENT = event("user_message", message="List the files.", images=[])
 ANSWERED_EVENT = event("agent_message", message="There are two.")
 ASKED_THREAD = thread("UserMessage", content=[{"type": "text", "text": "List the files."}])
 ANSWERED_THREAD = thread("AgentMessage", content=[{"type": "Text", "text": "There are two."}])
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 TURN = ["user: List the files.", "assistant: There are two."]
 
 
@@ -157,6 +158,9 @@ def calls_and_answers(transcript: Transcript) -> list[object]:
         (json.dumps({"output": "no ls", "metadata": {"exit_code": 127}}), "failed no ls"),
         ({"content": "nothing", "success": False}, "failed nothing"),
         ('{"a": 1}', 'got {"a": 1}'),
+        ({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}, f"got {[PICTURE]}"),
+        ([{"type": "input_image", "image_url": "file:///x.png"}], "got [image]"),
+        ({"stdout": "a.txt"}, 'got {"stdout": "a.txt"}'),
         (None, "got "),
     ],
 )
@@ -226,6 +230,43 @@ def test_the_first_session_meta_names_the_session_and_others_change_nothing(tmp_
     other = line("session_meta", META | {"id": "other", "cwd": "/other"})
     transcript = only(read_transcript(rollout(tmp_path, other, ASKED, other, ANSWERED)))
     assert (transcript.external_id, transcript.cwd, shown(transcript)) == ("0199-root", "/work/shop", TURN)
+
+
+def test_who_refuses_has_said_so(tmp_path: Path) -> None:
+    payload = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
+    lines = (line("response_item", payload), line("response_item", {"role": "user", "content": "Then not."}))
+    assert shown(only(read_transcript(rollout(tmp_path, *lines)))) == ["assistant: I will not.", "user: Then not."]
+
+
+def turn(cwd: str) -> dict[str, Any]:
+    """Return what is noted of a turn."""
+    return line("turn_context", {"cwd": cwd})
+
+
+MOVED = "<environment_context>\n<cwd>/private</cwd>\n</environment_context>"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (turn("/work/shop"), ASKED, ANSWERED, turn("/private"), item("user", "A secret."), item("assistant", "Kept.")),
+        (ASKED, turn("/work/shop"), ANSWERED, item("user", "A secret."), turn("/private"), item("assistant", "Kept.")),
+        (ASKED, ANSWERED, item("user", MOVED), item("user", "A secret."), item("assistant", "Kept.")),
+        (ASKED_EVENT, ASKED, turn("/work/shop"), ANSWERED_EVENT, item("user", "A secret."),
+         event("user_message", message="A secret."), turn("/private"), item("assistant", "Kept.")),
+    ],
+)  # fmt: skip
+def test_each_message_says_where_the_session_was(tmp_path: Path, lines: tuple[Any, ...]) -> None:
+    transcript = only(read_transcript(rollout(tmp_path, *lines)))
+    assert shown(transcript) == [*TURN, "user: A secret.", "assistant: Kept."]
+    assert [entry.cwd for entry in transcript.entries] == ["/work/shop", "/work/shop", "/private", "/private"]
+    assert transcript.cwd == "/work/shop"
+
+
+def test_a_turn_that_was_broken_off_stays_where_it_was(tmp_path: Path) -> None:
+    lines = (turn("/private"), ASKED, event("turn_aborted"), turn("/work/shop"), item("user", "Go on."))
+    transcript = only(read_transcript(rollout(tmp_path, *lines)))
+    assert [entry.cwd for entry in transcript.entries] == ["/private", "/work/shop"]
 
 
 def test_a_sub_agent_is_a_session_of_its_own_and_no_person_speaks_in_it(tmp_path: Path) -> None:

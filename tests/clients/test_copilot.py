@@ -77,3 +77,35 @@ def test_a_sub_agent_is_a_session_of_its_own_and_no_person_speaks_in_it(tmp_path
     assert (root.external_id, shown(root)) == ("c1", ["user: Send somebody."])
     assert (kid.external_id, kid.cwd) == ("c1/agent-t9", "/work/shop")
     assert shown(kid) == ["assistant: List.", 'assistant: bash({"command": "ls"})', "user: got a"]
+
+
+def test_what_a_person_has_run_is_a_call_and_each_call_is_there_once(tmp_path: Path) -> None:
+    lines = (
+        START,
+        event("e2", "tool.execution_start", toolCallId="t0", toolName="bash", arguments={"command": "pwd"}),
+        event("e3", "tool.execution_complete", toolCallId="t0", success=True, result={"content": "/work"}),
+        event("e4", "tool.execution_start", toolCallId="t1", toolName="bash", arguments={"command": "ls"}),
+        event("e5", "assistant.message", content="I look.", toolRequests=[REQUEST]),
+        event("e6", "tool.execution_complete", toolCallId="t1", success=True, result={"lines": 3}),
+    )
+    assert shown(only(read_transcript(written(tmp_path / "events.jsonl", *lines)))) == [
+        'assistant: bash({"command": "pwd"})',
+        "user: got /work",
+        'assistant: bash({"command": "ls"})',
+        "assistant: I look.",
+        'user: got {"lines": 3}',
+    ]
+
+
+def test_each_message_says_where_the_session_was(tmp_path: Path) -> None:
+    lines = (
+        START,
+        event("e2", "user.message", content="One."),
+        event("e3", "session.context_changed", cwd="/private", gitRoot="/"),
+        event("e4", "user.message", content="Two."),
+        event("e5", "session.resume", context={"cwd": "/work/shop"}),
+        event("e6", "user.message", content="Three."),
+    )
+    transcript = only(read_transcript(written(tmp_path / "events.jsonl", *lines)))
+    assert [entry.cwd for entry in transcript.entries] == ["/work/shop", "/private", "/work/shop"]
+    assert (transcript.external_id, transcript.cwd) == ("c1", "/work/shop")

@@ -1,5 +1,7 @@
 """The reader of Cursor: lines without names and times, in folders that are named after directories."""
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ def test_messages_become_entries_under_names_that_stay(tmp_path: Path) -> None:
     reading = read_transcript(written(path, *lines, line("user", text("Hi."))))
     transcript = only(reading)
     assert (transcript.external_id, shown(transcript)) == ("t1", ["user: Hi.", "assistant: Ho.", "user: Hi."])
-    assert transcript.entries[:2] == first.entries
+    assert names(transcript)[:2] == names(first)
     assert len(set(names(transcript))) == 3
     assert reading.skipped == {"turn_ended line": 1}
 
@@ -46,6 +48,31 @@ def test_calls_results_and_unknown_blocks_with_words(tmp_path: Path) -> None:
         'assistant: read_file({"path": "a"}) + x',
         "user: got a.txt",
         f"user: got {[text('b')]}",
+    ]
+
+
+def test_messages_without_a_time_have_that_of_the_last_change_of_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "t1.jsonl", line("user", text("Hi.")), line("assistant", text("Ho.")))
+    moment = datetime(2025, 5, 1, 10, tzinfo=UTC)
+    os.utime(path, (0, moment.timestamp()))
+    assert [entry.sent_at for entry in only(read_transcript(path)).entries] == [moment, moment]
+    timed = line("user", text("When?")) | {"timestamp": "2025-04-01T09:00:00Z"}
+    written(path, line("user", text("Hi.")), timed, line("assistant", text("Now.")))
+    assert {entry.sent_at for entry in only(read_transcript(path)).entries} == {datetime(2025, 4, 1, 9, tzinfo=UTC)}
+
+
+def test_reasoning_is_thinking_and_no_word_to_anybody(tmp_path: Path) -> None:
+    lines = (line("assistant", {"type": "reasoning", "text": "Hm."}, text("Yes.")),)
+    assert shown(only(read_transcript(written(tmp_path / "t1.jsonl", *lines)))) == ["assistant: [thinking] + Yes."]
+
+
+def test_what_a_tool_says_is_no_word_of_a_person(tmp_path: Path) -> None:
+    result = {"type": "tool-result", "toolCallId": "t1", "result": "a.txt"}
+    lines = (line("tool", text("ok")), line("tool", result), {"role": "tool", "content": "done"})
+    assert shown(only(read_transcript(written(tmp_path / "t1.jsonl", *lines)))) == [
+        "user: got ok",
+        "user: got a.txt",
+        "user: got done",
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from server.clients.gemini import read_transcript
+from server.core.shapes import as_blocks
 from tests.support.transcripts import names, only, shown, written
 
 AT = "2026-03-02T09:00:00.000Z"
@@ -138,6 +139,26 @@ def test_calls_inside_the_content_are_calls(tmp_path: Path) -> None:
         record("u3", "user", answer("c1", {"output": "once more"})),
     )
     assert shown(only(read_transcript(chat(tmp_path, *lines)))) == ["assistant: I look.", CALLED, LISTED]
+
+
+def test_calls_and_results_without_ids_belong_together_and_are_all_there(tmp_path: Path) -> None:
+    asked = {"functionCall": {"name": "run_shell_command", "args": {"command": "ls"}}}
+    told = [{"functionResponse": {"name": "run_shell_command", "response": {"output": words}}} for words in ("a", "b")]
+    history = [
+        {"role": "user", "parts": [{"text": "List."}]},
+        {"role": "model", "parts": [asked]},
+        {"role": "user", "parts": [told[0]]},
+        {"role": "model", "parts": [asked]},
+        {"role": "user", "parts": [told[1]]},
+    ]
+    path = tmp_path / "saved.json"
+    path.write_text(json.dumps({"history": history}))
+    transcript = only(read_transcript(path))
+    assert shown(transcript) == ["user: List.", CALLED, "user: got a", CALLED, "user: got b"]
+    blocks: list[Any] = [block for entry in transcript.entries[1:] for block in as_blocks(entry.content)]
+    first, got_first, second, got_second = (block.get("id") or block["tool_use_id"] for block in blocks)
+    assert (first, second) == (got_first, got_second)
+    assert first != second
 
 
 def test_a_person_said_what_they_typed_not_the_files_that_were_put_in_for_it(tmp_path: Path) -> None:

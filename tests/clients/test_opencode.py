@@ -148,6 +148,29 @@ def test_what_nobody_said_is_left_out_and_counted(store: Store) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("revert", "seen"),
+    [
+        (None, ["user: One.", "assistant: Two.", "assistant: Three.", "user: Four."]),
+        ({"messageID": "m2"}, ["user: One."]),
+        ({"messageID": "m2", "partID": "m2.1"}, ["user: One.", "assistant: Two."]),
+        ({"messageID": "gone"}, ["user: One.", "assistant: Two.", "assistant: Three.", "user: Four."]),
+    ],
+)
+def test_what_was_undone_is_left_out_until_it_is_done_again(store: Store, revert: Any, seen: list[str]) -> None:
+    store.session("s1")
+    store.message("s1", "m1", "user", text("One."))
+    store.message("s1", "m2", "assistant", text("Two."), text("Three."))
+    store.message("s1", "m3", "user", text("Four."))
+    store.connection.execute("ALTER TABLE session ADD COLUMN revert TEXT")
+    store.connection.execute("UPDATE session SET revert = ?", (revert and json.dumps(revert),))
+    store.connection.commit()
+    reading_ = read_transcript(store.path)
+    assert shown(only(reading_)) == seen
+    undone = 2 if revert and revert["messageID"] == "m2" else 0
+    assert reading_.skipped["message that was undone"] == undone
+
+
 def test_a_child_is_a_session_of_its_own_and_no_person_speaks_in_it(store: Store) -> None:
     store.session("s1")
     store.session("s2", parent="s1")

@@ -1,0 +1,127 @@
+"""What may be excluded: a pattern means what the documentation says, or it is refused, and never nothing in silence."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.client_settings import ClientSettings
+from server.core.errors import InvalidInput, Misconfigured
+from server.core.exclusion_patterns import parts_of, understood
+
+
+def fits(pattern: str, name: str) -> bool:
+    """Tell whether a pattern names a directory or a project."""
+    meant = understood(pattern)
+    return meant.fits(parts_of(name), parts_of(meant.head)) if meant.is_directory else meant.fits(name.split("/"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named", "others"),
+    [
+        ("/work/a", ["/work/a", "/work/a/b/c", "/work//a/./b"], ["/work", "/work/ab", "/x/work/a"]),
+        ("/work/a/", ["/work/a", "/work/a/b"], ["/work"]),
+        ("/work/*", ["/work/a", "/work/a/b"], ["/work", "/works/a"]),
+        ("/work/*/secret", ["/work/a/secret/b"], ["/work/secret", "/work/a/b/secret"]),
+        ("/work/**/secret", ["/work/secret", "/work/a/secret", "/work/a/b/secret/c"], ["/work/a", "/secret"]),
+        ("/work/**", ["/work", "/work/a/b"], ["/works"]),
+        ("/work/a?", ["/work/ab/c"], ["/work/a", "/work/a/b", "/work/abc"]),
+        ("/work/[ab]x", ["/work/ax", "/work/bx/y"], ["/work/cx", "/work/x"]),
+        ("/work/[a-c]", ["/work/b"], ["/work/d"]),
+        ("/work/[!ab]x", ["/work/cx"], ["/work/ax", "/work//x"]),
+        ("/work/[]]", ["/work/]"], ["/work/a"]),
+        ("/Work/A", ["/work/a"], []),
+        ("/work/caf\u00e9", ["/work/cafe\u0301", "/work/CAF\u00c9"], ["/work/cafe"]),
+        ("/", ["/", "/a"], []),
+        ("C:\\Users\\me", ["c:\\users\\me\\x", "C:/Users/me"], ["/Users/me", "D:\\Users\\me"]),
+        ("owner/name", ["owner/name", "Owner/Name"], ["owner", "owner/names", "owner/name/more", "/owner/name"]),
+        ("owner/*", ["owner/name", "owner/group/name"], ["owner", "owners/name"]),
+        ("owner/", ["owner", "owner/name"], ["owners"]),
+        ("*/name", ["owner/name"], ["owner/group/name", "name"]),
+        ("**/name", ["name", "owner/group/name"], ["owner/names"]),
+        ("name", ["name"], ["owner/name", "/name", "name/x"]),
+        ("dia*", ["diary", "dia"], ["my-diary"]),
+        ("*", ["a", "a/b"], []),
+    ],
+)
+def test_a_pattern_names_what_the_documentation_says(pattern: str, named: Sequence[str], others: Sequence[str]) -> None:
+    assert [name for name in named if not fits(pattern, name)] == []
+    assert [name for name in others if fits(pattern, name)] == []
+
+
+def test_the_home_is_that_of_who_runs_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for home in (tmp_path / "a", tmp_path / "b"):
+        monkeypatch.setenv("HOME", str(home))
+        assert fits("~/private", f"{home}/private/x")
+        assert not fits("~/private", "/private/x")
+        assert fits("~", f"{home}/anything")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("/a/{b,c}", "/a/{b", "/a:/b", "/a;~/b", "https://example.org/acme/shop", "git@example.org:acme/shop"),
+        *("~nobody-of-this-name/x", "a**b", "/a/**b", "[", "/a/[b", "/a/[]", "/a/[!]", "/a/[c-b]", "/a/[b/c]"),
+        *("..", "../a", "/a/../b", "./", "$HOME/a", '"/a"', "'a'", "!/a", "", " a", "a ", "/a\n/b", "a\\b"),
+    ],
+)
+def test_what_means_nothing_is_refused_with_the_reason(pattern: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot be understood"):
+        understood(pattern)
+
+
+def test_a_list_with_a_pattern_that_means_nothing_is_a_wrong_setting() -> None:
+    assert ClientSettings.from_environment({"ESKER_EXCLUDE": " /a , owner/* ,,"}).exclude == ("/a", "owner/*")
+    with pytest.raises(Misconfigured, match=r"ESKER_EXCLUDE.*\{b.*braces") as caught:
+        ClientSettings.from_environment({"ESKER_EXCLUDE": "/a/{b,c}"})
+    assert caught.value.hint
+    assert "owner/name" in caught.value.hint
+
+
+letters = st.text("ab", max_size=6)
+names = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=6)
+
+
+@given(st.text("ab*?", min_size=1, max_size=8).filter(lambda part: "**" not in part), letters)
+def test_a_part_fits_as_in_a_shell(part: str, name: str) -> None:
+    [step] = understood(f"/{part}/").steps or [None]
+    fitting = fits(f"/{part}", f"/{name or 'c'}")
+    assert fitting is fnmatchcase(name or "c", part)
+    assert step is None or bool(step.fullmatch(name)) is fnmatchcase(name, part)
+
+
+@given(names, st.data())
+def test_a_directory_covers_what_is_below_it_whatever_stands_for_its_parts(
+    parts: list[str], data: st.DataObject
+) -> None:
+    count = data.draw(st.integers(1, len(parts)))
+    stand_ins = [data.draw(st.sampled_from([part, "*", f"{part[0]}*", "?" * len(part)])) for part in parts[:count]]
+    place = data.draw(st.integers(0, count))
+    pattern = [*stand_ins[:place], *data.draw(st.sampled_from([[], ["**"], ["**", "**"]])), *stand_ins[place:]]
+    assert fits("/" + "/".join(pattern), "/" + "/".join(parts))
+    assert fits("/**/" + "/".join(pattern[place:]) if pattern[place:] else "/**", "/" + "/".join(parts))
+
+
+@given(st.text(min_size=1, max_size=12))
+def test_whatever_somebody_writes_is_understood_or_refused_and_fits_without_a_crash(pattern: str) -> None:
+    try:
+        meant = understood(pattern)
+    except InvalidInput:
+        return
+    assert isinstance(meant.fits(["a", "b"], parts_of(meant.head)), bool)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("*a" * 60 + "b", "a" * 20_000),
+        ("?*" * 60 + "b", "a" * 20_000),
+        ("/" + "**/*a*/" * 60 + "b", "/a" * 4_000),
+    ],
+)
+def test_a_pattern_that_fits_nearly_everywhere_comes_to_an_end(pattern: str, name: str) -> None:
+    # With backtracking from every asterisk this would take longer than anybody lives.
+    assert not fits(pattern, name)
