@@ -11,6 +11,7 @@ from server.clients.api import Api, Refused
 from server.clients.exclusion import without_excluded
 from server.clients.hook_input import Told
 from server.clients.lines import opened_plain
+from server.clients.project import is_excluded
 from server.clients.readers import READERS, sessions
 from server.clients.sending import as_batches, deliver
 from server.clients.sent import SentBefore
@@ -33,6 +34,7 @@ class Capture:
         self._asked = asked
         self._project = project
         self._environ = environ
+        self._is_excluded = is_excluded(asked.cwd, project, settings.exclude)
         self._api = Api.to(settings, timeout=_POST_SECONDS)
         self._spool = Spool(settings.state_dir / "spool", self._api.url, settings.key)
         self._there = True
@@ -51,8 +53,8 @@ class Capture:
         """Send what is new in the transcript, and then what happened."""
         self.catch_up()
         there = self._read()
-        transcripts = [kept for one in there if (kept := without_excluded(one, self._settings.exclude))]
-        if there and not transcripts:
+        transcripts = [kept for one in there if (kept := self._kept(one))]
+        if not transcripts and (there or self._is_excluded):
             return
         for transcript in transcripts:
             self._send(transcript)
@@ -60,9 +62,24 @@ class Capture:
         if not there and self._asked.transcript is None and self._asked.answer:
             self._say("assistant", self._asked.answer)
         if kind := _EVENTS.get(self._asked.step):
-            length = sum(len(transcript.entries) for transcript in transcripts)
-            self._keep(self._parcel(event=event_body(kind, f"{length}" if transcripts else self._asked.turn)))
+            self._keep(self._event(kind, transcripts))
         self.catch_up()
+
+    def _kept(self, transcript: Transcript) -> Transcript | None:
+        """Return what may be sent of a transcript; one that does not tell its directory is of the hook's."""
+        if transcript.cwd is None and self._is_excluded:
+            return None
+        return without_excluded(transcript, self._settings.exclude)
+
+    def _event(self, kind: str, transcripts: list[Transcript]) -> Parcel:
+        parcel = self._parcel(event=event_body(kind, self._asked.turn))
+        if transcripts:
+            length = sum(len(transcript.entries) for transcript in transcripts)
+            parcel["event"] = event_body(kind, f"{length}")
+        if transcripts and transcripts[0].cwd:
+            at = transcripts[0]
+            parcel["session"] = open_body(self._asked.client, self._asked.session, at.cwd, at.project)
+        return parcel
 
     def _read(self) -> list[Transcript]:
         """Return the sessions of the file that the client names, or else of the first that bears the session's name and

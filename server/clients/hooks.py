@@ -54,7 +54,9 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
             settings = ClientSettings.from_environment(environ)
             asked = _asked(client, event)
             project = project_of(asked.cwd)
-            if asked.session and not is_excluded(asked.cwd, project, settings.exclude):
+            # Of a session that has come to an excluded place what was said before is sent all the same.
+            told_here = asked.step in ("start", "prompt")
+            if asked.session and not (told_here and is_excluded(asked.cwd, project, settings.exclude)):
                 send = partial(_send, asked, project, settings, environ)
                 said = answer(asked, _context(asked, project, settings))
     with _logging(log, arguments):

@@ -94,7 +94,8 @@ class SentBefore:
         """Tell whether all of a file was sent when it had this stamp."""
         if self._again or stamp is None:
             return False
-        return _read(self._of_file(path)).get("stamp") == [*stamp]
+        noted = _read(self._of_file(path)).get("stamp")
+        return isinstance(noted, list) and [repr(part) for part in noted] == [repr(part) for part in stamp]
 
     def finish(self, path: Path, stamp: list[int] | None) -> None:
         """Note that all of a file was sent that it held when it had this stamp."""

@@ -424,6 +424,22 @@ async def test_a_transcript_of_an_excluded_directory_is_left_alone_whoever_names
     assert await kept(url) == []
 
 
+async def test_a_session_that_ends_in_an_excluded_directory_is_kept_up_to_there(agent: Agent, url: str) -> None:
+    private = agent.home / "private"
+    private.mkdir()
+    there = agent.at(url, ESKER_EXCLUDE=str(private))
+    there.say("We use pnpm.")
+    line = {"type": "user", "uuid": "p1", "sessionId": "s1", "cwd": str(private), "timestamp": "2026-11-28T10:00:01Z"}
+    with agent.transcript.open("a") as file:
+        file.write(json.dumps(line | {"message": {"role": "user", "content": "A secret plan."}}) + "\n")
+    assert await there.hook("UserPromptSubmit", cwd=str(private), prompt="How did we deploy last time?") == ""
+    await there.hook("SessionEnd", cwd=str(private), reason="other")
+    await until_kept(url, ["We use pnpm."])
+    async with httpx2.AsyncClient(base_url=url) as client:
+        [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
+    assert session["cwd"] == str(agent.checkout)
+
+
 # A server that is away ----------------------------------------------------------------------------------------------
 
 
