@@ -15,6 +15,7 @@ app = typer.Typer(add_completion=False)
 def hook(
     client: Annotated[str, typer.Argument(help=f"The agent CLI: {', '.join(STEPS)}.")],
     event: Annotated[str, typer.Argument(help="Its own name of the event, such as SessionStart.")],
+    url: Annotated[str | None, typer.Option(help="Where the server is, unless ESKER_URL says it.")] = None,
 ) -> None:
     """What an agent CLI calls at its events, with JSON on standard input. Always exits with 0."""
-    raise typer.Exit(run_hook([client, event], os.environ))
+    raise typer.Exit(run_hook([*(("--url", url) if url else ()), client, event], os.environ))

@@ -43,7 +43,11 @@ class _TimeIsUp(BaseException):
 
 
 def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
-    """Handle one event; `arguments` are the client and its name of the event. Always returns 0."""
+    """Handle one event; `arguments` are the client and its name of the event, and `--url` with an address.
+
+    The address counts where ESKER_URL is not set. Always returns 0.
+    """
+    url, arguments = _address(arguments)
     client, event = (*arguments, "", "")[:2]
     said = no_answer(client)
     send: Callable[[], None] | None = None
@@ -51,7 +55,7 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
     with _logging(log, arguments):
         if not environ.get(_INSIDE):
             os.environ[_INSIDE] = "1"
-            settings = ClientSettings.from_environment(environ)
+            settings = ClientSettings.from_environment(environ, url)
             asked = _asked(client, event)
             project = project_of(asked.cwd)
             # Of a session that has come to an excluded place what was said before is sent all the same.
@@ -64,6 +68,15 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
         if send:
             send()
     return 0
+
+
+def _address(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """Return the address that `--url` names, wherever it stands, and the other arguments."""
+    words = [word for each in arguments for word in (each.split("=", 1) if each.startswith("--url=") else [each])]
+    if "--url" not in words:
+        return None, words
+    place = words.index("--url")
+    return "".join(words[place + 1 : place + 2]) or None, words[:place] + words[place + 2 :]
 
 
 @contextmanager

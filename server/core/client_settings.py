@@ -35,14 +35,17 @@ class ClientSettings:
     """When a prompt has memory asked: `explicit` references to earlier work, `always`, `off`."""
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> "ClientSettings":
-        """Read the settings from `environ`. Raises Misconfigured for a value that is not valid."""
+    def from_environment(cls, environ: Mapping[str, str], url: str | None = None) -> "ClientSettings":
+        """Read the settings from `environ`. Raises Misconfigured for a value that is not valid.
+
+        `url` is where the server is when the environment does not say.
+        """
         given = {each.name: environ[name] for each in fields(cls) if environ.get(name := variable(each.name))}
         recall = given.get("hook_recall", "explicit")
         if recall not in RECALLS:
             raise Misconfigured(f"{variable('hook_recall')} is {recall!r}.", hint=f"It is one of {', '.join(RECALLS)}.")
         return cls(
-            url=given.get("url", cls.url),
+            url=given.get("url", url or cls.url),
             key=given.get("key"),
             state_dir=state_dir(environ),
             exclude=_exclusions(given.get("exclude", "")),

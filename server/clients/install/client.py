@@ -1,12 +1,15 @@
 """What the installer knows of a client, and of the machine that it is set up on."""
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from server.core.client_settings import ClientSettings
+from server.core.errors import Misconfigured
 from server.core.json_input import Json
 
 SERVER = "esker"
@@ -16,7 +19,9 @@ USER, PROJECT = "user", "project"
 
 _PLUGINS = Path(__file__).with_name("plugins")
 _IMPORT = 'import { MARK, ask } from "./ask.ts"\n'
-_PLACEHOLDER = '"{{esker}}"'
+_PROGRAM, _OPTIONS = '"{{esker}}"', '["{{options}}"]'
+# No address has these as they are; what is read by a shell or expands variables might take them for its own.
+_NO_ADDRESS = re.compile(r"""[\x00-\x20\x7f-\xa0"<>\\^`{|}$?#\u2000-\u200f\u2028-\u202f]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +54,37 @@ class Place:
         """Return the headers of a client that writes the value of ESKER_KEY as `key`, or nothing where none is used."""
         return {"headers": {"Authorization": f"Bearer {key}"}} if self.with_key else {}
 
+    @property
+    def options(self) -> list[str]:
+        """What a hook is told besides its event: where the server is, unless it looks there anyway."""
+        url = self.url.rstrip("/")
+        return [] if url == ClientSettings.url else ["--url", url]
+
     def command(self, client: str, event: str) -> str:
-        """Return the command of a hook."""
-        return f"{shlex.quote(self.program)} hook {client} {event}"
+        """Return the command of a hook, for a shell."""
+        return shlex.join([self.program, "hook", *self.options, client, event])
 
     def plugin(self, client: str) -> str:
         """Return the source of a client's plugin, which runs this program."""
         # Clients load single files, and OpenCode takes every export for a plugin.
-        shared = _source("ask").replace("export ", "").replace(_PLACEHOLDER, json.dumps(self.program))
+        shared = _source("ask").replace("export ", "")
+        for placeholder, value in ((_OPTIONS, self.options), (_PROGRAM, self.program)):
+            shared = shared.replace(placeholder, json.dumps(value))
         return _source(client).replace(_IMPORT, shared)
+
+
+def check_address(url: str) -> None:
+    """Refuse an address that cannot be written into files. Raises Misconfigured."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise Misconfigured(
+            "ESKER_URL holds a name or a password, which would come to stand in files.",
+            hint=f"Leave it out. The key of a server is told by {KEY_VARIABLE} and stays in the environment.",
+        )
+    if found := _NO_ADDRESS.search(url):
+        raise Misconfigured(
+            f"ESKER_URL is {url!r}, and {found.group()!r} cannot be in an address that clients are to call.",
+            hint="It looks like http://127.0.0.1:8377, without a query; other characters are written as %XX.",
+        )
 
 
 def _source(name: str) -> str:

@@ -11,6 +11,8 @@ from server.clients.json_text import Node, WrongShape, find, parse, value_of
 from server.core.json_input import Json
 
 _HOOKS = "hooks"
+# A word of a shell's, with quotes or without.
+_QUOTED = r"""(?:'[^']*'|"[^"]*"|[^\s'"&|;<>()])+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class JsonFile:
 
     def _is_ours(self, handler: Json, event: str) -> bool:
         command = handler.get("command") if isinstance(handler, dict) else None
-        ours = rf"\b{SERVER}(\.exe)?['\"]? hook {re.escape(self.client)} {re.escape(event)}\s*$"
+        ours = rf"\b{SERVER}(\.exe)?['\"]? hook( --url[ =]{_QUOTED})? {re.escape(self.client)} {re.escape(event)}\s*$"
         return isinstance(command, str) and re.search(ours, command) is not None
 
 

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process"
 
 const ESKER = "{{esker}}"
+const OPTIONS: string[] = ["{{options}}"]
 const MOST_MILLISECONDS = 5000
 const GIVEN_UP_MILLISECONDS = 60000
 // A hook sets it for what it starts: an agent that runs in there is not to be remembered.
@@ -15,7 +16,7 @@ export function ask(client: string, event: string, input): Promise<string | unde
       resolve(context)
     }
     try {
-      const hook = spawn(ESKER, ["hook", client, event], { stdio: ["pipe", "pipe", "ignore"] })
+      const hook = spawn(ESKER, ["hook", ...OPTIONS, client, event], { stdio: ["pipe", "pipe", "ignore"] })
       // A timer of the agent's that must not keep it from ending.
       setTimeout(() => hook.kill(), GIVEN_UP_MILLISECONDS).unref()
       const chunks: Buffer[] = []
