@@ -13,7 +13,7 @@ import typer
 from server.cli.connection import connect
 from server.cli.output import AsJson, note, print_json, say
 from server.clients.install.applying import apply
-from server.clients.install.client import KEY_VARIABLE, PROJECT, USER, Client, Place
+from server.clients.install.client import KEY_VARIABLE, PROJECT, USER, Client, Place, check_address
 from server.clients.install.clients import CLIENTS, client_of
 from server.clients.install.edits import Edit, installing, returning, uninstalling
 from server.clients.install.originals import Originals
@@ -25,6 +25,9 @@ app = typer.Typer(add_completion=False)
 _PROGRAM = "esker"
 _ORIGINALS = "installed"
 _WIDEST = 400
+# What people read at a glance; in a file of longer lines a change is hard to see.
+_READABLE = 160
+_ANEW = "Sessions that are open now go on without; start them anew."
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="CLIENT…", help=f"Clients: {', '.join(CLIENTS)}.")]
 All = Annotated[bool, typer.Option("--all", help="All clients that are on this machine.")]
@@ -35,11 +38,15 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would ch
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What would happen: to which clients, which edits, and what there is to know; which are left out, and why."""
+    """What would happen: to which clients, which edits; which are left out, and why.
+
+    `notes` are true before and after, `next_steps` only once it is written.
+    """
 
     clients: list[Client]
     edits: list[Edit]
     notes: list[str]
+    next_steps: list[str]
     left_out: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -73,12 +80,15 @@ def install(
     """Set agent CLIs up for Esker: its MCP server and its hooks. What would change is shown first, and asked about."""
     settings = _settings()
     place = _place(settings, scope, with_key=with_key or settings.key is not None)
+    check_address(settings.url)
     left_out = _left_out(place) if everything and not clients else {}
     chosen = _chosen(clients, everything, place, left_out)
     originals = Originals(settings.state_dir / _ORIGINALS)
     edits = installing(chosen, place, originals)
-    notes = _install_notes(chosen, place, settings) if any(edit.changes for edit in edits) else []
-    _go_on(_Asked(yes, dry_run, as_json), _Plan(chosen, edits, notes, left_out), originals, place)
+    changes = any(edit.changes for edit in edits)
+    notes = [*_aside(edits), *_install_notes(place)] if changes else []
+    next_steps = [text for client in chosen for text in client.notes] + [_ANEW] if changes else []
+    _go_on(_Asked(yes, dry_run, as_json), _Plan(chosen, edits, notes, next_steps, left_out), originals, place)
 
 
 @app.command()
@@ -96,8 +106,8 @@ def uninstall(
     chosen = _chosen(clients, everything, place, {})
     originals = Originals(settings.state_dir / _ORIGINALS)
     edits = uninstalling(chosen, place, originals)
-    notes = [*_elsewhere(chosen, place, originals), *_again(edits, chosen, place)]
-    _go_on(_Asked(yes, dry_run, as_json), _Plan(chosen, edits, notes), originals, place)
+    notes = [*_aside(edits), *_foreign(edits, chosen, place), *_elsewhere(chosen, place, originals)]
+    _go_on(_Asked(yes, dry_run, as_json), _Plan(chosen, edits, notes, _again(edits, chosen, place)), originals, place)
 
 
 # What it is about --------------------------------------------------------------------------------------------------
@@ -155,18 +165,34 @@ def _why_not(client: Client, place: Place) -> str | None:
     return None
 
 
-def _install_notes(clients: Sequence[Client], place: Place, settings: ClientSettings) -> list[str]:
-    notes = [text for client in clients for text in client.notes]
+def _install_notes(place: Place) -> list[str]:
+    notes: list[str] = []
     if place.with_key:
         notes.append(f"The key is in no file: clients take it from {KEY_VARIABLE}, so set that where they start.")
     else:
         notes.append(f"Clients send no key. Where the server has keys: set {KEY_VARIABLE}, or say --with-key.")
-    if settings.url != ClientSettings.url:
-        notes.append(f"Hooks find the server by ESKER_URL: set it to {settings.url} where clients start.")
+    if place.options:
+        notes.append(f"Hooks speak to {place.url}, unless ESKER_URL is set where a client starts: then to that.")
     if place.scope == PROJECT:
         notes.append("The hooks name a program of this machine: that is nothing to share with others.")
-    notes.append("Sessions that are open now go on without; start them anew.")
     return notes
+
+
+def _aside(edits: Sequence[Edit]) -> list[str]:
+    return [
+        f"{edit.aside_of} was edited: as it is it goes to {edit.path}, where no client loads it."
+        for edit in edits
+        if edit.aside_of
+    ]
+
+
+def _foreign(edits: Sequence[Edit], clients: Sequence[Client], place: Place) -> list[str]:
+    whole = {part.path for client in clients for part in client.parts(place) if part.whole}
+    return [
+        f"{edit.path} is not Esker's any more, and stays."
+        for edit in edits
+        if edit.path in whole and edit.after is not None and not edit.changes
+    ]
 
 
 def _elsewhere(clients: Sequence[Client], place: Place, originals: Originals) -> list[str]:
@@ -208,13 +234,24 @@ def _allowed(asked: _Asked, plan: _Plan) -> bool:
 
 def _show(plan: _Plan) -> None:
     for edit in plan.changed:
-        for line in edit.diff().splitlines():
-            say(line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…")
+        _show_edit(edit)
     for client in plan.clients:
         if all(edit.client != client.name for edit in plan.changed):
             say(f"{client.name}: nothing to do.")
     for name, why in plan.left_out.items():
         say(f"{name}: left out, {why}.")
+
+
+def _show_edit(edit: Edit) -> None:
+    if edit.aside_of:
+        say(f"{edit.path}: {edit.aside_of} as it is now")
+        return
+    diff = edit.diff()
+    if any(len(line) > _READABLE for line in diff.split("\n")) and (spread := edit.spread()):
+        say(f"{edit.path} has long lines and keeps them; each value is on a line of its own only here:")
+        diff = spread
+    for line in diff.removesuffix("\n").split("\n"):
+        say(line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…")
 
 
 def _show_end(asked: _Asked, plan: _Plan, written: bool) -> None:
@@ -226,7 +263,7 @@ def _show_end(asked: _Asked, plan: _Plan, written: bool) -> None:
         say("Nothing was written, as --dry-run asks.")
     elif plan.changed:
         say("Nothing was written: it was not confirmed. Without a terminal to ask at, say --yes.")
-    for text in plan.notes:
+    for text in [*plan.notes, *(plan.next_steps if written else ())]:
         note(text)
 
 
@@ -235,5 +272,6 @@ def _as_json(plan: _Plan, written: bool) -> dict[str, object]:
         mine = [edit for edit in plan.changed if edit.client == client.name]
         return [{"path": str(edit.path), "change": edit.kind, "diff": edit.diff()} for edit in mine]
 
+    notes = [*plan.notes, *(plan.next_steps if written else ())]
     listed = [{"client": client.name, "files": files(client)} for client in plan.clients]
-    return {"written": written, "clients": listed, "left_out": plan.left_out, "notes": plan.notes}
+    return {"written": written, "clients": listed, "left_out": plan.left_out, "notes": notes}

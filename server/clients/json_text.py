@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NoReturn
 
 from server.core.errors import InvalidInput
@@ -61,8 +62,9 @@ class Entry:
 # Reading -----------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1)  # one edit asks for several things of the same text
 def parse(text: str) -> Node:
-    """Return the value of a document. Raises NotJson, with the place."""
+    """Return the value of a document, which is not to be changed. Raises NotJson, with the place."""
     place = _skip(text, 0)
     node = _value(text, place, 0)
     rest = _skip(text, node.end)
@@ -76,6 +78,24 @@ def value_of(node: Node) -> Json:
     if node.opening == "{":
         return {entry.key or "": value_of(entry.node) for entry in node.entries}
     return [value_of(entry.node) for entry in node.entries] if node.opening else node.scalar
+
+
+def spread(text: str) -> str:
+    """Return a document with each value on a line of its own and without comments, for people to read."""
+    return _spread(text, parse(text), "") + "\n"
+
+
+def _spread(text: str, node: Node, indent: str) -> str:
+    if not node.entries:
+        return node.opening + _CLOSING[node.opening] if node.opening else text[node.start : node.end]
+    inner = indent + "  "
+    lines = (
+        ("" if entry.key is None else json.dumps(entry.key, ensure_ascii=False) + ": ")
+        + _spread(text, entry.node, inner)
+        for entry in node.entries
+    )
+    between = ",\n" + inner
+    return f"{node.opening}\n{inner}{between.join(lines)}\n{indent}{_CLOSING[node.opening]}"
 
 
 def find(node: Node, path: Path) -> Node | None:

@@ -20,22 +20,33 @@ def apply(edits: Sequence[Edit], originals: Originals, *, shared: bool = False) 
     Raises Conflict when a file has changed since the edits were computed, and Unavailable when one cannot be written;
     then everything is as it was.
     """
-    for edit in edits:
-        if disk.read(edit.path) != edit.before:
-            raise Conflict(f"{edit.path} was changed meanwhile; nothing was written.", hint="Run the command again.")
+    mode = _SHARED if shared else _PRIVATE
     known = {edit.path: originals.get(edit.path) for edit in edits}
     begun: list[Edit] = []
-    # Files that were made first go last, since the folders go with them.
-    lasting, going = ([edit for edit in edits if (edit.after is None) == goes] for goes in (False, True))
     try:
-        for edit in [*lasting, *reversed(going)]:
+        for edit in {edit.target: edit for edit in reversed(edits)}.values():
+            _check(edit)
+        for edit in _ordered(edits):
             begun.append(edit)
-            _apply(edit, originals, known[edit.path], _SHARED if shared else _PRIVATE)
-    except OSError as error:
-        _undo(begun, originals, known)
-        raise Unavailable(
-            f"{error.filename or begun[-1].path} cannot be written: {error.strerror}. Nothing was changed."
-        ) from error
+            _check(edit)
+            _apply(edit, originals, known[edit.path], mode)
+    except (OSError, Conflict) as error:
+        _undo(begun, originals, known, mode)
+        if isinstance(error, Conflict):
+            raise
+        place = error.filename or begun[-1].path
+        raise Unavailable(f"{place} cannot be written: {error.strerror}. Nothing was changed.") from error
+
+
+def _ordered(edits: Sequence[Edit]) -> list[Edit]:
+    """Return the edits in the order to make them: files that were made first go last, as the folders go with them."""
+    lasting, going = ([edit for edit in edits if (edit.after is None) == goes] for goes in (False, True))
+    return [*lasting, *reversed(going)]
+
+
+def _check(edit: Edit) -> None:
+    if disk.read(edit.path) != edit.before:
+        raise Conflict(f"{edit.path} was changed meanwhile; nothing was written.", hint="Run the command again.")
 
 
 def _apply(edit: Edit, originals: Originals, known: Original | None, mode: int) -> None:
@@ -52,22 +63,22 @@ def _apply(edit: Edit, originals: Originals, known: Original | None, mode: int) 
         originals.forget(edit.path)
 
 
-def _undo(begun: Sequence[Edit], originals: Originals, known: dict[Path, Original | None]) -> None:
+def _undo(begun: Sequence[Edit], originals: Originals, known: dict[Path, Original | None], mode: int) -> None:
     for edit in reversed(begun):
         # One file that cannot be brought back must not keep the others from it.
         with suppress(OSError):
-            _undo_one(edit, originals, known)
+            _undo_one(edit, originals, known[edit.path], mode)
 
 
-def _undo_one(edit: Edit, originals: Originals, known: dict[Path, Original | None]) -> None:
+def _undo_one(edit: Edit, originals: Originals, known: Original | None, mode: int) -> None:
     kept = originals.get(edit.path)
-    if disk.read(edit.path) != edit.before:
+    # What somebody else has made of a file meanwhile is theirs.
+    if edit.changes and disk.read(edit.path) == edit.after:
         if edit.before is None:
             disk.delete(edit.path, kept.folders if kept else ())
         else:
-            disk.write(edit.path, edit.before, _PRIVATE)
-    original = known[edit.path]
-    if original:
-        originals.keep(original)
+            disk.write(edit.path, edit.before, mode)
+    if known:
+        originals.keep(known)
     else:
         originals.forget(edit.path)

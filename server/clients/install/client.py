@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from server.core.client_settings import ClientSettings
 from server.core.errors import Misconfigured
@@ -93,6 +93,9 @@ def _source(name: str) -> str:
 
 class Part(Protocol):
     """One file of a client, as far as it is ours. Texts are without a byte order mark; "" is an empty file."""
+
+    whole: ClassVar[bool]
+    """Whether all of the file is ours, so that an edit of somebody else's would go with it."""
 
     @property
     def path(self) -> Path:

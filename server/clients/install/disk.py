@@ -6,10 +6,16 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+# What may be written by nobody is not meant to be, also where root could.
+_ANYBODY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
 
 def read(path: Path) -> bytes | None:
     """Return a file's bytes, or None where there is none. Raises OSError for what is no file or cannot be read."""
     try:
+        kind = path.stat().st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # a pipe would be waited for, a device has no end
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
         return path.read_bytes()
     except FileNotFoundError:
         return None
@@ -21,7 +27,7 @@ def write(path: Path, data: bytes, mode: int) -> tuple[Path, ...]:
     A link stays a link. A file that is there keeps its mode and its owner; a new one gets `mode`, less the umask.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not os.access(target, os.W_OK):
+    if target.exists() and not (os.access(target, os.W_OK) and target.stat().st_mode & _ANYBODY_WRITES):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     folders = tuple(folder for folder in reversed(target.parents) if not folder.exists())
     aside = target.with_name(f".{target.name}.esker-{os.getpid()}")
@@ -29,9 +35,11 @@ def write(path: Path, data: bytes, mode: int) -> tuple[Path, ...]:
         target.parent.mkdir(parents=True, exist_ok=True)
         _fill(aside, data, mode, target)
         os.replace(aside, target)
-    except OSError:
+    except OSError as error:
         aside.unlink(missing_ok=True)
         _remove(folders)
+        if error.filename == str(aside):
+            error.filename = str(path)
         raise
     return folders
 

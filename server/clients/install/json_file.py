@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from server.clients import json_text
 from server.clients.install.client import SERVER
@@ -33,6 +34,7 @@ def grouped(event: str, handler: dict[str, Json], **group: Json) -> Hook:
 class JsonFile:
     """Members by their paths, hooks of `client`, and members that the client wants in any case (`needed`)."""
 
+    whole: ClassVar[bool] = False
     path: Path
     client: str
     members: Mapping[tuple[str, ...], Json] = field(default_factory=dict[tuple[str, ...], Json])
@@ -123,12 +125,16 @@ def _events(text: str) -> set[str]:
 def _without(text: str, path: tuple[str, ...], original: str) -> str:
     if _at(text, path) is None:
         return text
-    return _pruned(json_text.remove(text, path), path[:-1], original)
+    while _at(text, path) is not None:  # of two members with one key the first would count again
+        text = json_text.remove(text, path)
+    return _pruned(text, path[:-1], original)
 
 
 def _pruned(text: str, path: tuple[str, ...], original: str) -> str:
     """Return the text without the objects and arrays on a path that are empty and were not there originally."""
     while path and (node := _at(text, path)) and not node.entries and _at(original, path) is None:
-        text = json_text.remove(text, path)
-        path = path[:-1]
+        pruned = json_text.remove(text, path)
+        if _at(pruned, path) is not None:  # another member of this key, which did not count
+            break
+        text, path = pruned, path[:-1]
     return text

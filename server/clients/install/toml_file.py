@@ -1,7 +1,7 @@
 """A TOML file of a client: a table of ours among its MCP servers, edited as text.
 
-Lines are put in, replaced or cut out. What is not written with headers is left to tomlkit. Either way, what the text says
-then is compared with what it should say.
+Lines are put in, replaced or cut out; what is not written with headers is left to tomlkit. Either way, what the text
+says then is compared with what it should say.
 """
 
 import math
@@ -41,10 +41,10 @@ class TomlFile:
     def put(self, text: str) -> str:
         """Return the text with our table. Raises InvalidInput where the text is no TOML or has no room for it."""
         said = _said(text)
-        servers = said.get(_SERVERS, {})
+        servers: Any = said.get(_SERVERS, {})
         if not isinstance(servers, dict):
             raise InvalidInput(f"{_SERVERS} is no table")
-        wanted = {**said, _SERVERS: {**servers, SERVER: self.server}}
+        wanted = {**said, _SERVERS: {**cast("dict[str, Any]", servers), SERVER: self.server}}
         if _same(said, wanted):
             return text
         block = tomlkit.dumps({_SERVERS: {SERVER: self.server}}).replace("\n", _newline(text))
@@ -172,7 +172,7 @@ def _newline(text: str) -> str:
 
 def _set(text: str, server: dict[str, Any]) -> str:
     document: Any = tomlkit.parse(text)
-    ours = tomlkit.inline_table()
+    ours: Any = tomlkit.inline_table()
     ours.update(server)
     document[_SERVERS][SERVER] = ours
     return tomlkit.dumps(document)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from server.core.errors import InvalidInput
 
@@ -12,6 +13,7 @@ MARK = "Written by `esker install "
 class WholeFile:
     """A file with a text of ours, which says so itself."""
 
+    whole: ClassVar[bool] = True
     path: Path
     text: str
 
