@@ -89,13 +89,14 @@ def _spread(text: str, node: Node, indent: str) -> str:
     if not node.entries:
         return node.opening + _CLOSING[node.opening] if node.opening else text[node.start : node.end]
     inner = indent + "  "
-    lines = (
-        ("" if entry.key is None else json.dumps(entry.key, ensure_ascii=False) + ": ")
-        + _spread(text, entry.node, inner)
-        for entry in node.entries
-    )
+    lines = (_key(text, entry) + _spread(text, entry.node, inner) for entry in node.entries)
     between = ",\n" + inner
     return f"{node.opening}\n{inner}{between.join(lines)}\n{indent}{_CLOSING[node.opening]}"
+
+
+def _key(text: str, entry: Entry) -> str:
+    found = _STRING.match(text, entry.start) if entry.key is not None else None
+    return f"{found.group()}: " if found else ""
 
 
 def find(node: Node, path: Path) -> Node | None:

@@ -64,6 +64,64 @@ def test_a_dry_run_shows_and_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("more", [["--dry-run"], []])
+def test_what_is_to_be_done_after_an_installation_is_said_after_one(tmp_path: Path, more: list[str]) -> None:
+    code = 0 if more else 1  # without a terminal nothing is confirmed
+    shown = run(tmp_path, "install", "codex", *more, code=code)
+    assert "Clients send no key." in shown.stderr
+    assert "/hooks" not in shown.stderr
+    assert "start them anew" not in shown.stderr
+    said = as_json(tmp_path, "install", "codex", *more, code=code)["notes"]
+    done = as_json(tmp_path, "install", "codex", "--yes")["notes"]
+    assert done[: len(said)] == said
+    assert [text.split()[0] for text in done[len(said) :]] == ["Codex", "Sessions"]
+    assert "run this once more" not in run(tmp_path, "uninstall", "codex", "--dry-run").stderr
+
+
+def test_an_address_with_a_password_is_refused_before_anything_is_shown(tmp_path: Path) -> None:
+    done = run(tmp_path, "install", "pi", "--yes", code=1, ESKER_URL="http://me:secret@memory.lan")
+    assert "which would come to stand in files" in done.stderr
+    assert "secret" not in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_one_line_is_shown_so_that_it_can_be_read_and_stays_one_line(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    before = {"mcpServers": {f"s{n}": {"url": f"http://s{n}", "args": ["é", 1.50, None]} for n in range(50)}}
+    text = json.dumps(before, separators=(",", ":"), ensure_ascii=False)
+    (tmp_path / ".cursor/mcp.json").write_text(text)
+    shown = run(tmp_path, "install", "cursor", "--yes").stdout
+    first, *lines = shown[: shown.index("--- /dev/null")].splitlines()
+    assert first.startswith(f"{tmp_path}/.cursor/mcp.json has long lines and keeps them")
+    assert max(map(len, [first, *lines])) <= 160 + len(str(tmp_path))
+    changed = [line for line in lines if line[0] in "+-" and line[:3] not in ("+++", "---")]
+    assert changed == ["+    },", '+    "esker": {', '+      "url": "http://127.0.0.1:8377/mcp"']
+    written = (tmp_path / ".cursor/mcp.json").read_text()
+    assert written == text[:-2] + ',"esker":{"url":"http://127.0.0.1:8377/mcp"}}}'
+    # Machines get the change as it is.
+    run(tmp_path, "uninstall", "cursor", "--yes")
+    [file, _] = as_json(tmp_path, "install", "cursor", "--dry-run")["clients"][0]["files"]
+    assert f"-{text}\n" in file["diff"]
+
+
+def test_an_edited_plugin_is_put_aside_and_that_is_said(tmp_path: Path) -> None:
+    run(tmp_path, "install", "pi", "--yes")
+    plugin = tmp_path / ".pi/agent/extensions/esker.ts"
+    plugin.write_text(edited := plugin.read_text() + "// mine\n")
+    aside = tmp_path / ".pi/agent/extensions/esker.ts.edited"
+    shown = run(tmp_path, "uninstall", "pi", "--dry-run")
+    assert f"{plugin} was edited: as it is it goes to {aside}" in shown.stderr
+    assert not aside.exists()
+    run(tmp_path, "uninstall", "pi", "--yes")
+    assert set(files(tmp_path)) == {".pi/agent/extensions/esker.ts.edited"}
+    assert aside.read_text() == edited
+    run(tmp_path, "install", "pi", "--yes")
+    plugin.write_text("export default () => {}\n")
+    done = run(tmp_path, "uninstall", "pi", "--yes")
+    assert f"{plugin} is not Esker's any more, and stays." in done.stderr
+    assert plugin.read_text() == "export default () => {}\n"
+
+
 def test_there_and_back(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude/settings.json").write_text('{"model": "opus"}')
@@ -133,7 +191,7 @@ def test_the_key_of_the_environment_is_used_and_stays_there(tmp_path: Path) -> N
     assert "Clients send no key." in without.stderr
     done = run(tmp_path, "install", "claude-code", "--yes", ESKER_KEY=key, ESKER_URL="http://memory.lan:1")
     assert "The key is in no file" in done.stderr
-    assert "ESKER_URL" in done.stderr
+    assert "Hooks speak to http://memory.lan:1, unless ESKER_URL is set" in done.stderr
     assert key not in done.stdout + done.stderr
     servers = json.loads((tmp_path / ".claude.json").read_text())["mcpServers"]
     assert servers["esker"]["url"] == "http://memory.lan:1/mcp"

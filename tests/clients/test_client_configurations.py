@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from server import VERSION
 from server.clients.hook_input import STEPS as HOOK_STEPS
 from server.clients.hooks import _INSIDE as INSIDE
+from server.clients.install.client import check_address
 from server.clients.install.clients import CLIENTS
-from tests.support.homes import FILES, PROGRAM, Home
+from server.core.errors import Misconfigured
+from tests.support.homes import FILES, PROGRAM, URL, Home
 from tests.support.processes import ROOT
 
 KEY = "esker_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -320,6 +323,80 @@ def test_the_server_is_where_it_was_said_to_be(tmp_path: Path) -> None:
         assert '"https://memory.lan/esker/mcp"' in home.read(name)
 
 
+ADDRESSES = ["http://other:1234", "https://memory.lan/it's;touch x&/$(y)(z)", 'http://o/"q" `r` | s']
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+@pytest.mark.parametrize("client", STEPS)
+def test_hooks_are_told_where_the_server_is_and_no_shell_takes_the_address_for_anything_else(
+    tmp_path: Path, client: str, url: str
+) -> None:
+    program = tmp_path / "esker"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    home = Home(tmp_path / "home", program=str(program), url=f"{url}/")
+    home.install(client)
+    [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+    for event, entries in read(home, name)["hooks"].items():
+        [(command, _)] = commands(entries)
+        said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+        assert said.splitlines() == ["hook", "--url", url, client, event]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["esker", "home"]
+
+
+@pytest.mark.parametrize("url", [URL, f"{URL}/"])
+def test_hooks_are_told_nothing_where_they_look_anyway(tmp_path: Path, url: str) -> None:
+    home = Home(tmp_path, url=url)
+    home.install(*CLIENTS)
+    assert not any("--url" in home.read(name) for names in FILES.values() for name in names)
+    assert all("const OPTIONS: string[] = []\n" in home.read(name) for name in PLUGINS.values())
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+def test_hooks_for_another_server_are_ours_in_every_way_to_write_them(tmp_path: Path, url: str) -> None:
+    home = Home(tmp_path, url=url)
+    home.install(*CLIENTS)
+    home.forget_state()
+    home.url = URL
+    home.install(*STEPS)
+    for client in STEPS:
+        [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+        assert "--url" not in home.read(name)
+        assert home.read(name).count(" hook ") == len(STEPS[client].split())
+    by_hand = {"hooks": {"stop": [{"command": "esker hook --url=http://x cursor stop"}, {"command": "esker hook"}]}}
+    home.write(".cursor/hooks.json", json.dumps(by_hand))
+    home.uninstall("cursor")
+    assert read(home, ".cursor/hooks.json") == {"hooks": {"stop": [{"command": "esker hook"}]}}
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("http://me:secret@memory.lan", "holds a name or a password"),
+        ("http://me@memory.lan/x", "holds a name or a password"),
+        ("http://a/$HOME", "'\\$' cannot be"),
+        ("http://a/${ESKER_KEY}", "cannot be"),
+        ("http://a/{env:X}", "cannot be"),
+        ("http://a\nb", "cannot be"),
+        ("http://a b", "cannot be"),
+        ("http://a?key=1", "cannot be"),
+        ("http://a/#x", "cannot be"),
+        ("http://a/\u2028", "cannot be"),
+    ],
+)
+def test_an_address_that_a_client_would_read_otherwise_or_that_holds_a_password_is_refused(
+    url: str, complaint: str
+) -> None:
+    with pytest.raises(Misconfigured, match=complaint) as caught:
+        check_address(url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", [URL, "https://m.lan/a~b/c%20d", "http://[::1]:8377", "http://bücher.example/x@y"])
+def test_other_addresses_are_not_refused(url: str) -> None:
+    check_address(url)
+
+
 def test_the_plugins_run_the_program_whatever_its_path_is(tmp_path: Path) -> None:
     program = '/with "quotes" and \\ and ü/esker'
     home = Home(tmp_path, program=program)
@@ -362,7 +439,10 @@ def test_the_plugin_of_claude_code_is_what_the_installer_writes_but_for_the_path
     home.install("claude-code")
     written = json.loads(home.read(".claude/settings.json").replace(PROGRAM, "esker"))
     assert page("plugins/claude-code/hooks/hooks.json") == written
-    assert page("plugins/claude-code/.mcp.json") == read(home, ".claude.json")
+    # Its hooks go to ESKER_URL, and so does its server.
+    servers = (ROOT / "plugins/claude-code/.mcp.json").read_text(encoding="utf-8")
+    assert json.loads(servers.replace(f"${{ESKER_URL:-{URL}}}", URL)) == read(home, ".claude.json")
+    assert "${ESKER_URL:-" in servers
 
 
 def test_the_marketplace_leads_to_the_plugin() -> None:

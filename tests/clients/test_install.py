@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import Any
 
 import pytest
 import tomlkit
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from server.clients.install import disk
+from server.clients.install.applying import apply
 from server.clients.install.clients import CLIENTS, client_of
+from server.clients.install.edits import installing
+from server.clients.install.toml_file import TomlFile
 from server.clients.json_text import parse, value_of
 from server.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from tests.clients.test_json_text import comments, documents
@@ -288,6 +292,68 @@ def test_what_is_kept_of_files_is_for_their_owner_alone(lived_in: Home) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
 
 
+# What people made of our files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", ["opencode", "pi"])
+def test_a_plugin_that_was_edited_is_put_aside_and_never_lost(home: Home, client: str) -> None:
+    name = FILES[client][1]
+    home.install(client)
+    ours = home.read(name)
+    home.write(name, edited := ours + "// mine\n")
+    home.uninstall(client)
+    assert home.read(f"{name}.edited") == edited
+    assert {path.name for path in (home.root / name).parent.iterdir()} == {"esker.ts.edited"}
+    # Setting up anew, with a newer plugin, loses no edit either, and takes away nothing that was put aside before.
+    home.install(client)
+    home.write(name, again := ours + "// other\n")
+    home.program = "/new/esker"
+    home.install(client)
+    assert "/new/esker" in home.read(name)
+    assert home.install(client) == []
+    home.uninstall(client)
+    assert not (home.root / name).exists()
+    assert [home.read(f"{name}.edited{more}") for more in ("", "-2")] == [edited, again]
+
+
+@pytest.mark.parametrize("client", ["opencode", "pi"])
+def test_an_edited_plugin_of_unknown_origin_is_put_aside_and_ours_as_it_was_is_not(home: Home, client: str) -> None:
+    name = FILES[client][1]
+    home.install(client)
+    home.forget_state()
+    ours = home.read(name)
+    home.uninstall(client)
+    assert not (home.root / name).parent.exists() or list((home.root / name).parent.iterdir()) == []
+    home.write(name, ours + "// mine\n")
+    home.uninstall(client)
+    assert home.read(f"{name}.edited") == ours + "// mine\n"
+    # What was there before an installation is kept as what it was.
+    home.write(name, ours + "// before\n")
+    home.install(client)
+    assert not (home.root / f"{name}.edited-2").exists()
+    home.uninstall(client)
+    assert home.read(name) == ours + "// before\n"
+
+
+def test_what_was_put_aside_goes_again_when_the_rest_cannot_be_written(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.install("pi")
+    home.write(".pi/agent/extensions/esker.ts", home.read(".pi/agent/extensions/esker.ts") + "// mine\n")
+    before = home.contents()
+
+    def refuse(path: Path, folders: tuple[Path, ...]) -> None:
+        if path.name == "mcp.json":
+            raise OSError(5, "Input/output error", str(path))
+        delete(path, folders)
+
+    delete = disk.delete
+    monkeypatch.setattr(disk, "delete", refuse)
+    with pytest.raises(Unavailable, match="Input/output error"):
+        home.uninstall("pi")
+    assert home.contents() == before
+
+
 # What is refused ---------------------------------------------------------------------------------------------------
 
 
@@ -299,7 +365,7 @@ def test_what_is_kept_of_files_is_for_their_owner_alone(lived_in: Home) -> None:
         ("claude-code", ".claude/settings.json", '{"hooks": {"Stop": {}}}', "hooks.Stop is no list"),
         ("claude-code", ".claude.json", '{"mcpServers": "none"}', "mcpServers is no object"),
         ("claude-code", ".claude.json", "[]", "the document is no object"),
-        ("codex", ".codex/config.toml", 'model = "x"\nmodel = \n', "line 2 col 8"),
+        ("codex", ".codex/config.toml", 'model = "x"\nmodel = \n', "line 2, column 9"),
         ("codex", ".codex/config.toml", "mcp_servers = 1\n", "mcp_servers is no table"),
         ("codex", ".codex/hooks.json", b'{"a": "\xff"}', "byte 7 is no UTF-8"),
         ("cursor", ".cursor/hooks.json", "{", "line 1, column 2"),
@@ -341,6 +407,87 @@ def test_a_file_that_changes_between_showing_and_writing_is_left_alone(
         lived_in.install(*ALL)
     assert lived_in.contents() == before
     assert list(lived_in.originals.all()) == []
+
+
+@pytest.mark.parametrize("name", [".pi/agent/mcp.json", ".codex/config.toml", ".pi/agent/extensions/esker.ts"])
+@pytest.mark.parametrize("leads_to", ["a pipe", "/dev/null", "/dev/zero", "itself"])
+def test_what_is_no_file_is_neither_waited_for_nor_replaced(home: Home, name: str, leads_to: str) -> None:
+    path = home.write(name, "")
+    path.unlink()
+    if leads_to == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path.name if leads_to == "itself" else leads_to)
+    with pytest.raises(InvalidInput, match=r"cannot be read: (it is no regular file|Too many levels)"):
+        home.install("codex", "pi")
+    assert [path.name for path in home.root.rglob("*.json") if path.is_file()] == []
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_file_that_nobody_may_write_stays_what_it_is(home: Home) -> None:
+    home.write(".cursor/mcp.json", "{}").chmod(0o444)
+    before = home.contents()
+    with pytest.raises(Unavailable, match=r"mcp\.json cannot be written: Permission denied"):
+        home.install("pi", "cursor")
+    assert home.contents() == before
+
+
+def test_a_folder_that_nobody_may_write_is_named_by_its_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def refuse(path: Path, *more: int) -> int:
+        if ".mcp.json" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(Unavailable, match=r"/mcp\.json cannot be written: Permission denied"):
+        home.install("cursor")
+
+
+def test_what_changes_while_others_are_written_is_left_alone_and_the_others_become_what_they_were(
+    lived_in: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = lived_in.contents()
+    write = disk.write
+
+    def writing(path: Path, data: bytes, mode: int) -> tuple[Path, ...]:
+        if path.name == "config.toml":
+            lived_in.write(".cursor/mcp.json", '{"new": 1}')
+        return write(path, data, mode)
+
+    monkeypatch.setattr(disk, "write", writing)
+    with pytest.raises(Conflict, match=r"mcp\.json was changed meanwhile"):
+        lived_in.install(*ALL)
+    assert lived_in.read(".cursor/mcp.json") == '{"new": 1}'
+    assert {**lived_in.contents(), ".cursor/mcp.json": before[".cursor/mcp.json"]} == before
+    assert list(lived_in.originals.all()) == []
+
+
+def test_a_folder_that_comes_meanwhile_is_said(lived_in: Home) -> None:
+    edits = installing([CLIENTS["pi"]], lived_in.place(), lived_in.originals)
+    (lived_in.root / ".pi/agent/extensions/esker.ts").mkdir(parents=True)
+    with pytest.raises(Unavailable, match=r"esker\.ts cannot be written: Is a directory"):
+        apply(edits, lived_in.originals)
+    assert lived_in.read(".pi/agent/mcp.json") == THEIRS[".pi/agent/mcp.json"]
+
+
+@pytest.mark.parametrize("depth", [1000, 100_000])
+def test_what_is_nested_too_deep_is_refused(home: Home, depth: int) -> None:
+    for client, name, text in (
+        ("codex", ".codex/config.toml", "a = " + "[" * depth + "]" * depth),
+        ("cursor", ".cursor/mcp.json", '{"a":' + "[" * depth + "]" * depth + "}"),
+    ):
+        home.write(name, text)
+        with pytest.raises(InvalidInput, match="nested"):
+            home.install(client)
+        assert home.read(name) == text
+
+
+def test_a_number_that_cannot_be_read_is_refused_in_plain_words(home: Home) -> None:
+    home.write(".codex/config.toml", "a = " + "9" * 5000)
+    with pytest.raises(InvalidInput, match="a number has too many digits to be read"):
+        home.install("codex")
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -445,6 +592,62 @@ def test_an_empty_file_is_an_empty_file_again(home: Home) -> None:
     assert home.contents() == before
 
 
+# Files that say something twice, or belong to two -------------------------------------------------------------------
+
+
+def test_of_two_members_with_one_key_the_later_counts_and_none_of_ours_is_left(home: Home) -> None:
+    text = '{"mcpServers": {"esker": {"url": "1"}, "a": {}, "esker": {"url": "2"}}, "x": 1}'
+    home.write(".pi/agent/mcp.json", text)
+    home.install("pi")
+    assert says(home, ".pi/agent/mcp.json")["mcpServers"]["esker"]["url"] == "http://127.0.0.1:8377/mcp"
+    home.forget_state()
+    home.uninstall("pi")
+    assert says(home, ".pi/agent/mcp.json") == {"mcpServers": {"a": {}}, "x": 1}
+
+
+def test_a_member_that_does_not_count_does_not_come_to_count(home: Home) -> None:
+    home.write(".pi/agent/mcp.json", '{"mcpServers": {"old": {}}, "mcpServers": {}}')
+    home.install("pi")
+    home.forget_state()
+    home.uninstall("pi")
+    assert says(home, ".pi/agent/mcp.json") == {"mcpServers": {}}
+
+
+def shared_file(home: Home) -> None:
+    """Give two clients one file for their servers, by links."""
+    home.write("dotfiles/mcp.json", '{"mcpServers": {"a": {"url": "http://a"}}}')
+    for name in (".cursor/mcp.json", ".pi/agent/mcp.json"):
+        (home.root / name).parent.mkdir(parents=True)
+        (home.root / name).symlink_to(home.root / "dotfiles/mcp.json")
+
+
+def test_a_file_that_two_clients_share_gets_what_both_want_and_is_given_back(home: Home) -> None:
+    shared_file(home)
+    (home.root / ".codex").mkdir()
+    (home.root / ".codex/hooks.json").symlink_to(home.root / "dotfiles/mcp.json")
+    before = home.contents()
+    home.install("pi", "codex", "cursor")
+    said = says(home, "dotfiles/mcp.json")
+    assert list(said["mcpServers"]) == ["a", "esker"]
+    assert "SessionStart" in said["hooks"]
+    assert home.install("pi", "codex", "cursor") == []
+    home.uninstall("pi", "codex", "cursor")
+    assert home.contents() == before
+
+
+@pytest.mark.parametrize("clients", [("pi", "cursor"), ("cursor", "pi")])
+def test_a_file_in_which_two_clients_want_other_entries_is_refused(home: Home, clients: tuple[str, str]) -> None:
+    shared_file(home)
+    home.with_key = True
+    before = home.contents()
+    with pytest.raises(InvalidInput, match=rf"mcp\.json are one file, and {clients[1]} wants another entry in there"):
+        home.install(*clients)
+    assert home.contents() == before
+    home.install(clients[0])
+    with pytest.raises(InvalidInput, match="are one file"):
+        home.install(*clients)
+
+
 # TOML --------------------------------------------------------------------------------------------------------------
 
 
@@ -452,10 +655,10 @@ def test_an_empty_file_is_an_empty_file_again(home: Home) -> None:
     ("text", "expected"),
     [
         ('model = "x"\n', f'model = "x"\n\n{ESKER}'),
-        ("[mcp_servers]\n", f"[mcp_servers]\n{ESKER}"),
+        ("[mcp_servers]\n", f"[mcp_servers]\n\n{ESKER}"),
         (f"# a\n{ESKER}old = 1\n\n# The rest.\n[b]\nx = 1\n", f"# a\n{ESKER}\n# The rest.\n[b]\nx = 1\n"),
         ('[mcp_servers.esker]\ncommand = "esker"\n[mcp_servers.esker.env]\nA = "1"\n\n[b]\n', f"{ESKER}\n[b]\n"),
-        ('[mcp_servers.a]\nurl = "1"\n[b]\nx = 1\n', f'[mcp_servers.a]\nurl = "1"\n\n{ESKER}\n[b]\nx = 1\n'),
+        ('[mcp_servers.a]\nurl = "1"\n[b]\nx = 1\n', f'[mcp_servers.a]\nurl = "1"\n\n{ESKER}[b]\nx = 1\n'),
         ("[a]\r\nx = 1 # y\r\n", "[a]\r\nx = 1 # y\r\n\r\n" + ESKER.replace("\n", "\r\n")),
     ],
 )
@@ -475,6 +678,10 @@ def test_a_table_is_written_where_it_belongs(home: Home, text: str, expected: st
         '[mcp_servers]\na = {url = "1"}\nesker = {url = "old"}\n',
         'mcp_servers.a.url = "1"\n[z]\nq = 1\n',
         '[mcp_servers.a]\nurl = "1"\n[mid]\nx = 1\n[mcp_servers.b]\nurl = "2"\n# end\n',
+        'mcp_servers.esker.url = "old"\nmcp_servers.z.url = "1"\n[t]\n',
+        "mcp_servers = {}\n",
+        'mcp_servers = { esker = {url = "old"}, z = {x = -inf} } # c\n',
+        '[mcp_servers]\n[mcp_servers.esker.env]\nA = "1"\n',
         '[mcp_servers . "esker"]\nurl = "old"\nargs = [\n["x"],\n]\n[[list]]\na = """\n[mcp_servers.esker]\n"""\n',
     ],
 )
@@ -490,3 +697,69 @@ def test_tables_may_be_written_in_any_way(home: Home, text: str) -> None:
     was["mcp_servers"].pop("esker", None)
     assert {"mcp_servers": {}, **says(home, ".codex/config.toml")} == was
     assert "# edited" in path.read_text()
+
+
+# Lines of a configuration: all that TOML knows, and what looks like our table and is none.
+STATEMENTS = """
+a = nan | b = [-inf, +nan, 1e400] | c = 1979-05-27T07:32:00-08:00 | d = 07:32:00.5 | e = 1979-05-27 | 'q k'.x = 1_000
+f.g . "h.i" = 0xff | # c\u2028[mcp_servers.esker] | # [mcp_servers.esker]
+"" = 1 # t | \t  j   =    true | l = {x = 1, y = {z = [nan]}}
+m = [⏎  [1, 2], # ]⏎["x"],⏎] | n = \"""⏎[mcp_servers.esker]⏎url = 1⏎\"" # ⏎\"""
+o = '''⏎[mcp_servers.esker]⏎''' | p = "# [" | s = 'a\\'
+"""
+TABLES = """
+[t1] | [ t2 . x ]⏎y=nan | ["t3"]⏎⏎⏎# c | [[list]]⏎x = 1⏎[[list]]⏎[list.sub]⏎y = inf | [t4.mcp_servers.esker]⏎url = "1"
+  [t5]⏎  v = [⏎"["]
+[mcp_servers] | [mcp_servers.a]⏎url = "1"⏎# c | ["mcp_servers"."b b"]⏎url="1"⏎
+[mcp_servers.eskers]⏎args = [⏎["x"],⏎]⏎[mcp_servers.eskers.env]⏎A = "1"
+"""
+SERVERS = ["", "mcp_servers.a.url = '1'", 'mcp_servers = {a = {url = "1"}, b = { x = nan } } # c', "mcp_servers = {}"]
+
+
+def lines_of(listed: str) -> st.SearchStrategy[list[str]]:
+    """Return some of the statements of a list, in any order."""
+    each = [part.replace("⏎", "\n").strip(" ") for line in listed.strip("\n").split("\n") for part in line.split(" | ")]
+    return st.lists(st.sampled_from(each), unique=True, max_size=6)
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> str:
+    """Return a configuration as people write it."""
+    lines = [*draw(lines_of(STATEMENTS)), draw(st.sampled_from(SERVERS)), *draw(lines_of(TABLES))]
+    text = "\n".join(lines) + draw(st.sampled_from(["", "\n", "\n\n"]))
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        reject()
+    return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+
+
+def bare(text: str | None) -> str:
+    """Return a text, without blanks where they may change: in the line that holds all servers."""
+    return re.sub("(?m)^mcp_servers = .*", lambda line: line[0].replace(" ", ""), text or "")
+
+
+def plainly(value: Any) -> str:
+    """Return what a value is, with what is no number being equal to itself."""
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(text=configurations())
+def test_whatever_a_configuration_holds_stays_to_the_byte(text: str) -> None:
+    file = TomlFile(Path("config.toml"), {"url": "http://127.0.0.1:8377/mcp"})
+    was = tomllib.loads(text)
+    written = file.put(text)
+    now = tomllib.loads(written)
+    assert now["mcp_servers"].pop("esker") == file.server
+    assert plainly(now) == plainly({"mcp_servers": {}, **was})
+    assert file.put(written) == written
+    end = "\r\n" if "\r\n" in text else "\n"
+    for edit in ("", f"# edited{end}"):
+        # A last line without an end has got one, for what came behind it.
+        either = (text + edit, text.removesuffix("\n") + end + edit)
+        assert bare(file.take(written + edit, text)) in map(bare, either)
+    # All that is new stands in one place.
+    text, written = bare(text), bare(written)
+    more = len(written) - len(text)
+    assert any(written[:place] + written[place + more :] == text for place in range(len(text) + 1))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.clients.json_text import NotJson, WrongShape, append, find, parse, put, remove, replace, value_of
+from server.clients.json_text import NotJson, WrongShape, append, find, parse, put, remove, replace, spread, value_of
 
 KEYS = st.sampled_from(["a", "b", "hooks", "esker", 'q"uote', "ü", "// no comment", "/* nor this */"])
 SCALARS = (
@@ -71,6 +71,21 @@ def at(value: Any, path: tuple[str | int, ...]) -> Any:
 def test_a_document_says_what_it_says(document: tuple[str, Any]) -> None:
     text, value = document
     assert value_of(parse(text)) == value
+
+
+@given(documents(VALUES))
+def test_a_document_that_is_spread_says_the_same_with_a_value_on_each_line(document: tuple[str, Any]) -> None:
+    text, value = document
+    lines = spread(text)
+    assert json.loads(lines) == value
+    assert lines == json.dumps(value, indent=2) + "\n"
+
+
+def test_a_document_that_is_spread_keeps_how_its_values_are_written_and_members_with_one_key() -> None:
+    assert (
+        spread('{"\\u0061":1.50,"a":"\\u00fc","b":{/* c */}}')
+        == '{\n  "\\u0061": 1.50,\n  "a": "\\u00fc",\n  "b": {}\n}\n'
+    )
 
 
 @given(documents(), VALUES)

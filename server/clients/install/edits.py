@@ -74,7 +74,13 @@ class Edit:
 
 def installing(clients: Iterable[Client], place: Place, originals: Originals) -> list[Edit]:
     """Return what installing changes. Raises InvalidInput for a file that cannot be edited."""
-    return _edits(clients, place, originals, _install)
+    chosen = list(clients)
+    edits = _edits(chosen, place, originals, _install)
+    for part in (part for client in chosen for part in client.parts(place)):
+        there = [edit for edit in edits if edit.target == os.path.realpath(part.path)]
+        if there and there[-1].path != part.path:
+            _agree(part, there[-1])
+    return edits
 
 
 def uninstalling(clients: Iterable[Client], place: Place, originals: Originals) -> list[Edit]:
@@ -106,6 +112,15 @@ def _edits(
             pending[target] = edit.after
             edits += [_aside(edit), edit] if _loses(edit, part, known) else [edit]
     return edits
+
+
+def _agree(part: Part, last: Edit) -> None:
+    """Refuse to make of one file what two clients want of it, when the later one undoes what the earlier one did."""
+    if _edited(part.path, last.after, part.put) != last.after:
+        raise InvalidInput(
+            f"{part.path} and {last.path} are one file, and {last.client} wants another entry in there.",
+            hint="Nothing was written. Set one of these clients up, or give each a file of its own.",
+        )
 
 
 def _loses(edit: Edit, part: Part, known: Original | None) -> bool:

@@ -69,8 +69,10 @@ class TomlFile:
 def _said(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # also a number of more digits than Python reads
+    except tomllib.TOMLDecodeError as error:
         raise InvalidInput(str(error)) from error
+    except ValueError as error:  # Python reads no number of more than a few thousand digits
+        raise InvalidInput("a number has too many digits to be read") from error
 
 
 def _same(one: Any, other: Any) -> bool:
