@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import socket
 import stat
 import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -410,18 +412,30 @@ def test_a_file_that_changes_between_showing_and_writing_is_left_alone(
 
 
 @pytest.mark.parametrize("name", [".pi/agent/mcp.json", ".codex/config.toml", ".pi/agent/extensions/esker.ts"])
-@pytest.mark.parametrize("leads_to", ["a pipe", "/dev/null", "/dev/zero", "itself"])
-def test_what_is_no_file_is_neither_waited_for_nor_replaced(home: Home, name: str, leads_to: str) -> None:
+@pytest.mark.parametrize("kind", ["pipe", "socket", "link to itself"])
+def test_what_is_no_file_is_neither_waited_for_nor_replaced(
+    home: Home, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
     path = home.write(name, "")
     path.unlink()
-    if leads_to == "a pipe":
+    if kind == "pipe":
         os.mkfifo(path)
+    elif kind == "socket":
+        monkeypatch.chdir(path.parent)  # its address may not be long
+        with closing(socket.socket(socket.AF_UNIX)) as there:
+            there.bind(path.name)
     else:
-        path.symlink_to(path.name if leads_to == "itself" else leads_to)
+        path.symlink_to(path.name)
+    before = path.lstat()
     with pytest.raises(InvalidInput, match=r"cannot be read: (it is no regular file|Too many levels)"):
         home.install("codex", "pi")
-    assert [path.name for path in home.root.rglob("*.json") if path.is_file()] == []
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert path.lstat() == before
+    assert list(home.originals.all()) == []
+
+
+def test_a_device_is_not_read() -> None:
+    with pytest.raises(OSError, match="it is no regular file"):
+        disk.read(Path("/dev/null"))  # nothing is written here: a root's tests would replace the device
 
 
 def test_a_file_that_nobody_may_write_stays_what_it_is(home: Home) -> None:
@@ -462,6 +476,23 @@ def test_what_changes_while_others_are_written_is_left_alone_and_the_others_beco
     assert lived_in.read(".cursor/mcp.json") == '{"new": 1}'
     assert {**lived_in.contents(), ".cursor/mcp.json": before[".cursor/mcp.json"]} == before
     assert list(lived_in.originals.all()) == []
+
+
+def test_what_is_changed_after_it_was_written_is_not_taken_back(
+    lived_in: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = disk.write
+
+    def writing(path: Path, data: bytes, mode: int) -> tuple[Path, ...]:
+        if path.name == "esker.ts":
+            lived_in.write(".pi/agent/mcp.json", '{"new": 1}')
+            raise OSError(28, "No space left on device", str(path))
+        return write(path, data, mode)
+
+    monkeypatch.setattr(disk, "write", writing)
+    with pytest.raises(Unavailable, match="No space left"):
+        lived_in.install("pi")
+    assert lived_in.read(".pi/agent/mcp.json") == '{"new": 1}'
 
 
 def test_a_folder_that_comes_meanwhile_is_said(lived_in: Home) -> None:
@@ -656,6 +687,7 @@ def test_a_file_in_which_two_clients_want_other_entries_is_refused(home: Home, c
     [
         ('model = "x"\n', f'model = "x"\n\n{ESKER}'),
         ("[mcp_servers]\n", f"[mcp_servers]\n\n{ESKER}"),
+        (f'{ESKER}args = [\n["x"],\n]\n# b\n[b]\n', f"{ESKER}# b\n[b]\n"),
         (f"# a\n{ESKER}old = 1\n\n# The rest.\n[b]\nx = 1\n", f"# a\n{ESKER}\n# The rest.\n[b]\nx = 1\n"),
         ('[mcp_servers.esker]\ncommand = "esker"\n[mcp_servers.esker.env]\nA = "1"\n\n[b]\n', f"{ESKER}\n[b]\n"),
         ('[mcp_servers.a]\nurl = "1"\n[b]\nx = 1\n', f'[mcp_servers.a]\nurl = "1"\n\n{ESKER}[b]\nx = 1\n'),
