@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 import typer
 
 from server.cli.database import migrated, settings_for, with_database
-from server.cli.output import AsJson, DataDir, counted, note, print_json, progress, say, table
+from server.cli.output import AsJson, DataDir, note, print_json, progress, say, table
 from server.core.clock import system_clock
+from server.core.counts import counted
 from server.core.errors import InvalidInput
 from server.core.records import ListedKey, ListedPool
 from server.core.settings import Settings

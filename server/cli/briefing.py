@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from server.cli.connection import connect
-from server.cli.output import AsJson, counted, note, print_json, say
+from server.cli.output import AsJson, note, print_json, say
+from server.core.counts import counted
 
 app = typer.Typer(add_completion=False)
 

@@ -22,6 +22,7 @@ from server.cli.output import AsJson, console, print_json, progress, say
 from server.clients.api import Api
 from server.clients.claude_code import read_transcript
 from server.clients.sending import Sent, send
+from server.core.counts import counted
 from server.core.errors import Unavailable
 from server.core.settings import Settings
 
@@ -158,10 +159,10 @@ def _until(condition: Callable[[], bool], seconds: float) -> bool:
 def _show(result: dict[str, Any]) -> None:
     messages, condensed, tokens = result["messages"], result["condensed"], result["tokens"]
     console.rule("What happened")
-    say(f"{messages['stored']} messages stored, {messages['known']} known already.")
+    say(f"{counted(messages['stored'], 'message')} stored, {messages['known']:,} known already.")
     say(
-        f"{result['memories_written']} memories written, {condensed['memories']} condensed into {condensed['into']}"
-        f" ({condensed['left_out']} small matters were left out)."
+        f"{counted(result['memories_written'], 'memory')} written, {condensed['memories']:,} condensed into"
+        f" {condensed['into']:,} ({counted(condensed['left_out'], 'small matter was', 'small matters were')} left out)."
     )
     console.rule("The context pack: what the next session of any agent starts with")
     say(result["pack"]["text"])

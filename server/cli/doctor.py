@@ -13,10 +13,11 @@ import typer
 
 from server.app import endpoint_of
 from server.cli.database import lacking, settings_for, with_database
-from server.cli.output import AsJson, DataDir, counted, print_json, say
+from server.cli.output import AsJson, DataDir, print_json, say
 from server.clients.api import Api
 from server.clients.spool import Spool
 from server.core.client_settings import ClientSettings
+from server.core.counts import counted
 from server.core.errors import EskerError, Misconfigured, named
 from server.core.settings import Settings
 from server.db.data_dir import holder
@@ -169,7 +170,7 @@ def _database(settings: Settings, quick: bool) -> Iterator[Finding]:
         if stuck.overdue:
             yield Finding(
                 "warning",
-                f"Pool {pool}: {stuck.overdue} rows wait for their vector.",
+                f"Pool {pool}: {counted(stuck.overdue, 'row waits for its', 'rows wait for their')} vector.",
                 "Does a worker run? `esker serve` starts one, `esker worker` is one.",
             )
     yield from _indexes(found.weak)

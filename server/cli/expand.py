@@ -6,7 +6,8 @@ from urllib.parse import quote
 import typer
 
 from server.cli.connection import connect
-from server.cli.output import AsJson, counted, print_json, say
+from server.cli.output import AsJson, print_json, say
+from server.core.counts import counted
 from server.core.expanding import MIN_TOKENS
 from server.core.rendering import MARK, SAID
 
@@ -44,7 +45,7 @@ def _show(found: dict[str, Any]) -> None:
     missing = found["left_out"]
     if any(missing.values()):
         around = missing["cited"] + missing["around"]
-        rows = counted(missing["memories"], "memory", "memories")
+        rows = counted(missing["memories"], "memory")
         say()
         say(f"Not shown: {rows} and {counted(around, 'message')}; --max-tokens shows more.")
 

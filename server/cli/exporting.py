@@ -12,11 +12,12 @@ import typer
 
 from server.cli.connection import connect
 from server.cli.database import settings_for, with_database
-from server.cli.output import AsJson, DataDir, counted, print_json, progress, say
+from server.cli.output import AsJson, DataDir, print_json, progress, say
 from server.cli.pool_file import Writing, replaced
 from server.clients.api import Api
 from server.clients.here import local_zone
 from server.clients.install.disk import delete, read, write
+from server.core.counts import counted
 from server.core.daily_log import Logged, LoggedSession, daily_logs, first_line, is_log_name
 from server.core.errors import Conflict, InvalidInput
 from server.core.memory_file import Remembered, entries_of, merge
@@ -89,7 +90,7 @@ async def _export(parts: Parts, name: str, take: Callable[[bytes], None]) -> Non
 
 def counted_lines(counts: dict[str, int]) -> list[str]:
     """Return in words how many lines of each type there are."""
-    return [counted(count, name, "memories" if name == "memory" else None) for name, count in counts.items()]
+    return [counted(count, name) for name, count in counts.items()]
 
 
 # MEMORY.md ---------------------------------------------------------------------------------------------------------

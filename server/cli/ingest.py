@@ -11,7 +11,7 @@ import typer
 from rich.progress import Progress, TaskID
 
 from server.cli.connection import connect
-from server.cli.output import AsJson, counted, print_json, progress, say
+from server.cli.output import AsJson, print_json, progress, say
 from server.cli.sessions import observe_all
 from server.clients.api import Api, Refused
 from server.clients.compressed import opened
@@ -24,6 +24,7 @@ from server.clients.sent import SentBefore
 from server.clients.spool import is_passing
 from server.clients.transcript import Reading, Transcript
 from server.core.client_settings import ClientSettings
+from server.core.counts import counted
 from server.core.errors import InvalidInput, NotFound
 
 app = typer.Typer(add_completion=False)

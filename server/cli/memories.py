@@ -6,9 +6,10 @@ from urllib.parse import quote
 import typer
 
 from server.cli.connection import connect
-from server.cli.output import AsJson, counted, print_json, say
+from server.cli.output import AsJson, print_json, say
 from server.cli.sessions import resolve_session
 from server.clients.here import local_zone
+from server.core.counts import counted
 from server.core.records import AskedTier, Priority, Scope
 from server.core.rendering import MARK, SAID
 
@@ -72,9 +73,10 @@ def show_recalled(found: dict[str, Any]) -> None:
     elif found["pending"]:
         say(f"{counted(found['pending'], 'memory', 'memories')} cannot be found by meaning yet.")
     if found["omitted"]:
-        say(f"{found['omitted']} more {'is' if found['omitted'] == 1 else 'are'} relevant.")
+        say(f"{counted(found['omitted'], 'more is', 'more are')} relevant.")
     if found["unobserved_tokens"]:
-        say(f"{found['unobserved_tokens']:,} tokens of messages are not observed yet.")
+        waiting = counted(found["unobserved_tokens"], "token of messages is", "tokens of messages are")
+        say(f"{waiting} not observed yet.")
 
 
 def _source(hit: dict[str, Any]) -> str:
@@ -85,7 +87,7 @@ def _source(hit: dict[str, Any]) -> str:
 def _origin(source: dict[str, Any]) -> str:
     if source["seqs"]:
         return f"messages {', '.join(map(str, source['seqs']))} of {source['session_id']}"
-    count = counted(len(source["memory_ids"]), "memory", "memories")
+    count = counted(len(source["memory_ids"]), "memory")
     return f"reflected from {count} of {source['session_id'] or 'the pool'}"
 
 
@@ -144,8 +146,8 @@ def forget(
     if as_json:
         print_json(receipt)
     else:
-        names = (("memory", "memories"), ("vector", "vectors"), ("pack", "packs"), ("message", "messages"))
-        say(f"Forgotten: {', '.join(counted(receipt[many], one, many) for one, many in names)}.")
+        names = {"memories": "memory", "vectors": "vector", "packs": "pack", "messages": "message"}
+        say(f"Forgotten: {', '.join(counted(receipt[many], one) for many, one in names.items())}.")
         if receipt["restored"]:
             again = counted(receipt["restored"], "memory that it had replaced is", "memories that it had replaced are")
             say(f"{again} live again.")

@@ -52,11 +52,6 @@ def note(text: str) -> None:
     errors.print(text, markup=False, style="dim")
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return how many there are of something, in words that fit the number."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table."""
     shown = list(rows)

@@ -9,7 +9,8 @@ import typer
 from rich.progress import Progress
 
 from server.cli.database import settings_for, with_database
-from server.cli.output import AsJson, DataDir, counted, errors, note, print_json, progress, say, table
+from server.cli.output import AsJson, DataDir, errors, note, print_json, progress, say, table
+from server.core.counts import counted
 from server.core.errors import InvalidInput, Misconfigured
 from server.core.settings import Settings
 from server.providers.embedders import embedder_of, make_embedder

@@ -6,8 +6,9 @@ import typer
 from rich.text import Text
 
 from server.cli.connection import connect
-from server.cli.output import AsJson, console, counted, print_json, progress, say, table
+from server.cli.output import AsJson, console, print_json, progress, say, table
 from server.cli.sessions import Done, Wait, all_sessions, ask_each, ask_until_done, finish, resolve_session
+from server.core.counts import counted
 from server.core.rendering import MARK, fenced
 
 app = typer.Typer(add_completion=False)
@@ -73,7 +74,7 @@ def _show_sessions(done: Done, as_json: bool) -> None:
 def _became(reports: list[Json]) -> str:
     before, after = (sum(report[f"tokens_{when}"] for report in reports) for when in ("before", "after"))
     old, new, out = (sum(report[which] for report in reports) for which in ("superseded", "memories", "left_out"))
-    became = f"{counted(old, 'memory', 'memories')} became {new:,}, {before:,} tokens became {after:,}"
+    became = f"{counted(old, 'memory', 'memories')} became {new:,}, {counted(before, 'token')} became {after:,}"
     return became + (f"; {counted(out, 'small matter was', 'small matters were')} left out" if out else "")
 
 
@@ -81,7 +82,7 @@ def _show_plan(plan: Json, as_json: bool) -> None:
     if as_json:
         print_json(plan)
         return
-    say(f"{counted(plan['rows'], 'memory', 'memories')} of {plan['tokens']:,} tokens would be looked at.")
+    say(f"{counted(plan['rows'], 'memory', 'memories')} of {counted(plan['tokens'], 'token')} would be looked at.")
     rows = [
         (b["project"] or "(none)", b["rows"], b["tokens"], b["first_said_at"][:10], b["last_said_at"][:10])
         for b in plan["batches"]
@@ -98,7 +99,7 @@ def _show_pool(report: Json, as_json: bool) -> None:
         say(f"Some of the pool stays as it is: {report['rejected']}.")
     elif not report["reflection_ids"]:
         looked_at = report["tokens_before"]
-        say(f"Of {looked_at:,} tokens nothing could be condensed." if looked_at else "There is nothing to do.")
+        say(f"Of {counted(looked_at, 'token')} nothing could be condensed." if looked_at else "There is nothing to do.")
     if not as_json and report["reflection_ids"]:
         say(f"The pool is reflected: {_became([report])}.")
         say(f"`esker reflections diff {report['reflection_ids'][-1]}` shows it.")
@@ -153,7 +154,7 @@ def diff(reflection_id: ReflectionId, as_json: AsJson = False) -> None:
         say()
         _show_change(change)
     say()
-    say(f"{reflection['tokens_before']:,} tokens became {reflection['tokens_after']:,}.")
+    say(f"{counted(reflection['tokens_before'], 'token')} became {reflection['tokens_after']:,}.")
 
 
 def _show_change(change: Json) -> None:

@@ -19,6 +19,7 @@ from server.app import make_app, make_parts
 from server.background import beside
 from server.cli.catching_up import catch_up
 from server.cli.output import AsJson, DataDir, print_json, say
+from server.core.counts import counted
 from server.core.errors import EskerError, Misconfigured
 from server.core.logs import configure_logs
 from server.core.settings import Settings
@@ -140,7 +141,7 @@ def _place(settings: Settings, listener: socket.socket) -> Generator[_Place]:
 def _require_schema(database_url: str) -> None:
     if missing := pending(database_url):
         raise Misconfigured(
-            f"The database lacks {len(missing)} migration(s), the first of them {missing[0].version:04d}.",
+            f"The database lacks {counted(len(missing), 'migration')}, the first of them {missing[0].version:04d}.",
             hint="Run `esker migrate`.",
         )
 

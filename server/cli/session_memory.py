@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from server.cli.output import counted, say, table
+from server.cli.output import say, table
+from server.core.counts import counted
 
 Json = dict[str, Any]
 
@@ -33,15 +34,15 @@ def _show_session(memory: Json) -> None:
     session, counters = memory["session"], memory["counters"]
     project = f", project {session['project']}" if session["project"] else ""
     say(f"{session['id']} ({session['client']} {session['external_id']}{project}): {memory['state']}")
-    waiting = f", {counters['unobserved_tokens']:,} tokens waiting" if counters["unobserved_tokens"] else ""
-    share = f"{counters['observed_messages']:,} of {counters['messages']:,} messages observed"
-    say(f"{share} ({memory['coverage']:.0%} in groups){waiting}; {counters['total_tokens']:,} tokens in all")
+    waiting = f", {counted(counters['unobserved_tokens'], 'token')} waiting" if counters["unobserved_tokens"] else ""
+    share = f"{counters['observed_messages']:,} of {counted(counters['messages'], 'message')} observed"
+    say(f"{share} ({memory['coverage']:.0%} in groups){waiting}; {counted(counters['total_tokens'], 'token')} in all")
     rows = [
-        f"{counters[f'{kind}_live']:,} {kind} live, {counters[f'{kind}_superseded']:,} superseded"
-        for kind in ("observations", "reflections")
+        f"{counted(counters[f'{kind}s_live'], kind)} live, {counters[f'{kind}s_superseded']:,} superseded"
+        for kind in ("observation", "reflection")
     ]
-    due = f"{counters['observation_tokens']:,} of {counters['reflect_at_tokens']:,} tokens to the next reflection"
-    say(f"{'; '.join(rows)}; {due}")
+    due = f"{counters['observation_tokens']:,} of {counted(counters['reflect_at_tokens'], 'token')}"
+    say(f"{'; '.join(rows)}; {due} to the next reflection")
     if counters["lost"]:
         say(f"{counted(counters['lost'], 'message')} lost: `esker doctor` says more.")
     for label, name in (("Current task", "current_task"), ("Suggested continuation", "suggested_continuation")):
@@ -76,12 +77,13 @@ def _say_errors(jobs: list[Json]) -> None:
 def _show_usage(usage: Json) -> None:
     saved, share = usage["savings"], usage["cache_hit_share"]
     say("\nUsage, as the client reported it")
-    sent = f"{saved['sent_tokens']:,} tokens sent, {usage['output_tokens']:,} written"
+    sent = f"{counted(saved['sent_tokens'], 'token')} sent, {usage['output_tokens']:,} written"
     cached = "" if share is None else f"; {share:.0%} read from the cache"
     lost = f"; the prefix was not there {counted(usage['prefix_lost'], 'time')}" if usage["prefix_lost"] else ""
     say(f"{counted(usage['calls'], 'call')}: {sent}{cached}{lost}")
     more = "more" if saved["left_out_tokens"] >= 0 else "fewer"
-    say(f"All messages with every call: {saved['raw_tokens']:,} tokens, {abs(saved['left_out_tokens']):,} {more}")
+    raw = counted(saved["raw_tokens"], "token")
+    say(f"All messages with every call: {raw}, {abs(saved['left_out_tokens']):,} {more}")
     if saved["saved_usd"] is not None:
         priced = counted(saved["priced_calls"], "call")
         money = f"${saved['cost_usd']:.4f} instead of ${saved['raw_cost_usd']:.4f}"

@@ -7,9 +7,10 @@ import typer
 from rich.progress import Progress
 
 from server.cli.connection import connect
-from server.cli.output import AsJson, console, counted, note, print_json, progress, say, table
+from server.cli.output import AsJson, console, note, print_json, progress, say, table
 from server.cli.session_memory import show_memory
 from server.clients.api import Api
+from server.core.counts import counted
 from server.core.errors import EskerError, NotFound
 
 app = typer.Typer(add_completion=False)
@@ -162,7 +163,8 @@ def pack(
         console.print(found["text"], markup=False)
     left = f" {counted(found['pins_left'], 'pinned row')} did not fit." if found["pins_left"] else ""
     made = found["created_at"][:16].replace("T", " ")
-    note(f"Version {found['version']} ({found['reason']}), {found['tokens']:,} tokens, frozen at {made} UTC.{left}")
+    size = counted(found["tokens"], "token")
+    note(f"Version {found['version']} ({found['reason']}), {size}, frozen at {made} UTC.{left}")
 
 
 def _show_reasons(found: Json) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from anthropic.lib.tools import BetaAsyncAbstractMemoryTool, ToolError
 
+from server.core.counts import counted
 from server.core.errors import Conflict, EskerError, NotFound
 from server.core.json_input import clean_text
 from server.core.records import SourcedMemory
@@ -69,7 +70,7 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
             first, last = max(1, command.view_range[0]), command.view_range[-1]
             last = len(lines) if last == -1 else min(last, len(lines))
             if first > last:
-                raise ToolError(f"{path} has {len(lines)} lines; there is nothing from {first} to {last}.")
+                raise ToolError(f"{path} has {counted(len(lines), 'line')}; there is nothing from {first} to {last}.")
         return f"{path}, with line numbers:\n" + _numbered(lines, first, last)
 
     async def create(self, command: "BetaMemoryTool20250818CreateCommand") -> str:
@@ -267,7 +268,7 @@ def _directory(path: str, files: Mapping[str, _File]) -> str:
         for depth in range(1, min(len(parts), _DEPTH + 1)):
             shown.setdefault("/".join(parts[:depth]) + "/", "")
         if len(parts) <= _DEPTH:
-            shown["/".join(parts)] = f" ({len(files[name].text):,} characters)"
+            shown["/".join(parts)] = f" ({counted(len(files[name].text), 'character')})"
     listed = [f"- {path}/{name}{size}" for name, size in sorted(shown.items())]
     return "\n".join([f"{path}, two levels deep:", *(listed or ["(nothing yet)"])])
 

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from server.core.counts import counted
 from server.core.ids import memory_ids_in
 from server.core.injected import strip_injected, strip_ours
 from server.core.json_input import Json
@@ -206,7 +207,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def _missing(count: int) -> str:
-    return f" … [{count:,} more characters]"
+    return f" … [{counted(count, 'more character')}]"
 
 
 def _place_to_cut(text: str, limit: int) -> int:

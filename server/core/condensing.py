@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from server.core.contradiction import negates
+from server.core.counts import counted
 from server.core.degenerate import degenerate_rows
 from server.core.records import Draft, Memory, Reflected
 from server.core.similarity import Fingerprint, fingerprint
@@ -104,11 +105,11 @@ def judge(rows: Sequence[Memory], candidate: Reflected, target_tokens: int) -> J
     before = sum(row.tokens for row in rows)
     reworded = sum(costs[id(draft)] for draft in written)
     if tokens >= before:
-        return Judged(tokens, f"it has {tokens:,} tokens, and what it would replace has {before:,}")
+        return Judged(tokens, f"it has {counted(tokens, 'token')}, and what it would replace has {before:,}")
     if len(candidate.drafts) + len(stays) > len(rows):
-        return Judged(tokens, f"it has {len(candidate.drafts):,} rows in place of {len(rows) - len(stays):,}")
+        return Judged(tokens, f"it has {counted(len(candidate.drafts), 'row')} in place of {len(rows) - len(stays):,}")
     if reworded > target_tokens:
-        return Judged(tokens, f"it has {reworded:,} tokens; the limit is {target_tokens:,}")
+        return Judged(tokens, f"it has {counted(reworded, 'token')}; the limit is {target_tokens:,}")
     return Judged(tokens, degenerate_rows([draft.content for draft in written]) or _too_little(written, by_id))
 
 

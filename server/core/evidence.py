@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from server.core.clock import zone
+from server.core.counts import counted
 from server.core.expansion import (
     FORGOTTEN,
     Excerpt,
@@ -107,9 +108,9 @@ def message_line(message: HeardMessage, excerpt: Excerpt) -> str:
 def left_out_line(left_out: LeftOut) -> str:
     """Return what is said about what is not shown."""
     counts = (
-        (left_out.memories, "memories"),
-        (left_out.cited, "cited messages"),
-        (left_out.around, "messages around them"),
+        (left_out.memories, "memory", "memories"),
+        (left_out.cited, "cited message", "cited messages"),
+        (left_out.around, "message around them", "messages around them"),
     )
-    missing = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    missing = ", ".join(counted(count, one, many) for count, one, many in counts if count)
     return f"(Not shown: {missing}. Ask with more max_tokens, or expand one of the memories above.)"

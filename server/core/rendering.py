@@ -15,6 +15,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from server.core.clock import zone
+from server.core.counts import counted
 from server.core.recalled import Hit, Recalled
 from server.core.records import Group, Memory, PackRow, Passage, Priority, Session
 from server.core.tokens import estimate_tokens
@@ -187,7 +188,7 @@ def recalled_text(found: Recalled) -> str:
         if found.unobserved_tokens:
             lines.append("(The latest messages have not been turned into memories yet.)")
     elif found.omitted:
-        lines.append(f"({found.omitted} more are not shown; ask for more, or more narrowly.)")
+        lines.append(f"({counted(found.omitted, 'more is', 'more are')} not shown; ask for more, or more narrowly.)")
     if found.semantic == "degraded":
         lines.append(f"(Found by keyword only: {found.reason}.)")
     elif found.semantic == "weak":

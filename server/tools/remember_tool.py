@@ -8,6 +8,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
+from server.core.counts import counted
 from server.core.records import Category, Priority, SourcedMemory
 from server.core.reports import Receipt
 from server.tools.backend import Backend
@@ -122,15 +123,19 @@ def add_forget(mcp: MCPServer[Any], backend: Backend) -> None:
 
 
 _COUNTED = {
-    "memories": "memories",
-    "reflections": "of them reflections",
-    "vectors": "vectors",
-    "packs": "packs, which are made anew when they are next asked for",
-    "messages": "messages, whose words are gone",
-    "restored": "memories came back that these had replaced",
+    "memories": ("memory", "memories"),
+    "reflections": ("of them a reflection", "of them reflections"),
+    "vectors": ("vector", "vectors"),
+    "packs": (
+        "pack, which is made anew when it is next asked for",
+        "packs, which are made anew when they are next asked for",
+    ),
+    "messages": ("message, whose words are gone", "messages, whose words are gone"),
+    "restored": ("memory came back that had been replaced", "memories came back that had been replaced"),
 }
+"""What a receipt counts, in words for one and for several."""
 
 
 def _said(receipt: Receipt) -> str:
-    counted = [f"{count} {what}" for name, what in _COUNTED.items() if (count := getattr(receipt, name))]
-    return f"Forgotten: {receipt.id} ({'; '.join(counted)})."
+    went = [counted(count, *words) for name, words in _COUNTED.items() if (count := getattr(receipt, name))]
+    return f"Forgotten: {receipt.id} ({'; '.join(went)})."

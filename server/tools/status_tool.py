@@ -6,6 +6,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import TypeAdapter
 
+from server.core.counts import counted
 from server.core.reports import PoolStatus
 from server.tools.backend import Backend
 from server.tools.errors import told_to_the_model
@@ -37,21 +38,23 @@ def add_status(mcp: MCPServer[Any], backend: Backend) -> None:
 def status_text(found: PoolStatus) -> str:
     """Return a status in lines for people and models."""
     kinds = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(found.memories.items()))
-    held = f"{sum(found.memories.values()):,} memories{f' ({kinds})' if kinds else ''}"
+    held = f"{counted(sum(found.memories.values()), 'memory')}{f' ({kinds})' if kinds else ''}"
     last = f", the last at {found.last_message_at:%Y-%m-%d %H:%M} UTC" if found.last_message_at else ""
     lines = [
-        f"Pool {found.pool}: {held}, {found.superseded:,} superseded, {found.passages:,} passages.",
-        f"{found.messages:,} messages of {found.sessions:,} sessions{last}.",
+        f"Pool {found.pool}: {held}, {found.superseded:,} superseded, {counted(found.passages, 'passage')}.",
+        f"{counted(found.messages, 'message')} of {counted(found.sessions, 'session')}{last}.",
     ]
     if found.unobserved_tokens:
-        lines.append(f"{found.unobserved_tokens:,} tokens of messages are in no memory yet.")
+        waiting = counted(found.unobserved_tokens, "token of messages is", "tokens of messages are")
+        lines.append(f"{waiting} in no memory yet.")
     if found.model is None:
         lines.append(f"Nothing is found by meaning: no embedding model is in use (embedder {found.embedder}).")
     elif found.pending:
-        lines.append(f"{found.pending:,} texts cannot be found by meaning yet.")
+        lines.append(f"{counted(found.pending, 'text')} cannot be found by meaning yet.")
     else:
         lines.append(f"Everything can be found by meaning ({found.model}).")
     if found.jobs or found.failed_jobs:
-        lines.append(f"{found.jobs:,} jobs wait or run, {found.failed_jobs:,} failed for good (`esker doctor`).")
+        jobs = counted(found.jobs, "job waits or runs", "jobs wait or run")
+        lines.append(f"{jobs}, {found.failed_jobs:,} failed for good (`esker doctor`).")
     lines.append(f"Observer {found.observer}, reflector {found.reflector}.")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from server.core.counts import counted
 from server.core.errors import EmbedderDown, InvalidInput
 from server.core.records import TIERS, Space
 from server.db.database import Connection
@@ -157,7 +158,7 @@ async def _build(
                 done = await embed_due(parts, embedder, space, pool.id)
                 advance(done)
                 if done == 0:
-                    watcher.waits(f"{unfinished} texts are with a worker, or with one that died")
+                    watcher.waits(f"{counted(unfinished, 'text is', 'texts are')} with a worker, or with one that died")
                     await sleep(_LOOK_AGAIN_SECONDS)
             except EmbedderDown as error:
                 watcher.waits(f"{error} Trying again in {PAUSE.total_seconds():.0f} s; what is done stays done.")

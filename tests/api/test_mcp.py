@@ -139,7 +139,7 @@ async def test_what_one_agent_remembers_another_recalls_and_forgets(served: str,
         assert isinstance(resource, TextResourceContents)
         assert resource.text.startswith(f"<recalled_memories>\n* {fact} [{written['id']}, ")
         text, receipt = await called(client, "forget_memory", memory_id=written["id"])
-        assert (receipt["memories"], written["id"] in text, "1 memories" in text) == (1, True, True)
+        assert (receipt["memories"], written["id"] in text, "(1 memory" in text) == (1, True, True)
         assert (await called(other, "recall_memory", query="staging database"))[1]["abstained"] is True
         again = await client.call_tool("forget_memory", {"memory_id": written["id"]})
         assert again.is_error is True
