@@ -44,7 +44,7 @@ def create_pool(
     as_json: AsJson = False,
 ) -> None:
     """Make a pool."""
-    made = with_database(settings_for(data_dir), lambda parts: authenticate.create_pool(parts, name))
+    made = with_database(settings_for(data_dir), lambda parts: authenticate.create_pool(parts, name), may_be_first=True)
     if as_json:
         print_json(made)
     else:
@@ -94,6 +94,7 @@ def set_pool(
     today = with_database(
         settings,
         lambda parts: spending.set_daily_cap(parts, name, cap_usd=daily_cap, without_own=no_cap, when_spent=when_spent),
+        may_be_first=True,
     )
     switched = _switch(settings, name, passages == "on", shown=not as_json) if passages else None
     if as_json:
@@ -139,6 +140,7 @@ def create_key(
     made = with_database(
         settings_for(data_dir),
         lambda parts: authenticate.create_key(parts, name=name, pool=pool, scopes=wanted, expires=expires),
+        may_be_first=True,
     )
     if as_json:
         print_json(made)

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+from server.cli.output import note
 from server.core.clock import system_clock
+from server.core.errors import NotFound
 from server.core.settings import Settings
 from server.db.database import Database
-from server.db.embedded import OWNER, embedded, prepare
+from server.db.embedded import OWNER, embedded, is_made, prepare
 from server.db.migrate import Migration, migrate, pending
 from server.usecases.parts import Parts
 
@@ -25,28 +27,48 @@ def settings_for(data_dir: Path | None) -> Settings:
 
 
 def lacking(settings: Settings) -> list[Migration]:
-    """Return the migrations that a database lacks; an embedded one gets them whenever it is started."""
+    """Return the migrations that a database lacks, without applying them. Raises NotFound where there is none."""
     if settings.database_url:
         return pending(settings.database_url.get_secret_value())
+    _require(settings)
     with embedded(settings.data_dir, "command") as cluster:
-        return pending(cluster.url(OWNER)) if cluster.joined else []
+        return pending(cluster.url(OWNER))
+
+
+def _require(settings: Settings) -> None:
+    if not is_made(settings.data_dir):
+        raise NotFound(
+            f"There is no database in {settings.data_dir} yet.",
+            hint="`esker serve` makes one. If there is one elsewhere, say where with --data-dir or ESKER_DATA_DIR.",
+        )
+
+
+def _make(settings: Settings) -> None:
+    """Say that a database is going to be made, where there is none yet."""
+    if not is_made(settings.data_dir):
+        note(f"There is no database in {settings.data_dir} yet, so one is made there, which takes a few seconds.")
 
 
 def migrated(settings: Settings) -> list[Migration]:
     """Bring the schema up to date and return what was applied."""
     if settings.database_url:
         return migrate(settings.database_url.get_secret_value())
+    _make(settings)
     with embedded(settings.data_dir, "command") as cluster:
         return prepare(cluster)
 
 
-def with_database(settings: Settings, work: Callable[[Parts], Awaitable[Result]]) -> Result:
+def with_database(
+    settings: Settings, work: Callable[[Parts], Awaitable[Result]], *, may_be_first: bool = False
+) -> Result:
     """Do some work on the database and return its result; an embedded one is started for it.
 
-    One that this command starts is migrated too; that of a running server is left as its server wants it.
+    One that this command starts is migrated too; that of a running server is left as its server wants it. Where there
+    is none yet, a command that `may_be_first` makes one, as a server would, and says so; for others it raises NotFound.
     """
     if settings.database_url:
         return asyncio.run(_do(work, settings, settings.database_url.get_secret_value()))
+    (_make if may_be_first else _require)(settings)
     with embedded(settings.data_dir, "command") as cluster:
         if not cluster.joined:
             prepare(cluster)

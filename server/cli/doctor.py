@@ -21,6 +21,7 @@ from server.core.counts import counted
 from server.core.errors import EskerError, Misconfigured, named
 from server.core.settings import Settings
 from server.db.data_dir import holder
+from server.db.embedded import is_made
 from server.providers.embedders import embedder_of
 from server.providers.messages_api import probe as probe_model
 from server.providers.rerankers import make_reranker
@@ -90,9 +91,7 @@ def _all(quick: bool, retry: bool, data_dir: Path | None) -> Iterator[Finding]:
     if not settings.database_url:
         yield from _data_directory(settings)
     checks = (
-        lambda: _schema(settings),
-        *((lambda: _retried(settings),) if retry else ()),
-        lambda: _database(settings, quick),
+        lambda: _stored(settings, quick, retry),
         lambda: _models(settings),
         lambda: _reranker(settings, quick),
         lambda: _server(settings),
@@ -125,11 +124,22 @@ def _data_directory(settings: Settings) -> Iterator[Finding]:
         yield Finding("ok", f"A server runs on it (process {other.pid} at {other.url}).")
 
 
-def _schema(settings: Settings) -> Iterator[Finding]:
-    if missing := lacking(settings):
+def _stored(settings: Settings, quick: bool, retry: bool) -> Iterator[Finding]:
+    """Look into the database, where there is one; with `retry` what has failed for good gets a new life first."""
+    active: set[str] = set()
+    if not settings.database_url and not is_made(settings.data_dir):
+        yield Finding("warning", f"There is no database in {settings.data_dir} yet.", "`esker serve` makes one.")
+    elif missing := lacking(settings):
         yield Finding("wrong", f"The database lacks {counted(len(missing), 'migration')}.", "Run `esker migrate`.")
     else:
         yield Finding("ok", "The database answers, and its schema is up to date.")
+        if retry:
+            yield from _retried(settings)
+        found = with_database(settings, _inspect)
+        active = found.spaces
+        yield from _database(found)
+    if not quick:
+        yield from _embedder(settings, active)
 
 
 def _retried(settings: Settings) -> Iterator[Finding]:
@@ -156,8 +166,7 @@ async def _inspect(parts: Parts) -> _Inspected:
     )
 
 
-def _database(settings: Settings, quick: bool) -> Iterator[Finding]:
-    found = with_database(settings, _inspect)
+def _database(found: _Inspected) -> Iterator[Finding]:
     yield from _guards(found.facts)
     for pool, stuck in found.stuck.items():
         for what, error in (*stuck.jobs, *stuck.embeddings):
@@ -174,8 +183,6 @@ def _database(settings: Settings, quick: bool) -> Iterator[Finding]:
                 "Does a worker run? `esker serve` starts one, `esker worker` is one.",
             )
     yield from _indexes(found.weak)
-    if not quick:
-        yield from _embedder(settings, found.spaces)
 
 
 def _indexes(weak: Mapping[str, Sequence[Probe]]) -> Iterator[Finding]:

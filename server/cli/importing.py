@@ -54,7 +54,8 @@ def jsonl(
         if pool is None:
             _send_all(connect(), parts_of(path), done)
         else:
-            with_database(settings_for(data_dir), lambda parts: _import_all(parts, pool, parts_of(path), done))
+            settings = settings_for(data_dir)
+            with_database(settings, lambda parts: _import_all(parts, pool, parts_of(path), done), may_be_first=True)
     if as_json:
         print_json({"new": new, "known": known})
     else:

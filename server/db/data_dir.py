@@ -72,19 +72,34 @@ def make_private(directory: Path) -> None:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        there = {entry.name for entry in directory.iterdir()}
-        if _LOCK not in there and there - _HARMLESS:
-            raise Misconfigured(
-                f"{directory} holds other files than Esker's.",
-                hint="Give it a directory of its own with --data-dir or ESKER_DATA_DIR.",
-            )
-        if _LOCK not in there:
+        if not has_lock(directory):
             directory.chmod(0o700)
     except OSError as error:
+        raise _unusable(directory, error) from error
+
+
+def has_lock(directory: Path) -> bool:
+    """Tell whether a directory has been Esker's before; one that is not there has not.
+
+    Raises Misconfigured when it cannot be looked into, and for a directory that holds what is not Esker's.
+    """
+    try:
+        there = {entry.name for entry in directory.iterdir()} if directory.exists() else set[str]()
+    except OSError as error:
+        raise _unusable(directory, error) from error
+    if _LOCK not in there and there - _HARMLESS:
         raise Misconfigured(
-            f"The data directory {directory} cannot be used: {error.strerror}.",
-            hint="Choose another with --data-dir or ESKER_DATA_DIR.",
-        ) from error
+            f"{directory} holds other files than Esker's.",
+            hint="Give it a directory of its own with --data-dir or ESKER_DATA_DIR.",
+        )
+    return _LOCK in there
+
+
+def _unusable(directory: Path, error: OSError) -> Misconfigured:
+    return Misconfigured(
+        f"The data directory {directory} cannot be used: {error.strerror}.",
+        hint="Choose another with --data-dir or ESKER_DATA_DIR.",
+    )
 
 
 def _acquire(file: IO[str], directory: Path, role: Role) -> bool:

@@ -25,7 +25,7 @@ from psycopg import sql
 from server.core.errors import Misconfigured, Unavailable
 from server.core.settings import Settings
 from server.db import postmaster
-from server.db.data_dir import Role, held
+from server.db.data_dir import Role, has_lock, held
 from server.db.migrate import Migration, migrate
 from server.db.programs import BINARIES, execute, let_system_user_in, postgres_uid, run
 from server.db.statements import Statements
@@ -70,6 +70,18 @@ class Cluster:
                 self._process.send_signal(signal.SIGINT)
             self._process.wait()
             self._process = None
+
+
+def is_made(data_dir: Path) -> bool:
+    """Tell whether there is a database in `data_dir`; looking makes nothing.
+
+    Raises Misconfigured when the directory is unusable, or something else stands in the database's place.
+    """
+    directory = data_dir / "postgres"
+    if has_lock(data_dir) and (directory / "PG_VERSION").is_file():
+        return True
+    _refuse_other(directory)
+    return False
 
 
 @contextmanager
@@ -138,13 +150,9 @@ def _open(directory: Path, settings: Mapping[str, str]) -> Cluster:
 def _initialise(directory: Path) -> None:
     """Make the cluster beside its place and move it there, so that a killed `initdb` leaves nothing half-made.
 
-    Raises Misconfigured when something else is in its place, which is not ours to remove.
+    Raises Misconfigured when something else is in its place.
     """
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise Misconfigured(
-            f"{directory} is there already, and it is not a Postgres that Esker made.",
-            hint="Move it away, or use another --data-dir.",
-        )
+    _refuse_other(directory)
     fresh = directory.with_name(_FRESH)
     shutil.rmtree(fresh, ignore_errors=True)
     run(
@@ -154,6 +162,15 @@ def _initialise(directory: Path) -> None:
     if directory.exists():
         directory.rmdir()
     fresh.rename(directory)
+
+
+def _refuse_other(directory: Path) -> None:
+    """Raise Misconfigured when something else is where a cluster would be made, which is not ours to remove."""
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise Misconfigured(
+            f"{directory} is there already, and it is not a Postgres that Esker made.",
+            hint="Move it away, or use another --data-dir.",
+        )
 
 
 def _check_version(directory: Path) -> None:
