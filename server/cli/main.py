@@ -28,7 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "uninstall": ("install", "Take Esker out of agent CLIs again."),
     "ingest": ("ingest", "Send transcripts of agents to the server."),
     "spool": ("spool", "Show what hooks could not send yet; send or delete it."),
-    "sessions": ("sessions", "List sessions, newest first, or show what memory has made of one."),
+    "sessions": ("sessions", "List sessions, the last that began first, or show what memory has made of one."),
     "observe": ("sessions", "Have the unobserved messages of sessions observed."),
     "reflect": ("reflections", "Have memories condensed, of a session or of the pool."),
     "reflections": ("reflections", "List reflections, show what one changed, take it back."),

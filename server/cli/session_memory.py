@@ -34,6 +34,8 @@ def _show_session(memory: Json) -> None:
     session, counters = memory["session"], memory["counters"]
     project = f", project {session['project']}" if session["project"] else ""
     say(f"{session['id']} ({session['client']} {session['external_id']}{project}): {memory['state']}")
+    last = f", last message {_when(session['last_sent_at'])}" if session["last_sent_at"] else ""
+    say(f"Begun {_when(session['begun_at'])}{last} (UTC)")
     waiting = f", {counted(counters['unobserved_tokens'], 'token')} waiting" if counters["unobserved_tokens"] else ""
     share = f"{counters['observed_messages']:,} of {counted(counters['messages'], 'message')} observed"
     say(f"{share} ({memory['coverage']:.0%} in groups){waiting}; {counted(counters['total_tokens'], 'token')} in all")

@@ -26,7 +26,7 @@ def sessions(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The most sessions to show.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List sessions, newest first, or show what memory has made of one."""
+    """List sessions, the last that began first, or show what memory has made of one."""
     api = connect()
     if session:
         memory = api.get(f"/v1/sessions/{resolve_session(api, session)}/memory")
@@ -39,8 +39,8 @@ def sessions(
     if as_json:
         print_json(found)
         return
-    columns = ("id", "client", "the client's own id", "project", "messages", "observed", "unobserved tokens", "begun")
-    table(columns, [_row(session) for session in found])
+    columns = ("id", "client", "the client's own id", "project", "messages", "observed", "unobserved tokens")
+    table((*columns, "begun (UTC)", "last message (UTC)"), [_row(session) for session in found])
 
 
 def _row(session: Json) -> tuple[object, ...]:
@@ -52,8 +52,13 @@ def _row(session: Json) -> tuple[object, ...]:
         session["messages"],
         session["observed_messages"],
         session["unobserved_tokens"],
-        session["created_at"][:16].replace("T", " "),
+        _minute(session["begun_at"]),
+        _minute(session["last_sent_at"]),
     )
+
+
+def _minute(moment: str | None) -> str:
+    return (moment or "")[:16].replace("T", " ")
 
 
 @dataclass(slots=True)
@@ -162,7 +167,7 @@ def pack(
     else:
         console.print(found["text"], markup=False)
     left = f" {counted(found['pins_left'], 'pinned row')} did not fit." if found["pins_left"] else ""
-    made = found["created_at"][:16].replace("T", " ")
+    made = _minute(found["created_at"])
     size = counted(found["tokens"], "token")
     note(f"Version {found['version']} ({found['reason']}), {size}, frozen at {made} UTC.{left}")
 

@@ -39,7 +39,7 @@ class BriefedSession:
     thread_title: str | None
     current_task: str | None
     suggested_continuation: str | None
-    last_received_at: datetime | None
+    last_sent_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _once(rows: Sequence[tuple[PackRow, bool]]) -> list[tuple[PackRow, bool]]:
 
 def _about(session: Session, project: str | None, tokens: int) -> list[str]:
     """Return a line for each thing that is known of a session, none of which costs more than `tokens`."""
-    day = f", {local_date(session.last_received_at, session.timezone)}" if session.last_received_at else ""
+    day = f", {local_date(session.last_sent_at, session.timezone)}" if session.last_sent_at else ""
     elsewhere = f", project {fenced(session.project)}" if session.project and session.project != project else ""
     known = (
         (f"Latest session ({session.client}{day}{elsewhere})", session.thread_title or session.id),
@@ -140,5 +140,5 @@ def _session(session: Session | None) -> BriefedSession | None:
         thread_title=session.thread_title,
         current_task=session.current_task,
         suggested_continuation=session.suggested_continuation,
-        last_received_at=session.last_received_at,
+        last_sent_at=session.last_sent_at,
     )

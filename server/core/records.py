@@ -54,7 +54,11 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation of one client. Token counts are estimates, see `server.core.tokens`."""
+    """One conversation of one client. Token counts are estimates, see `server.core.tokens`.
+
+    `begun_at` is the time of its earliest message or, if that is earlier, when it was opened (`created_at`);
+    `last_sent_at` that of its latest message.
+    """
 
     id: str
     client: str
@@ -74,6 +78,8 @@ class Session:
     suggested_continuation: str | None
     thread_title: str | None
     created_at: datetime
+    begun_at: datetime
+    last_sent_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,8 @@ class SessionOut(BaseModel):
     current_task: str | None
     suggested_continuation: str | None
     thread_title: str | None
+    begun_at: datetime
+    last_sent_at: datetime | None
     created_at: datetime
 
 

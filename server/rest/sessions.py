@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from server.core.places import Place, place_of
 from server.core.records import IngestReport, TokenUse
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
@@ -58,17 +59,17 @@ async def listed(
     before: str | None = None,
     limit: Limit = 100,
 ) -> SessionList:
-    """List sessions, newest first: all, or those that are unobserved or have observations to reflect."""
+    """List sessions, the last that began first: all, or those that are unobserved or have observations to reflect."""
     found = await list_sessions(
         parts,
         asking.pool_id,
         external_id=external_id,
         unobserved=unobserved,
         unreflected=unreflected,
-        before=before,
+        before=place_of(before) if before else None,
         limit=limit,
     )
-    following = found[-1].id if len(found) == limit else None
+    following = str(Place(found[-1].begun_at, found[-1].id)) if len(found) == limit else None
     return SessionList(sessions=[SessionOut.model_validate(session) for session in found], next=following)
 
 

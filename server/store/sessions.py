@@ -5,7 +5,7 @@ queue of vectors (those of passages first, then by number), then the rest. So no
 for them.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -13,9 +13,11 @@ from psycopg.rows import class_row
 
 from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from server.core.errors import LeaseLost, NotFound
+from server.core.places import Place
 from server.core.records import Observed, Session
 from server.db.database import Connection
 from server.db.statements import Statements
+from server.store.messages import StoredMessage
 
 SQL = Statements(Path(__file__).parent / "sql/sessions.sql")
 
@@ -90,16 +92,16 @@ async def listed(
     external_id: str | None = None,
     unobserved: bool = False,
     unreflected: bool = False,
-    before: str | None = None,
+    before: Place | None = None,
     limit: int = 100,
 ) -> list[Session]:
-    """Return sessions, newest first.
+    """Return sessions, the last that began first.
 
     `external_id`: those that a client knows under this name; `unobserved`: with unobserved messages; `unreflected`:
-    with observations that no reflection stands for; `before`: those that come after this one.
+    with observations that no reflection stands for; `before`: those that come after this place.
     """
     values = {"external_id": external_id, "unobserved": unobserved, "unreflected": unreflected}
-    values |= {"before": before, "limit": limit}
+    values |= {"begun_at": before and before.moment, "before": before and before.id, "limit": limit}
     async with connection.cursor(row_factory=class_row(Session)) as cursor:
         await cursor.execute(SQL["list"], values)
         return await cursor.fetchall()
@@ -118,9 +120,12 @@ async def unobserved_tokens(connection: Connection, session_id: str | None) -> i
     return int(row[0]) if row else 0
 
 
-async def extend(connection: Connection, session_id: str, messages: int, tokens: int, now: datetime) -> int:
-    """Count `messages` more messages of `tokens` tokens; return the unobserved tokens."""
-    values = {"id": session_id, "messages": messages, "tokens": tokens, "now": now}
+async def extend(connection: Connection, session_id: str, new: Sequence[StoredMessage], now: datetime) -> int:
+    """Count messages that were appended; return the unobserved tokens."""
+    values = {"id": session_id, "messages": len(new), "tokens": sum(message.tokens for message in new), "now": now}
+    values["first_sent_at"] = min(stored.message.sent_at for stored in new)
+    # A clock that runs ahead must not make a session the latest for good.
+    values["last_sent_at"] = max(min(stored.message.sent_at, stored.received_at or now) for stored in new)
     row = await (await connection.execute(SQL["extend"], values)).fetchone()
     assert row is not None  # the caller holds the session's lock
     return int(row[0])

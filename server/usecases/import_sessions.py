@@ -103,8 +103,9 @@ def _is_same(line: MessageLine, there: KnownMessage | None) -> bool:
 async def _append(connection: Connection, session: Session, new: list[MessageLine]) -> None:
     if new:
         received = max(line.received_at for line in new)
-        await messages.append(connection, session.id, session.last_seq, [_stored(line) for line in new], received)
-        await sessions.extend(connection, session.id, len(new), sum(line.tokens for line in new), received)
+        stored = [_stored(line) for line in new]
+        await messages.append(connection, session.id, session.last_seq, stored, received)
+        await sessions.extend(connection, session.id, stored, received)
 
 
 def _stored(line: MessageLine) -> StoredMessage:

@@ -113,7 +113,7 @@ def _sort_out(prepared: Sequence[_Prepared], known: Mapping[str, bytes]) -> tupl
 
 async def _append(connection: Connection, session: Session, new: Sequence[StoredMessage], now: datetime) -> int:
     await messages.append(connection, session.id, session.last_seq, new, now)
-    return await sessions.extend(connection, session.id, len(new), sum(message.tokens for message in new), now)
+    return await sessions.extend(connection, session.id, new, now)
 
 
 async def _tool_names(connection: Connection, session: Session, fresh: Sequence[_Prepared]) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from server.core.clock import zone
 from server.core.ids import new_id
+from server.core.places import Place
 from server.core.records import Job, Message, Session
 from server.core.redaction import redact, redact_name
 from server.store import groups, jobs, messages, sessions
@@ -79,13 +80,11 @@ async def list_sessions(
     external_id: str | None,
     unobserved: bool,
     unreflected: bool,
-    before: str | None,
+    before: Place | None,
     limit: int,
 ) -> list[Session]:
-    """Return sessions, newest first, that come after the session `before` in that order. Raises NotFound."""
+    """Return sessions, the last that began first, that come after a place in that order."""
     async with parts.database.tenant(pool_id) as connection:
-        if before is not None:
-            await sessions.get(connection, before)
         return await sessions.listed(
             connection,
             external_id=redact_name(external_id) if external_id else None,

@@ -491,7 +491,7 @@ def test_every_column_of_the_schema_is_exported_or_known_to_be_made_anew(owner_u
     of_this_place |= {"session_usage", "former_packs"}
     left_out = of_this_place | {"memory_links", "passages", "postings", "tier_sizes"}
     made_anew = {
-        "sessions": {"total_tokens", "unobserved_tokens", "passages_seq"},
+        "sessions": {"total_tokens", "unobserved_tokens", "passages_seq", "begun_at", "last_sent_at"},
         "memories": {"content_hash", "tokens", "terms", "number", "parts", "expired"},
     }
     inline = {"memory_sources": {"memory_id"}, "session_events": {"session_id"}, "packs": {"session_id"}}

@@ -257,7 +257,7 @@ async def test_a_note_that_is_forgotten_while_it_is_written_again_is_there_after
 async def test_a_list_cannot_go_on_from_what_is_gone(client: httpx2.AsyncClient) -> None:
     ids = [(await noted(client, f"Fact {n}."))["id"] for n in range(3)]
     await client.delete(f"/v1/memories/{ids[1]}")
-    for path in (f"/v1/memories?before={ids[1]}", "/v1/memories?before=mem_nope", "/v1/sessions?before=ses_nope"):
+    for path in (f"/v1/memories?before={ids[1]}", "/v1/memories?before=mem_nope"):
         answer = await client.get(path)
         assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
 

@@ -181,6 +181,58 @@ async def test_sessions_are_listed_newest_first_and_by_page(client: httpx2.Async
     assert [s["id"] for s in (await client.get("/v1/sessions?external_id=s1")).json()["sessions"]] == [ids[1]]
 
 
+def at(moment: str, text: str) -> dict[str, Any]:
+    """A message that was sent at some time."""
+    return {**user(text, text), "sent_at": moment}
+
+
+async def test_a_session_is_of_the_time_at_which_it_was_held_not_sent(client: httpx2.AsyncClient) -> None:
+    today = await opened(client, "today")
+    await said(client, today, "Good morning.")
+    old = await opened(client, "old")
+    await said(client, old, at("2025-03-02T10:00:00Z", "Later."), at("2025-03-01T09:00:00+02:00", "Earlier."))
+    older = await opened(client, "older")
+    await said(client, older, at("2024-05-01T00:00:00Z", "Long ago."))
+    ahead = await opened(client, "ahead")
+    await said(client, ahead, at("2190-01-01T00:00:00Z", "From a clock that runs ahead."))
+    listed = (await client.get("/v1/sessions")).json()["sessions"]
+    assert [session["id"] for session in listed] == [ahead, today, old, older]
+    times = {session["id"]: (session["begun_at"], session["last_sent_at"]) for session in listed}
+    assert times[old] == ("2025-03-01T07:00:00Z", "2025-03-02T10:00:00Z")
+    assert times[ahead][1] < "2100"
+    for session in listed:
+        assert session["begun_at"] <= session["created_at"]
+    nothing = await opened(client, "nothing")
+    session = (await client.get(f"/v1/sessions/{nothing}")).json()
+    assert (session["begun_at"], session["last_sent_at"]) == (session["created_at"], None)
+
+
+async def test_a_list_that_is_being_read_misses_no_session_whatever_is_sent_meanwhile(
+    client: httpx2.AsyncClient,
+) -> None:
+    same = "2025-03-01T09:00:00Z"
+    ids = [await opened(client, f"s{n}") for n in range(6)]
+    for session in ids:
+        await said(client, session, at(same, "Hello."))
+    first = (await client.get("/v1/sessions?limit=2")).json()
+    read = [session["id"] for session in first["sessions"]]
+    assert read == sorted(ids, reverse=True)[:2], "what began together is in order of its ids"
+    # The session that the page ended with, and one that is still to come, turn out to be older.
+    await said(client, read[1], at("2020-01-01T00:00:00Z", "Much earlier."))
+    await said(client, sorted(ids)[0], at("2021-01-01T00:00:00Z", "Much earlier."))
+    page = first
+    while page["next"]:
+        page = (await client.get("/v1/sessions", params={"limit": 2, "before": page["next"]})).json()
+        read += [session["id"] for session in page["sessions"]]
+    assert set(read) == set(ids)
+
+
+@pytest.mark.parametrize("place", ["ses_nope", "2025-01-01T00:00:00~ses_1", "2025-01-01T00:00:00Z~", "~ses_1", "x~y"])
+async def test_a_place_that_is_none_is_refused_with_what_to_give(client: httpx2.AsyncClient, place: str) -> None:
+    answer = await client.get("/v1/sessions", params={"before": place})
+    assert (answer.status_code, "`next`" in answer.json()["hint"]) == (422, True)
+
+
 async def test_messages_are_read_back_as_they_are_kept(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     blocks = [{"type": "text", "text": "See."}, {"type": "unheard_of", "value": 1}]

@@ -9,7 +9,7 @@ import pytest
 from server.core.records import Filter, Principal, Space
 from server.db.database import Database
 from server.db.statements import for_space
-from server.store import messages, search, vectors
+from server.store import messages, search, sessions, vectors
 from server.store.memories import filter_values
 from server.usecases.embed import register
 from server.usecases.ingest import IncomingMessage, ingest
@@ -71,6 +71,18 @@ async def test_no_row_is_compared_with_every_other(
         # A row is looked up by its key, whatever the planner believes.
         if node.get("Actual Loops", 1) > 10:
             assert node.get("Actual Rows", 0) <= 1, node
+
+
+@MODES
+@pytest.mark.parametrize("place", [("2026-01-01T00:00:00Z", "ses_x"), (None, None)])
+async def test_sessions_are_listed_along_an_index_and_not_sorted(
+    database: Database, who: Principal, mode: PlanMode, place: tuple[str | None, str | None]
+) -> None:
+    asked = {"external_id": None, "unobserved": False, "unreflected": False, "limit": 20}
+    values = {**asked, "begun_at": place[0], "before": place[1]}
+    plan = planned(database.url, who.pool_id, sessions.SQL["list"], values, mode)
+    assert [node["Index Name"] for node in plan if node.get("Relation Name") == "sessions"] == ["sessions_by_begin"]
+    assert not [node for node in plan if node["Node Type"] == "Sort"]
 
 
 @MODES

@@ -27,6 +27,7 @@ DONE = {
     6: "e7763f530968366556e5056dbd1170892b12994741ad03cfdb22875e7d2ff000",
     7: "3f15d50f2abd4854e29d300b3b69ceda35855e7759cd67db6f724a472c09e2df",
     8: "10008c9ac7403c417f390e4ae1ee5430eac7b12525fcb60ee7eb1af6ba9a3ced",
+    9: "87583987deb9a178253017e80bd753c87d49249863a544317d9f075c46d85573",
 }
 
 
@@ -186,6 +187,40 @@ def test_what_the_version_before_kept_is_there_after_the_upgrade(empty_url: str)
     assert reflection == [("committed", 0, "shop", ["mem_3"])]
     assert links == [("mem_2", "mem_1")]
     assert coverage == [(2, 1, 0, 0.5)]
+
+
+def test_sessions_learn_when_they_were_held(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "migrations", lambda: _shipped[:8])
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        connection.execute(_BEFORE_TIMES)
+    monkeypatch.setattr(module, "migrations", lambda: _shipped)
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        connection.execute("SET TIME ZONE 'UTC'")
+        times = connection.execute(
+            "SELECT id, begun_at::date::text, last_sent_at::date::text FROM sessions ORDER BY begun_at DESC, id DESC"
+        ).fetchall()
+    assert times == [
+        ("ses_empty", "2026-03-02", None),
+        ("ses_ahead", "2026-03-01", "2026-03-04"),
+        ("ses_old", "2025-02-01", "2025-02-03"),
+    ]
+
+
+# One session of the year before, one of a clock that runs ahead, one of which nothing was sent.
+_BEFORE_TIMES = """
+    INSERT INTO sessions (pool_id, id, client, external_id, timezone, effective_context, last_seq, total_tokens,
+                          unobserved_tokens, created_at)
+    SELECT p.id, s.id, 'api', s.id, 'UTC', 200000, s.messages, s.messages, s.messages, s.opened::timestamptz
+    FROM pools p, (VALUES ('ses_old', 2, '2026-03-01Z'), ('ses_ahead', 1, '2026-03-01Z'),
+                          ('ses_empty', 0, '2026-03-02Z')) AS s (id, messages, opened);
+    INSERT INTO messages (pool_id, session_id, seq, external_id, role, trust, sent_at, received_at, content,
+                          content_hash, text, tokens, shown_tokens)
+    SELECT p.id, m.session, m.seq, m.seq::text, 'user', 'user', m.sent::timestamptz, '2026-03-04Z', '[]', 'h', 'x', 1, 1
+    FROM pools p, (VALUES ('ses_old', 1, '2025-02-03Z'), ('ses_old', 2, '2025-02-01Z'),
+                          ('ses_ahead', 1, '2199-01-01Z')) AS m (session, seq, sent);
+"""
 
 
 # A session with an observed and a raw message, a reflection that left something out, a waiting and a dead job.

@@ -111,8 +111,8 @@ async def test_a_tenant_cannot_write_into_another_pool(database: Database, who: 
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
         async with database.tenant(stranger.pool_id) as connection:
             await connection.execute(
-                "INSERT INTO sessions (pool_id, id, client, external_id, timezone, effective_context, created_at)"
-                " VALUES (%s, 'ses_x', 'api', 'x', 'UTC', 200000, now())",
+                "INSERT INTO sessions (pool_id, id, client, external_id, timezone, effective_context, created_at,"
+                " begun_at) VALUES (%s, 'ses_x', 'api', 'x', 'UTC', 200000, now(), now())",
                 (who.pool_id,),
             )
 

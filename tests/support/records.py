@@ -99,6 +99,8 @@ def session(**changes: Any) -> Session:
         "suggested_continuation": None,
         "thread_title": None,
         "created_at": NOON,
+        "begun_at": NOON,
+        "last_sent_at": None,
     }
     return Session(**(values | changes))
 

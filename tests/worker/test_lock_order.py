@@ -115,7 +115,7 @@ async def test_an_import_waits_for_whoever_writes_to_its_session_and_sees_what_t
         importing = tasks.create_task(_refused(import_pool(parts, other, b"".join(lines))))
         await until_somebody_waits(database, importing)
         await messages.append(connection, session_id, session.last_seq, [own], now)
-        await sessions.extend(connection, session_id, 1, 1, now)
+        await sessions.extend(connection, session_id, [own], now)
     assert importing.result().startswith("Line 5: message 3 ")
 
 

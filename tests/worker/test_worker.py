@@ -241,8 +241,8 @@ async def test_rows_of_every_kind_that_slipped_through_are_found_again(
 ) -> None:
     with psycopg.connect(owner_url) as connection:
         connection.execute(
-            "INSERT INTO sessions (pool_id, id, client, external_id, timezone, effective_context, created_at)"
-            " VALUES (%(pool)s, 's', 'api', 's', 'UTC', 200000, now());",
+            "INSERT INTO sessions (pool_id, id, client, external_id, timezone, effective_context, created_at, begun_at)"
+            " VALUES (%(pool)s, 's', 'api', 's', 'UTC', 200000, now(), now());",
             {"pool": who.pool_id},
         )
         connection.execute(

@@ -72,8 +72,8 @@ WHERE pool_id = {pool} AND tier = 'm' ORDER BY embedding <=> %(vector)s::halfvec
 
 -- name: add_session
 -- A session to make a pack for.
-INSERT INTO sessions (pool_id, id, client, external_id, project, timezone, effective_context, created_at)
-VALUES (%(pool)s::uuid, %(id)s, 'bench', %(id)s, %(project)s, 'UTC', 200000, %(now)s)
+INSERT INTO sessions (pool_id, id, client, external_id, project, timezone, effective_context, created_at, begun_at)
+VALUES (%(pool)s::uuid, %(id)s, 'bench', %(id)s, %(project)s, 'UTC', 200000, %(now)s, %(now)s)
 
 -- name: analyze
 -- Let Postgres know what it has, as its autovacuum would a little later.

@@ -35,9 +35,10 @@ WITH new AS MATERIALIZED (
     WHERE new.pack IS NOT NULL
 )
 INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, last_received_at,
-                      reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at)
+                      reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at,
+                      begun_at)
 SELECT current_pool(), id, client, external_id, project, cwd, timezone, effective_context, last_received_at,
-       reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at
+       reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at, created_at
 FROM new
 
 -- name: add_events

@@ -1,13 +1,14 @@
 -- columns: session
 id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
-unobserved_tokens, last_received_at, reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at
+unobserved_tokens, last_received_at, reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title,
+created_at, begun_at, last_sent_at
 
 -- name: upsert
 -- Find or make the session of a client; what it did not know about its place before is filled in, and what it says
 -- about its time and its context is what holds from now on.
-INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, created_at)
+INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, created_at, begun_at)
 VALUES (current_pool(), %(id)s, %(client)s, %(external_id)s, %(project)s, %(cwd)s, coalesce(%(timezone)s::text, 'UTC'),
-        coalesce(%(effective_context)s::int, %(default_context)s::int), %(now)s)
+        coalesce(%(effective_context)s::int, %(default_context)s::int), %(now)s, %(now)s)
 ON CONFLICT (pool_id, client, external_id) DO UPDATE
     SET project = coalesce(sessions.project, excluded.project), cwd = coalesce(sessions.cwd, excluded.cwd),
         timezone = coalesce(%(timezone)s::text, sessions.timezone),
@@ -30,16 +31,15 @@ SELECT {session}
 FROM sessions WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE
 
 -- name: list
--- Sessions, newest first, after a place in that order.
+-- Sessions, the last that began first, after a place in that order.
 SELECT {session}
 FROM sessions
 WHERE (%(external_id)s::text IS NULL OR external_id = %(external_id)s)
   AND (NOT %(unobserved)s OR unobserved_tokens > 0)
   AND (NOT %(unreflected)s OR EXISTS (
       SELECT FROM memories m WHERE m.session_id = sessions.id AND m.kind = 'observation' AND m.superseded_at IS NULL))
-  AND (%(before)s::text IS NULL
-       OR (created_at, id) < (SELECT created_at, id FROM sessions WHERE id = %(before)s))
-ORDER BY created_at DESC, id DESC
+  AND (%(begun_at)s::timestamptz IS NULL OR (begun_at, id) < (%(begun_at)s, %(before)s))
+ORDER BY begun_at DESC, id DESC
 LIMIT %(limit)s
 
 -- name: latest_with_task
@@ -48,7 +48,7 @@ SELECT {session}
 FROM sessions
 WHERE (%(project)s::text IS NULL OR project = %(project)s)
   AND (current_task IS NOT NULL OR suggested_continuation IS NOT NULL)
-ORDER BY last_received_at DESC NULLS LAST, id DESC
+ORDER BY last_sent_at DESC NULLS LAST, id DESC
 LIMIT 1
 
 -- name: unobserved_tokens
@@ -62,7 +62,9 @@ UPDATE sessions
 SET last_seq = last_seq + %(messages)s,
     total_tokens = total_tokens + %(tokens)s,
     unobserved_tokens = unobserved_tokens + %(tokens)s,
-    last_received_at = greatest(last_received_at, %(now)s)
+    last_received_at = greatest(last_received_at, %(now)s),
+    begun_at = least(begun_at, %(first_sent_at)s),
+    last_sent_at = greatest(last_sent_at, %(last_sent_at)s)
 WHERE id = %(id)s
 RETURNING unobserved_tokens
 
