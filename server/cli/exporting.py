@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -14,6 +14,7 @@ from server.cli.connection import connect
 from server.cli.database import settings_for, with_database
 from server.cli.output import AsJson, DataDir, print_json, progress, say
 from server.cli.pool_file import Writing, replaced
+from server.cli.times import ACCEPTED, asked_time
 from server.clients.api import Api
 from server.clients.here import local_zone
 from server.clients.install.disk import delete, read, write
@@ -170,19 +171,20 @@ def _remembered(row: Row, project: str | None) -> Remembered:
 def daily(
     folder: Annotated[Path, typer.Argument(help="Where a YYYY-MM-DD.md of each day goes.", metavar="DIR")],
     project: Project = None,
-    since: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Not the days before this one.")] = None,
+    since: Annotated[str | None, typer.Option(help=f"Not the days before this one: {ACCEPTED}.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a log of each day on which something was observed. Other files are left alone."""
+    begin = asked_time("--since", since)
+    first_day = begin.start.date() if begin else None
     api = connect()
     # A day begins up to 14 hours sooner elsewhere.
-    from_when = (since.replace(tzinfo=UTC) - timedelta(days=1)).isoformat() if since else None
+    from_when = f"{first_day - timedelta(days=1)}T00:00:00Z" if first_day else None
     rows = _all_memories(api, project, kind=["observation"], since=from_when, include_superseded="true")
-    first_day = since.date() if since else None
     logs = daily_logs(map(_logged, rows), _logged_sessions(api), project, first_day)
     with _told(folder):
         written, kept = _write_logs(folder, logs, project)
-        gone = _delete_stale(folder, logs, project, since)
+        gone = _delete_stale(folder, logs, project, first_day)
     if as_json:
         print_json({"folder": str(folder), "written": written, "unchanged": kept, "deleted": gone})
         return
@@ -225,9 +227,9 @@ def _write_logs(folder: Path, logs: dict[str, str], project: str | None) -> tupl
     return new, len(logs) - len(new)
 
 
-def _delete_stale(folder: Path, logs: dict[str, str], project: str | None, since: datetime | None) -> list[str]:
+def _delete_stale(folder: Path, logs: dict[str, str], project: str | None, since: date | None) -> list[str]:
     """Delete our logs of days of which nothing is left, since what was forgotten may be in them; return their names."""
-    first = f"{since:%Y-%m-%d}.md" if since else ""
+    first = f"{since}.md" if since else ""
     found = sorted(file.name for file in folder.iterdir() if is_log_name(file.name) and file.is_file())
     stale = [name for name in found if name >= first and name not in logs and _is_log(read(folder / name), project)]
     for name in stale:

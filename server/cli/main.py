@@ -38,7 +38,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "recall": ("memories", "Ask memory a question."),
     "expand": ("expand", "Show where a memory or a passage comes from: its sources and the messages around them."),
     "memories": ("memories", "List memories, newest first."),
-    "remember": ("memories", "Write a memory."),
+    "remember": ("memories", "Write a memory, about the repository you are in; outside of one, for all projects."),
     "forget": (
         "memories",
         "Delete a memory and all that says the same, or a passage and its messages' words.",

@@ -1,5 +1,6 @@
 """`esker recall`, `memories`, `remember`, `forget`."""
 
+import os
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -8,10 +9,15 @@ import typer
 from server.cli.connection import connect
 from server.cli.output import AsJson, print_json, say
 from server.cli.sessions import resolve_session
+from server.cli.times import ACCEPTED, as_sent, asked_time
 from server.clients.here import local_zone
+from server.clients.project import is_excluded, repository_of
+from server.core.client_settings import ClientSettings
+from server.core.clock import system_clock
 from server.core.counts import counted
+from server.core.projects import UnknownProject
 from server.core.records import AskedTier, Priority, Scope
-from server.core.rendering import MARK, SAID
+from server.core.rendering import MARK, SAID, unknown_line
 
 app = typer.Typer(add_completion=False)
 
@@ -20,7 +26,7 @@ Project = Annotated[str | None, typer.Option(help="This project, and what belong
 
 @app.command()
 def recall(
-    query: Annotated[str, typer.Argument(help="The question, in plain words.")],
+    query: Annotated[list[str], typer.Argument(help="The question, in plain words, with or without quotation marks.")],
     limit: Annotated[int, typer.Option(min=1, max=50, help="The most memories to show.")] = 8,
     project: Project = None,
     scope: Annotated[
@@ -30,9 +36,15 @@ def recall(
     kind: Annotated[list[str] | None, typer.Option(help="Only of this kind; several: of one of them.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; several: with all.")] = None,
     min_priority: Annotated[Priority, typer.Option(help="Only what matters at least so much.")] = "low",
-    since: Annotated[str | None, typer.Option(help="Only what was said, or is about a time, from here on.")] = None,
-    until: Annotated[str | None, typer.Option(help="Only what was said, or is about a time, up to here.")] = None,
-    as_of: Annotated[str | None, typer.Option(help="Answer with what was believed then.")] = None,
+    since: Annotated[
+        str | None, typer.Option(help=f"Only what was said, or is about a time, from here on: {ACCEPTED}.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Only what was said, or is about a time, up to here; a day counts whole.")
+    ] = None,
+    as_of: Annotated[
+        str | None, typer.Option(help="Answer with what was believed then, or by the end of a day.")
+    ] = None,
     superseded: Annotated[bool, typer.Option("--superseded", help="Also what has been replaced.")] = False,
     tier: Annotated[AskedTier, typer.Option(help="Facts, verbatim messages, or both.")] = "both",
     explain: Annotated[bool, typer.Option(help="Show the parts of each score.")] = False,
@@ -42,12 +54,18 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Ask memory a question."""
+    begin, end = asked_time("--since", since, timezone), asked_time("--until", until, timezone)
+    then = asked_time("--as-of", as_of, timezone)
     api = connect()
-    asked: dict[str, Any] = {"query": query, "limit": limit, "explain": explain, "timezone": timezone or local_zone()}
+    asked: dict[str, Any] = {"query": " ".join(query), "limit": limit, "explain": explain}
+    asked["timezone"] = timezone or local_zone()
     scope = scope or ("session" if session else None)
     asked |= {"scope": scope, "project": project, "session_id": resolve_session(api, session) if session else None}
     asked |= {"kinds": kind or None, "tags": tag or None, "min_priority": min_priority, "tier": tier}
-    asked |= {"since": since, "until": until, "as_of": as_of, "include_superseded": superseded}
+    asked |= {"since": begin and as_sent(begin.start), "until": end and as_sent(end.end)}
+    # What expires tonight still holds today.
+    asked |= {"as_of": then and as_sent(min(then.end, max(then.start, system_clock())))}
+    asked |= {"include_superseded": superseded}
     found = api.post("/v1/recall", {name: value for name, value in asked.items() if value is not None})
     if as_json:
         print_json(found)
@@ -59,6 +77,8 @@ def show_recalled(found: dict[str, Any]) -> None:
     """Print the answer to a recall: a line for each memory with its score, age and source."""
     if found["abstained"]:
         say("Nothing in memory is about this.")
+    if unknown := found["unknown_project"]:
+        say(f"{unknown_line(UnknownProject(**unknown))}{' This belongs to no project:' if found['hits'] else ''}")
     for hit in found["hits"]:
         mark = MARK[hit["priority"]] if hit["priority"] else SAID
         # A passage has several lines.
@@ -118,21 +138,42 @@ def memories(
 
 @app.command()
 def remember(
-    content: Annotated[str, typer.Argument(help="One fact, in one or two sentences.")],
+    content: Annotated[list[str], typer.Argument(help="One fact, in one or two sentences.")],
     priority: Annotated[Priority, typer.Option(help="How much it matters.")] = "medium",
     pin: Annotated[bool, typer.Option(help="Show it first in every pack.")] = False,
     tag: Annotated[list[str] | None, typer.Option(help="A tag; can be given several times.")] = None,
-    project: Annotated[str | None, typer.Option(help="The project that it is about.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="The project that it is about; else that of the repository you are in.")
+    ] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="It is about all projects, not about the one you are in.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a memory."""
-    body: dict[str, Any] = {"content": content, "priority": priority, "kind": "manual" if pin else "note"}
-    body |= {"tags": tag or []} | ({"project": project} if project else {})
+    """Write a memory, about the repository you are in; outside of one, for all projects."""
+    if project and everywhere:
+        raise typer.BadParameter("A memory is about one project or about all of them.", param_hint="--everywhere")
+    body: dict[str, Any] = {"content": " ".join(content), "priority": priority, "kind": "manual" if pin else "note"}
+    body |= {"tags": tag or []}
+    if about := None if everywhere else project or _project_here():
+        body["project"] = about
     written = connect().post("/v1/memories", body)
     if as_json:
         print_json(written)
     else:
-        say(f"Remembered as {written['id']}.")
+        where = f"project {written['project']}" if written["project"] else "all projects"
+        say(f"Remembered as {written['id']}, for {where}.")
+
+
+def _project_here() -> str | None:
+    """Return the project of the repository that the command is run in, as its sessions name it.
+
+    None outside of one, where a directory has a name but is no project, and in one that is to be left alone.
+    """
+    here = os.getcwd()
+    project = repository_of(here)
+    settings = ClientSettings.from_environment(os.environ)
+    return None if is_excluded(here, project, settings.exclude) else project
 
 
 @app.command()

@@ -19,12 +19,22 @@ def project_of(cwd: str) -> str | None:
     Links are followed, and a worktree is of the repository that it belongs to. A directory that is not on this machine
     is named after its last part.
     """
-    if Path(cwd).is_absolute() and (root := _root(Path(_real(cwd)))):
-        common = _common(root / ".git")
-        # The folder of a bare repository has the name; that of a usual one stands in it.
-        home = common.parent if common.name == ".git" else common
-        return _remote(common / "config") or home.name.removesuffix(".git") or None
+    if root := _root(cwd):
+        return _name_of(root)
     return (PureWindowsPath(cwd) if "\\" in cwd else PurePosixPath(cwd)).name or None
+
+
+def repository_of(cwd: str) -> str | None:
+    """Return the project of the git repository that a directory of this machine belongs to, or None."""
+    root = _root(cwd)
+    return _name_of(root) if root else None
+
+
+def _name_of(root: Path) -> str | None:
+    common = _common(root / ".git")
+    # The folder of a bare repository has the name; that of a usual one stands in it.
+    home = common.parent if common.name == ".git" else common
+    return _remote(common / "config") or home.name.removesuffix(".git") or None
 
 
 def is_excluded(cwd: str | None, project: str | None, exclude: Iterable[str]) -> bool:
@@ -54,7 +64,10 @@ def _real(path: str) -> str:
         return path
 
 
-def _root(directory: Path) -> Path | None:
+def _root(cwd: str) -> Path | None:
+    if not Path(cwd).is_absolute():
+        return None
+    directory = Path(_real(cwd))
     return next((each for each in (directory, *directory.parents) if _is_repository(each)), None)
 
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from server.core.projects import UnknownProject
 from server.core.ranking import wording
 from server.core.records import Kind, PackRow, Priority, Session
-from server.core.rendering import LINE_END, MARK, TENTATIVE, fenced, local_date
+from server.core.rendering import LINE_END, MARK, TENTATIVE, fenced, local_date, unknown_line
 from server.core.tokens import estimate_tokens, trim_to_tokens
 
 TOKENS = 2_000
@@ -46,7 +47,8 @@ class BriefedSession:
 class Briefing:
     """What is known of a project, or (None) of the pool, as `text` of so many tokens and in structure.
 
-    `known` is False where there is nothing. `left_out` more rows were looked at and did not fit.
+    `known` is False where there is nothing. `left_out` more rows were looked at and did not fit. Where nothing belongs
+    to the project, it is the `unknown_project`, and the rows belong to none.
     """
 
     project: str | None
@@ -56,6 +58,7 @@ class Briefing:
     session: BriefedSession | None
     rows: list[BriefedRow]
     left_out: int
+    unknown_project: UnknownProject | None = None
 
 
 @dataclass(slots=True)
@@ -76,15 +79,23 @@ class _Page:
 
 
 def brief(
-    project: str | None, pinned: Sequence[PackRow], best: Sequence[PackRow], session: Session | None, tokens: int
+    project: str | None,
+    pinned: Sequence[PackRow],
+    best: Sequence[PackRow],
+    session: Session | None,
+    tokens: int,
+    unknown: UnknownProject | None = None,
 ) -> Briefing:
     """Return a briefing: what the session is at, then what is pinned, then the best rows, each wording once.
 
-    A row that does not fit makes room for the next. `tokens` are at least MIN_TOKENS.
+    A row that does not fit makes room for the next. `tokens` are at least MIN_TOKENS. Nothing belongs to a project that
+    is `unknown`, so what is told is that of all projects.
     """
-    where = f"project {fenced(project)}" if project else "this pool"
+    where = "all projects" if unknown else f"project {fenced(project)}" if project else "this pool"
     page = _Page(tokens)
-    if not (pinned or best or session):
+    if unknown:
+        page.takes(trim_to_tokens(unknown_line(unknown), tokens // 2))
+    elif not (pinned or best or session):
         page.takes(f"Nothing is known about {trim_to_tokens(where, tokens // 2)} yet.")
     if session:
         page.takes(*_about(session, project, tokens // _SHARE))
@@ -99,7 +110,7 @@ def brief(
         shown.append(_briefed(row, is_pinned))
     text = "\n".join(page.lines)
     known = bool(pinned or best or session)
-    return Briefing(project, known, text, estimate_tokens(text), _session(session), shown, left_out)
+    return Briefing(project, known, text, estimate_tokens(text), _session(session), shown, left_out, unknown)
 
 
 def _once(rows: Sequence[tuple[PackRow, bool]]) -> list[tuple[PackRow, bool]]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from server.core.projects import UnknownProject
 from server.core.records import Category, Kind, Priority, Source, Tier, Trust
 
 
@@ -96,7 +97,8 @@ class Recalled:
     tokens. `pending` texts cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
     What was said in the `window` that the query speaks of, or is about it, goes before the rest. `reranked` says
     whether a reranker put the hits in order, and `paraphrased` whether a language model was asked for other `wordings`,
-    which were searched for as well. `left_out` explains, if asked, which candidates are no hits.
+    which were searched for as well. `left_out` explains, if asked, which candidates are no hits. Where nothing belongs
+    to the project that was named, it is the `unknown_project`, and the hits belong to none.
     """
 
     hits: list[Hit]
@@ -111,3 +113,4 @@ class Recalled:
     paraphrased: Step = "off"
     wordings: list[str] = field(default_factory=list[str])
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
+    unknown_project: UnknownProject | None = None

@@ -16,6 +16,7 @@ from xml.sax.saxutils import quoteattr
 
 from server.core.clock import zone
 from server.core.counts import counted
+from server.core.projects import UnknownProject
 from server.core.recalled import Hit, Recalled
 from server.core.records import Group, Memory, PackRow, Passage, Priority, Session
 from server.core.tokens import estimate_tokens
@@ -183,6 +184,8 @@ def recalled_line(hit: Hit) -> str:
 def recalled_text(found: Recalled) -> str:
     """Return the answer to a recall as a model reads it: fenced as data, a line for each hit."""
     lines = [recalled_line(hit) for hit in found.hits]
+    if found.unknown_project:
+        lines.append(f"({unknown_line(found.unknown_project)}{' These belong to no project.' if found.hits else ''})")
     if found.abstained:
         lines.append("Nothing in memory is about this.")
         if found.unobserved_tokens:
@@ -194,6 +197,12 @@ def recalled_text(found: Recalled) -> str:
     elif found.semantic == "weak":
         lines.append(f"(Found mostly by keyword: {found.reason}.)")
     return _recalled(lines)
+
+
+def unknown_line(unknown: UnknownProject) -> str:
+    """Return in a sentence that there is no such project, and which one may be meant."""
+    name, like = fenced(unknown.name), ", ".join(map(fenced, unknown.nearest))
+    return f"Memory has no project {name}; {f'names like it: {like}' if like else 'no project has a name like it'}."
 
 
 def recalled_block(hits: Iterable[Hit], timezone: str) -> str:

@@ -78,5 +78,6 @@ def add_recall(mcp: MCPServer[Any], backend: Backend) -> None:
 def _lean(found: Recalled) -> dict[str, Any]:
     """Return an answer in structure, which some clients show their model too, so without what a model cannot use."""
     hits = {"__all__": {"id", "content", "age", "said_at", "project", "trust", "score", "truncated"}}
-    shown = {"hits": hits, **dict.fromkeys(("semantic", "reason", "abstained", "omitted", "pending"), True)}
+    about = ("semantic", "reason", "abstained", "omitted", "pending", "unknown_project")
+    shown = {"hits": hits, **dict.fromkeys(about, True)}
     return _RECALLED.dump_python(found, mode="json", include=shown)

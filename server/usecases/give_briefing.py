@@ -8,6 +8,7 @@ from server.core.json_input import clean_text
 from server.core.redaction import redact
 from server.core.walks import walks_for
 from server.store import memories, sessions
+from server.usecases.know_project import unknown_project
 from server.usecases.pack import best_rows
 from server.usecases.parts import Parts
 
@@ -17,8 +18,8 @@ MAX_TOKENS = 100_000
 async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens: int) -> Briefing:
     """Return what is pinned and the high-priority rows that rank best, and what the latest session is at.
 
-    Of a project that is its own rows and those of none; without one, the whole pool's. No model is called. Raises
-    InvalidInput.
+    Of a project that is its own rows and those of none; without one, the whole pool's. Where nothing belongs to a
+    project, that is told. No model is called. Raises InvalidInput.
     """
     if not MIN_TOKENS <= tokens <= MAX_TOKENS:
         raise InvalidInput(f"tokens is from {MIN_TOKENS} to {MAX_TOKENS:,}.")
@@ -30,4 +31,5 @@ async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens:
         pinned = await memories.pinned(connection, project, now)
         walks = [walk for walk in walks_for(project) if walk.priority == "high"]
         _, best = await best_rows(connection, walks, tokens, project=project, without_session=None, now=now)
-    return await asyncio.to_thread(brief, project, pinned, best, session, tokens)
+        unknown = await unknown_project(connection, project)
+    return await asyncio.to_thread(brief, project, pinned, best, session, tokens, unknown)

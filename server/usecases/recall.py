@@ -10,6 +10,7 @@ from server.core.asked_time import AskedTime, asked_time
 from server.core.fitting import fitting
 from server.core.hits import Chosen, Ranked, Texts, choose, in_order, once_each, ranked, told_in_time, worth_reading
 from server.core.labels import without_label
+from server.core.projects import UnknownProject
 from server.core.recalled import AskedWindow, Hit, LeftOut, Reason, Recalled, Step
 from server.core.records import Filter
 from server.core.reranking import FIRST
@@ -21,6 +22,7 @@ from server.store import memories, passages, search, sessions
 from server.store.vectors import PoolSpace
 from server.usecases.find_candidates import Question, find_candidates
 from server.usecases.inquiry import Semantic, active_space, in_other_words, question_of, semantic_of
+from server.usecases.know_project import unknown_project
 from server.usecases.parts import Parts
 from server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
 from server.usecases.rerank import rerank
@@ -35,7 +37,10 @@ _ANCHORS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where and when a question is asked: what it may see, in which space, in which zone, and what is not ready yet."""
+    """Where and when a question is asked: what it may see, in which space, in which zone, and what is not ready yet.
+
+    `unknown` is a project that was asked for and that nothing belongs to.
+    """
 
     pool_id: str
     asked: RecallRequest
@@ -45,6 +50,7 @@ class _Place:
     space: PoolSpace | None
     pending: int
     unobserved: int
+    unknown: UnknownProject | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,8 @@ async def _place(parts: Parts, pool_id: str, asked: RecallRequest) -> _Place:
         what, timezone = await resolved(connection, asked, now)
         unobserved = await sessions.unobserved_tokens(connection, what.session)
         space, pending = await active_space(connection, parts)
-    return _Place(pool_id, asked, now, what, timezone, space, pending, unobserved)
+        unknown = await unknown_project(connection, what.project)
+    return _Place(pool_id, asked, now, what, timezone, space, pending, unobserved, unknown)
 
 
 async def _inquiry(parts: Parts, place: _Place) -> _Inquiry:
@@ -213,6 +220,8 @@ def _answer(place: _Place, inquiry: _Inquiry, found: _Found, chosen: Chosen, rer
         paraphrased=inquiry.paraphrased,
         wordings=inquiry.wordings,
         left_out=[*_left_out(chosen, hits, asked.limit), *found.left_out] if asked.explain else [],
+        # Something may have been written into it meanwhile.
+        unknown_project=None if any(hit.project for hit in hits) else place.unknown,
     )
 
 

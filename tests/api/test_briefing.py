@@ -43,10 +43,29 @@ def contents(found: Json) -> list[str]:
 async def test_where_nothing_is_known_it_says_so(client: httpx2.AsyncClient) -> None:
     found = await briefing(client, project="ferry")
     assert (found["known"], found["rows"], found["session"]) == (False, [], None)
-    assert found["text"] == "Nothing is known about project ferry yet."
+    assert found["text"] == "Memory has no project ferry; no project has a name like it."
     assert (await briefing(client))["text"] == "Nothing is known about this pool yet."
     await noted(client, "The keeper is called Ada.", project="lighthouse")
     assert not (await briefing(client, project="ferry"))["known"]
+    await opened(client, "s", project="ferry")
+    found = await briefing(client, project="ferry")
+    assert found["text"] == "Nothing is known about project ferry yet."
+    assert found["unknown_project"] is None
+
+
+async def test_a_misspelt_project_is_named_with_those_like_it_and_nothing_is_told_as_its_own(
+    client: httpx2.AsyncClient,
+) -> None:
+    await noted(client, "The keeper is called Ada.", project="coast/lighthouse")
+    await noted(client, "Everybody signs commits.")
+    found = await briefing(client, project="lighthose")
+    assert found["unknown_project"] == {"name": "lighthose", "nearest": ["coast/lighthouse"]}
+    assert found["text"].splitlines()[:2] == [
+        "Memory has no project lighthose; names like it: coast/lighthouse.",
+        "What matters in all projects:",
+    ]
+    assert contents(found) == ["Everybody signs commits."]
+    assert (await briefing(client, project="coast/lighthouse"))["unknown_project"] is None
 
 
 async def test_pinned_rows_come_first_and_then_what_matters_newest_first(client: httpx2.AsyncClient) -> None:

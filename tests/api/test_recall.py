@@ -394,6 +394,30 @@ async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: 
 # Scope and limits ------------------------------------------------------------------------------------------------
 
 
+async def test_a_project_that_is_not_there_is_named_with_those_like_it_and_never_matches(
+    client: httpx2.AsyncClient,
+) -> None:
+    await noted(
+        client,
+        {"content": "The ferry is painted blue.", "project": "me/ferry"},
+        {"content": "The ferry office opens at nine."},
+    )
+    found = await recalled(client, "ferry", project="me/fery")
+    assert found["unknown_project"] == {"name": "me/fery", "nearest": ["me/ferry"]}
+    assert [hit["project"] for hit in found["hits"]] == [None]
+    text = await tool_text(client, query="ferry", project="me/fery")
+    assert "(Memory has no project me/fery; names like it: me/ferry. These belong to no project.)" in text
+    assert "blue" not in text
+    none = await recalled(client, "blue", project="harbour")
+    assert (none["abstained"], none["unknown_project"]) == (True, {"name": "harbour", "nearest": []})
+    assert "no project has a name like it" in await tool_text(client, query="blue", project="harbour")
+    session = await opened(client, "s", project="bridge")
+    for known in ({"project": "me/ferry"}, {}, {"project": "bridge"}, {"session_id": session, "scope": "project"}):
+        assert (await recalled(client, "ferry", **known))["unknown_project"] is None
+    # Where all of the pool is searched, a project is no filter.
+    assert (await recalled(client, "ferry", project="harbour", scope="pool"))["unknown_project"] is None
+
+
 async def test_scope_keeps_sessions_and_projects_apart(client: httpx2.AsyncClient) -> None:
     one, two = await opened(client, "s1", project="p"), await opened(client, "s2", project="q")
     await said(client, one, "Our river is the Rhine.")

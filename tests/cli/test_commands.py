@@ -8,16 +8,19 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
+import psycopg
 import pytest
 
 from server.cli.main import VERBS
 from server.clients.api import Api, Refused
-from server.db.migrate import migrations
-from tests.support.processes import ROOT, environment, esker, serve
+from server.db.embedded import embedded
+from server.db.migrate import migrations, pending
+from tests.support.processes import ROOT, environment, esker, esker_in, serve
 
 SAMPLES = ROOT / "server/clients/samples"
 
@@ -220,6 +223,41 @@ def test_migrate_reports_for_machines(tmp_path: Path) -> None:
     assert (broken.returncode, "ESKER_DATABASE_URL" in broken.stderr) == (1, True)
 
 
+def test_looking_makes_no_database(tmp_path: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(tmp_path / "d"), "ESKER_URL": "http://127.0.0.1:1"}
+    for retry in ([], ["--retry"]):
+        looked = esker("doctor", "--quick", "--json", *retry, **there)
+        [none] = [finding for finding in json.loads(looked.stdout) if "There is no database" in finding["what"]]
+        assert (none["status"], "esker serve" in none["hint"]) == ("warning", True)
+        assert str(tmp_path / "d") in none["what"]
+    for command in (["key", "list"], ["pool", "list"], ["key", "revoke", "x"], ["reembed", "--status"]):
+        done = esker(*command, **there)
+        assert (done.returncode, "There is no database" in done.stderr) == (1, True), command
+    assert esker("export", "jsonl", str(tmp_path / "f"), "--pool", "default", **there).returncode == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_diagnosis_leaves_the_schema_as_it_is(tmp_path: Path) -> None:
+    there = {"ESKER_DATA_DIR": str(tmp_path / "d"), "ESKER_URL": "http://127.0.0.1:1"}
+    assert esker("migrate", **there).returncode == 0
+    with embedded(tmp_path / "d", "command") as cluster, psycopg.connect(cluster.url("esker")) as connection:
+        connection.execute("DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)")
+    looked = json.loads(esker("doctor", "--quick", "--json", **there).stdout)
+    [lacks] = [finding for finding in looked if "lacks 1 migration." in finding["what"]]
+    assert (lacks["status"], "esker migrate" in lacks["hint"]) == ("wrong", True)
+    with embedded(tmp_path / "d", "command") as cluster:
+        assert len(pending(cluster.url("esker"))) == 1
+
+
+@pytest.mark.parametrize("command", [["key", "create", "x"], ["pool", "create", "team"], ["migrate"]])
+def test_a_command_that_makes_the_first_database_says_where(tmp_path: Path, command: list[str]) -> None:
+    there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
+    first = esker(*command, **there)
+    assert (first.returncode, str(tmp_path / "d") in first.stderr.replace("\n", "")) == (0, True)
+    assert "no database" not in first.stdout
+    assert "no database" not in esker("pool", "list", **there).stderr
+
+
 def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
     made = esker("key", "create", "laptop", "--scopes", "read", **there)
@@ -414,7 +452,7 @@ def test_recall_is_narrowed_by_every_option_of_the_command(tmp_path: Path) -> No
     with serve("--data-dir", str(tmp_path / "d")) as (_, said):
         there = {"ESKER_URL": said["url"]}
         assert esker("remember", "The river is the Rhine.", "--project", "p", **there).returncode == 0
-        assert esker("remember", "The river is deep.", "--priority", "high", **there).returncode == 0
+        assert esker("remember", "The river is deep.", "--everywhere", "--priority", "high", **there).returncode == 0
 
         def found(*options: str) -> set[str]:
             answer = json.loads(esker("recall", "river", "--json", *options, **there).stdout)
@@ -471,3 +509,73 @@ def test_a_briefing_is_shown_and_says_how_much_did_not_fit(server: dict[str, str
     done = esker(*asked, **server)
     assert done.stdout == found["text"] + "\n"
     assert f"{found['left_out']} more rows did not fit" in done.stderr
+
+
+# Where and when ----------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_is_of_the_repository_that_it_is_written_in(server: dict[str, str], tmp_path: Path) -> None:
+    inside, outside = tmp_path / "ferry" / "src", tmp_path / "ferries"
+    for folder in (tmp_path / "ferry" / ".git", inside, outside):
+        folder.mkdir(parents=True)
+
+    def written(place: Path, *options: str, **more: str) -> tuple[str | None, str]:
+        words = ["Memory", "written", "in", f"{place.name}{''.join(options)}."]
+        done = esker_in(place, "remember", *words, *options, **server, **more)
+        assert done.returncode == 0, done.stderr
+        with closing(Api(server["ESKER_URL"])) as api:
+            row = api.get(f"/v1/memories/{done.stdout.split()[2].rstrip(',')}")
+        assert row["content"] == " ".join(words)
+        return row["project"], done.stdout
+
+    assert written(inside)[0] == "ferry"
+    assert "for project ferry." in written(inside, "--pin")[1]
+    assert written(inside, "--everywhere")[0] is None
+    assert written(inside, "--project", "bridge")[0] == "bridge"
+    assert "for all projects." in written(outside)[1]
+    assert written(inside, "--priority=low", ESKER_EXCLUDE="ferry")[0] is None, "its name is not told"
+    both = esker("remember", "x", "--everywhere", "--project", "bridge", **server)
+    assert both.returncode == 2
+    found = json.loads(esker_in(outside, "recall", "memory", "written", "in", "src", "--json", **server).stdout)
+    assert "ferry" in {hit["project"] for hit in found["hits"]}, "a question goes to all projects from anywhere"
+
+
+def test_words_are_one_question_and_a_misspelt_project_is_named(server: dict[str, str]) -> None:
+    assert esker("remember", "The harbour crane lifts nine tons.", "--project", "me/port", **server).returncode == 0
+    plain = json.loads(esker("recall", "which", "harbour", "crane", "--json", **server).stdout)
+    quoted = json.loads(esker("recall", "which harbour crane", "--json", **server).stdout)
+    assert [hit["id"] for hit in plain["hits"]] == [hit["id"] for hit in quoted["hits"]]
+    assert plain["hits"][0]["content"] == "The harbour crane lifts nine tons."
+    shown = esker("recall", "harbour crane", "--project", "prot", **server).stdout
+    assert "Nothing in memory is about this." in shown
+    assert "Memory has no project prot; names like it: me/port." in shown
+    assert "Memory has no project prot" in esker("briefing", "--project", "prot", **server).stdout
+    assert "has no project" not in esker("recall", "harbour crane", "--project", "me/port", **server).stdout
+
+
+def test_times_are_taken_in_one_way_and_others_are_told_what_is(server: dict[str, str], tmp_path: Path) -> None:
+    with closing(Api(server["ESKER_URL"])) as api:
+        said_at = (datetime.now(UTC) - timedelta(days=5)).isoformat()
+        api.post("/v1/memories", {"content": "The lighthouse is nine storeys high.", "said_at": said_at})
+
+    def found(*options: str) -> bool:
+        answer = json.loads(esker("recall", "lighthouse storeys", "--json", *options, **server).stdout)
+        return "The lighthouse is nine storeys high." in {hit["content"] for hit in answer["hits"]}
+
+    for since in ("7d", "1w", "200h", "2000-01-01", "2000-01-01T12:00", said_at):
+        assert found("--since", since), since
+    for since in ("today", "yesterday", "12h", "3d", "2199-01-01"):
+        assert not found("--since", since), since
+    assert found("--until", "yesterday")
+    assert found("--until", said_at[:10], "--timezone", "UTC"), "a day counts whole"
+    assert not found("--until", "7d")
+    assert found("--as-of", "today")
+    for command in (["recall", "x", "--as-of", "soon"], ["export", "daily", str(tmp_path), "--since", "2026-W10"]):
+        done = esker(*command, **server)
+        told = " ".join(done.stderr.replace("│", " ").split())
+        assert done.returncode == 2
+        assert "today, yesterday, 12h, 7d or 2w (ago), a date (2026-03-01)" in told
+    far = esker("recall", "x", "--since", "99999d", **server)
+    assert (far.returncode, "outside 1970 to 2199" in far.stderr) == (1, True)
+    endless = esker("recall", "x", "--since", "999999w", **server)
+    assert (endless.returncode, "Traceback" in endless.stderr) == (2, False)

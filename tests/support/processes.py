@@ -39,10 +39,14 @@ def _states() -> Path:
 
 def esker(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
+    return esker_in(ROOT, *arguments, **more)
+
+
+def esker_in(directory: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, in a directory."""
     command = [sys.executable, "-m", "server.cli.main", *arguments]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment(**more), capture_output=True, text=True, timeout=100, check=False
-    )
+    there = environment(PYTHONPATH=str(ROOT), **more)
+    return subprocess.run(command, cwd=directory, env=there, capture_output=True, text=True, timeout=100, check=False)
 
 
 @contextmanager

@@ -1,0 +1,72 @@
+"""Times as people type them behind an option, in one way for all commands: `yesterday`, `7d`, `2026-03-01`."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+import typer
+
+from server.clients.here import local_zone
+from server.core.clock import in_zone, system_clock, zone
+
+ACCEPTED = "today, yesterday, 12h, 7d or 2w (ago), a date (2026-03-01) or a time (2026-03-01T14:30)"
+"""What a time may be, for helps and errors."""
+
+_AGO = re.compile(r"(\d{1,6}) ?([hdw])", re.IGNORECASE)
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DAYS = {"today": 0, "yesterday": 1}
+_LAST_MOMENT = timedelta(days=1) - timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A time that was typed: from its first to its last moment. A day is whole, and a time of day is one moment."""
+
+    start: datetime
+    end: datetime
+
+
+def asked_time(option: str, text: str | None, timezone: str | None = None) -> Asked | None:
+    """Return the time that was typed behind an option, None where none was; days are those of a time zone.
+
+    Without one they are those of this machine. Raises BadParameter, which says what a time may be, and InvalidInput for
+    a time zone that is none and for a time that is out of range.
+    """
+    if text is None:
+        return None
+    timezone = timezone or local_zone() or "UTC"
+    try:
+        return _read(text.strip(), system_clock().astimezone(zone(timezone)), timezone)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is no time. It is one of: {ACCEPTED}.", param_hint=option) from None
+
+
+def _read(text: str, now: datetime, timezone: str) -> Asked:
+    """Return the time that a text names at a moment. Raises ValueError, OverflowError, InvalidInput."""
+    if text.lower() in _DAYS:
+        return _day(now.date() - timedelta(days=_DAYS[text.lower()]), timezone)
+    if ago := _AGO.fullmatch(text):
+        length, unit = int(ago[1]) * _UNITS[ago[2].lower()], ago[2].lower()
+        return _moment(now.astimezone(UTC) - length, timezone) if unit == "h" else _day(now.date() - length, timezone)
+    if _DATE.fullmatch(text):
+        return _day(date.fromisoformat(text), timezone)
+    if not _DATE.match(text):
+        raise ValueError  # other forms of ISO, such as weeks, say little to whoever reads the command
+    return _moment(datetime.fromisoformat(text), timezone)
+
+
+def _moment(moment: datetime, timezone: str) -> Asked:
+    local = in_zone(moment, timezone)
+    return Asked(local, local)
+
+
+def _day(day: date, timezone: str) -> Asked:
+    """Return a whole day in a time zone, which has 23 or 25 hours when clocks are changed."""
+    start = in_zone(datetime.combine(day, time.min), timezone)
+    return Asked(start, (start + _LAST_MOMENT).replace(fold=1))
+
+
+def as_sent(moment: datetime) -> str:
+    """Return a moment as it is sent to the server."""
+    return moment.astimezone(UTC).isoformat()

@@ -1,0 +1,19 @@
+"""Projects: names that sessions and memories have in common, and no table of their own."""
+
+from pathlib import Path
+
+from server.db.database import Connection
+from server.db.statements import Statements
+
+SQL = Statements(Path(__file__).parent / "sql/projects.sql")
+
+
+async def is_known(connection: Connection, project: str) -> bool:
+    """Tell whether a session, a memory or a passage belongs to a project."""
+    row = await (await connection.execute(SQL["is_known"], {"project": project})).fetchone()
+    return bool(row and row[0])
+
+
+async def names(connection: Connection, limit: int) -> list[str]:
+    """Return the names of projects, in order."""
+    return [str(row[0]) for row in await (await connection.execute(SQL["names"], {"limit": limit})).fetchall()]

@@ -1,0 +1,54 @@
+"""Numbers of things fit their words."""
+
+import re
+
+import pytest
+
+from server.core.counts import counted
+from server.core.evidence import left_out_line
+from server.core.expansion import LeftOut
+from server.core.reports import PoolStatus
+from server.tools.status_tool import status_text
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "told"),
+    [
+        (1, ("memory",), "1 memory"),
+        (0, ("memory",), "0 memories"),
+        (2_000, ("memory",), "2,000 memories"),
+        (2, ("day",), "2 days"),
+        (1, ("job waits", "jobs wait"), "1 job waits"),
+        (2, ("job waits", "jobs wait"), "2 jobs wait"),
+    ],
+)
+def test_the_noun_fits_the_number(count: int, words: tuple[str, ...], told: str) -> None:
+    assert counted(count, *words) == told
+
+
+def test_what_there_is_one_of_is_told_in_the_singular() -> None:
+    one = PoolStatus(
+        pool="p",
+        memories={"note": 1},
+        superseded=1,
+        passages=1,
+        sessions=1,
+        messages=1,
+        unobserved_tokens=1,
+        pending=1,
+        jobs=1,
+        failed_jobs=1,
+        last_message_at=None,
+        last_memory_at=None,
+        model="m",
+        embedder="e",
+        observer="o",
+        reflector="r",
+    )
+    text = status_text(one)
+    assert "1 memory (1 of kind note)" in text
+    assert "1 message of 1 session." in text
+    assert "1 token of messages is in no memory yet." in text
+    assert "1 job waits or runs" in text
+    assert not re.search(r"\b1 (?:memories|messages|sessions|passages|tokens|texts|jobs)\b", text)
+    assert "1 memory, 1 cited message, 1 message around them" in left_out_line(LeftOut(1, 1, 1))
