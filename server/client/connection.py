@@ -1,16 +1,16 @@
 """One HTTP connection to the server, and its errors as ours."""
 
-import json
-from typing import Any, cast
+import asyncio
+from typing import Any
 
 import httpx2
 
+from server.core.answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
 from server.core.errors import (
     Conflict,
     EskerError,
     Forbidden,
     InvalidInput,
-    Misconfigured,
     NotFound,
     TooLarge,
     Unauthorized,
@@ -60,18 +60,21 @@ class Connection:
         return await self._call("DELETE", path, params={name: _plain(value) for name, value in query.items()})
 
     async def _call(self, method: str, path: str, **what: Any) -> Any:
-        try:
-            answer = await self._http.request(method, f"{self._url}{path}", headers=self._headers, **what)
-        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
-            raise Misconfigured(
-                f"{self._url!r} is no address of a server.", hint="It looks like http://127.0.0.1:8377."
-            ) from error
-        except httpx2.TransportError as error:
-            raise Unavailable(
-                f"No Esker answers at {self._url} ({error or type(error).__name__}).",
-                hint="Start it with `esker serve`, or say where it is.",
-            ) from error
+        answer = await self._exchange(method, path, what)
+        for _ in range(MOST_TRIES - 1):
+            if answer.status_code not in BUSY:
+                break
+            await asyncio.sleep(pause(answer.headers.get("Retry-After")))
+            answer = await self._exchange(method, path, what)
         return _read(answer.status_code, answer.content)
+
+    async def _exchange(self, method: str, path: str, what: dict[str, Any]) -> httpx2.Response:
+        try:
+            return await self._http.request(method, f"{self._url}{path}", headers=self._headers, **what)
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
+            raise no_address(self._url) from error
+        except httpx2.TransportError as error:
+            raise unreachable(self._url, error) from error
 
 
 def _plain(value: Any) -> Any:
@@ -80,12 +83,8 @@ def _plain(value: Any) -> Any:
 
 def _read(status: int, text: bytes) -> Any:
     """Return an answer. Raises what it says went wrong."""
-    try:
-        value: Any = json.loads(text)
-    except ValueError as error:
-        raise Unavailable(f"What answers there is not Esker (status {status}).") from error
-    if status < 400:
-        return value
-    kind = _ERRORS.get(status, Unavailable if status >= 500 else EskerError)
-    problem = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    raise kind(problem.get("detail") or f"The server answered {status}.", hint=problem.get("hint"))
+    answer = read_answer(status, text)
+    if isinstance(answer, Problem):
+        kind = _ERRORS.get(status, Unavailable if status >= 500 or status in BUSY else EskerError)
+        raise kind(answer.detail, hint=answer.hint)
+    return answer

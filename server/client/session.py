@@ -9,11 +9,15 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from server.client.connection import Connection
+from server.client.session_memory import SessionMemory
 from server.core.context import Context, ContextTokens
 from server.core.json_input import Json
 from server.core.records import IngestReport, Role
+from server.core.reports import ObserveReport
 
 _REPORT = TypeAdapter(IngestReport)
+_OBSERVED = TypeAdapter(ObserveReport)
+_MEMORY = TypeAdapter(SessionMemory)
 
 Event = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
 
@@ -79,13 +83,16 @@ class Session:
         """Tell what happened to the client's context; told again under the name `once` it changes nothing."""
         await self._connection.post(self._path("events"), {"kind": kind} | ({"dedupe_key": once} if once else {}))
 
-    async def observe(self) -> dict[str, Any]:
-        """Have everything observed that the session holds by now, wait for it, and return the report."""
-        return await self._connection.post(f"{self._path('observe')}?wait=true")
+    async def observe(self) -> ObserveReport:
+        """Have everything observed that the session holds by now, wait for it, and return the report.
 
-    async def memory(self) -> dict[str, Any]:
+        What takes longer than a request may last goes on in the background (`queued`); asking again waits on.
+        """
+        return _OBSERVED.validate_python(await self._connection.post(f"{self._path('observe')}?wait=true"))
+
+    async def memory(self) -> SessionMemory:
         """Return all about the memory of the session: counters, packs, groups, jobs, usage and savings."""
-        return await self._connection.get(self._path("memory"))
+        return _MEMORY.validate_python(await self._connection.get(self._path("memory")))
 
     def _path(self, what: str) -> str:
         return f"/v1/sessions/{quote(self.id, safe='')}/{what}"

@@ -4,16 +4,13 @@ import http.client
 import json
 import time
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
+from server.core.answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
 from server.core.client_settings import ClientSettings
-from server.core.errors import EskerError, Misconfigured, Unavailable
-from server.core.redaction import redact
+from server.core.errors import EskerError, Unavailable
 
-_KEY_HINT = "Set ESKER_KEY to a key of the server; `esker key create NAME` makes one where its database is."
-_BUSY = (429, 503)
-_MOST_TRIES = 4
 _PIECE = 64 * 1024
 # What is typed as an id may hold anything; what is a path stays one.
 _IN_PATHS = "/?&=%:;,@+~!$'()*[]-._"
@@ -78,7 +75,7 @@ class Api:
                 yield piece
         except (TimeoutError, OSError, http.client.HTTPException) as error:
             if answer is None:
-                raise self._unavailable(error) from error
+                raise unreachable(self.url, error) from error
             raise Unavailable(f"The answer of {self.url} broke off.", hint="Try again; its log may say why.") from error
         finally:
             self._connection.close()
@@ -99,22 +96,16 @@ class Api:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         path = quote(path, safe=_IN_PATHS)
         try:
-            status, text, pause = self._exchange(method, path, data, accept)
-            for _ in range(_MOST_TRIES - 1):
-                if status not in _BUSY:
+            status, text, seconds = self._exchange(method, path, data, accept)
+            for _ in range(MOST_TRIES - 1):
+                if status not in BUSY:
                     break
-                time.sleep(pause)
-                status, text, pause = self._exchange(method, path, data, accept)
+                time.sleep(seconds)
+                status, text, seconds = self._exchange(method, path, data, accept)
         except (TimeoutError, OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise self._unavailable(error) from error
+            raise unreachable(self.url, error) from error
         return text.decode() if accept == "text/plain" and status < 400 else _read(status, text)
-
-    def _unavailable(self, error: Exception) -> Unavailable:
-        return Unavailable(
-            f"No Esker answers at {redact(self.url)} ({error or type(error).__name__}).",
-            hint="Start it with `esker serve`, or say with ESKER_URL where it is.",
-        )
 
     def _exchange(self, method: str, path: str, data: bytes | None, accept: str) -> tuple[int, bytes, float]:
         """Return the status, the body, and how many seconds a busy server wants to be left alone.
@@ -125,7 +116,7 @@ class Api:
             try:
                 self._connection.request(method, self._base + path, data, {**self._headers, "Accept": accept})
                 answer = self._connection.getresponse()
-                return answer.status, answer.read(), _pause(answer.headers.get("Retry-After"))
+                return answer.status, answer.read(), pause(answer.headers.get("Retry-After"))
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                 self._connection.close()
                 if not again:
@@ -141,22 +132,12 @@ def _split(url: str) -> SplitResult:
     except ValueError:
         good, parts = False, urlsplit("")
     if not good:
-        raise Misconfigured(f"ESKER_URL is {url!r}.", hint="It looks like http://127.0.0.1:8377.")
+        raise no_address(url)
     return parts
 
 
-def _pause(wanted: str | None) -> float:
-    """Return how many seconds to wait; a proxy may name a date instead, which is not worth reading."""
-    return min(10.0, float(wanted)) if wanted and wanted.isdecimal() else 1.0
-
-
 def _read(status: int, text: bytes) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise Unavailable(f"What answers there is not Esker (status {status}).") from error
-    if status < 400:
-        return value
-    problem: dict[str, str] = cast("dict[str, str]", value) if isinstance(value, dict) else {}
-    hint = _KEY_HINT if status == 401 else problem.get("hint")
-    raise Refused(problem.get("detail", f"The server answered {status}."), status=status, hint=hint)
+    answer = read_answer(status, text)
+    if isinstance(answer, Problem):
+        raise Refused(answer.detail, status=answer.status, hint=answer.hint)
+    return answer

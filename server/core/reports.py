@@ -1,4 +1,4 @@
-"""What a pool is reported to hold, and what became of it."""
+"""What a pool is reported to hold, what became of it, and what observing a session wrote."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,3 +45,22 @@ class PoolStatus:
     embedder: str
     observer: str
     reflector: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveReport:
+    """What observing a session wrote; `queued` says that it will happen in the background.
+
+    Of the other facts that were found, `merged` were said before, and `refused` cannot be kept, by reason; `replaced`
+    rows were superseded.
+    """
+
+    groups: int
+    memories: int
+    merged: int
+    replaced: int
+    refused: dict[str, int]
+    observer: str
+    queued: bool
+    group_ids: list[str]
+    memory_ids: list[str]

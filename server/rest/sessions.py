@@ -8,6 +8,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from server.core.places import Place, place_of
 from server.core.records import IngestReport, TokenUse
+from server.core.reports import ObserveReport
 from server.rest.context import Asking, WithParts
 from server.rest.json_route import JsonRoute
 from server.rest.schemas import (
@@ -28,7 +29,7 @@ from server.rest.schemas import (
 )
 from server.usecases.build_context import ContextRequest, build_context
 from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import ObserveReport, observe
+from server.usecases.observe import observe
 from server.usecases.open_session import SessionRequest, get_session, list_messages, list_sessions, open_session
 from server.usecases.pack import explain_pack, get_pack
 from server.usecases.parts import Parts

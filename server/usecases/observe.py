@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import zip_longest
 
@@ -27,6 +27,7 @@ from server.core.keeping import NewFact, telling_terms
 from server.core.records import Lease, Memory, Message, Observed, Session, TranscriptSlice
 from server.core.redaction import redact
 from server.core.rendering import offered_cost
+from server.core.reports import ObserveReport
 from server.core.slices import first_slice
 from server.core.terms import index_terms
 from server.db.database import Connection
@@ -45,25 +46,6 @@ _MOST_TRIES = 5
 _MOST_ASKED = 40
 _MOST_TERMS = 12
 _MOST_RELATED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class ObserveReport:
-    """What observing a session wrote; `queued` says that it will happen in the background.
-
-    Of the other facts that were found, `merged` were said before, and `refused` cannot be kept, by reason; `replaced`
-    rows were superseded.
-    """
-
-    groups: int
-    memories: int
-    merged: int
-    replaced: int
-    refused: dict[str, int]
-    observer: str
-    queued: bool
-    group_ids: list[str]
-    memory_ids: list[str]
 
 
 async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) -> ObserveReport:

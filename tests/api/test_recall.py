@@ -405,12 +405,12 @@ async def test_a_project_that_is_not_there_is_named_with_those_like_it_and_never
     found = await recalled(client, "ferry", project="me/fery")
     assert found["unknown_project"] == {"name": "me/fery", "nearest": ["me/ferry"]}
     assert [hit["project"] for hit in found["hits"]] == [None]
-    text = await tool_text(client, query="ferry", project="me/fery")
+    text = await tool_text(client, "recall_memory", query="ferry", project="me/fery")
     assert "(Memory has no project me/fery; names like it: me/ferry. These belong to no project.)" in text
     assert "blue" not in text
     none = await recalled(client, "blue", project="harbour")
     assert (none["abstained"], none["unknown_project"]) == (True, {"name": "harbour", "nearest": []})
-    assert "no project has a name like it" in await tool_text(client, query="blue", project="harbour")
+    assert "no project has a name like it" in await tool_text(client, "recall_memory", query="blue", project="harbour")
     session = await opened(client, "s", project="bridge")
     for known in ({"project": "me/ferry"}, {}, {"project": "bridge"}, {"session_id": session, "scope": "project"}):
         assert (await recalled(client, "ferry", **known))["unknown_project"] is None

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,14 +14,20 @@ from typing import Any
 import httpx2
 import pytest
 from anthropic import AsyncAnthropic
+from pydantic import TypeAdapter
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from server.client import Esker, Message
 from server.client.memory_tool import EskerMemoryTool
+from server.client.session_memory import SessionMemory
+from server.core.answers import pause
 from server.core.errors import Conflict, EskerError, Forbidden, InvalidInput, NotFound, Unauthorized, Unavailable
 from server.usecases.authenticate import create_key
 from server.usecases.parts import Parts
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.processes import ROOT, environment
+from tests.support.serving import serving_app
 
 
 @pytest.fixture
@@ -29,22 +37,62 @@ async def esker(client: httpx2.AsyncClient) -> AsyncGenerator[Esker]:
         yield connected
 
 
+async def loop_of_the_page(client: httpx2.AsyncClient, model: ModelServer, folder: Path) -> asyncio.subprocess.Process:
+    """Start the loop of the page as a process."""
+    page = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
+    program = folder / "agent.py"
+    program.write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
+    there = {"ESKER_URL": str(client.base_url), "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "k"}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, str(program)),
+        cwd=ROOT,
+        env=environment(PYTHONPATH=str(ROOT), **there),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize("end", ["end of input", "Ctrl-C"])
+async def test_the_loop_of_the_page_ends_quietly(client: httpx2.AsyncClient, tmp_path: Path, end: str) -> None:
+    async with model_server() as model:
+        model.say("You are welcome.")
+        process = await loop_of_the_page(client, model, tmp_path)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"Thank you.\n")
+        await process.stdout.readuntil(b"welcome.\n> ")
+        if end == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+        else:
+            process.stdin.close()
+        printed, errors = await process.communicate()
+        assert (process.returncode, printed, errors) == (0, b"", b"")
+    [session] = (await client.get("/v1/sessions")).json()["sessions"]
+    assert session["messages"] == 2
+
+
+async def test_ctrl_c_ends_the_loop_of_the_page_while_it_waits_for_the_model(
+    client: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    async with model_server() as model:
+        never = asyncio.Event()
+        model.say(Said("Never.", wait_for=never))
+        process = await loop_of_the_page(client, model, tmp_path)
+        assert process.stdin is not None
+        process.stdin.write(b"Thank you.\n")
+        await model.arrived.wait()
+        process.send_signal(signal.SIGINT)
+        _, errors = await process.communicate()
+        never.set()
+        assert (process.returncode, errors) == (0, b"")
+
+
 async def test_the_loop_of_the_page_runs_and_remembers(client: httpx2.AsyncClient, tmp_path: Path) -> None:
     await client.post("/v1/memories", json={"content": "We deploy with make ship.", "project": "shop"})
-    page = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
-    program = tmp_path / "agent.py"
-    program.write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
     async with model_server() as model:
         model.say("With make ship.", "You are welcome.")
-        there = {"ESKER_URL": str(client.base_url), "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "k"}
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, str(program)),
-            cwd=ROOT,
-            env=environment(PYTHONPATH=str(ROOT), **there),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        process = await loop_of_the_page(client, model, tmp_path)
         printed, errors = await process.communicate(b"How do we deploy?\nThank you.\n\n")
         assert (process.returncode, errors) == (0, b"")
     assert printed.decode() == "> With make ship.\n> You are welcome.\n> "
@@ -69,12 +117,74 @@ async def test_a_session_is_written_to_and_read(esker: Esker) -> None:
     assert (await session.add(said)).accepted == 1
     assert (await session.add(said)).duplicates == 1
     await session.event("turn_end", once="t1")
-    assert (await session.observe())["memories"] == 1
+    assert (await session.observe()).memories == 1
     context = await session.context([{"type": "text", "text": "Be brief."}], keep_last_messages=0, message_tokens=0)
     assert "ledger" in json.dumps(context.system)
     assert "<global_observations>" in await session.pack()
     await session.usage({"input_tokens": 5, "output_tokens": 1, "server_tool_use": None}, request_id="r1")
-    assert (await session.memory())["usage"]["calls"] == 1
+    memory = await session.memory()
+    assert memory.usage is not None
+    assert (memory.usage.calls, memory.state, memory.session.begun_at) == (1, "up to date", said.sent_at)
+
+
+async def test_nothing_that_the_server_tells_of_a_session_is_lost_on_the_way(
+    client: httpx2.AsyncClient, esker: Esker
+) -> None:
+    session = await esker.session("my-agent", "s1")
+    await session.add(Message("m1", "user", "We decided that the ledger lives in Postgres."))
+    await session.observe()
+    await session.pack()
+    await session.add(Message("m2", "user", "And the cash book, too."))
+    await session.usage({"input_tokens": 5, "output_tokens": 1}, request_id="r1")
+    told = (await client.get(f"/v1/sessions/{session.id}/memory")).json()
+    assert told["groups"]
+    assert told["jobs"]
+    assert told["pack_versions"]
+    typed = TypeAdapter(SessionMemory).dump_python(await session.memory(), mode="json")
+    assert typed == told
+
+
+@asynccontextmanager
+async def busy(times: int, status: int = 503, after: str | None = "0") -> AsyncGenerator[tuple[str, list[str]]]:
+    """The URL of a server that has no time so often, and the methods that it was asked with."""
+    asked: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.append(scope["method"])
+        if len(asked) <= times:
+            headers = {"Retry-After": after} if after is not None else {}
+            await JSONResponse({"detail": "No time."}, status, headers)(scope, receive, send)
+        else:
+            await JSONResponse({"id": "ses_1", "project": None, "timezone": "UTC"})(scope, receive, send)
+
+    async with serving_app(app) as url:
+        yield url, asked
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_busy_server_is_asked_again_when_it_says_so_but_not_for_ever(status: int) -> None:
+    async with busy(3, status) as (url, asked), Esker(url) as esker:
+        assert (await esker.session("a", "b")).id == "ses_1"
+        assert asked == ["POST"] * 4
+    async with busy(100, status) as (url, asked), Esker(url) as esker:
+        with pytest.raises(Unavailable, match=r"No time\."):
+            await esker.session("a", "b")
+        assert len(asked) == 4
+
+
+async def test_other_errors_are_told_at_once() -> None:
+    async with busy(100, 500) as (url, asked), Esker(url) as esker:
+        with pytest.raises(Unavailable):
+            await esker.session("a", "b")
+        assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [("0", 0), ("5", 5), (" 7 ", 7), ("3600", 10), (None, 1), ("", 1), ("Sat, 28 Nov 2026 04:00:00 GMT", 1), ("²", 1)],
+)
+def test_a_busy_server_is_left_alone_as_long_as_it_says_within_a_bound(told: str | None, seconds: float) -> None:
+    assert pause(told) == seconds
 
 
 async def test_what_is_remembered_is_found_corrected_expanded_and_forgotten(esker: Esker) -> None:
