@@ -1,14 +1,17 @@
 """`esker mcp`: MCP on standard input and output, answered by the server at ESKER_URL."""
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, BinaryIO
+from io import TextIOBase
+from typing import Any, BinaryIO, TextIO, cast
 from urllib.parse import quote
 
+import anyio
 import typer
 from pydantic import TypeAdapter
 
@@ -18,12 +21,13 @@ from server.core.errors import NotFound
 from server.core.expansion import Expansion
 from server.core.ids import is_passage
 from server.core.json_input import clean_document
+from server.core.jsonrpc import refusal
 from server.core.logs import configure_logs
 from server.core.recalled import Recalled
 from server.core.records import Passage, SourcedMemory
 from server.core.reports import PoolStatus, Receipt
 from server.tools.backend import Backend
-from server.tools.mcp_server import make_mcp
+from server.tools.mcp_server import EskerMcp, make_mcp
 from server.usecases.correct import Correction
 from server.usecases.expand import ExpandRequest
 from server.usecases.recall_request import RecallRequest
@@ -46,8 +50,7 @@ _STATUS = TypeAdapter(PoolStatus)
 def mcp() -> None:
     """Speak MCP on standard input and output, for clients that start their servers."""
     configure_logs("warning")  # standard output belongs to the protocol
-    _clean_standard_input()
-    make_mcp(_over_http()).run("stdio")
+    anyio.run(_serve, make_mcp(_over_http()), *_client_streams())
 
 
 def _over_http() -> Backend:
@@ -97,7 +100,7 @@ async def _ask(ask: Callable[[Api], Any]) -> Any:
     try:
         return await asyncio.to_thread(lambda: ask(connect(_SECONDS)))
     except Refused as error:
-        raise NotFound(str(error)) if error.status == 404 else error from error
+        raise NotFound(str(error), hint=error.hint) if error.status == 404 else error from error
 
 
 def _body(asked: RecallRequest | Note | Correction) -> dict[str, Any]:
@@ -108,17 +111,52 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _clean_standard_input() -> None:
-    """Put a filter in front of standard input: the library never answers what half a character was cut into."""
-    source = os.fdopen(os.dup(0), "rb")
-    read_end, write_end = os.pipe()
-    os.dup2(read_end, 0)
-    os.close(read_end)
-    threading.Thread(target=_copy, args=(source, os.fdopen(write_end, "wb")), daemon=True).start()
+class _Answers(TextIOBase):
+    """The client's end of standard output: a message at a time, whoever writes it."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        super().__init__()
+        self._sink = sink
+        self._one_at_a_time = threading.Lock()
+
+    def write(self, text: str, /) -> int:
+        """Send a message."""
+        with self._one_at_a_time:
+            self._sink.write(text.encode())
+            self._sink.flush()
+        return len(text)
 
 
-def _copy(source: BinaryIO, sink: BinaryIO) -> None:
-    with source, sink:
-        for line in source:
-            sink.write(clean_document(line).rstrip(b"\n") + b"\n")
-            sink.flush()
+class _Messages(TextIOBase):
+    """The client's end of standard input: cleaned messages; what is none is answered here, as the library would not."""
+
+    def __init__(self, source: BinaryIO, answers: _Answers) -> None:
+        super().__init__()
+        self._source = source
+        self._answers = answers
+
+    def readline(self, size: int | None = -1, /) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Wait for the next message and return it, a line; an empty text is the end."""
+        for line in self._source:
+            if not line.strip():
+                continue
+            if refused := refusal(line):
+                self._answers.write(json.dumps(refused) + "\n")
+            else:
+                return clean_document(line).decode("utf-8", "replace").rstrip("\r\n") + "\n"
+        return ""
+
+
+def _client_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return where the client speaks and listens; what else of this process prints prints on standard error."""
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return source, sink
+
+
+async def _serve(server: EskerMcp, source: BinaryIO, sink: BinaryIO) -> None:
+    answers = _Answers(sink)
+    stdin, stdout = (anyio.wrap_file(cast("TextIO", end)) for end in (_Messages(source, answers), answers))
+    await server.run_between(stdin, stdout)

@@ -1,11 +1,14 @@
 """What stands between the wire and the MCP library, which refuses what clients do send."""
 
 import asyncio
+from typing import Any
 
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.core.errors import EskerError, TooLarge
 from server.core.json_input import clean_document
+from server.core.jsonrpc import refusal
 from server.rest.problems import problem, problem_of
 
 PATH = "/mcp"
@@ -34,9 +37,12 @@ class McpRoute:
     async def _call(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             body = await _body(receive)
-            body = clean_document(body) if len(body) < _SMALL else await asyncio.to_thread(clean_document, body)
         except EskerError as error:
             await problem_of(error)(scope, receive, send)
+            return
+        body, refused = _looked_at(body) if len(body) < _SMALL else await asyncio.to_thread(_looked_at, body)
+        if refused is not None:
+            await JSONResponse(refused, 400)(scope, receive, send)
             return
         kept = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
         scope["headers"] = [*kept, (b"content-length", str(len(body)).encode())]
@@ -50,6 +56,11 @@ class McpRoute:
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self._app(scope, give, send)
+
+
+def _looked_at(body: bytes) -> tuple[bytes, dict[str, Any] | None]:
+    """Return a body cleaned, and the answer to one that is no message."""
+    return clean_document(body), refusal(body)
 
 
 async def _body(receive: Receive) -> bytes:

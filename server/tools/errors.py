@@ -3,9 +3,9 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
-from server.core.errors import EskerError, NotFound
+from server.core.errors import EskerError, InvalidInput, NotFound
 
 
 @contextmanager
@@ -16,4 +16,26 @@ def told_to_the_model(id_hint: str = "") -> Generator[None]:
     except NotFound as error:
         raise ToolError(" ".join(filter(None, (str(error), id_hint)))) from error
     except EskerError as error:
-        raise ToolError(" ".join(filter(None, (str(error), error.hint)))) from error
+        raise ToolError(_whole(error)) from error
+
+
+def exact_id(text: str, hint: str) -> str:
+    """Return an id without white space around it. Raises ToolError for a blank one."""
+    if not text.strip():
+        raise ToolError(f"The id is blank. {hint}")
+    return text.strip()
+
+
+@contextmanager
+def told_of_a_resource() -> Generator[None]:
+    """Turn our errors into those of resources: one that is not there has a code of its own."""
+    try:
+        yield
+    except (NotFound, InvalidInput) as error:
+        raise ResourceNotFoundError(_whole(error)) from error
+    except EskerError as error:
+        raise ResourceError(_whole(error)) from error
+
+
+def _whole(error: EskerError) -> str:
+    return " ".join(filter(None, (str(error), error.hint)))

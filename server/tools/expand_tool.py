@@ -10,7 +10,7 @@ from server.core.evidence import evidence_text
 from server.core.expanding import MIN_TOKENS
 from server.core.expansion import Expansion
 from server.tools.backend import Backend
-from server.tools.errors import told_to_the_model
+from server.tools.errors import exact_id, told_to_the_model
 from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
 
 _EXPANSION = TypeAdapter(Expansion)
@@ -42,7 +42,7 @@ def add_expand(mcp: MCPServer[Any], backend: Backend) -> None:
         Use it on an id from recall_memory when the exact wording, the reasons or the circumstances matter, when two
         memories contradict each other, or before you rely on a detail that a memory only sums up.
         """
-        asked = ExpandRequest(memory_id.strip(), around, max_tokens)
+        asked = ExpandRequest(exact_id(memory_id, _ID_HINT), around, max_tokens)
         with told_to_the_model(_ID_HINT):
             found = await backend.expand(ctx.request_context.request, asked)
         return CallToolResult(

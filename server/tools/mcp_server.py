@@ -1,24 +1,107 @@
 """The MCP server, the same over HTTP and stdio: what it says of itself, its tools, resources and prompt."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from mcp.server.mcpserver import MCPServer
+from anyio import AsyncFile
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import (
+    ResourceNotFoundError,
+    ToolError,
+    UnexpectedResourceError,
+    UnexpectedToolError,
+)
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
+from pydantic import AnyUrl, ValidationError
 
 from server import VERSION
-from server.tools.arguments import KnownArguments
+from server.core.errors import EskerError
 from server.tools.backend import Backend
 from server.tools.expand_tool import add_expand
 from server.tools.instructions import INSTRUCTIONS, ShortPack
 from server.tools.recall_tool import add_recall
+from server.tools.refusals import UNEXPECTED, PlainErrors, unknown, what_is_wrong
 from server.tools.remember_tool import add_forget, add_remember
-from server.tools.resources import add_resources
+from server.tools.resources import ADDRESSES, add_resources
 from server.tools.status_tool import add_status
 
+_LONGEST = 200
 
-def make_mcp(backend: Backend) -> MCPServer[Any]:
+
+class EskerMcp(MCPServer[Any]):
+    """The library's server with errors that say what to do: it tells programmers what is wrong with their code."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool. Raises MCPError for one that is not there, and ToolError for the model to read."""
+        tools = {tool.name: tool for tool in await self.list_tools()}
+        if name not in tools:
+            raise MCPError(INVALID_PARAMS, unknown("tool", name, tools))
+        known = tools[name].input_schema.get("properties", {})
+        if strange := sorted(arguments.keys() - known.keys()):
+            raise ToolError(unknown("argument", strange[0], known))
+        try:
+            return await super().call_tool(name, arguments, context)
+        except UnexpectedToolError as error:
+            raise UnexpectedToolError(UNEXPECTED) from error.__cause__
+        except ToolError as error:
+            raise ToolError(_told(name, error)) from error.__cause__
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Return a prompt. Raises MCPError."""
+        prompts = {prompt.name: prompt for prompt in await self.list_prompts()}
+        if name not in prompts:
+            raise MCPError(INVALID_PARAMS, unknown("prompt", name, prompts))
+        given = arguments or {}
+        known = {argument.name: argument for argument in prompts[name].arguments or ()}
+        if strange := sorted(given.keys() - known.keys()):
+            raise MCPError(INVALID_PARAMS, unknown("argument", strange[0], known))
+        for argument in known.values():
+            if argument.required and not str(given.get(argument.name, "")).strip():
+                raise MCPError(INVALID_PARAMS, f"{argument.name} is missing: {argument.description}")
+        return await super().get_prompt(name, given, context)
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read a resource. Raises ResourceError."""
+        try:
+            return await super().read_resource(uri, context)
+        except UnexpectedResourceError as error:
+            raise UnexpectedResourceError(UNEXPECTED) from error.__cause__
+        except ResourceNotFoundError as error:
+            if isinstance(error.__cause__, EskerError):
+                raise
+            raise ResourceNotFoundError(f"There is nothing at {str(uri)[:_LONGEST]!r}. {ADDRESSES}") from error
+
+    async def run_between(self, stdin: AsyncFile[str], stdout: AsyncFile[str]) -> None:
+        """Answer the messages of one client, a line each, until there are no more."""
+        server = self._lowlevel_server
+        async with stdio_server(stdin, stdout) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+
+def _told(tool: str, error: ToolError) -> str:
+    """Return what a tool is refused with, without what the library puts in front of it."""
+    match error.__cause__:
+        case ValidationError() as cause:
+            return f"The arguments of {tool} are not right, and nothing was done: {what_is_wrong(cause)}."
+        case ToolError() as cause:
+            return str(cause)
+        case _:
+            return str(error)
+
+
+def make_mcp(backend: Backend) -> EskerMcp:
     """Return an MCP server whose tools answer through `backend`."""
-    mcp: MCPServer[Any] = MCPServer("esker", title="Esker memory", version=VERSION, instructions=INSTRUCTIONS)
+    mcp = EskerMcp("esker", title="Esker memory", version=VERSION, instructions=INSTRUCTIONS)
     for add in (add_recall, add_expand, add_remember, add_forget, add_status, add_resources):
         add(mcp, backend)
-    mcp.middleware.extend([KnownArguments(mcp), ShortPack(backend)])
+    mcp.middleware.extend([PlainErrors(), ShortPack(backend)])
     return mcp

@@ -12,7 +12,7 @@ from server.core.counts import counted
 from server.core.records import Category, Priority, SourcedMemory
 from server.core.reports import Receipt
 from server.tools.backend import Backend
-from server.tools.errors import told_to_the_model
+from server.tools.errors import exact_id, told_to_the_model
 from server.usecases.correct import Correction
 from server.usecases.remember import MAX_CHARACTERS, Note
 
@@ -68,9 +68,9 @@ def add_remember(mcp: MCPServer[Any], backend: Backend) -> None:
         if replaces is not None:
             if project or session_id or said_at or kind == "manual":
                 raise ToolError("What replaces a memory keeps its project, session and kind, and is said now.")
+            correction, exact = Correction(content, priority, category, tags), exact_id(replaces, _ID_HINT)
             with told_to_the_model(_ID_HINT):
-                correction = Correction(content, priority, category, tags)
-                return _remembered(await backend.correct(request, replaces.strip(), correction))
+                return _remembered(await backend.correct(request, exact, correction))
         note = Note(
             content,
             manual=kind == "manual",
@@ -114,8 +114,9 @@ def add_forget(mcp: MCPServer[Any], backend: Backend) -> None:
         Use it only when the user asks for it, on an id from recall_memory that you have shown them. To correct
         something, use remember with what is right and replaces.
         """
+        exact = exact_id(memory_id, _ID_HINT)
         with told_to_the_model(_ID_HINT):
-            receipt = await backend.forget(ctx.request_context.request, memory_id.strip(), messages)
+            receipt = await backend.forget(ctx.request_context.request, exact, messages)
         return CallToolResult(
             content=[TextContent(type="text", text=_said(receipt))],
             structured_content={name: getattr(receipt, name) for name in _COUNTED} | {"id": receipt.id},

@@ -3,12 +3,15 @@
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError
 from pydantic import Field
 
-from server.core.errors import EskerError
+from server.core.errors import NotFound
 from server.core.rendering import resource_text
 from server.tools.backend import Backend
+from server.tools.errors import told_of_a_resource
+
+ADDRESSES = "There are memory://pack/{session} (ses_…) and memory://memory/{id} (mem_… or psg_…)."
+"""What can be read, for errors."""
 
 
 def add_resources(mcp: MCPServer[Any], backend: Backend) -> None:
@@ -17,18 +20,14 @@ def add_resources(mcp: MCPServer[Any], backend: Backend) -> None:
     @mcp.resource("memory://pack/{session}", title="Context pack", mime_type="text/plain")
     async def pack(session: str, ctx: Context[Any]) -> str:  # pyright: ignore[reportUnusedFunction]
         """The frozen text that goes before the messages of a session (ses_…)."""
-        try:
-            return await backend.pack(ctx.request_context.request, session)
-        except EskerError as error:
-            raise ResourceError(str(error)) from error
+        with told_of_a_resource():
+            return await backend.pack(ctx.request_context.request, _given(session))
 
     @mcp.resource("memory://memory/{memory_id}", title="Memory", mime_type="text/plain")
     async def memory(memory_id: str, ctx: Context[Any]) -> str:  # pyright: ignore[reportUnusedFunction]
         """One memory (mem_…) or passage (psg_…), fenced as data."""
-        try:
-            return resource_text(await backend.read(ctx.request_context.request, memory_id))
-        except EskerError as error:
-            raise ResourceError(str(error)) from error
+        with told_of_a_resource():
+            return resource_text(await backend.read(ctx.request_context.request, _given(memory_id)))
 
     @mcp.prompt(title="Recall")
     def recall(  # pyright: ignore[reportUnusedFunction]
@@ -40,3 +39,10 @@ def add_resources(mcp: MCPServer[Any], backend: Backend) -> None:
             " returns and name the dates. Use expand_memory where the exact words matter. If it returns nothing"
             " relevant, say so and do not guess."
         )
+
+
+def _given(row_id: str) -> str:
+    """Return the id of an address. Raises NotFound for one that ends before it."""
+    if not row_id.strip():
+        raise NotFound("This address names nothing.", hint=ADDRESSES)
+    return row_id

@@ -6,13 +6,11 @@ import os
 import socket
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent, TextResourceContents
 
 from server.app import make_parts
@@ -23,9 +21,8 @@ from server.db.database import Database
 from server.tools.instructions import INSTRUCTIONS, PACK_TOKENS
 from server.usecases.authenticate import create_key, create_pool
 from server.usecases.parts import Parts
+from tests.support.mcp_clients import MODES, by, connected
 from tests.support.serving import serving
-
-MODES = ["legacy", "auto"]
 
 
 @pytest.fixture
@@ -36,17 +33,6 @@ async def served(database_url: str, settings: Settings) -> AsyncGenerator[str]:
             rows = [{"content": "Our river is the Rhine.", "project": "p"}, {"content": "Our hill is the Brocken."}]
             await client.post("/v1/memories/batch", json={"memories": rows})
         yield url
-
-
-@asynccontextmanager
-async def connected(url: str, mode: str, key: str | None = None) -> AsyncGenerator[Client]:
-    """A real MCP client, over HTTP."""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    async with (
-        httpx2.AsyncClient(headers=headers) as http,
-        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
-    ):
-        yield client
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -91,24 +77,6 @@ async def test_recall_answers_in_text_and_in_structure(served: str, mode: str) -
         assert "project p" in lines[1]
         assert answer.structured_content is not None
         assert answer.structured_content["hits"][0]["content"] == "Our river is the Rhine."
-
-
-@asynccontextmanager
-async def by(url: str, way: str) -> AsyncGenerator[Client]:
-    """A client of either era over HTTP, or of `esker mcp` over its standard input and output."""
-    if way != "stdio":
-        async with connected(url, way) as client:
-            yield client
-        return
-    async with Client(
-        StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "server.cli.main", "mcp"],
-            env={"ESKER_URL": url, "PATH": os.environ["PATH"]},
-            cwd=os.getcwd(),
-        )
-    ) as client:
-        yield client
 
 
 WAYS = [*MODES, "stdio"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 import pytest
 from anthropic import AsyncAnthropic
 from pydantic import TypeAdapter
@@ -63,6 +64,9 @@ async def test_the_loop_of_the_page_ends_quietly(client: httpx2.AsyncClient, tmp
         process.stdin.write(b"Thank you.\n")
         await process.stdout.readuntil(b"welcome.\n> ")
         if end == "Ctrl-C":
+            # Python sees a signal while it reads, and not just before.
+            while psutil.Process(process.pid).status() != psutil.STATUS_SLEEPING:
+                pass
             process.send_signal(signal.SIGINT)
         else:
             process.stdin.close()

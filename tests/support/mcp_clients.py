@@ -1,0 +1,43 @@
+"""Real MCP clients, of both eras, over HTTP and over the standard input and output of `esker mcp`."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+MODES = ["legacy", "auto"]
+"""The eras of the protocol; over HTTP these are ways as well."""
+
+
+@asynccontextmanager
+async def connected(url: str, mode: str, key: str | None = None) -> AsyncGenerator[Client]:
+    """A real MCP client, over HTTP."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with (
+        httpx2.AsyncClient(headers=headers) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def by(url: str, way: str) -> AsyncGenerator[Client]:
+    """A client of either era over HTTP, or over the standard input and output of `esker mcp`."""
+    if not way.startswith("stdio"):
+        async with connected(url, way) as client:
+            yield client
+        return
+    async with Client(
+        StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "server.cli.main", "mcp"],
+            env={"ESKER_URL": url, "PATH": os.environ["PATH"]},
+            cwd=os.getcwd(),
+        ),
+        mode=way.partition(" ")[2] or "auto",
+    ) as client:
+        yield client
