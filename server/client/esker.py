@@ -92,12 +92,16 @@ class Esker:
         tier: AskedTier = "both",
         max_tokens: int | None = None,
         timezone: str | None = None,
+        without: Sequence[str] = (),
     ) -> Recalled:
-        """Ask memory a question. Without hits it `abstained`: nothing there is about it."""
+        """Ask memory a question. When it `abstained`, nothing there is about it.
+
+        `without` are ids of what the caller has already: neither they nor what says the same is among the hits.
+        """
         asked: dict[str, Any] = {"query": query, "limit": limit, "scope": scope, "project": project, "tier": tier}
         asked |= {"session_id": session_id, "kinds": kinds, "tags": tags, "min_priority": min_priority}
         asked |= {"since": since, "until": until, "as_of": as_of, "include_superseded": include_superseded}
-        asked |= {"max_tokens": max_tokens, "timezone": timezone}
+        asked |= {"max_tokens": max_tokens, "timezone": timezone, "without": list(without)}
         return _RECALLED.validate_python(await self._connection.post("/v1/recall", _given(asked)))
 
     async def remember(

@@ -1,6 +1,7 @@
 """From what the two searches found to the hits of a recall: what is relevant, in which order, each thing once."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -103,10 +104,11 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The hits of a recall, best first, and the candidates that are none."""
+    """The hits of a recall, best first, and the candidates that are none; so many of those whoever asks has `seen`."""
 
     hits: list[Hit]
     left_out: list[LeftOut]
+    seen: int = 0
 
 
 def ranked(candidates: Candidates) -> list[Ranked]:
@@ -211,6 +213,14 @@ def choose(
             hits.append(_passage_hit(passage, one, query_terms, now))
     scored = [replace(hit, score=_rounded_score(worth[hit.id])) for hit in hits]
     return Chosen(sorted(scored, key=lambda hit: -worth[hit.id]), [*outdated, *left_out])
+
+
+def without_seen(chosen: Chosen, seen: AbstractSet[str]) -> Chosen:
+    """Return what was chosen without the hits that are `seen` (ids), or that say the same as what is."""
+    known = {hit.id for hit in chosen.hits if not seen.isdisjoint((hit.id, *hit.same))} if seen else set[str]()
+    left_out = [LeftOut(hit.id, "seen", None, hit.parts) for hit in chosen.hits if hit.id in known and hit.parts]
+    news = [hit for hit in chosen.hits if hit.id not in known]
+    return Chosen(news, [*left_out, *chosen.left_out], len(known))
 
 
 def _newest_of_equals_first(found: Iterable[Ranked], texts: Texts) -> list[Ranked]:

@@ -58,6 +58,12 @@ def cut_pack(pack: str, limit: int, measure: Measure = len, intro: str = "") -> 
     return _rendered(pool[:best], _last(own, latest), len(pool) - best + len(own) - latest, intro)
 
 
+def shown_ids(cut: str, memory_ids: Sequence[str]) -> list[str]:
+    """Return the rows that a cut pack shows; `memory_ids` are those of the whole pack, in its order."""
+    pool, own = _parts(cut)
+    return [*memory_ids[: len(pool)], *memory_ids[len(memory_ids) - len(own) :]]
+
+
 def _last(own: Sequence[_Own], count: int) -> Sequence[_Own]:
     return own[len(own) - count :]
 

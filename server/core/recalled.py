@@ -70,7 +70,9 @@ class AskedWindow:
     end: datetime
 
 
-Reason = Literal["below the floor", "far below the best", "says the same", "covered", "outdated", "limit", "tokens"]
+Reason = Literal[
+    "below the floor", "far below the best", "says the same", "covered", "outdated", "seen", "limit", "tokens"
+]
 
 
 Step = Literal["off", "ok", "late", "failed"]
@@ -98,7 +100,8 @@ class Recalled:
     What was said in the `window` that the query speaks of, or is about it, goes before the rest. `reranked` says
     whether a reranker put the hits in order, and `paraphrased` whether a language model was asked for other `wordings`,
     which were searched for as well. `left_out` explains, if asked, which candidates are no hits. Where nothing belongs
-    to the project that was named, it is the `unknown_project`, and the hits belong to none.
+    to the project that was named, it is the `unknown_project`, and the hits belong to none. `seen` hits are left out, as
+    the caller has them already, or what says the same.
     """
 
     hits: list[Hit]
@@ -114,3 +117,4 @@ class Recalled:
     wordings: list[str] = field(default_factory=list[str])
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
     unknown_project: UnknownProject | None = None
+    seen: int = 0

@@ -190,6 +190,8 @@ def recalled_text(found: Recalled) -> str:
         lines.append("Nothing in memory is about this.")
         if found.unobserved_tokens:
             lines.append("(The latest messages have not been turned into memories yet.)")
+    elif found.seen and not found.hits:
+        lines.append("What memory knows about this you have already.")
     elif found.omitted:
         lines.append(f"({counted(found.omitted, 'more is', 'more are')} not shown; ask for more, or more narrowly.)")
     if found.semantic == "degraded":

@@ -26,7 +26,7 @@ from server.core.records import (
 from server.core.session_memory import Counters, GroupSummary, PackVersion, State
 from server.core.tail import KEEP_LAST_MESSAGES
 from server.core.usage import UsageReport
-from server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MIN_TOKENS
+from server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MAX_WITHOUT, MIN_TOKENS
 from server.usecases.receive_event import EventKind
 from server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
 
@@ -283,6 +283,7 @@ class RecallIn(Strict):
     ranking: Ranking = "full"
     explain: bool = False
     timezone: str | None = None
+    without: Annotated[list[str], Field(max_length=MAX_WITHOUT)] = []
 
 
 class CacheControl(Strict):

@@ -8,7 +8,18 @@ from typing import Literal
 
 from server.core.asked_time import AskedTime, asked_time
 from server.core.fitting import fitting
-from server.core.hits import Chosen, Ranked, Texts, choose, in_order, once_each, ranked, told_in_time, worth_reading
+from server.core.hits import (
+    Chosen,
+    Ranked,
+    Texts,
+    choose,
+    in_order,
+    once_each,
+    ranked,
+    told_in_time,
+    without_seen,
+    worth_reading,
+)
 from server.core.labels import without_label
 from server.core.projects import UnknownProject
 from server.core.recalled import AskedWindow, Hit, LeftOut, Reason, Recalled, Step
@@ -68,12 +79,16 @@ class _Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is relevant, best first, and the rest; of the first `read` the texts were read."""
+    """What is relevant, best first, and the rest; of the first `read` the texts were read.
+
+    So many of what is relevant whoever asks has `seen`.
+    """
 
     relevant: list[Ranked]
     left_out: list[LeftOut]
     read: list[Ranked]
     texts: Texts
+    seen: int
 
 
 async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
@@ -85,7 +100,7 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
         found = await _find(connection, place, inquiry)
     # A reranker reads words and does not know when they were said.
     reranking = parts.reranking if place.asked.ranking == "full" and inquiry.window is None else None
-    distinct = max(place.asked.limit, FIRST) if reranking else place.asked.limit
+    distinct = (max(place.asked.limit, FIRST) if reranking else place.asked.limit) + found.seen
     terms = [term for one in inquiry.questions for term in one.words.terms]
     # What says the same is found by comparing, which takes a while.
     chosen = await asyncio.to_thread(
@@ -98,6 +113,7 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
         window=inquiry.window,
         firm=inquiry.firm,
     )
+    chosen = without_seen(chosen, set(place.asked.without))
     hits, reranked = await rerank(reranking, place.asked.query, chosen.hits)
     return _answer(place, inquiry, found, replace(chosen, hits=hits), reranked)
 
@@ -158,9 +174,11 @@ async def _find(connection: Connection, place: _Place, inquiry: _Inquiry) -> _Fo
         relevant, left_out = await _told_in(connection, window, asked, what), list[LeftOut]()
     else:
         relevant, left_out = await _about(connection, inquiry.questions, asked, what)
+    known = set(asked.without)
+    seen = sum(one.id in known for one in relevant) if known else 0
     # Whatever fits the time may come to the front, so all of it has to be read.
-    read = relevant if window else relevant[: _READ_FOR_EACH * asked.limit + _READ_AT_LEAST]
-    return _Found(relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, what))
+    read = relevant if window else relevant[: _READ_FOR_EACH * (asked.limit + seen) + _READ_AT_LEAST]
+    return _Found(relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, what), seen)
 
 
 async def _about(
@@ -211,7 +229,7 @@ def _answer(place: _Place, inquiry: _Inquiry, found: _Found, chosen: Chosen, rer
         hits=hits if asked.explain else [replace(hit, parts=None) for hit in hits],
         semantic="off" if asked.ranking == "keyword" else _took_part(inquiry.semantic),
         reason=inquiry.semantic.reason,
-        abstained=not chosen.hits,
+        abstained=not (chosen.hits or chosen.seen),
         omitted=len(chosen.hits) - len(hits) + len(found.relevant) - len(found.read),
         pending=place.pending,
         unobserved_tokens=place.unobserved,
@@ -221,6 +239,7 @@ def _answer(place: _Place, inquiry: _Inquiry, found: _Found, chosen: Chosen, rer
         wordings=inquiry.wordings,
         left_out=[*_left_out(chosen, hits, asked.limit), *found.left_out] if asked.explain else [],
         # Something may have been written into it meanwhile.
+        seen=chosen.seen,
         unknown_project=None if any(hit.project for hit in hits) else place.unknown,
     )
 

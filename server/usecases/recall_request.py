@@ -15,6 +15,7 @@ from server.store import sessions
 MAX_QUERY_CHARACTERS = 4_000
 MAX_LIMIT = 50
 MIN_TOKENS = 50
+MAX_WITHOUT = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class RecallRequest:
 
     Without a `scope` it is asked of the project that is named, and else of the pool. `ranking` chooses what the answer
     is ranked by: one of the two searches alone, both, or both and all else that is known; the others are there to be
-    measured against.
+    measured against. `without` are ids of what the caller has before it anyway, such as the rows of a pack: neither
+    they nor what says the same is shown.
     """
 
     query: str
@@ -45,6 +47,7 @@ class RecallRequest:
     ranking: Ranking = "full"
     explain: bool = False
     timezone: str | None = None
+    without: Sequence[str] = ()
 
 
 def checked(asked: RecallRequest) -> RecallRequest:
@@ -60,6 +63,8 @@ def checked(asked: RecallRequest) -> RecallRequest:
         raise InvalidInput(f"limit is from 1 to {MAX_LIMIT}.")
     if asked.max_tokens is not None and asked.max_tokens < MIN_TOKENS:
         raise InvalidInput(f"max_tokens is at least {MIN_TOKENS}.")
+    if len(asked.without) > MAX_WITHOUT:
+        raise InvalidInput(f"without has at most {MAX_WITHOUT:,} ids.")
     if asked.tier == "passages" and _asks_of_memories(asked):
         raise InvalidInput("Passages have no kind, tag or priority.", hint="Leave those out, or ask for memories.")
     return replace(

@@ -394,6 +394,32 @@ async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: 
 # Scope and limits ------------------------------------------------------------------------------------------------
 
 
+async def test_what_the_caller_has_already_is_left_out_with_what_says_the_same_and_makes_room_for_the_rest(
+    client: httpx2.AsyncClient,
+) -> None:
+    ids = await noted(client, *(f"Ferry number {n} leaves pier {n} at {n} sharp." for n in range(1, 8)))
+    [twin] = await noted(client, {"content": "Ferry number 1 leaves pier 1 at 1 sharp.", "project": "other"})
+    asked = "When does the ferry leave the pier?"
+    everything = await recalled(client, asked, limit=50, tier="memories")
+    assert everything["seen"] == 0
+    [first] = [hit for hit in everything["hits"] if ids[0] in (hit["id"], *hit["same"])]
+    assert twin in (first["id"], *first["same"])
+    seen = [ids[0], *ids[2:]]
+    found = await recalled(client, asked, limit=1, tier="memories", without=seen, explain=True)
+    assert [hit["id"] for hit in found["hits"]] == [ids[1]]
+    assert (found["seen"], found["abstained"], found["omitted"]) == (6, False, 0)
+    assert [one["reason"] for one in found["left_out"]].count("seen") == 6
+    none = await recalled(client, asked, without=ids)
+    assert (none["hits"], none["abstained"], none["seen"]) == ([], False, 7)
+    answer = await client.post("/v1/recall", json={"query": asked, "without": ids}, headers={"Accept": "text/plain"})
+    assert answer.text == (
+        "<recalled_memories>\nWhat memory knows about this you have already.\n"
+        "(Found by keyword only: no embedder is configured.)\n</recalled_memories>"
+    )
+    too_many = await client.post("/v1/recall", json={"query": asked, "without": ["mem_1"] * 5_001})
+    assert too_many.status_code == 422
+
+
 async def test_a_project_that_is_not_there_is_named_with_those_like_it_and_never_matches(
     client: httpx2.AsyncClient,
 ) -> None:

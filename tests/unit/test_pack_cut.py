@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.pack_cut import Measure, cut_pack, has_rows
+from server.core.pack_cut import Measure, cut_pack, has_rows, shown_ids
 
 EMPTY = "<global_observations>\n</global_observations>\n<local_observations>\n</local_observations>"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), min_size=1, max_size=60)
@@ -48,6 +48,15 @@ def test_a_cut_pack_keeps_its_limit_and_shows_whole_rows_the_best_and_the_latest
         assert measure(cut) <= limit
     if missing:
         assert measure(pack) + len("An intro.\n") > limit
+
+
+@given(packs(), st.integers(0, 3_000))
+def test_it_is_known_which_rows_a_cut_pack_shows(pack: str, limit: int) -> None:
+    pool, own = rows(pack)
+    # Here each row is its own id.
+    cut = cut_pack(pack, limit, intro="An intro.")
+    shown_pool, shown_own = rows(cut)
+    assert shown_ids(cut, [*pool, *own]) == [*shown_pool, *shown_own]
 
 
 @given(packs(), st.integers(300, 3_000))
