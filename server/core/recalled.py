@@ -100,8 +100,8 @@ class Recalled:
     What was said in the `window` that the query speaks of, or is about it, goes before the rest. `reranked` says
     whether a reranker put the hits in order, and `paraphrased` whether a language model was asked for other `wordings`,
     which were searched for as well. `left_out` explains, if asked, which candidates are no hits. Where nothing belongs
-    to the project that was named, it is the `unknown_project`, and the hits belong to none. `seen` hits are left out, as
-    the caller has them already, or what says the same.
+    to the project that was named, it is the `unknown_project`, and the hits belong to none. `seen` hits are left out,
+    as the caller has them already, or what says the same.
     """
 
     hits: list[Hit]

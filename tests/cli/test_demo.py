@@ -45,6 +45,6 @@ def test_the_demo_leaves_the_usual_data_directory_to_the_server(tmp_path: Path) 
     shown = esker("demo", **BUNDLED, **home)
     assert shown.returncode == 0
     assert "Traceback" not in shown.stderr
-    assert "default" in esker("pool", "list", **home).stdout
+    assert "There is no database" in esker("pool", "list", **home).stderr
     for part in ("<global_observations>", *QUESTIONS, *ANSWERS, "Observer: extractive", "tokens as raw history"):
         assert part in shown.stdout

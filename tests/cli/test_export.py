@@ -42,8 +42,8 @@ def place() -> Generator[tuple[dict[str, str], Path]]:
         folder = Path(directory)
         env = {"ESKER_URL": said["url"], "ESKER_STATE_DIR": str(folder / "state"), "TZ": "Europe/Zurich"}
         assert esker("ingest", str(SAMPLES), "--observe", **env).returncode == 0
-        assert esker("remember", "Never deploy on Fridays.", "--pin", **env).returncode == 0
-        assert esker("remember", f"The key is {KEY}.", "--pin", **env).returncode == 0
+        assert esker("remember", "Never deploy on Fridays.", "--everywhere", "--pin", **env).returncode == 0
+        assert esker("remember", f"The key is {KEY}.", "--everywhere", "--pin", **env).returncode == 0
         yield env, folder / "d"
 
 

@@ -279,7 +279,7 @@ def test_the_program_itself_answers_plugins(tmp_path: Path) -> None:
     installed.install("opencode", "pi")
     fact = "Sessions are kept in Redis for a day."
     with serve("--data-dir", str(tmp_path / "data")) as (_, said):
-        assert esker("remember", fact, "--priority", "high", ESKER_URL=said["url"]).returncode == 0
+        assert esker("remember", fact, "--everywhere", "--priority", "high", ESKER_URL=said["url"]).returncode == 0
         environ = environment(ESKER_URL=said["url"], ESKER_HOOK_RECALL="always")
         opencode = Plugin(installed.root / FILES["opencode"][1], tmp_path, OPENCODE)
         _, [output] = opencode.call(system(), **environ)
