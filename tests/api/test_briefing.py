@@ -104,6 +104,12 @@ async def test_it_says_what_the_latest_session_of_the_project_is_at(
         model.say({"facts": [], "current_task": task, "suggested_continuation": f"Go on: {task}", "thread_title": name})
         await observed(client, session)
     await opened(client, "d", project="ferry")
+    # A transcript of last year that is sent now is no news.
+    old = await opened(client, "e", project="ferry")
+    long_ago = {"external_id": "m", "role": "user", "content": "Sink it.", "sent_at": "2025-01-01T00:00:00Z"}
+    await said(client, old, long_ago)
+    model.say({"facts": [], "current_task": "Sink it."})
+    await observed(client, old)
     found = await briefing(client, project="ferry")
     assert found["known"]
     assert (found["session"]["current_task"], found["session"]["thread_title"]) == ("Sell it.", "b")

@@ -420,6 +420,19 @@ async def test_what_the_caller_has_already_is_left_out_with_what_says_the_same_a
     assert too_many.status_code == 422
 
 
+async def test_however_much_the_caller_has_the_rest_is_found_each_thing_once(client: httpx2.AsyncClient) -> None:
+    asked = "When does the ferry leave the pier?"
+    await noted(client, *(f"Ferry number {n} leaves pier {n} at {n} sharp." for n in range(1, 41)))
+    order = [hit["id"] for hit in (await recalled(client, asked, limit=50, tier="memories"))["hits"]]
+    assert len(order) == 40
+    found = await recalled(client, asked, limit=1, tier="memories", without=order[:-1])
+    assert [hit["id"] for hit in found["hits"]] == order[-1:]
+    late = "Late in the evening, when lamps are lit and all is quiet, {} ferry may leave as well, from whichever pier."
+    twins = await noted(client, late.format("a"), late.format("the"))
+    found = await recalled(client, asked, limit=2, tier="memories", without=order)
+    assert [sorted([hit["id"], *hit["same"]]) for hit in found["hits"]] == [sorted(twins)]
+
+
 async def test_a_project_that_is_not_there_is_named_with_those_like_it_and_never_matches(
     client: httpx2.AsyncClient,
 ) -> None:
