@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from server.cli.output import AsJson, counted, print_json, say, table
+from server.cli.output import AsJson, print_json, say, table
 from server.clients.api import Api
 from server.clients.sending import deliver
 from server.clients.spool import Pile, Spool
 from server.core.client_settings import ClientSettings
+from server.core.counts import counted
 from server.core.errors import InvalidInput
 
 app = typer.Typer(add_completion=False)
