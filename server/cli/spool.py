@@ -27,7 +27,10 @@ def spool(
     of: _For = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what hooks could not send yet; send it, also what waits under a key that is no more, or delete it."""
+    """Show what hooks could not send yet; send or delete it.
+
+    What waits under a key that is no more can be sent, too.
+    """
     settings = ClientSettings.from_environment(os.environ)
     api = Api.to(settings)
     kept = Spool(settings.state_dir / "spool", api.url, settings.key)
@@ -56,7 +59,8 @@ def _send(kept: Spool, api: Api, of: str | None, as_json: bool) -> None:
     if done.refused and not as_json:
         say(f"The server refused {counted(done.refused, 'parcel')}: see {kept.folder / 'refused'}.")
     if done.waiting and not as_json:
-        say(f"{counted(done.waiting, 'parcel')} wait: the server is busy, or somebody else is sending.")
+        waits = counted(done.waiting, "parcel waits", "parcels wait")
+        say(f"{waits}: the server is busy, or somebody else is sending.")
 
 
 def _say(done: dict[str, int], verb: str, as_json: bool) -> None:

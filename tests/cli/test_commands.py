@@ -307,7 +307,7 @@ def test_no_file_keeps_another_from_being_read(server: dict[str, str], tmp_path:
     assert len(report["broken"]) == 3
     assert esker("ingest", str(tmp_path), **server).returncode == 0
     fifo = esker("ingest", str(tmp_path / "fifo.jsonl"), **server)
-    assert (fifo.returncode, "not a file" in fifo.stdout) == (1, True)
+    assert (fifo.returncode, "it is a pipe" in fifo.stdout) == (1, True)
 
 
 def test_a_connection_that_the_server_closed_is_opened_anew(server: dict[str, str]) -> None:
