@@ -345,6 +345,7 @@ def test_a_copy_of_a_data_directory_leaves_the_original_alone(data_dir: Path) ->
 
 def test_any_path_can_be_a_data_directory(data_dir: Path) -> None:
     odd = data_dir.with_name('o\'neil "$HOME", 部')
+    assert esker("migrate", "--data-dir", str(odd)).returncode == 0
     assert "default" in esker("pool", "list", "--data-dir", str(odd)).stdout
 
 

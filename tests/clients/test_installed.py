@@ -24,7 +24,7 @@ FACT = "Sessions are kept in Redis for a day."
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """A server, elsewhere than where one is looked for, that remembers a fact."""
     with serve("--data-dir", str(tmp_path_factory.mktemp("data"))) as (_, said):
-        assert esker("remember", FACT, "--priority", "high", ESKER_URL=said["url"]).returncode == 0
+        assert esker("remember", FACT, "--everywhere", "--priority", "high", ESKER_URL=said["url"]).returncode == 0
         yield said["url"]
 
 
