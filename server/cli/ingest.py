@@ -299,6 +299,6 @@ def _show_observed(sessions: int, written: int, waiting: int, failed: dict[str, 
         say(f"{counted(written, 'memory', 'memories')} written.")
     elif waiting:
         say(
-            f"{counted(waiting, 'token')} of {'it' if sessions == 1 else 'them'} wait to be observed; the server does so"
-            " when a session has enough of them or has been idle, `esker observe --wait` does it now."
+            f"{counted(waiting, 'token')} of {'it' if sessions == 1 else 'them'} wait to be observed; the server does"
+            " so when a session has enough of them or has been idle, `esker observe --wait` does it now."
         )
