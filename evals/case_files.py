@@ -1,0 +1,60 @@
+"""Files of cases: one JSON document on a line, so that a person can read, write and compare them."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from server.core.errors import InvalidInput
+
+Language = Literal["en", "zh", "ja", "de", "es"]
+Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.-]+$")]
+Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+
+OWN = Path(__file__).parent / "cases"
+"""Where ours are, a file for each suite."""
+
+
+class Strict(BaseModel):
+    """A part of a case: unknown fields are mistakes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AnyCase(Strict):
+    """What every case has: its name, its language, and in a sentence what it is there for."""
+
+    case: Name
+    language: Language
+    about: Text
+
+
+SomeCase = TypeVar("SomeCase", bound=AnyCase)
+
+
+def read_cases(path: Path, model: type[SomeCase]) -> list[SomeCase]:
+    """Return the cases of a file. Raises InvalidInput for a line that is none, with its number and what is wrong."""
+    cases: dict[str, SomeCase] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip():
+            case = _case(line, model, f"{path.name}, line {number}")
+            if case.case in cases:
+                raise InvalidInput(f"{path.name}, line {number}: there is a case {case.case!r} already.")
+            cases[case.case] = case
+    return list(cases.values())
+
+
+def _case(line: str, model: type[SomeCase], place: str) -> SomeCase:
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(f"{place}: {f'{where}: ' if where else ''}{first['msg']}") from error
+
+
+def sha256(cases: Sequence[AnyCase]) -> str:
+    """Return what tells these cases from others."""
+    return hashlib.sha256("\n".join(case.model_dump_json() for case in cases).encode()).hexdigest()

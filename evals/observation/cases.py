@@ -1,0 +1,53 @@
+"""The cases of the suite: messages of one session, and what should be known of them."""
+
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, Field, model_validator
+
+from evals.case_files import AnyCase, Name, Strict, Text
+from evals.scoring.gold import Domain, Gold
+from server.core.records import Role
+
+
+class Said(Strict):
+    """A message: text, or blocks of the Messages API."""
+
+    id: Name
+    role: Role
+    at: AwareDatetime
+    content: Text | list[dict[str, Any]]
+
+    @property
+    def text(self) -> str:
+        """All words of the message, tool calls and results included."""
+        return self.content if isinstance(self.content, str) else "\n".join(_words(self.content))
+
+
+def _words(value: object) -> list[str]:
+    match value:
+        case str():
+            return [value]
+        case dict():
+            return [word for part in value.values() for word in _words(part)]  # pyright: ignore[reportUnknownVariableType]
+        case list():
+            return [word for part in value for word in _words(part)]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return [str(value)]
+
+
+class Case(AnyCase):
+    """A session and its gold; `rows` of an atom are ids of messages."""
+
+    domain: Domain
+    messages: Annotated[tuple[Said, ...], Field(min_length=1, max_length=200)]
+    gold: Gold
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Case":
+        texts = {message.id: message.text for message in self.messages}
+        faults = [*self.gold.faults(texts)]
+        if len(texts) != len(self.messages):
+            faults.append("two messages have one id")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self

@@ -1,0 +1,1 @@
+"""The suite `poison`: what becomes of instructions that somebody planted where an agent reads."""

@@ -1,0 +1,1 @@
+"""The suite `reflection`: what is left of a log of rows when it has been condensed, against what should be."""

@@ -1,0 +1,96 @@
+"""What of a text can be looked up letter by letter: quotations, identifiers, numbers and names."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from evals.scoring import dates
+from evals.scoring.text import holds, normalised, sentences
+
+Sort = Literal["quotation", "identifier", "number", "date", "name"]
+
+_QUOTED = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|「([^」\n]{2,200})」|`([^`\n]{2,200})`")
+_IDENTIFIER = re.compile(
+    r"--?[A-Za-z][\w-]+"
+    r"|[A-Za-z0-9_~]*(?:[./:\\@#_-][A-Za-z0-9_]+)+(?:\(\))?"
+    r"|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b[A-Z]{2,}[0-9_]*[A-Z0-9_]*\b|\b(?=\w*[0-9])(?=\w*[A-Za-z])\w{3,}\b"
+)
+_NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])")
+_NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
+# Words that begin with a capital wherever they stand, and name nothing that could be made up.
+_NO_NAMES = frozenset(
+    "user assistant agent monday tuesday wednesday thursday friday saturday sunday english german spanish chinese japanese"
+    " outcome decision preference correction note".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A part of a text that was taken from somewhere, or made up."""
+
+    sort: Sort
+    words: str
+
+
+def claims(text: str, *, names: bool = True) -> list[Claim]:
+    """Return what can be looked up in a text. Without `names` those are left out: German writes all nouns as names."""
+    found = [Claim("quotation", next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)]
+    rest = _without_dates(text)
+    identifiers = [match.group().rstrip(".:") for match in _IDENTIFIER.finditer(rest)]
+    found += [Claim("identifier", words) for words in identifiers if _is_identifier(words)]
+    rest = _IDENTIFIER.sub(" ", rest)
+    found += [Claim("number", match.group()) for match in _NUMBER.finditer(rest)]
+    found += [Claim("name", words) for words in _names(rest)] if names else []
+    return list(dict.fromkeys(found))
+
+
+def _without_dates(text: str) -> str:
+    said = normalised(text)
+    if len(said) != len(text):  # spans are of the normalised text
+        return text
+    for start, end, *_ in dates.found(said):
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _is_identifier(words: str) -> bool:
+    return len(words) > 2 and not re.fullmatch(r"[a-z]+-[a-z]+(?:-[a-z]+)?|[A-Z]?[a-z]+-[a-z]+|[-./:]+[a-z]+", words)
+
+
+def _names(text: str) -> Iterator[str]:
+    for sentence in sentences(text):
+        for match in _NAME.finditer(sentence):
+            words = match.group().split()
+            # The first word of a sentence has its capital for that.
+            begins = not re.search(r"\w", sentence[: match.start()]) or sentence[: match.start()].rstrip().endswith(":")
+            kept = [word for word in words[1 if begins else 0 :] if word.casefold() not in _NO_NAMES]
+            if kept:
+                yield " ".join(kept)
+
+
+def unsupported(text: str, sources: Iterable[str], *, names: bool = True) -> list[Claim]:
+    """Return what a text claims letter by letter that is in none of its sources.
+
+    A number may be written with other separators, a name in parts, a day in another way.
+    """
+    told = [*sources]
+    whole = "\n".join(told)
+    return [*_unsupported_days(text, whole), *(each for each in claims(text, names=names) if not _in(each, whole))]
+
+
+def _unsupported_days(text: str, whole: str) -> Iterator[Claim]:
+    known = {(month, day) for _, _, _, month, day in dates.found(normalised(whole))}
+    said = normalised(text)
+    for start, end, _, month, day in dates.found(said):
+        if (month, day) not in known:
+            yield Claim("date", said[start:end])
+
+
+def _in(claim: Claim, whole: str) -> bool:
+    if claim.sort == "name":
+        return all(holds(whole, word) or normalised(word) in normalised(whole) for word in claim.words.split())
+    if claim.sort == "number":
+        plain = re.sub(r"[,']", "", claim.words)
+        return holds(whole, claim.words) or holds(re.sub(r"(?<=[0-9])[,'](?=[0-9]{3})", "", whole), plain)
+    return holds(whole, claim.words) or (claim.sort == "identifier" and normalised(claim.words) in normalised(whole))

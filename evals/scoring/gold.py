@@ -1,0 +1,106 @@
+"""What should become of what was said: the gold that people write, and what is scored against it.
+
+docs/evals.md tells the fields in prose.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field, model_validator
+
+from evals.case_files import Name, Strict, Text
+from evals.scoring.text import holds
+from server.core.records import Category, Priority, Trust
+
+Domain = Literal["coding", "infrastructure", "assistant", "research"]
+
+
+class Row(Strict):
+    """A row of a log, as an observer wrote it: `by` is who it goes back to, `session` which sitting it is from."""
+
+    id: Name
+    at: AwareDatetime
+    text: Text
+    by: Trust = "user"
+    session: Name = "1"
+    priority: Priority = "medium"
+    category: Category = "fact"
+
+
+class Atom(Strict):
+    """One thing that was said.
+
+    `fact` says it in a sentence, `exact` lists what of that must stay letter by letter (identifiers, numbers, names),
+    `rows` are where it stands, `by` who said it, `dated` which day has to be known of it, `ask` a question about it.
+    """
+
+    fact: Text
+    exact: tuple[Text, ...] = ()
+    rows: Annotated[tuple[Name, ...], Field(min_length=1)]
+    by: Trust | None = None
+    dated: date | None = None
+    ask: Text | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Atom":
+        for words in self.exact:
+            if not holds(self.fact, words):
+                raise ValueError(f"{words!r} is not in the fact {self.fact!r}")
+        return self
+
+
+class Change(Strict):
+    """What held first and what holds now."""
+
+    old: Atom
+    new: Atom
+
+
+class Gold(Strict):
+    """What should be left: a fact is in one of these lists.
+
+    `keep` has to survive. `replaced` has to be there as it is now, and not as though the old still held. `noise` has to
+    go. `open` was put off, planned, or holds within limits, and must not read as done or as unlimited. `asserted` was
+    ruled by somebody, and a later question or doubt does not undo it. `never` are words that stand in no row of the log.
+    """
+
+    keep: tuple[Atom, ...] = ()
+    replaced: tuple[Change, ...] = ()
+    noise: tuple[Atom, ...] = ()
+    open: tuple[Atom, ...] = ()
+    asserted: tuple[Atom, ...] = ()
+    never: tuple[Text, ...] = ()
+
+    def lasting(self) -> Iterator[Atom]:
+        """Yield what has to be there afterwards."""
+        yield from self.keep
+        yield from (change.new for change in self.replaced)
+        yield from self.open
+        yield from self.asserted
+
+    def atoms(self) -> Iterator[Atom]:
+        """Yield all that was said and is judged."""
+        yield from self.lasting()
+        yield from (change.old for change in self.replaced)
+        yield from self.noise
+
+    def faults(self, texts: Mapping[str, str]) -> Iterator[str]:
+        """Yield what is wrong with it as the gold of these texts, which have names."""
+        for atom in self.atoms():
+            yield from _atom_faults(atom, texts)
+        for change in self.replaced:
+            if all(holds(change.new.fact, words) for words in change.old.exact):
+                yield f"what tells the old from the new has to be in `exact` of the old: {change.old.fact!r}"
+        for words in self.never:
+            if any(holds(text, words) for text in texts.values()):
+                yield f"{words!r} is never to be said, and is said"
+
+
+def _atom_faults(atom: Atom, texts: Mapping[str, str]) -> Iterator[str]:
+    if unknown := [row for row in atom.rows if row not in texts]:
+        yield f"there is no row {', '.join(unknown)}"
+    told = "\n".join(texts[row] for row in atom.rows if row in texts)
+    for words in atom.exact:
+        if not holds(told, words):
+            yield f"{words!r} is in none of the rows of {atom.fact!r}"

@@ -1,0 +1,38 @@
+"""How near texts are in meaning, by the bundled embedding model: the second look, where words differ."""
+
+import asyncio
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from server.providers.local_embedder import LocalEmbedder
+
+ALONE = 0.72
+"""Cosine from which two statements say the same. docs/evals.md says how it was found."""
+BESIDE = 0.5
+"""The same where one has all of the other that must stay letter by letter."""
+
+Vector = npt.NDArray[np.float32]
+
+
+class Meaning:
+    """Cosines between statements; each is embedded once."""
+
+    def __init__(self, threads: int = 2) -> None:
+        """Load the model."""
+        self._embedder = LocalEmbedder("bundled", threads=threads, source="evals")
+        self._vectors: dict[str, Vector] = {}
+        asyncio.run(self._embedder.load())
+
+    def read(self, texts: Iterable[str]) -> None:
+        """Embed texts that are going to be compared, many at a time."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new:
+            made = asyncio.run(self._embedder.embed(new))
+            self._vectors |= zip(new, np.array(made, dtype=np.float32), strict=True)
+
+    def cosine(self, first: str, second: str) -> float:
+        """Return how near two texts are, from -1 to 1."""
+        self.read((first, second))
+        return float(self._vectors[first] @ self._vectors[second])

@@ -1,0 +1,80 @@
+"""Texts as they are compared: case, width, accents of composition and spacing aside."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from server.core.terms import index_terms
+
+_SPACE = re.compile(r"\s+")
+_ONE_KIND = str.maketrans({"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None})
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n+|\s→\s|;\s+")
+_PLAIN = re.compile(r"[^\W\d_]{4,}(?: [^\W\d_]{3,})*")
+# What begins with one of these is denied, so it is a statement of its own.
+_OTHER_THAN = r"(?:instead of|rather than|in place of|no longer|not|anstatt|statt|nicht|en lugar de|en vez de|no)\b"
+_CLAUSE = re.compile(
+    rf"[,，、:：]\s*|\s+-\s+|[()（）]\s*|\s+(?:but|and|because|aber|und|sondern|weil|pero|sino|porque|y)\s+"
+    rf"|\s+(?={_OTHER_THAN})|(?=而不是|ではなく)"
+)
+
+
+@lru_cache(maxsize=65_536)
+def normalised(text: str) -> str:
+    """Return a text in one form: NFKC, case folded, one kind of dash and quote, no backquotes, single spaces."""
+    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).translate(_ONE_KIND).casefold()).strip()
+
+
+def holds(text: str, words: str) -> bool:
+    """Tell whether a text holds words letter by letter, and not as a part of a longer word or number.
+
+    `5` is not in `15` and not in `5.2`, `auth.ts` not in `auth.tsx`. Plain words may be bent: `Fridays` holds `Friday`.
+    """
+    wanted = normalised(words)
+    return bool(_pattern(wanted).search(normalised(text))) or (
+        bool(_PLAIN.fullmatch(wanted)) and _in_a_row(_stems(wanted), _stems(text))
+    )
+
+
+def _in_a_row(wanted: tuple[str, ...], there: tuple[str, ...]) -> bool:
+    return bool(wanted) and any(there[at : at + len(wanted)] == wanted for at in range(len(there) - len(wanted) + 1))
+
+
+@lru_cache(maxsize=65_536)
+def _stems(text: str) -> tuple[str, ...]:
+    return tuple(index_terms(unicodedata.normalize("NFKC", text)))
+
+
+def holds_all(text: str, words: Iterable[str]) -> bool:
+    """Tell whether a text holds each of these words."""
+    return all(holds(text, each) for each in words)
+
+
+@lru_cache(maxsize=65_536)
+def _pattern(words: str) -> re.Pattern[str]:
+    # Scripts without spaces between words have no boundary to keep.
+    before = r"(?<![a-z0-9_])(?<![0-9][.,])" if re.match(r"[a-z0-9_]", words) else ""
+    after = r"(?![a-z0-9_])(?![.,][0-9])" if re.search(r"[a-z0-9_]$", words) else ""
+    return re.compile(before + re.escape(words) + after)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, and each step of a course of events by itself."""
+    return [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
+
+
+def clauses(text: str) -> list[str]:
+    """Return the parts of a text that state something each; what is denied (`not npm`) is a part of its own."""
+    return [part.strip() for sentence in sentences(text) for part in _CLAUSE.split(sentence) if part and part.strip()]
+
+
+@lru_cache(maxsize=65_536)
+def words_of(text: str) -> frozenset[str]:
+    """Return the stemmed words of a text that mean something by themselves; pairs of characters where there are none."""
+    return frozenset(_stems(text))
+
+
+def share(of: str, within: str) -> float:
+    """Return how many of the words of one text are in another, from 0 to 1."""
+    wanted = words_of(of)
+    return len(wanted & words_of(within)) / len(wanted) if wanted else 0.0
