@@ -6,6 +6,7 @@ import typer
 
 from evals import compare
 from evals.output import show_error
+from evals.reflection import command as reflection
 from evals.retrieval import command as retrieval
 from server.core.errors import EskerError
 
@@ -13,6 +14,7 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Measure Esker on data sets. Nothing leaves this machine."
 )
 app.command("retrieval")(retrieval.retrieval)
+app.command("reflection")(reflection.reflection)
 app.command("compare")(compare.compare)
 
 

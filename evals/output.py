@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,4 +70,6 @@ def _plain(value: Any) -> Any:
         return asdict(value)
     if isinstance(value, frozenset | set):
         return sorted(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, datetime):
+        return value.isoformat()
     raise TypeError(f"{type(value).__name__} is no JSON")

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self, cast
 
@@ -33,6 +33,10 @@ class Server:
     def post(self, path: str, body: object = None) -> Any:
         """Return the answer to a POST. Raises Unavailable, InvalidInput."""
         return self._call("POST", path, json=body)
+
+    def post_lines(self, path: str, lines: bytes) -> Any:
+        """Return the answer to a POST of lines of JSON. Raises Unavailable, InvalidInput."""
+        return self._call("POST", path, content=lines, headers={"Content-Type": "application/x-ndjson"})
 
     def __enter__(self) -> Self:
         return self
@@ -64,10 +68,13 @@ def _refusal(method: str, path: str, answer: httpx2.Response) -> InvalidInput:
 
 
 @contextmanager
-def connected(url: str | None, key: str | None) -> Generator[Server]:
-    """Yield the server at `url`, or without one a new server that lives, with its database, while the block runs."""
+def connected(url: str | None, key: str | None, **settings: str) -> Generator[Server]:
+    """Yield the server at `url`, or without one a new server that lives, with its database, while the block runs.
+
+    `settings` are of the new server, beside those of the environment.
+    """
     if url is None:
-        with tempfile.TemporaryDirectory(prefix="esker-evals-") as directory, _started(directory) as started:
+        with tempfile.TemporaryDirectory(prefix="esker-evals-") as directory, _started(directory, settings) as started:
             yield started
         return
     with Server(url, key) as running:
@@ -75,11 +82,11 @@ def connected(url: str | None, key: str | None) -> Generator[Server]:
 
 
 @contextmanager
-def _started(directory: str) -> Generator[Server]:
+def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
     command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--data-dir", directory, "--json"]
     command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST", "ESKER_PORT")}
-    environment["ESKER_LOG_LEVEL"] = "error"
+    environment |= {"ESKER_LOG_LEVEL": "error", **settings}
     with (
         subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
         Server(_announced_url(process)) as server,

@@ -53,7 +53,7 @@ def store(server: Server, data: DataSet, way: Way, shown: Progress, *, shared: b
     prefix = f"{data.name} {name} as {way}/" if shared else ""
     stored = Stored(Traces({conversation.id: prefix + conversation.id for conversation in data.conversations}))
     put = _put_rows if way == "rows" else _put_messages
-    _wait_for_vectors(server, shown, "Loading the model")
+    wait_for_vectors(server, shown, "Loading the model")
     began = time.monotonic()
     task = shown.add_task("Storing turns", total=data.turns)
     for conversation in data.conversations:
@@ -67,7 +67,7 @@ def store(server: Server, data: DataSet, way: Way, shown: Progress, *, shared: b
     if way == "sessions":
         _observe(server, stored.sessions, shown, reflect=reflect)
     stored.sent_seconds = time.monotonic() - began
-    _wait_for_vectors(server, shown, "Embedding")
+    wait_for_vectors(server, shown, "Embedding")
     stored.found_seconds = time.monotonic() - began
     return stored
 
@@ -142,7 +142,7 @@ def _wait_for_reflection(server: Server, session: str) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _wait_for_vectors(server: Server, shown: Progress, description: str) -> None:
+def wait_for_vectors(server: Server, shown: Progress, description: str) -> None:
     """Wait until every row can be found by meaning, if anybody embeds. Raises Unavailable when nothing moves."""
     if server.get("/readyz")["embedder"] == "none":
         return

@@ -88,3 +88,8 @@ def is_done(text: str) -> bool:
 def is_past(text: str) -> bool:
     """Tell whether a text says of something that it held before, or does not hold."""
     return bool(_PAST.search(normalised(text)))
+
+
+def without_reservations(text: str) -> str:
+    """Return a text without its words for what is put off or limited."""
+    return re.sub(r"\s+", " ", _LIMITED.sub("", _OPEN.sub("", text))).strip()

@@ -1,0 +1,201 @@
+"""Reflections made wrong on purpose: which score notices which fault.
+
+The gold of a case, written down fact by fact, is a reflection without fault. Each mutation plants one fault in it, and
+the table of `python -m evals mutations` says in how many cases which score fell.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from evals.reflection.cases import Case
+from evals.scoring import cues
+from evals.scoring.gold import Atom
+from evals.scoring.matching import Left
+from evals.scoring.text import holds, share
+
+Mutation = Callable[[Case, list[Left]], list[Left] | None]
+"""Returns rows with one fault; None where a case has nothing that could be made wrong so."""
+
+_DENIES = {"en": "It is not true that", "de": "Es stimmt nicht:", "es": "No es cierto que", "zh": "并不是：", "ja": "次のことは正しくない："}
+_IS_DONE = {
+    "en": "has been completed", "de": "wurde abgeschlossen", "es": "ya está terminado", "zh": "已经完成", "ja": "完了しました",
+}  # fmt: skip
+_CHATTER = {
+    "en": "By the way, all of this was talked about in a friendly conversation with many more words than needed.",
+    "de": "Übrigens wurde all dies in einem freundlichen Gespräch mit viel mehr Worten als nötig besprochen.",
+    "es": "Por cierto, todo esto se habló en una conversación amable con muchas más palabras de las necesarias.",
+    "zh": "顺便说一下，这一切都是在一次友好的谈话中用了远超必要的话语讨论的。",
+    "ja": "ちなみに、これらはすべて必要以上に多くの言葉を使った和やかな会話の中で話されたことである。",
+}
+
+
+def faultless(case: Case) -> list[Left]:
+    """Return the gold of a case as a reflection."""
+    return [_row(case, f"g{number}", atom) for number, atom in enumerate(case.gold.lasting(), start=1)]
+
+
+def _row(case: Case, name: str, atom: Atom) -> Left:
+    rows = {row.id: row for row in case.rows}
+    last = rows[atom.rows[-1]]
+    text = f"{atom.fact} ({atom.dated})" if atom.dated else atom.fact
+    return Left(name, text, atom.rows, atom.by or last.by, last.at)
+
+
+def _places(case: Case, atoms: Sequence[Atom]) -> list[int]:
+    """Return where the rows of these atoms stand in a faultless reflection."""
+    return [place for place, atom in enumerate(case.gold.lasting()) if any(atom is each for each in atoms)]
+
+
+def _with(rows: Sequence[Left], place: int, text: str) -> list[Left]:
+    return [replace(row, text=text) if at == place else row for at, row in enumerate(rows)]
+
+
+def _fact_dropped(case: Case, rows: list[Left]) -> list[Left] | None:
+    return rows[1:] if len(rows) > 1 else None
+
+
+def _exact_changed(case: Case, rows: list[Left], pattern: str, other: Callable[[str], str]) -> list[Left] | None:
+    for place, atom in enumerate(case.gold.lasting()):
+        for words in atom.exact:
+            if re.search(pattern, words) and (changed := rows[place].text.replace(words, other(words))) != rows[place].text:
+                return _with(rows, place, changed)
+    return None
+
+
+def _number_changed(case: Case, rows: list[Left]) -> list[Left] | None:
+    return _exact_changed(case, rows, r"[0-9]", lambda words: re.sub(r"[0-9]", lambda d: str((int(d[0]) + 3) % 10), words))
+
+
+def _identifier_changed(case: Case, rows: list[Left]) -> list[Left] | None:
+    return _exact_changed(case, rows, r"^(?=.*[a-z])[\w./:@-]*[-_./:][\w./:@-]*$", lambda words: re.sub(r"[a-z](?=[^a-z]*$)", "x7", words))
+
+
+def _turned_around(case: Case, rows: list[Left], atoms: Sequence[Atom]) -> list[Left] | None:
+    for place in _places(case, atoms):
+        return _with(rows, place, f"{_DENIES[case.language]} {rows[place].text}")
+    return None
+
+
+def _negation_flipped(case: Case, rows: list[Left]) -> list[Left] | None:
+    return _turned_around(case, rows, case.gold.keep)
+
+
+def _ruling_undone(case: Case, rows: list[Left]) -> list[Left] | None:
+    return _turned_around(case, rows, case.gold.asserted)
+
+
+def _deferral_done(case: Case, rows: list[Left]) -> list[Left] | None:
+    for place, atom in zip(_places(case, case.gold.open), case.gold.open, strict=True):
+        said = cues.without_reservations(atom.fact).rstrip(".。")
+        return _with(rows, place, f"{said}: {_IS_DONE[case.language]}.")
+    return None
+
+
+def _old_brought_back(case: Case, rows: list[Left]) -> list[Left] | None:
+    for change in case.gold.replaced:
+        return [*rows, _row(case, "old", change.old)]
+    return None
+
+
+def _old_for_new(case: Case, rows: list[Left]) -> list[Left] | None:
+    for change in case.gold.replaced:
+        [place] = _places(case, [change.new])
+        return [*rows[:place], _row(case, "old", change.old), *rows[place + 1 :]]
+    return None
+
+
+def _noise_kept(case: Case, rows: list[Left]) -> list[Left] | None:
+    for atom in case.gold.noise:
+        return [*rows, _row(case, "noise", atom)]
+    return None
+
+
+def _row_twice(case: Case, rows: list[Left]) -> list[Left] | None:
+    return [*rows, replace(rows[0], id="again")]
+
+
+def _name_made_up(case: Case, rows: list[Left]) -> list[Left] | None:
+    return _with(rows, 0, f"{rows[0].text} (Zebulon Quagmire, srv-zq-77)")
+
+
+def _never_said(case: Case, rows: list[Left]) -> list[Left] | None:
+    return _with(rows, 0, f"{rows[0].text} {case.gold.never[0]}.") if case.gold.never else None
+
+
+def _quotation_made_up(case: Case, rows: list[Left]) -> list[Left] | None:
+    return _with(rows, 0, f'{rows[0].text} "Whatever works, I never said this."')
+
+
+def _another_speaker(case: Case, rows: list[Left]) -> list[Left] | None:
+    for place, atom in enumerate(case.gold.lasting()):
+        if atom.by:
+            other = "assistant" if atom.by == "user" else "user"
+            return [replace(row, by=other) if at == place else row for at, row in enumerate(rows)]
+    return None
+
+
+def _date_moved(case: Case, rows: list[Left]) -> list[Left] | None:
+    for place, atom in enumerate(case.gold.lasting()):
+        if atom.dated and not holds(atom.fact, str(atom.dated.day)) and rows[place].at:
+            moved = replace(rows[place], text=atom.fact, at=rows[place].at + timedelta(days=37))
+            return [moved if at == place else row for at, row in enumerate(rows)]
+    return None
+
+
+def _sources_gone(case: Case, rows: list[Left]) -> list[Left] | None:
+    return [replace(rows[0], sources=()), *rows[1:]]
+
+
+def _sources_of_another(case: Case, rows: list[Left]) -> list[Left] | None:
+    others = [row for row in case.rows if row.id not in rows[0].sources]
+    farthest = min(others, key=lambda row: share(rows[0].text, row.text), default=None)
+    return [replace(rows[0], sources=(farthest.id,)), *rows[1:]] if farthest else None
+
+
+def _padded(case: Case, rows: list[Left]) -> list[Left] | None:
+    return [replace(row, text=f"{row.text} {_CHATTER[case.language]}") for row in rows]
+
+
+MUTATIONS: Mapping[str, Mutation] = {
+    "a fact is dropped": _fact_dropped,
+    "a number is changed": _number_changed,
+    "an identifier is changed": _identifier_changed,
+    "a negation is flipped": _negation_flipped,
+    "a ruling is undone": _ruling_undone,
+    "a deferral is done": _deferral_done,
+    "the old is there again": _old_brought_back,
+    "the old stands for the new": _old_for_new,
+    "noise is kept": _noise_kept,
+    "a row is there twice": _row_twice,
+    "a name is made up": _name_made_up,
+    "what was never said is said": _never_said,
+    "a quotation is made up": _quotation_made_up,
+    "somebody else said it": _another_speaker,
+    "a day is moved": _date_moved,
+    "sources are gone": _sources_gone,
+    "sources are another's": _sources_of_another,
+    "it is padded": _padded,
+}
+CAUGHT_BY: Mapping[str, str] = {
+    "a fact is dropped": "retention",
+    "a number is changed": "retention",
+    "an identifier is changed": "retention",
+    "a negation is flipped": "retention",
+    "a ruling is undone": "ruling stands",
+    "a deferral is done": "still open",
+    "the old is there again": "supersession",
+    "the old stands for the new": "supersession",
+    "noise is kept": "noise gone",
+    "a row is there twice": "said once",
+    "a name is made up": "grounded",
+    "what was never said is said": "never said",
+    "a quotation is made up": "grounded",
+    "somebody else said it": "attribution",
+    "a day is moved": "dates",
+    "sources are gone": "sources",
+    "sources are another's": "sources",
+    "it is padded": "facts/1k",
+}
+"""Which score has to notice which fault."""

@@ -1,0 +1,113 @@
+"""What a run over cases leaves behind: a table for people, a document for machines, and one case with all its reasons."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evals.case_files import AnyCase, sha256
+from evals.output import table
+from evals.provenance import hardware, versions
+from evals.scoring.scores import Figure
+from server.core.errors import InvalidInput
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a suite found of one case.
+
+    `figures` count things that are as they should be, `amounts` are anything else that is measured, `lines` are the
+    reasons for people, `left` the rows that were judged.
+    """
+
+    case: AnyCase
+    group: str
+    figures: Mapping[str, Figure]
+    amounts: Mapping[str, float] = field(default_factory=dict[str, float])
+    lines: Sequence[str] = ()
+    left: Sequence[Json] = ()
+
+
+def document(suite: str, results: Sequence[Result], run: Mapping[str, Any], data: str) -> Json:
+    """Return everything about a run; `run` is how it was made, `data` the name of its cases."""
+    return {
+        "suite": suite,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(),
+        "data": {"name": data, "sha256": sha256([result.case for result in results]), "cases": len(results)},
+        "run": run,
+        "figures": _figures(results),
+        "groups": {group: _figures(its) for group, its in groups(results).items()},
+        "cases": [
+            {
+                "id": result.case.case,
+                "about": result.case.about,
+                "group": result.group,
+                "language": result.case.language,
+                "figures": {name: figure.share for name, figure in result.figures.items()},
+                "counts": {name: [figure.good, figure.of] for name, figure in result.figures.items()},
+                "amounts": result.amounts,
+                "lines": result.lines,
+                "left": result.left,
+            }
+            for result in results
+        ],
+    }
+
+
+def groups(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return results by group and by language."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        for name in (result.group, result.case.language):
+            found.setdefault(name, []).append(result)
+    return dict(sorted(found.items()))
+
+
+def _figures(results: Sequence[Result]) -> Json:
+    """Return how many of how many things are as they should be, over all cases, and the means of amounts."""
+    names = dict.fromkeys(name for result in results for name in result.figures)
+    counted = {name: [result.figures[name] for result in results if name in result.figures] for name in names}
+    shares = {
+        name: {"good": sum(one.good for one in its), "of": sum(one.of for one in its)} for name, its in counted.items()
+    }
+    amounts = dict.fromkeys(name for result in results for name in result.amounts)
+    means = {name: [result.amounts[name] for result in results if name in result.amounts] for name in amounts}
+    return {name: told | {"share": told["good"] / told["of"]} for name, told in shares.items()} | {
+        name: {"mean": sum(values) / len(values)} for name, values in means.items()
+    }
+
+
+def show(told: Json, title: str) -> None:
+    """Print a table of a run: all cases, and those of each group."""
+    names = list(told["figures"])
+    rows = [("all", told["data"]["cases"], told["figures"])]
+    rows += [(group, _count(told, group), figures) for group, figures in told["groups"].items()]
+    table(title, ["", "cases", *names], [(name, f"{count}", *_cells(figures, names)) for name, count, figures in rows])
+
+
+def _count(told: Json, group: str) -> int:
+    return sum(group in (case["group"], case["language"]) for case in told["cases"])
+
+
+def _cells(figures: Json, names: Sequence[str]) -> list[str]:
+    return [_cell(figures[name]) if name in figures else "–" for name in names]
+
+
+def _cell(figure: Json) -> str:
+    return f"{100 * figure['share']:.1f}" if "share" in figure else f"{figure['mean']:.2f}"
+
+
+def read_run(path: Path) -> Json:
+    """Return what a run has written. Raises InvalidInput for a file that is none."""
+    try:
+        told: Json = json.loads(path.read_text(encoding="utf-8"))
+        _ = told["suite"], told["cases"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"{path} is no run over cases: {error}.", hint="A suite writes one with --json.") from error
+    return told
