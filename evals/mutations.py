@@ -11,9 +11,10 @@ from datetime import timedelta
 
 from evals.reflection.cases import Case
 from evals.scoring import cues
+from evals.scoring.dates import names_day
 from evals.scoring.gold import Atom
 from evals.scoring.matching import Left
-from evals.scoring.text import holds, share
+from evals.scoring.text import share
 
 Mutation = Callable[[Case, list[Left]], list[Left] | None]
 """Returns rows with one fault; None where a case has nothing that could be made wrong so."""
@@ -88,21 +89,21 @@ def _ruling_undone(case: Case, rows: list[Left]) -> list[Left] | None:
 
 def _deferral_done(case: Case, rows: list[Left]) -> list[Left] | None:
     for place, atom in zip(_places(case, case.gold.open), case.gold.open, strict=True):
-        said = cues.without_reservations(atom.fact).rstrip(".。")
+        said = cues.without_reservations(atom.fact, case.language).rstrip(".。")
         return _with(rows, place, f"{said}: {_IS_DONE[case.language]}.")
     return None
 
 
 def _old_brought_back(case: Case, rows: list[Left]) -> list[Left] | None:
     for change in case.gold.replaced:
-        return [*rows, _row(case, "old", change.old)]
+        return [*rows, _row(case, "old", change.old[-1])]
     return None
 
 
 def _old_for_new(case: Case, rows: list[Left]) -> list[Left] | None:
     for change in case.gold.replaced:
         [place] = _places(case, [change.new])
-        return [*rows[:place], _row(case, "old", change.old), *rows[place + 1 :]]
+        return [*rows[:place], _row(case, "old", change.old[-1]), *rows[place + 1 :]]
     return None
 
 
@@ -138,7 +139,7 @@ def _another_speaker(case: Case, rows: list[Left]) -> list[Left] | None:
 
 def _date_moved(case: Case, rows: list[Left]) -> list[Left] | None:
     for place, atom in enumerate(case.gold.lasting()):
-        if atom.dated and not holds(atom.fact, str(atom.dated.day)) and rows[place].at:
+        if atom.dated and not names_day(atom.fact, atom.dated) and rows[place].at:
             moved = replace(rows[place], text=atom.fact, at=rows[place].at + timedelta(days=37))
             return [moved if at == place else row for at, row in enumerate(rows)]
     return None
@@ -150,7 +151,7 @@ def _sources_gone(case: Case, rows: list[Left]) -> list[Left] | None:
 
 def _sources_of_another(case: Case, rows: list[Left]) -> list[Left] | None:
     others = [row for row in case.rows if row.id not in rows[0].sources]
-    farthest = min(others, key=lambda row: share(rows[0].text, row.text), default=None)
+    farthest = min(others, key=lambda row: share(rows[0].text, row.text, case.language), default=None)
     return [replace(rows[0], sources=(farthest.id,)), *rows[1:]] if farthest else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from evals.case_files import AnyCase, sha256
 from evals.output import table
 from evals.provenance import hardware, versions
-from evals.scoring.scores import Figure
+from evals.scoring.figures import Figure
 from server.core.errors import InvalidInput
 
 Json = dict[str, Any]

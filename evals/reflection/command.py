@@ -16,7 +16,9 @@ from evals.reports import Result, document, show
 from evals.retrieval.storing import wait_for_vectors
 from evals.scoring import meaning as meanings
 from evals.scoring.meaning import Meaning
-from evals.scoring.scores import Figure, lines, score
+from evals.scoring.figures import Figure
+from evals.scoring.matching import Judge
+from evals.scoring.scored import score
 from evals.serving import Server, connected
 from server.core.errors import InvalidInput
 
@@ -64,14 +66,14 @@ def _results(server: Server, cases: Sequence[Case], meaning: Meaning, shown: Pro
 
 def _uses(server: Server, cases: Sequence[Case], meaning: Meaning, shown: Progress, when: str) -> list[Use | None]:
     wait_for_vectors(server, shown, "Embedding")
-    return [use(server, case, meaning, when) for case in shown.track(cases, description=f"Asking {when}")]
+    return [use(server, case, Judge(case.language, meaning), when) for case in shown.track(cases, description=f"Asking {when}")]
 
 
 def _result(case: Case, reflected: Reflected, before: Use | None, after: Use | None, meaning: Meaning) -> Result:
-    scored = score(case.gold, case.rows, reflected.left, case.language, meaning)
+    scored = score(case.gold, case.rows, reflected.left, Judge(case.language, meaning))
     figures = dict(scored.figures)
     amounts = {"shorter": scored.shorter, "facts/1k": scored.per_thousand_tokens, "seconds": reflected.seconds}
-    why = [*lines(scored)]
+    why = [*scored.lines()]
     if before and after and before.asked:
         figures["found before"] = Figure("found before", before.found, before.asked, tuple(before.missed))
         figures["found after"] = Figure("found after", after.found, after.asked, tuple(after.missed))

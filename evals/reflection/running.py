@@ -9,8 +9,7 @@ from typing import Any
 from evals.logs import Log
 from evals.reflection.cases import Case
 from evals.scoring.gold import Atom
-from evals.scoring.matching import Left, judge
-from evals.scoring.meaning import Meaning
+from evals.scoring.matching import Judge, Left
 from evals.serving import Server
 from server.core.errors import EskerError
 
@@ -100,25 +99,25 @@ def _left(row: Json, names: dict[str, str]) -> Left:
     return Left(row["id"], row["content"], tuple(names.get(each, each) for each in cited), row["trust"], at, refers)
 
 
-def use(server: Server, case: Case, meaning: Meaning, when: str) -> Use:
+def use(server: Server, case: Case, by: Judge, when: str) -> Use:
     """Ask the questions of a case, and begin a session in its project; `when` tells one session from another."""
     made = Use()
     for atom in case.gold.lasting():
         if atom.ask:
             question = {"query": atom.ask, "project": case.case, "limit": _FOUND_AMONG}
             hits = server.post("/v1/recall", question)["hits"]
-            _count(made, atom, [Left(hit["id"], hit["content"]) for hit in hits], meaning)
+            _count(made, atom, [Left(hit["id"], hit["content"]) for hit in hits], by)
     opened = {"client": "evals", "external_id": f"{case.case}/{when}", "project": case.case}
     pack = server.get(f"/v1/sessions/{server.post('/v1/sessions', opened)['id']}/pack")
     shown = [Left(row["id"], row["content"]) for row in rows_of(server, case.case) if row["id"] in pack["memory_ids"]]
-    made.in_pack = sum(judge(atom, shown, meaning).kept for atom in case.gold.lasting())
+    made.in_pack = sum(by.judge(atom, shown).kept for atom in case.gold.lasting())
     made.pack_tokens = pack["tokens"]
     return made
 
 
-def _count(made: Use, atom: Atom, hits: Sequence[Left], meaning: Meaning) -> None:
+def _count(made: Use, atom: Atom, hits: Sequence[Left], by: Judge) -> None:
     made.asked += 1
-    if judge(atom, hits, meaning).kept:
+    if by.judge(atom, hits).kept:
         made.found += 1
     else:
         made.missed.append(f"{atom.ask} → {atom.fact}")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from evals.scoring import dates
@@ -14,9 +15,10 @@ _QUOTED = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2
 _IDENTIFIER = re.compile(
     r"--?[A-Za-z][\w-]+"
     r"|[A-Za-z0-9_~]*(?:[./:\\@#_-][A-Za-z0-9_]+)+(?:\(\))?"
-    r"|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b[A-Z]{2,}[0-9_]*[A-Z0-9_]*\b|\b(?=\w*[0-9])(?=\w*[A-Za-z])\w{3,}\b"
+    r"|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b[A-Z]{2,}[0-9_]*[A-Z0-9_]*\b|\b(?=\w*[0-9])(?=\w*[A-Za-z])\w{3,}\b",
+    re.ASCII,  # what stands beside it in another script is no part of it
 )
-_NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])")
+_NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])", re.ASCII)
 _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
 # Words that begin with a capital wherever they stand, and name nothing that could be made up.
 _NO_NAMES = frozenset(
@@ -46,8 +48,8 @@ def claims(text: str, *, names: bool = True) -> list[Claim]:
 
 
 def _without_dates(text: str) -> str:
-    said = normalised(text)
-    if len(said) != len(text):  # spans are of the normalised text
+    said = text.lower()
+    if len(said) != len(text):  # what is found is found in the small letters
         return text
     for start, end, *_ in dates.found(said):
         text = text[:start] + " " * (end - start) + text[end:]
@@ -69,18 +71,18 @@ def _names(text: str) -> Iterator[str]:
                 yield " ".join(kept)
 
 
-def unsupported(text: str, sources: Iterable[str], *, names: bool = True) -> list[Claim]:
-    """Return what a text claims letter by letter that is in none of its sources.
+def unsupported(text: str, sources: Iterable[str], days: Iterable[date] = (), *, names: bool = True) -> list[Claim]:
+    """Return what a text claims letter by letter that is in none of its sources; `days` are known as well.
 
     A number may be written with other separators, a name in parts, a day in another way.
     """
-    told = [*sources]
-    whole = "\n".join(told)
-    return [*_unsupported_days(text, whole), *(each for each in claims(text, names=names) if not _in(each, whole))]
+    whole = "\n".join(sources)
+    return [*_unsupported_days(text, whole, days), *(each for each in claims(text, names=names) if not _in(each, whole))]
 
 
-def _unsupported_days(text: str, whole: str) -> Iterator[Claim]:
+def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[Claim]:
     known = {(month, day) for _, _, _, month, day in dates.found(normalised(whole))}
+    known |= {(day.month, day.day) for day in days}
     said = normalised(text)
     for start, end, _, month, day in dates.found(said):
         if (month, day) not in known:

@@ -22,7 +22,12 @@ _MONTHS = (
 )
 _NUMBER = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names}
 _NAME = "|".join(sorted(_NUMBER, key=len, reverse=True))
+_UP_TO = r"(?:-|to|and|bis|und|al|a|y)"
 _FORMS = (
+    # The first day of a span within a month.
+    re.compile(
+        rf"(?<![0-9])(?P<d>[0-9]{{1,2}})\.?\s?{_UP_TO}\s?[0-9]{{1,2}}\.?\s(?:of\s|de\s)?(?P<n>{_NAME})\b\.?(?:,?\s(?:de\s|del\s)?(?P<y>[0-9]{{4}}))?"
+    ),
     re.compile(r"(?<![0-9])(?P<y>[0-9]{4})[-/.](?P<m>[0-9]{1,2})[-/.](?P<d>[0-9]{1,2})(?![0-9])"),
     re.compile(r"(?:(?P<y>[0-9]{4})\s?年\s?)?(?P<m>[0-9]{1,2})\s?月\s?(?P<d>[0-9]{1,2})\s?[日号號]?"),
     re.compile(

@@ -51,9 +51,9 @@ class Atom(Strict):
 
 
 class Change(Strict):
-    """What held first and what holds now."""
+    """What held first, which may have changed more than once, and what holds now."""
 
-    old: Atom
+    old: Annotated[tuple[Atom, ...], Field(min_length=1)]
     new: Atom
 
 
@@ -61,14 +61,16 @@ class Gold(Strict):
     """What should be left: a fact is in one of these lists.
 
     `keep` has to survive. `replaced` has to be there as it is now, and not as though the old still held. `noise` has to
-    go. `open` was put off, planned, or holds within limits, and must not read as done or as unlimited. `asserted` was
-    ruled by somebody, and a later question or doubt does not undo it. `never` are words that stand in no row of the log.
+    go. `open` was put off, planned, or holds within limits, and must not read as done or as unlimited. `unsettled` was
+    asked about, offered, claimed or turned down: it may be told as that, and must not read as though it held. `asserted`
+    was ruled by somebody, and a later question or doubt does not undo it. `never` are words that stand in no row.
     """
 
     keep: tuple[Atom, ...] = ()
     replaced: tuple[Change, ...] = ()
     noise: tuple[Atom, ...] = ()
     open: tuple[Atom, ...] = ()
+    unsettled: tuple[Atom, ...] = ()
     asserted: tuple[Atom, ...] = ()
     never: tuple[Text, ...] = ()
 
@@ -82,7 +84,8 @@ class Gold(Strict):
     def atoms(self) -> Iterator[Atom]:
         """Yield all that was said and is judged."""
         yield from self.lasting()
-        yield from (change.old for change in self.replaced)
+        yield from (old for change in self.replaced for old in change.old)
+        yield from self.unsettled
         yield from self.noise
 
     def faults(self, texts: Mapping[str, str]) -> Iterator[str]:
@@ -90,8 +93,9 @@ class Gold(Strict):
         for atom in self.atoms():
             yield from _atom_faults(atom, texts)
         for change in self.replaced:
-            if all(holds(change.new.fact, words) for words in change.old.exact):
-                yield f"what tells the old from the new has to be in `exact` of the old: {change.old.fact!r}"
+            for old in change.old:
+                if all(holds(change.new.fact, words) for words in old.exact):
+                    yield f"what tells the old from the new has to be in `exact` of the old: {old.fact!r}"
         for words in self.never:
             if any(holds(text, words) for text in texts.values()):
                 yield f"{words!r} is never to be said, and is said"

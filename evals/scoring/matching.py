@@ -5,10 +5,11 @@ states or states what it denies. Where the words differ and all that must stay i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
+from evals.case_files import Language
 from evals.scoring import cues
 from evals.scoring.gold import Atom
 from evals.scoring.meaning import ALONE, BESIDE, Meaning
@@ -16,6 +17,7 @@ from evals.scoring.text import clauses, holds, holds_all, sentences, share
 from server.core.records import Trust
 
 Fate = Literal["verbatim", "by meaning", "contradicted", "changed", "lost"]
+_FATES: tuple[Fate, ...] = get_args(Fate)
 
 _WORDS = 0.6
 """How many of a fact's words stand in a row that says it in the same words."""
@@ -54,63 +56,73 @@ class Verdict:
         return self.fate in ("verbatim", "by meaning")
 
 
-def judge(atom: Atom, rows: Sequence[Left], meaning: Meaning) -> Verdict:
-    """Return what became of an atom in rows: the best that one of them makes of it."""
-    verdicts = [found for row in rows if (found := _in_row(atom, row, meaning))]
-    order: dict[Fate, int] = {"verbatim": 0, "by meaning": 1, "contradicted": 2, "changed": 3, "lost": 4}
-    nothing = Verdict(atom, "lost", None, "", "no row says it")
-    return min(verdicts, key=lambda verdict: order[verdict.fate], default=nothing)
+class Judge:
+    """Judges texts of one language."""
 
+    def __init__(self, language: Language, meaning: Meaning) -> None:
+        """`meaning` has the last word where the words differ."""
+        self.language = language
+        self.meaning = meaning
 
-def states(row: Left, atom: Atom, meaning: Meaning) -> bool:
-    """Tell whether a row says what an atom says."""
-    found = _in_row(atom, row, meaning)
-    return found is not None and found.kept
+    def judge(self, atom: Atom, rows: Sequence[Left]) -> Verdict:
+        """Return what became of an atom in rows: the best that one of them makes of it."""
+        verdicts = [found for row in rows if (found := self._in_row(atom, row))]
+        nothing = Verdict(atom, "lost", None, "", "no row says it")
+        return min(verdicts, key=self._order, default=nothing)
 
+    def share(self, of: str, within: str) -> float:
+        """Return how many of the words of one text are in another, from 0 to 1."""
+        return share(of, within, self.language)
 
-def _in_row(atom: Atom, row: Left, meaning: Meaning) -> Verdict | None:
-    """Return what a row makes of an atom; None where it is about something else."""
-    whole = holds_all(row.text, atom.exact)
-    said = share(atom.fact, row.text)
-    statement = _statement(atom, row.text)
-    if whole and said >= (_WORDS_BESIDE if atom.exact else _WORDS):
-        return _unless_denied(atom, row, statement, "verbatim", f"{said:.0%} of its words", None)
-    cosine = max((meaning.cosine(atom.fact, each) for each in _parts(row.text, statement)), default=0.0)
-    if cosine < (BESIDE if whole and atom.exact else ALONE):
+    def holds(self, text: str, words: str) -> bool:
+        """Tell whether a text holds words letter by letter."""
+        return holds(text, words, self.language)
+
+    def _order(self, verdict: Verdict) -> tuple[int, bool, float]:
+        """Order verdicts: of two rows that keep an atom the one that goes back to where it stands is the one meant."""
+        cited = verdict.row is not None and bool({*verdict.row.sources} & {*verdict.atom.rows})
+        rank = 0 if verdict.kept else _FATES.index(verdict.fate)
+        # A row that cites it and says something else tells more than one that happens to have its words.
+        return (rank if cited or rank else 1), not cited, -self.share(verdict.atom.fact, verdict.statement)
+
+    def _in_row(self, atom: Atom, row: Left) -> Verdict | None:
+        """Return what a row makes of an atom; None where it is about something else."""
+        whole = holds_all(row.text, atom.exact, self.language)
+        said = self.share(atom.fact, row.text)
+        statement = self._statement(atom, row.text)
+        if whole and said >= (_WORDS_BESIDE if atom.exact else _WORDS):
+            return self._unless_denied(Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words"))
+        cosine = max(self.meaning.cosine(atom.fact, each) for each in {statement, row.text})
+        if cosine < (BESIDE if whole and atom.exact else ALONE):
+            return None
+        if whole:
+            return self._unless_denied(Verdict(atom, "by meaning", row, statement, f"cosine {cosine:.2f}", cosine))
+        missing = ", ".join(repr(words) for words in atom.exact if not self.holds(row.text, words))
+        return Verdict(atom, "changed", row, statement, f"without {missing}", cosine)
+
+    def _statement(self, atom: Atom, text: str) -> str:
+        """Return the sentence of a text that is most about an atom, or all of it where none has what must stay."""
+        best = max(sentences(text) or [text], key=lambda each: (self._held(atom, each), self.share(atom.fact, each)))
+        return best if self._held(atom, best) == len(atom.exact) else text
+
+    def _held(self, atom: Atom, text: str) -> int:
+        return sum(self.holds(text, words) for words in atom.exact)
+
+    def _unless_denied(self, verdict: Verdict) -> Verdict:
+        denied = self._denied(verdict.atom.fact, verdict.statement)
+        if denied is None:
+            return verdict
+        return replace(verdict, fate="contradicted", why=f"{denied[1]!r} against {denied[0]!r}")
+
+    def _denied(self, fact: str, statement: str) -> tuple[str, str] | None:
+        """Return a clause of a fact and one of a statement about the same of which one denies what the other says."""
+        if cues.is_called_untrue(statement, self.language) and not cues.is_called_untrue(fact, self.language):
+            return fact, statement
+        for clause in clauses(fact):
+            about = max(clauses(statement), key=lambda each: self.share(clause, each), default="")
+            if self.share(clause, about) < _SAME_CLAUSE:
+                continue
+            odd = (cues.denials(clause, self.language) - cues.denials(about, self.language)) % 2
+            if odd or cues.opposite(clause, about, self.language):
+                return clause, about
         return None
-    if whole:
-        return _unless_denied(atom, row, statement, "by meaning", f"cosine {cosine:.2f}", cosine)
-    missing = ", ".join(repr(words) for words in atom.exact if not holds(row.text, words))
-    return Verdict(atom, "changed", row, statement, f"without {missing}", cosine)
-
-
-def _parts(text: str, statement: str) -> list[str]:
-    return [statement] if statement == text else [statement, text]
-
-
-def _statement(atom: Atom, text: str) -> str:
-    """Return the sentence of a text that is most about an atom, or all of it where no sentence has what must stay."""
-    best = max(sentences(text) or [text], key=lambda each: (_held(atom, each), share(atom.fact, each)))
-    return best if _held(atom, best) == len(atom.exact) else text
-
-
-def _held(atom: Atom, text: str) -> int:
-    return sum(holds(text, words) for words in atom.exact)
-
-
-def _unless_denied(atom: Atom, row: Left, statement: str, fate: Fate, why: str, cosine: float | None) -> Verdict:
-    denied = _denied(atom.fact, statement)
-    if denied is None:
-        return Verdict(atom, fate, row, statement, why, cosine)
-    return Verdict(atom, "contradicted", row, statement, f"{denied[1]!r} against {denied[0]!r}", cosine)
-
-
-def _denied(fact: str, statement: str) -> tuple[str, str] | None:
-    """Return a clause of a fact and the clause of a statement about the same of which one denies what the other says."""
-    for clause in clauses(fact):
-        about = max(clauses(statement), key=lambda each: share(clause, each), default="")
-        if share(clause, about) < _SAME_CLAUSE:
-            continue
-        if cues.denials(clause) % 2 != cues.denials(about) % 2:
-            return clause, about
-    return None

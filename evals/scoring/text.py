@@ -5,35 +5,56 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from server.core.terms import index_terms
+from evals.case_files import Language
+from server.core.terms import terms
 
 _SPACE = re.compile(r"\s+")
-_ONE_KIND = str.maketrans({"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None})
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n+|\s→\s|;\s+")
-_PLAIN = re.compile(r"[^\W\d_]{4,}(?: [^\W\d_]{3,})*")
+# A wide comma is never that of a number, so it keeps its distance.
+_ONE_KIND = str.maketrans(
+    {"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None, "，": ", ", "、": ", "}
+)
+_ABBREVIATION = r"(?<!\b[A-Za-z])(?<!\b(?:Dr|Mr|Ms|St|Sr|Nr|No|vs|ca|Av))(?<!\b(?:Mrs|Sra|bzw|usw|etc|Ing|Art|Fig))(?<!\bProf)"
+_SENTENCE = re.compile(rf"{_ABBREVIATION}(?<=[.!?])\s+(?=[^a-zäöüß0-9])|(?<=[。！？])|\n+|\s→\s")
 # What begins with one of these is denied, so it is a statement of its own.
 _OTHER_THAN = r"(?:instead of|rather than|in place of|no longer|not|anstatt|statt|nicht|en lugar de|en vez de|no)\b"
 _CLAUSE = re.compile(
-    rf"[,，、:：]\s*|\s+-\s+|[()（）]\s*|\s+(?:but|and|because|aber|und|sondern|weil|pero|sino|porque|y)\s+"
+    rf",\s+|[，、：；]\s*|;\s+|:\s+|\s+-\s+|[()（）]\s*|\s+(?:but|and|because|aber|und|sondern|weil|pero|sino|porque|y)\s+"
     rf"|\s+(?={_OTHER_THAN})|(?=而不是|ではなく)"
 )
+_PLAIN = re.compile(r"[^\W\d_]{4,}(?: [^\W\d_]{3,})*")
+_STEMMED_AS = {"en": "english", "de": "german", "es": "spanish", "zh": "english", "ja": "english"}
 
 
 @lru_cache(maxsize=65_536)
 def normalised(text: str) -> str:
     """Return a text in one form: NFKC, case folded, one kind of dash and quote, no backquotes, single spaces."""
-    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).translate(_ONE_KIND).casefold()).strip()
+    plain = unicodedata.normalize("NFKC", text.translate(_ONE_KIND)).translate(_ONE_KIND)
+    return _SPACE.sub(" ", plain.casefold()).strip()
 
 
-def holds(text: str, words: str) -> bool:
+def holds(text: str, words: str, language: Language = "en") -> bool:
     """Tell whether a text holds words letter by letter, and not as a part of a longer word or number.
 
     `5` is not in `15` and not in `5.2`, `auth.ts` not in `auth.tsx`. Plain words may be bent: `Fridays` holds `Friday`.
     """
     wanted = normalised(words)
-    return bool(_pattern(wanted).search(normalised(text))) or (
-        bool(_PLAIN.fullmatch(wanted)) and _in_a_row(_stems(wanted), _stems(text))
-    )
+    if _pattern(wanted).search(normalised(text)):
+        return True
+    return bool(_PLAIN.fullmatch(wanted)) and _in_a_row(_stems(wanted, language), _stems(text, language))
+
+
+def holds_all(text: str, words: Iterable[str], language: Language = "en") -> bool:
+    """Tell whether a text holds each of these words."""
+    return all(holds(text, each, language) for each in words)
+
+
+@lru_cache(maxsize=65_536)
+def _pattern(words: str) -> re.Pattern[str]:
+    # Scripts without spaces between words have no boundary to keep.
+    before = r"(?<![a-z0-9_])" if re.match(r"[a-z0-9_]", words) else ""
+    before += r"(?<![0-9][.,])" if re.match(r"[0-9]", words) else ""
+    after = r"(?![a-z0-9_])(?![.,][0-9])" if re.search(r"[a-z0-9_]$", words) else ""
+    return re.compile(before + re.escape(words) + after)
 
 
 def _in_a_row(wanted: tuple[str, ...], there: tuple[str, ...]) -> bool:
@@ -41,21 +62,8 @@ def _in_a_row(wanted: tuple[str, ...], there: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def _stems(text: str) -> tuple[str, ...]:
-    return tuple(index_terms(unicodedata.normalize("NFKC", text)))
-
-
-def holds_all(text: str, words: Iterable[str]) -> bool:
-    """Tell whether a text holds each of these words."""
-    return all(holds(text, each) for each in words)
-
-
-@lru_cache(maxsize=65_536)
-def _pattern(words: str) -> re.Pattern[str]:
-    # Scripts without spaces between words have no boundary to keep.
-    before = r"(?<![a-z0-9_])(?<![0-9][.,])" if re.match(r"[a-z0-9_]", words) else ""
-    after = r"(?![a-z0-9_])(?![.,][0-9])" if re.search(r"[a-z0-9_]$", words) else ""
-    return re.compile(before + re.escape(words) + after)
+def _stems(text: str, language: Language) -> tuple[str, ...]:
+    return tuple(terms(unicodedata.normalize("NFKC", text), _STEMMED_AS[language]))
 
 
 def sentences(text: str) -> list[str]:
@@ -69,12 +77,12 @@ def clauses(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=65_536)
-def words_of(text: str) -> frozenset[str]:
-    """Return the stemmed words of a text that mean something by themselves; pairs of characters where there are none."""
-    return frozenset(_stems(text))
+def words_of(text: str, language: Language) -> frozenset[str]:
+    """Return the stemmed words of a text that mean something by themselves; pairs of characters in Chinese, Japanese."""
+    return frozenset(_stems(text, language))
 
 
-def share(of: str, within: str) -> float:
+def share(of: str, within: str, language: Language) -> float:
     """Return how many of the words of one text are in another, from 0 to 1."""
-    wanted = words_of(of)
-    return len(wanted & words_of(within)) / len(wanted) if wanted else 0.0
+    wanted = words_of(of, language)
+    return len(wanted & words_of(within, language)) / len(wanted) if wanted else 0.0

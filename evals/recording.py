@@ -1,0 +1,134 @@
+"""A language model's answers on file: recorded once from a real endpoint, and given again without one.
+
+The server under test speaks to a program on this machine that stands in the endpoint's place, so its path to the model
+is the one of production. A request is known by all that it asks: where our prompt has changed, nothing is found, which
+is said and never made up for.
+"""
+
+import hashlib
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from server.core.errors import InvalidInput
+
+Json = dict[str, Any]
+
+_SECONDS = 600.0
+_REPEATED = ("content-type", "retry-after", "request-id")
+_OWN = ("host", "content-length", "connection", "accept-encoding")
+# Ids are made anew for each run; what they stand beside tells which is which.
+_ID = re.compile(r"\b(?:mem|ses|grp|ref|psg)_[0-9a-z]{10,60}\b")
+
+
+@dataclass(slots=True)
+class Tape:
+    """A folder with one file for each answer; without an `endpoint` answers come from there alone."""
+
+    folder: Path
+    endpoint: str | None = None
+    given: int = 0
+    missing: list[str] = field(default_factory=list[str])
+    _times: Counter[str] = field(default_factory=Counter[str])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        """Return status, headers and body of the answer to a request."""
+        file = self._file(body)
+        if self.endpoint is None:
+            return self._found(file)
+        answer = httpx2.post(self.endpoint + path, content=body, headers=dict(headers), timeout=_SECONDS)
+        kept = {name: value for name, value in answer.headers.items() if name in _REPEATED}
+        told = {"status": answer.status_code, "headers": kept, "request": json.loads(body), "answer": answer.text}
+        file.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        with self._lock:
+            self.given += 1
+        return answer.status_code, kept, answer.content
+
+    def _file(self, body: bytes) -> Path:
+        """Return where the answer to a request is; the same asked again has another answer."""
+        name = fingerprint(json.loads(body))
+        with self._lock:
+            self._times[name] += 1
+            return self.folder / f"{name}-{self._times[name]}.json"
+
+    def _found(self, file: Path) -> tuple[int, Mapping[str, str], bytes]:
+        if not file.is_file():
+            with self._lock:
+                self.missing.append(file.name)
+            # 400 is not tried again.
+            message = f"No answer is recorded in {file}."
+            error = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+            return 400, {"content-type": "application/json"}, json.dumps(error).encode()
+        told = json.loads(file.read_text(encoding="utf-8"))
+        with self._lock:
+            self.given += 1
+        return told["status"], told["headers"], told["answer"].encode()
+
+
+def fingerprint(request: Json) -> str:
+    """Return what tells one request from another; ids count by the order in which they come."""
+    seen: dict[str, str] = {}
+    text = json.dumps(request, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(_ID.sub(lambda found: seen.setdefault(found[0], f"id{len(seen)}"), text).encode()).hexdigest()[:32]
+
+
+@contextmanager
+def recorded(record: Path | None, replay: Path | None, environ: Mapping[str, str]) -> Generator[tuple[Tape | None, dict[str, str]]]:
+    """Yield the tape, if one is asked for, and the settings by which a server uses it while the block runs.
+
+    Raises InvalidInput where both are asked for, or nothing can be recorded or replayed.
+    """
+    folder = record or replay
+    if folder is None:
+        yield None, {}
+        return
+    if record and replay:
+        raise InvalidInput("--record and --replay were both given.", hint="Give one of them.")
+    if replay and not any(replay.glob("*.json")):
+        raise InvalidInput(f"Nothing is recorded in {replay}.", hint="--record makes a recording.")
+    key = environ.get("ESKER_LLM_API_KEY") or environ.get("ANTHROPIC_API_KEY")
+    endpoint = environ.get("ESKER_LLM_BASE_URL") or ("https://api.anthropic.com" if key else None)
+    if record and endpoint is None:
+        raise InvalidInput("There is no model to record.", hint="Set ESKER_LLM_API_KEY or ESKER_LLM_BASE_URL.")
+    folder.mkdir(parents=True, exist_ok=True)
+    tape = Tape(folder, endpoint if record else None)
+    with _listening(tape) as url:
+        yield tape, {"ESKER_LLM_BASE_URL": url, "ESKER_LLM_API_KEY": key or "replayed"}
+
+
+@contextmanager
+def _listening(tape: Tape) -> Generator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:  # noqa: N802 - the library's name
+            """Answer a request from the tape."""
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            asked = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
+            status, headers, text = tape.answer(self.path, body, asked)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()

@@ -1,0 +1,69 @@
+"""Scores of rows: nothing is made up, everything goes back to something, and nothing is said twice."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from itertools import combinations
+
+from evals.scoring.claims import unsupported
+from evals.scoring.figures import Figure, figure
+from evals.scoring.gold import Gold, Row
+from evals.scoring.matching import Judge, Left
+from evals.scoring.meaning import BESIDE
+from evals.scoring.text import words_of
+
+_REPEATS = 0.8
+"""Jaccard of two rows' words from which one repeats the other."""
+_SUPPORTED = 0.5
+"""How many of a row's words stand in the rows that it cites."""
+
+
+def grounded(log: Sequence[Row], gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
+    """Quotations, identifiers, numbers, days and names of a row stand in the log.
+
+    A day may be the one before or behind that of a row, which its writer calls yesterday or tomorrow. German writes
+    all nouns as names, so names are not looked up there.
+    """
+    told = [row.text for row in log]
+    days = {row.at.date() + timedelta(days=off) for row in log for off in (-1, 0, 1)}
+    days |= {atom.dated for atom in gold.atoms() if atom.dated}
+    return figure("grounded", (_made_up(row, told, days, by) for row in left))
+
+
+def _made_up(row: Left, told: Sequence[str], days: set[date], by: Judge) -> str | None:
+    found = unsupported(row.text, told, days, names=by.language != "de")
+    return f"{row.id} has from nowhere: {', '.join(f'{one.sort} {one.words!r}' for one in found)}" if found else None
+
+
+def never_said(gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
+    """Words that nobody said are in no row."""
+    said = ((words, next((row for row in left if by.holds(row.text, words)), None)) for words in gold.never)
+    return figure("never said", (f"{words!r} is in {row.id}" if row else None for words, row in said))
+
+
+def sources(log: Sequence[Row], left: Sequence[Left], by: Judge) -> Figure:
+    """Every row cites rows of the log, and they say what it says, in its words or in others."""
+    texts = {row.id: row.text for row in log}
+    return figure("sources", (_badly_cited(row, texts, by) for row in left))
+
+
+def _badly_cited(row: Left, texts: Mapping[str, str], by: Judge) -> str | None:
+    if not row.sources:
+        return f"{row.id} cites nothing"
+    if unknown := [source for source in row.sources if source not in texts]:
+        return f"{row.id} cites what is not there: {', '.join(unknown)}"
+    cited = [texts[source] for source in row.sources]
+    said = by.share(row.text, "\n".join(cited))
+    if said < _SUPPORTED and max(by.meaning.cosine(row.text, text) for text in cited) < BESIDE:
+        return f"{row.id} has {said:.0%} of its words from what it cites"
+    return None
+
+
+def said_once(left: Sequence[Left], by: Judge) -> Figure:
+    """No row says what another says."""
+    repeated = {second.id: first.id for first, second in combinations(left, 2) if _repeats(first, second, by)}
+    return figure("said once", (f"{row.id} repeats {repeated[row.id]}" if row.id in repeated else None for row in left))
+
+
+def _repeats(first: Left, second: Left, by: Judge) -> bool:
+    one, other = words_of(first.text, by.language), words_of(second.text, by.language)
+    return bool(one | other) and len(one & other) / len(one | other) >= _REPEATS

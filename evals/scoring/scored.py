@@ -1,0 +1,94 @@
+"""All scores of what is left of a log, each with what it was made of, so that a person can check it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from evals.scoring import fact_scores, row_scores
+from evals.scoring.figures import Figure
+from evals.scoring.gold import Gold, Row
+from evals.scoring.matching import Judge, Left, Verdict
+from server.core.tokens import estimate_tokens
+
+RETENTION = "retention"
+VERBATIM = "verbatim"
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What became of the facts, figures by name, and sizes in tokens. What a case has nothing for has no figure."""
+
+    verdicts: Mapping[str, Sequence[Verdict]]
+    figures: Mapping[str, Figure]
+    tokens_before: int
+    tokens_after: int
+
+    @property
+    def facts(self) -> int:
+        """How many facts should be there."""
+        return sum(map(len, self.verdicts.values()))
+
+    @property
+    def kept(self) -> int:
+        """How many of them are."""
+        return sum(verdict.kept for verdicts in self.verdicts.values() for verdict in verdicts)
+
+    @property
+    def per_thousand_tokens(self) -> float:
+        """Facts that are known to a thousand tokens of what is left."""
+        return 1_000 * self.kept / self.tokens_after if self.tokens_after else 0.0
+
+    @property
+    def shorter(self) -> float:
+        """Which share of the tokens is gone."""
+        return 1 - self.tokens_after / self.tokens_before if self.tokens_before else 0.0
+
+    def lines(self) -> Iterator[str]:
+        """Yield what a person wants to read: what became of each fact, and what is wrong beside that."""
+        for name, verdicts in self.verdicts.items():
+            for verdict in verdicts:
+                where = f" in {verdict.row.id}" if verdict.row else ""
+                yield f"{name}: {verdict.fate}{where}: {verdict.atom.fact} ({verdict.why})"
+        for name, figure in self.figures.items():
+            if name not in (RETENTION, VERBATIM):
+                yield from (f"{name}: {fault}" for fault in figure.faults)
+
+
+def score(gold: Gold, log: Sequence[Row], left: Sequence[Left], by: Judge) -> Scored:
+    """Return the scores of what is left of a log."""
+    by.meaning.read([atom.fact for atom in gold.atoms()] + [row.text for row in left])
+    facts = {
+        "keep": gold.keep,
+        "replaced": tuple(change.new for change in gold.replaced),
+        "open": gold.open,
+        "asserted": gold.asserted,
+    }
+    verdicts = {name: [by.judge(atom, left) for atom in atoms] for name, atoms in facts.items()}
+    figures = [*_of_facts(gold, verdicts, left, by), *_of_rows(gold, log, left, by)]
+    return Scored(
+        {name: its for name, its in verdicts.items() if its},
+        {figure.name: figure for figure in figures if figure.of},
+        sum(estimate_tokens(row.text) for row in log),
+        sum(estimate_tokens(row.text) for row in left),
+    )
+
+
+def _of_facts(
+    gold: Gold, verdicts: Mapping[str, Sequence[Verdict]], left: Sequence[Left], by: Judge
+) -> Iterator[Figure]:
+    lasting = [verdict for its in verdicts.values() for verdict in its]
+    yield fact_scores.retention(RETENTION, lasting, lambda verdict: verdict.kept)
+    yield fact_scores.retention(VERBATIM, lasting, lambda verdict: verdict.fate == "verbatim")
+    yield fact_scores.supersession(gold.replaced, verdicts["replaced"], left, by)
+    yield fact_scores.noise_gone(gold.noise, left, by)
+    yield fact_scores.still_open(verdicts["open"], by)
+    yield fact_scores.unsettled(gold.unsettled, left, by)
+    yield fact_scores.ruling_stands(verdicts["asserted"])
+    yield fact_scores.attribution(lasting)
+    yield fact_scores.dates(lasting)
+
+
+def _of_rows(gold: Gold, log: Sequence[Row], left: Sequence[Left], by: Judge) -> Iterator[Figure]:
+    yield row_scores.grounded(log, gold, left, by)
+    yield row_scores.never_said(gold, left, by)
+    yield row_scores.sources(log, left, by)
+    yield row_scores.said_once(left, by)
