@@ -6,6 +6,7 @@ import typer
 
 from evals import compare
 from evals.output import show_error
+from evals.observation import command as observation
 from evals.reflection import command as reflection
 from evals.retrieval import command as retrieval
 from server.core.errors import EskerError
@@ -14,6 +15,7 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Measure Esker on data sets. Nothing leaves this machine."
 )
 app.command("retrieval")(retrieval.retrieval)
+app.command("observation")(observation.observation)
 app.command("reflection")(reflection.reflection)
 app.command("compare")(compare.compare)
 

@@ -82,8 +82,7 @@ class Log:
     def _memory(self, row: Row, seq: int) -> Json:
         session, at = self.session(row.session), row.at.isoformat()
         nothing = (
-            "refers_from refers_to valid_until superseded_by superseded_at outdated_at reflection_id"
-            " external_id facet"
+            "refers_from refers_to valid_until superseded_by superseded_at outdated_at reflection_id external_id facet"
         )
         return {
             "type": "memory",
@@ -148,4 +147,3 @@ def _group(session: str, rows: Sequence[Row]) -> Json:
         "refused": {},
         "created_at": rows[-1].at.isoformat(),
     }
-

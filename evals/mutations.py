@@ -19,7 +19,13 @@ from evals.scoring.text import share
 Mutation = Callable[[Case, list[Left]], list[Left] | None]
 """Returns rows with one fault; None where a case has nothing that could be made wrong so."""
 
-_DENIES = {"en": "It is not true that", "de": "Es stimmt nicht:", "es": "No es cierto que", "zh": "并不是：", "ja": "次のことは正しくない："}
+_DENIES = {
+    "en": "It is not true that",
+    "de": "Es stimmt nicht:",
+    "es": "No es cierto que",
+    "zh": "并不是：",
+    "ja": "次のことは正しくない：",
+}
 _IS_DONE = {
     "en": "has been completed", "de": "wurde abgeschlossen", "es": "ya está terminado", "zh": "已经完成", "ja": "完了しました",
 }  # fmt: skip
@@ -60,17 +66,24 @@ def _fact_dropped(case: Case, rows: list[Left]) -> list[Left] | None:
 def _exact_changed(case: Case, rows: list[Left], pattern: str, other: Callable[[str], str]) -> list[Left] | None:
     for place, atom in enumerate(case.gold.lasting()):
         for words in atom.exact:
-            if re.search(pattern, words) and (changed := rows[place].text.replace(words, other(words))) != rows[place].text:
+            if (
+                re.search(pattern, words)
+                and (changed := rows[place].text.replace(words, other(words))) != rows[place].text
+            ):
                 return _with(rows, place, changed)
     return None
 
 
 def _number_changed(case: Case, rows: list[Left]) -> list[Left] | None:
-    return _exact_changed(case, rows, r"[0-9]", lambda words: re.sub(r"[0-9]", lambda d: str((int(d[0]) + 3) % 10), words))
+    return _exact_changed(
+        case, rows, r"[0-9]", lambda words: re.sub(r"[0-9]", lambda d: str((int(d[0]) + 3) % 10), words)
+    )
 
 
 def _identifier_changed(case: Case, rows: list[Left]) -> list[Left] | None:
-    return _exact_changed(case, rows, r"^(?=.*[a-z])[\w./:@-]*[-_./:][\w./:@-]*$", lambda words: re.sub(r"[a-z](?=[^a-z]*$)", "x7", words))
+    return _exact_changed(
+        case, rows, r"^(?=.*[a-z])[\w./:@-]*[-_./:][\w./:@-]*$", lambda words: re.sub(r"[a-z](?=[^a-z]*$)", "x7", words)
+    )
 
 
 def _turned_around(case: Case, rows: list[Left], atoms: Sequence[Atom]) -> list[Left] | None:

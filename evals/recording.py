@@ -79,11 +79,15 @@ def fingerprint(request: Json) -> str:
     """Return what tells one request from another; ids count by the order in which they come."""
     seen: dict[str, str] = {}
     text = json.dumps(request, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(_ID.sub(lambda found: seen.setdefault(found[0], f"id{len(seen)}"), text).encode()).hexdigest()[:32]
+    return hashlib.sha256(
+        _ID.sub(lambda found: seen.setdefault(found[0], f"id{len(seen)}"), text).encode()
+    ).hexdigest()[:32]
 
 
 @contextmanager
-def recorded(record: Path | None, replay: Path | None, environ: Mapping[str, str]) -> Generator[tuple[Tape | None, dict[str, str]]]:
+def recorded(
+    record: Path | None, replay: Path | None, environ: Mapping[str, str]
+) -> Generator[tuple[Tape | None, dict[str, str]]]:
     """Yield the tape, if one is asked for, and the settings by which a server uses it while the block runs.
 
     Raises InvalidInput where both are asked for, or nothing can be recorded or replayed.

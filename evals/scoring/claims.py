@@ -77,7 +77,10 @@ def unsupported(text: str, sources: Iterable[str], days: Iterable[date] = (), *,
     A number may be written with other separators, a name in parts, a day in another way.
     """
     whole = "\n".join(sources)
-    return [*_unsupported_days(text, whole, days), *(each for each in claims(text, names=names) if not _in(each, whole))]
+    return [
+        *_unsupported_days(text, whole, days),
+        *(each for each in claims(text, names=names) if not _in(each, whole)),
+    ]
 
 
 def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[Claim]:

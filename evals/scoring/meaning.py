@@ -13,6 +13,9 @@ ALONE = 0.72
 BESIDE = 0.5
 """The same where one has all of the other that must stay letter by letter."""
 
+THRESHOLDS = {"cosine": ALONE, "cosine beside what is exact": BESIDE}
+"""As they are shown with the figures."""
+
 Vector = npt.NDArray[np.float32]
 
 

@@ -13,7 +13,9 @@ _SPACE = re.compile(r"\s+")
 _ONE_KIND = str.maketrans(
     {"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None, "，": ", ", "、": ", "}
 )
-_ABBREVIATION = r"(?<!\b[A-Za-z])(?<!\b(?:Dr|Mr|Ms|St|Sr|Nr|No|vs|ca|Av))(?<!\b(?:Mrs|Sra|bzw|usw|etc|Ing|Art|Fig))(?<!\bProf)"
+_ABBREVIATION = (
+    r"(?<!\b[A-Za-z])(?<!\b(?:Dr|Mr|Ms|St|Sr|Nr|No|vs|ca|Av))(?<!\b(?:Mrs|Sra|bzw|usw|etc|Ing|Art|Fig))(?<!\bProf)"
+)
 _SENTENCE = re.compile(rf"{_ABBREVIATION}(?<=[.!?])\s+(?=[^a-zäöüß0-9])|(?<=[。！？])|\n+|\s→\s")
 # What begins with one of these is denied, so it is a statement of its own.
 _OTHER_THAN = r"(?:instead of|rather than|in place of|no longer|not|anstatt|statt|nicht|en lugar de|en vez de|no)\b"

@@ -1,0 +1,65 @@
+"""What a later session finds of a case: by its questions, and in the pack that it begins with."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evals.scoring.gold import Atom
+from evals.scoring.matching import Judge, Left
+from evals.serving import Server
+
+Json = dict[str, Any]
+
+_FOUND_AMONG = 5
+_MOST_ROWS = 1_000
+_PAGE = 200
+
+
+@dataclass(slots=True)
+class Use:
+    """How many questions were asked and how many found their fact; how many facts the pack has, and its tokens."""
+
+    asked: int = 0
+    found: int = 0
+    missed: list[str] = field(default_factory=list[str])
+    in_pack: int = 0
+    pack_tokens: int = 0
+
+
+def use(server: Server, case: str, atoms: Iterable[Atom], by: Judge, when: str) -> Use:
+    """Ask the questions of a case, and begin a session in its project; `when` tells one session from another."""
+    made = Use()
+    wanted = list(atoms)
+    answers = {atom: _hits(server, case, atom.ask) for atom in wanted if atom.ask}
+    by.meaning.read([atom.fact for atom in wanted] + [hit.text for hits in answers.values() for hit in hits])
+    for atom, hits in answers.items():
+        made.asked += 1
+        if by.judge(atom, hits).kept:
+            made.found += 1
+        else:
+            made.missed.append(f"{atom.ask} → {atom.fact}")
+    opened = {"client": "evals", "external_id": f"{case}/{when}", "project": case}
+    pack = server.get(f"/v1/sessions/{server.post('/v1/sessions', opened)['id']}/pack")
+    shown = [Left(row["id"], row["content"]) for row in rows_of(server, case) if row["id"] in pack["memory_ids"]]
+    made.in_pack = sum(by.judge(atom, shown).kept for atom in wanted)
+    made.pack_tokens = pack["tokens"]
+    return made
+
+
+def _hits(server: Server, case: str, question: str) -> list[Left]:
+    answer = server.post("/v1/recall", {"query": question, "project": case, "limit": _FOUND_AMONG})
+    return [Left(hit["id"], hit["content"]) for hit in answer["hits"]]
+
+
+def rows_of(server: Server, project: str) -> list[Json]:
+    """Return the live rows of a project, oldest first."""
+    found: list[Json] = []
+    before: str | None = None
+    while len(found) < _MOST_ROWS:
+        more = {"before": before} if before else {}
+        page: list[Json] = server.get("/v1/memories", project=project, limit=_PAGE, **more)["memories"]
+        found += page
+        if len(page) < _PAGE:
+            break
+        before = page[-1]["id"]
+    return found[::-1]

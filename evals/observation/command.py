@@ -1,0 +1,65 @@
+"""`python -m evals observation`: which facts an observer finds in transcripts, and what that costs."""
+
+from dataclasses import asdict
+
+from evals.asking import Use, use
+from evals.case_files import OWN
+from evals.observation.cases import Case
+from evals.observation.running import Observed, log_of, observe
+from evals.reports import Result
+from evals.retrieval.storing import wait_for_vectors
+from evals.runs import CasesFile, JsonFile, Key, Observer, Only, Questions, Record, Replay, Url, bench, chosen, finish
+from evals.scoring.figures import Figure
+from evals.scoring.matching import Judge
+from evals.scoring.meaning import THRESHOLDS, Meaning
+from evals.scoring.scored import score
+
+
+def observation(
+    cases: CasesFile = OWN / "observation.jsonl",
+    only: Only = None,
+    observer: Observer = "extractive",
+    record: Record = None,
+    replay: Replay = None,
+    questions: Questions = True,
+    url: Url = None,
+    key: Key = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Send transcripts, have them observed, and score the rows that come of them."""
+    asked = chosen(cases, Case, only)
+    meaning = Meaning()
+    with bench(url, key, record, replay, observer=observer, reflector="extractive") as at:
+        observed = [
+            observe(at.server, case.case, case.messages) for case in at.shown.track(asked, description="Observing")
+        ]
+        uses: list[Use | None] = [None] * len(asked)
+        if questions:
+            wait_for_vectors(at.server, at.shown, "Embedding")
+            told = at.shown.track(asked, description="Asking")
+            uses = [
+                use(at.server, each.case, each.gold.lasting(), Judge(each.language, meaning), "after") for each in told
+            ]
+        together = list(zip(asked, observed, uses, strict=True))
+        results = [_result(*each, meaning) for each in at.shown.track(together, description="Scoring")]
+    run = {"observer": observer, "thresholds": THRESHOLDS}
+    finish("observation", results, run, cases, json_file, f"observation by {observer}: {len(asked)} cases")
+
+
+def _result(case: Case, observed: Observed, after: Use | None, meaning: Meaning) -> Result:
+    scored = score(case.gold, log_of(case), observed.left, Judge(case.language, meaning))
+    figures = dict(scored.figures)
+    amounts = {
+        "coverage": observed.coverage,
+        "shorter": scored.shorter,
+        "facts/1k": scored.per_thousand_tokens,
+        "calls": observed.calls,
+        "model tokens": observed.model_tokens,
+        "seconds": observed.seconds,
+    }
+    why = [*scored.lines()]
+    if after and after.asked:
+        figures["found"] = Figure("found", after.found, after.asked, tuple(after.missed))
+        figures["in pack"] = Figure("in pack", after.in_pack, scored.facts)
+        why += [f"found: not found: {missed}" for missed in after.missed]
+    return Result(case, case.domain, figures, amounts, why, [asdict(row) for row in observed.left])

@@ -1,0 +1,90 @@
+"""What the suites over cases have in common: their options, the server under test, and what they leave behind."""
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import typer
+from rich.progress import Progress
+
+from evals.case_files import AnyCase, read_cases
+from evals.output import progress, remark, write_json
+from evals.recording import Tape, recorded
+from evals.reports import Result, document, show
+from evals.serving import Server, connected
+from server.core.errors import InvalidInput
+
+By = Literal["extractive", "model"]
+"""Who observes or reflects: rules, or a model behind the Messages API."""
+
+CasesFile = Annotated[Path, typer.Option("--cases", exists=True, dir_okay=False, help="A file of cases.")]
+Only = Annotated[list[str] | None, typer.Option("--only", help="Only cases whose names begin with this.")]
+Observer = Annotated[By, typer.Option("--observer", help="Who observes: rules, or the model of ESKER_….")]
+Reflector = Annotated[By, typer.Option("--reflector", help="Who reflects: rules, or the model of ESKER_….")]
+Record = Annotated[Path | None, typer.Option("--record", file_okay=False, help="Keep the model's answers here.")]
+Replay = Annotated[
+    Path | None, typer.Option("--replay", exists=True, file_okay=False, help="Take the model's answers from here.")
+]
+Questions = Annotated[bool, typer.Option("--questions/--no-questions", help="Ask the questions, look at the pack.")]
+Url = Annotated[str | None, typer.Option("--url", help="A server that runs; without it one is started for this.")]
+Key = Annotated[str | None, typer.Option("--key", envvar="ESKER_KEY", help="The key of that server.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", dir_okay=False, help="Write everything to this file.")]
+
+SomeCase = TypeVar("SomeCase", bound=AnyCase)
+
+
+def chosen(path: Path, model: type[SomeCase], only: Sequence[str] | None) -> list[SomeCase]:
+    """Return the cases of a file, or those of them whose names begin so. Raises InvalidInput where there are none."""
+    found = [case for case in read_cases(path, model) if not only or case.case.startswith(tuple(only))]
+    if not found:
+        raise InvalidInput(f"{path.name} has no such case.", hint="Every line of the file begins with the name of one.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A server under test, and how progress is shown."""
+
+    server: Server
+    shown: Progress
+    tape: Tape | None
+
+
+@contextmanager
+def bench(
+    url: str | None, key: str | None, record: Path | None = None, replay: Path | None = None, **roles: By
+) -> Generator[Bench]:
+    """Yield a server whose `observer` and `reflector` are these, on a database of its own, or the one at `url`.
+
+    Raises InvalidInput where a model is wanted and there is none, or a recording lacks an answer.
+    """
+    if url and (record or replay):
+        raise InvalidInput("What a server asks its model is recorded and replayed only where it is started for that.")
+    if (record or replay) and "model" not in roles.values():
+        raise InvalidInput(
+            "Without a model there is nothing to record or to replay.", hint="--reflector model asks one."
+        )
+    wanted = {f"ESKER_{role.upper()}": by for role, by in roles.items()}
+    with recorded(record, replay, os.environ) as (tape, endpoint), progress() as shown:
+        with connected(url, key, **wanted, **endpoint) as server:
+            yield Bench(server, shown, tape)
+        if tape and tape.missing:
+            raise InvalidInput(
+                f"{len(tape.missing)} requests are not in the recording, {tape.missing[0]} among them: our prompts or"
+                " the cases have changed since.",
+                hint="Record it anew with a model, and compare the two runs.",
+            )
+
+
+def finish(
+    suite: str, results: Sequence[Result], run: dict[str, Any], cases: Path, json_file: Path | None, title: str
+) -> None:
+    """Print the table of a run and write its document."""
+    told = document(suite, results, run, cases.name)
+    show(told, title)
+    remark(f"{told['hardware']}. `python -m evals show RUN CASE` says why.")
+    if json_file:
+        write_json(json_file, told)
