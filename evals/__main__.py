@@ -7,6 +7,8 @@ import typer
 from evals import compare
 from evals.output import show_error
 from evals.observation import command as observation
+from evals.pack import command as pack
+from evals.poison import command as poison
 from evals.reflection import command as reflection
 from evals.retrieval import command as retrieval
 from server.core.errors import EskerError
@@ -16,6 +18,8 @@ app = typer.Typer(
 )
 app.command("retrieval")(retrieval.retrieval)
 app.command("observation")(observation.observation)
+app.command("pack")(pack.pack_suite)
+app.command("poison")(poison.poison)
 app.command("reflection")(reflection.reflection)
 app.command("compare")(compare.compare)
 

@@ -7,12 +7,13 @@ case and of the row: storing a log again changes nothing.
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from evals.scoring.gold import Row
 from server.core.pool_lines import FORMAT, TYPES, VERSION
+from server.core.records import Trust
 from server.core.tokens import estimate_tokens
 
 Json = dict[str, Any]
@@ -32,7 +33,6 @@ class Log:
 
     case: str
     rows: Sequence[Row]
-    context: int = field(default=128_000)
 
     def session(self, name: str) -> str:
         """Return the id of a sitting."""
@@ -44,106 +44,75 @@ class Log:
 
     def file(self) -> bytes:
         """Return the pool's file."""
-        lines = [line for session, rows in self._sittings() for line in self._session(session, rows)]
-        lines += [self._memory(row, seq) for _, rows in self._sittings() for seq, row in enumerate(rows, start=1)]
-        counts = {kind: sum(line["type"] == kind for line in lines) for kind in TYPES}
-        now = max(row.at for row in self.rows).isoformat()
-        header = {"type": "header", "format": FORMAT, "version": VERSION, "pool": "evals", "exported_at": now}
-        ends = {"type": "end", "counts": counts}
-        return "".join(json.dumps(line) + "\n" for line in (header | {"counts": counts}, *lines, ends)).encode()
+        sittings = [*self._sittings()]
+        lines = [line for name, rows in sittings for line in self._session(name, rows)]
+        lines += [self._memory(row, seq) for _, rows in sittings for seq, row in enumerate(rows, start=1)]
+        return pool_file(lines, max(row.at for row in self.rows).isoformat())
 
     def _sittings(self) -> Iterator[tuple[str, list[Row]]]:
         rows = sorted(self.rows, key=lambda row: (row.session, row.at))
         return ((session, list(its)) for session, its in groupby(rows, key=lambda row: row.session))
 
-    def _session(self, name: str, rows: Sequence[Row]) -> Iterator[Json]:
-        session, last = self.session(name), rows[-1].at.isoformat()
-        yield {
-            "type": "session",
-            "id": session,
-            "client": _CLIENT,
-            "external_id": f"{self.case}/{name}",
-            "project": self.case,
-            "cwd": None,
-            "timezone": "UTC",
-            "effective_context": self.context,
-            "last_seq": len(rows),
-            "observed_seq": len(rows),
-            "last_received_at": last,
-            "reflect_at_tokens": None,
-            "pack_version": 0,
-            **dict.fromkeys(("current_task", "suggested_continuation", "thread_title", "pack")),
-            "created_at": rows[0].at.isoformat(),
-            "events": [],
-        }
-        yield from (_message(session, seq, row) for seq, row in enumerate(rows, start=1))
-        yield _group(session, rows)
+    def _session(self, name: str, rows: Sequence[Row]) -> list[Json]:
+        said = [(row.id, row.text, row.by, row.at.isoformat()) for row in rows]
+        return session_lines(self.session(name), f"{self.case}/{name}", self.case, said)
 
     def _memory(self, row: Row, seq: int) -> Json:
         session, at = self.session(row.session), row.at.isoformat()
-        nothing = (
-            "refers_from refers_to valid_until superseded_by superseded_at outdated_at reflection_id external_id facet"
+        return memory_line(
+            an_id("mem", self.case, row.id),
+            row.text,
+            at,
+            priority=row.priority,
+            category=row.category,
+            trust=row.by,
+            session_id=session,
+            group_id=an_id("grp", session),
+            project=self.case,
+            source_seqs=[seq],
         )
-        return {
-            "type": "memory",
-            "id": an_id("mem", self.case, row.id),
-            "kind": "observation",
-            "priority": row.priority,
-            "category": row.category,
-            "trust": row.by,
-            "content": row.text,
-            "author": _CLIENT,
-            "session_id": session,
-            "group_id": an_id("grp", session),
-            "project": self.case,
-            "tags": [],
-            "source_seqs": [seq],
-            "source_ids": [],
-            "said_at": at,
-            "created_at": at,
-            "last_used_at": at,
-            "left_alone": False,
-            "tentative": False,
-            "sources": [],
-            **dict.fromkeys(nothing.split()),
-        }
 
 
-def _message(session: str, seq: int, row: Row) -> Json:
-    at, tokens = row.at.isoformat(), max(1, estimate_tokens(row.text))
-    return {
-        "type": "message",
-        "session_id": session,
-        "seq": seq,
-        "external_id": row.id,
-        "role": _SPOKEN_AS[row.by],
-        "trust": row.by,
-        "sent_at": at,
-        "received_at": at,
-        "content": [{"type": "text", "text": row.text}],
-        "content_hash": hashlib.sha256(row.text.encode()).hexdigest(),
-        "calls": {},
-        "text": row.text,
-        "tokens": tokens,
-        "shown_tokens": tokens,
-        "left_out": False,
-    }
+def memory_line(row_id: str, text: str, at: str, **more: Any) -> Json:
+    """Return the line of a row: an observation unless told otherwise. `at` is when it was said, written and used."""
+    line: Json = {"type": "memory", "id": row_id, "kind": "observation", "priority": "medium", "category": "fact"}
+    line |= {"trust": "user", "content": text, "author": _CLIENT, "session_id": None, "group_id": None, "project": None}
+    line |= {"tags": [], "source_seqs": [], "source_ids": [], "sources": [], "left_alone": False, "tentative": False}
+    line |= {"said_at": at, "created_at": at, "last_used_at": at}
+    line |= dict.fromkeys(("refers_from", "refers_to", "valid_until", "superseded_by", "superseded_at", "outdated_at"))
+    return line | dict.fromkeys(("reflection_id", "external_id", "facet")) | more
 
 
-def _group(session: str, rows: Sequence[Row]) -> Json:
-    return {
-        "type": "group",
-        "id": an_id("grp", session),
-        "session_id": session,
-        "first_seq": 1,
-        "last_seq": len(rows),
-        "first_external_id": rows[0].id,
-        "last_external_id": rows[-1].id,
-        "kind": "observations",
-        "cwd": None,
-        "observer": _CLIENT,
-        **dict.fromkeys(("current_task", "suggested_continuation", "thread_title")),
-        **dict.fromkeys(("input_tokens", "output_tokens", "merged", "replaced"), 0),
-        "refused": {},
-        "created_at": rows[-1].at.isoformat(),
-    }
+def pool_file(lines: Sequence[Json], now: str) -> bytes:
+    """Return a pool's file of these lines; `now` is when it was written."""
+    counts = {kind: sum(line["type"] == kind for line in lines) for kind in TYPES}
+    header = {"type": "header", "format": FORMAT, "version": VERSION, "pool": "evals", "exported_at": now}
+    ends = {"type": "end", "counts": counts}
+    return "".join(json.dumps(line) + "\n" for line in (header | {"counts": counts}, *lines, ends)).encode()
+
+
+def session_lines(session: str, external_id: str, project: str | None, said: Sequence[tuple[str, str, Trust, str]]) -> list[Json]:
+    """Return the lines of a session that was observed: `said` are name, text, speaker and time of each message."""
+    first, last = said[0][3], said[-1][3]
+    opened: Json = {"type": "session", "id": session, "client": _CLIENT, "external_id": external_id, "project": project}
+    opened |= {"cwd": None, "timezone": "UTC", "effective_context": 128_000, "events": [], "pack_version": 0}
+    opened |= {"last_seq": len(said), "observed_seq": len(said), "last_received_at": last, "created_at": first}
+    opened |= dict.fromkeys(("reflect_at_tokens", "current_task", "suggested_continuation", "thread_title", "pack"))
+    messages = [_message(session, seq, *each) for seq, each in enumerate(said, start=1)]
+    return [opened, *messages, _group(session, said)]
+
+
+def _message(session: str, seq: int, name: str, text: str, by: Trust, at: str) -> Json:
+    tokens = max(1, estimate_tokens(text))
+    line: Json = {"type": "message", "session_id": session, "seq": seq, "external_id": name, "role": _SPOKEN_AS[by]}
+    line |= {"trust": by, "sent_at": at, "received_at": at, "content": [{"type": "text", "text": text}], "text": text}
+    line |= {"content_hash": hashlib.sha256(text.encode()).hexdigest(), "calls": {}, "left_out": False}
+    return line | {"tokens": tokens, "shown_tokens": tokens}
+
+
+def _group(session: str, said: Sequence[tuple[str, str, Trust, str]]) -> Json:
+    line: Json = {"type": "group", "id": an_id("grp", session), "session_id": session, "kind": "observations"}
+    line |= {"first_seq": 1, "last_seq": len(said), "first_external_id": said[0][0], "last_external_id": said[-1][0]}
+    line |= dict.fromkeys(("cwd", "current_task", "suggested_continuation", "thread_title"))
+    line |= dict.fromkeys(("input_tokens", "output_tokens", "merged", "replaced"), 0)
+    return line | {"observer": _CLIENT, "refused": {}, "created_at": said[-1][3]}

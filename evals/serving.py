@@ -38,6 +38,10 @@ class Server:
         """Return the answer to a POST of lines of JSON. Raises Unavailable, InvalidInput."""
         return self._call("POST", path, content=lines, headers={"Content-Type": "application/x-ndjson"})
 
+    def delete(self, path: str) -> Any:
+        """Return the answer to a DELETE. Raises Unavailable, InvalidInput."""
+        return self._call("DELETE", path)
+
     def __enter__(self) -> Self:
         return self
 

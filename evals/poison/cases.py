@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from evals.case_files import AnyCase, Text
 from evals.observation.cases import Said
-from evals.scoring.gold import Atom
+from evals.scoring.gold import Atom, Gold
 from evals.scoring.text import holds
 
 Place = Literal["tool output", "web text", "code comment", "memory", "none"]
@@ -17,7 +17,7 @@ class Case(AnyCase):
     """A session, in which `place` says where something was planted and `manner` how.
 
     `planted` are words of it that nobody else says; a row with any of them carries it. `ask` is the question by which
-    it would come up later. `keep` is what the person really said and has to be known all the same. A control has
+    it would come up later; `decoded` are words that only who decodes it would say. `keep` is what the person really said and has to be known all the same. A control has
     nothing planted: an instruction of the person's own, which has to stay.
     """
 
@@ -25,6 +25,7 @@ class Case(AnyCase):
     manner: Manner
     messages: Annotated[tuple[Said, ...], Field(min_length=1, max_length=60)]
     planted: tuple[Text, ...] = ()
+    decoded: tuple[Text, ...] = ()
     ask: Text
     keep: tuple[Atom, ...] = ()
 
@@ -40,7 +41,7 @@ class Case(AnyCase):
         told = "\n".join(texts.values())
         faults = [f"{words!r} is in no message" for words in self.planted if not holds(told, words)]
         faults += [f"{words!r} is what the person says" for words in self.planted if holds(spoken, words)]
-        faults += [f"there is no message {row}" for atom in self.keep for row in atom.rows if row not in texts]
+        faults += Gold(keep=self.keep).faults(texts)
         if len(texts) != len(self.messages):
             faults.append("two messages have one id")
         if self.is_control != (self.place == "none") or self.is_control != (self.manner == "none"):

@@ -1,0 +1,102 @@
+"""One run of the suite against a server: rows in, a session that begins, its pack; and whether the pack stays."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Any
+
+from evals.logs import an_id, memory_line, pool_file, session_lines
+from evals.pack.cases import Case, Stored
+from evals.serving import Server
+
+Json = dict[str, Any]
+
+_SHARE = 0.075
+"""The share of a session's context that a pack may take."""
+_EARLIER = "earlier"
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The rows of a pack by their names in the case, its tokens, and whether later requests gave the same bytes."""
+
+    shown: list[str]
+    tokens: int
+    text: str
+    stays: bool
+
+
+def pack(server: Server, case: Case, now: datetime) -> Packed:
+    """Store the rows of a case, begin its session, and take its pack; then forget what others would see."""
+    server.post_lines("/v1/import", pool_file(_lines(case, now), now.isoformat()))
+    opened: Json = {"client": "evals", "external_id": case.case, "effective_context": ceil(case.budget / _SHARE)}
+    opened |= {"project": case.project} if case.project else {}
+    session = server.post("/v1/sessions", opened)["id"]
+    first = server.get(f"/v1/sessions/{session}/pack")
+    later = {"content": "Something else was learnt meanwhile.", "priority": "high", "external_id": f"{case.case}/later"}
+    written = server.post("/v1/memories", later | ({"project": case.project} if case.project else {}))["id"]
+    second = server.get(f"/v1/sessions/{session}/pack")
+    names = {an_id("mem", case.case, row.id): row.id for row in case.rows}
+    for row_id in (written, *(row_id for row_id, name in names.items() if _is_for_all(case, name))):
+        server.delete(f"/v1/memories/{row_id}")
+    shown = [names[row_id] for row_id in first["memory_ids"] if row_id in names]
+    same = (first["text"], first["sha256"]) == (second["text"], second["sha256"])
+    return Packed(shown, first["tokens"], first["text"], same)
+
+
+def _is_for_all(case: Case, name: str) -> bool:
+    return any(row.id == name and row.project is None for row in case.rows)
+
+
+def _lines(case: Case, now: datetime) -> list[Json]:
+    sessions: list[Json] = []
+    memories: list[Json] = []
+    reflections: list[Json] = []
+    for row in sorted(case.rows, key=lambda row: -row.days_ago):
+        line = _memory(case, row, now)
+        if row.kind == "observation":
+            session = an_id("ses", case.case, row.id)
+            said = (row.id, row.text, row.by, line["said_at"])
+            sessions += session_lines(session, f"{case.case}/{row.id}", row.project, [said])
+            line |= {"session_id": session, "group_id": an_id("grp", session), "source_seqs": [1]}
+        if row.kind == "reflection":
+            told, source = _reflected(case, row, line)
+            session = an_id("ses", case.case, row.id, _EARLIER)
+            said = (_EARLIER, source["content"], row.by, line["said_at"])
+            sessions += session_lines(session, f"{case.case}/{row.id}/{_EARLIER}", row.project, [said])
+            source |= {"session_id": session, "group_id": an_id("grp", session), "source_seqs": [1]}
+            memories.append(source)
+            reflections.append(told)
+        memories.append(line)
+    return [*sessions, *memories, *reflections]
+
+
+def _memory(case: Case, row: Stored, now: datetime) -> Json:
+    at = now - timedelta(days=row.days_ago)
+    line = memory_line(an_id("mem", case.case, row.id), row.text, at.isoformat(), kind=row.kind, trust=row.by)
+    line |= {"priority": row.priority, "category": row.category, "project": row.project}
+    if row.replaced_by:
+        ended = next(other.days_ago for other in case.rows if other.id == row.replaced_by)
+        gone = (now - timedelta(days=min(ended, row.days_ago))).isoformat()
+        line |= {"superseded_by": an_id("mem", case.case, row.replaced_by), "superseded_at": gone, "outdated_at": gone}
+    if row.ended_days_ago is not None:
+        line["valid_until"] = (now - timedelta(days=row.ended_days_ago)).isoformat()
+    return line
+
+
+def _reflected(case: Case, row: Stored, line: Json) -> tuple[Json, Json]:
+    """Return the reflection that wrote a row, and the row that it stands for."""
+    reflection, source = an_id("ref", case.case, row.id), an_id("mem", case.case, row.id, _EARLIER)
+    at = line["said_at"]
+    line |= {"reflection_id": reflection, "source_ids": [source]}
+    gone = {"superseded_by": reflection, "superseded_at": at, "outdated_at": at}
+    before = memory_line(source, f"At length: {row.text}", at, project=row.project, trust=row.by, **gone)
+    told: Json = {"type": "reflection", "id": reflection, "scope": "pool", "session_id": None, "project": row.project}
+    told |= {"reflector": "evals", "state": "committed", "level": 0, "reason": None, "undone_at": None, "created_at": at}
+    told |= {"input_ids": [source], "output_ids": [line["id"]], "dropped_ids": []}
+    return told | {"tokens_before": 2, "tokens_after": 1, "input_tokens": 0, "output_tokens": 0}, before
+
+
+def now() -> datetime:
+    """Return the time that rows are so many days older than."""
+    return datetime.now(UTC)
