@@ -1,5 +1,6 @@
 """One run of the suite against a server: rows in, a session that begins, its pack; and whether the pack stays."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
@@ -8,6 +9,7 @@ from typing import Any
 from evals.logs import an_id, memory_line, pool_file, session_lines
 from evals.pack.cases import Case, Stored
 from evals.serving import Server
+from server.core.errors import InvalidInput
 
 Json = dict[str, Any]
 
@@ -27,25 +29,30 @@ class Packed:
 
 
 def pack(server: Server, case: Case, now: datetime) -> Packed:
-    """Store the rows of a case, begin its session, and take its pack; then forget what others would see."""
+    """Store the rows of a case, begin its session, and take its pack; then forget all of it.
+
+    A session without a project sees every project, so a case has to be alone on its server.
+    """
     server.post_lines("/v1/import", pool_file(_lines(case, now), now.isoformat()))
     opened: Json = {"client": "evals", "external_id": case.case, "effective_context": ceil(case.budget / _SHARE)}
     opened |= {"project": case.project} if case.project else {}
     session = server.post("/v1/sessions", opened)["id"]
     first = server.get(f"/v1/sessions/{session}/pack")
     later = {"content": "Something else was learnt meanwhile.", "priority": "high", "external_id": f"{case.case}/later"}
-    written = server.post("/v1/memories", later | ({"project": case.project} if case.project else {}))["id"]
+    server.post("/v1/memories", later | ({"project": case.project} if case.project else {}))
     second = server.get(f"/v1/sessions/{session}/pack")
     names = {an_id("mem", case.case, row.id): row.id for row in case.rows}
-    for row_id in (written, *(row_id for row_id, name in names.items() if _is_for_all(case, name))):
-        server.delete(f"/v1/memories/{row_id}")
+    _forget_everything(server)
     shown = [names[row_id] for row_id in first["memory_ids"] if row_id in names]
     same = (first["text"], first["sha256"]) == (second["text"], second["sha256"])
     return Packed(shown, first["tokens"], first["text"], same)
 
 
-def _is_for_all(case: Case, name: str) -> bool:
-    return any(row.id == name and row.project is None for row in case.rows)
+def _forget_everything(server: Server) -> None:
+    while rows := server.get("/v1/memories", include_superseded="true", limit=200)["memories"]:
+        for row in rows:
+            with suppress(InvalidInput):  # it may have gone with another
+                server.delete(f"/v1/memories/{row['id']}")
 
 
 def _lines(case: Case, now: datetime) -> list[Json]:
