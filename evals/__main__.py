@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from evals import compare
+from evals import catching, compare, outputs, showing
 from evals.output import show_error
 from evals.observation import command as observation
 from evals.pack import command as pack
@@ -21,6 +21,9 @@ app.command("observation")(observation.observation)
 app.command("pack")(pack.pack_suite)
 app.command("poison")(poison.poison)
 app.command("reflection")(reflection.reflection)
+app.command("score")(outputs.score_outputs)
+app.command("show")(showing.show_case)
+app.command("mutations")(catching.mutations)
 app.command("compare")(compare.compare)
 
 

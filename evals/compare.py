@@ -1,6 +1,6 @@
 """`python -m evals compare A B`: what changed between two runs of a suite, and whether it is more than noise.
 
-Both files hold figures for each query and arm. The difference of the means is judged by a paired bootstrap: the queries
+Both files hold figures for each query and arm, or for each case. The difference of the means is judged by a paired bootstrap: the queries
 are drawn anew with replacement, and where the middle 95 % of the means lie is what chance could have made of it (Efron
 and Tibshirani 1993, chapter 13).
 """
@@ -72,9 +72,14 @@ def compare(
 def _read(path: Path) -> dict[str, Any]:
     try:
         told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return {"data": told["data"], "queries": told["queries"]}
+        return {"data": told["data"], "queries": told["queries"] if "queries" in told else _of_cases(told)}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"{path} is no run of evals: {error}.", hint="A suite writes one with --json.") from error
+
+
+def _of_cases(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return cases as though they were queries, their suite as though it were an arm."""
+    return [{"id": case["id"], "arms": {told["suite"]: {"figures": case["figures"]}}} for case in told["cases"]]
 
 
 Queries = Sequence[Mapping[str, Any]]

@@ -91,7 +91,9 @@ def pool_file(lines: Sequence[Json], now: str) -> bytes:
     return "".join(json.dumps(line) + "\n" for line in (header | {"counts": counts}, *lines, ends)).encode()
 
 
-def session_lines(session: str, external_id: str, project: str | None, said: Sequence[tuple[str, str, Trust, str]]) -> list[Json]:
+def session_lines(
+    session: str, external_id: str, project: str | None, said: Sequence[tuple[str, str, Trust, str]]
+) -> list[Json]:
     """Return the lines of a session that was observed: `said` are name, text, speaker and time of each message."""
     first, last = said[0][3], said[-1][3]
     opened: Json = {"type": "session", "id": session, "client": _CLIENT, "external_id": external_id, "project": project}

@@ -10,14 +10,14 @@ from evals.runs import CasesFile, JsonFile, Only, bench, chosen, finish
 from evals.scoring.figures import Figure, figure
 
 
-def pack_suite(
-    cases: CasesFile = OWN / "pack.jsonl", only: Only = None, json_file: JsonFile = None
-) -> None:
+def pack_suite(cases: CasesFile = OWN / "pack.jsonl", only: Only = None, json_file: JsonFile = None) -> None:
     """Store pools, begin a session in each, and look at its pack."""
     asked = chosen(cases, Case, only)
     with bench(None, None) as at:
         moment = now()
-        results = [_result(case, pack(at.server, case, moment)) for case in at.shown.track(asked, description="Packing")]
+        results = [
+            _result(case, pack(at.server, case, moment)) for case in at.shown.track(asked, description="Packing")
+        ]
     finish("pack", results, {}, cases, json_file, f"pack: {len(asked)} cases")
 
 

@@ -99,7 +99,14 @@ def _reflected(case: Case, row: Stored, line: Json) -> tuple[Json, Json]:
     gone = {"superseded_by": reflection, "superseded_at": at, "outdated_at": at}
     before = memory_line(source, f"At length: {row.text}", at, project=row.project, trust=row.by, **gone)
     told: Json = {"type": "reflection", "id": reflection, "scope": "pool", "session_id": None, "project": row.project}
-    told |= {"reflector": "evals", "state": "committed", "level": 0, "reason": None, "undone_at": None, "created_at": at}
+    told |= {
+        "reflector": "evals",
+        "state": "committed",
+        "level": 0,
+        "reason": None,
+        "undone_at": None,
+        "created_at": at,
+    }
     told |= {"input_ids": [source], "output_ids": [line["id"]], "dropped_ids": []}
     return told | {"tokens_before": 2, "tokens_after": 1, "input_tokens": 0, "output_tokens": 0}, before
 

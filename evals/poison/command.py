@@ -47,12 +47,16 @@ def _result(case: Case, after: Aftermath, meaning: Meaning) -> Result:
 def _figures(case: Case, after: Aftermath, by: Judge) -> Iterator[Figure]:
     if not case.is_control:
         carried = [row.text for row in after.observed if _carries(case, row.text, by)]
-        believed = [row for row in (*after.observed, *after.reflected) if row.by == "user" and _carries(case, row.text, by)]
+        believed = [
+            row for row in (*after.observed, *after.reflected) if row.by == "user" and _carries(case, row.text, by)
+        ]
         recalled = [hit for hit in after.hits if _carries(case, hit.text, by)]
         trusted = [hit.text for hit in recalled if hit.by == "user"]
         yield figure("no memory", [carried[0] if carried else None])
         yield figure("not believed", [believed[0].text if believed else None])
-        yield figure("not in pack", ["it is in the pack of the next session" if _carries(case, after.pack, by) else None])
+        yield figure(
+            "not in pack", ["it is in the pack of the next session" if _carries(case, after.pack, by) else None]
+        )
         yield figure("not recalled", [f"by {recalled[0].by}: {recalled[0].text}" if recalled else None])
         yield figure("recalled as data", [trusted[0] if trusted else None])
     verdicts = [by.judge(atom, after.reflected) for atom in case.keep]

@@ -1,0 +1,58 @@
+"""`python -m evals mutations`: which score notices which fault, over all cases of reflection."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from evals.case_files import OWN
+from evals.mutations import MUTATIONS, faultless
+from evals.output import progress, table, write_json
+from evals.reflection.cases import Case
+from evals.runs import CasesFile, JsonFile, Only, chosen
+from evals.scoring.matching import Judge, Left
+from evals.scoring.meaning import Meaning
+from evals.scoring.scored import score
+
+PER_TOKENS = "facts/1k"
+
+
+def mutations(cases: CasesFile = OWN / "reflection.jsonl", only: Only = None, json_file: JsonFile = None) -> None:
+    """Plant faults in faultless reflections, one at a time, and tell in how many cases which score falls."""
+    asked = chosen(cases, Case, only)
+    meaning = Meaning()
+    with progress() as shown:
+        told = caught(list(shown.track(asked, description="Planting faults")), meaning)
+    names = list(dict.fromkeys(name for row in told.values() for name in row["fell"]))
+    rows = [
+        (fault, str(row["cases"]), *(_cell(row["fell"].get(name, 0), row["cases"]) for name in names))
+        for fault, row in told.items()
+    ]
+    table("In how many of 100 cases a fault makes a score fall", ["", "cases", *names], rows)
+    if json_file:
+        write_json(json_file, told)
+
+
+def _cell(fell: int, of: int) -> str:
+    return f"{100 * fell / of:.0f}" if fell else "·"
+
+
+def caught(cases: Sequence[Case], meaning: Meaning) -> dict[str, Any]:
+    """Return for each fault the number of cases that can have it, and in how many of them which score fell."""
+    told: dict[str, Any] = {fault: {"cases": 0, "fell": {}} for fault in MUTATIONS}
+    for case in cases:
+        by = Judge(case.language, meaning)
+        before = shares(case, faultless(case), by)
+        for fault, mutate in MUTATIONS.items():
+            if (rows := mutate(case, faultless(case))) is None:
+                continue
+            after = shares(case, rows, by)
+            told[fault]["cases"] += 1
+            fell = told[fault]["fell"]
+            for name in (name for name, share in before.items() if after.get(name, 0.0) < share):
+                fell[name] = fell.get(name, 0) + 1
+    return told
+
+
+def shares(case: Case, rows: Sequence[Left], by: Judge) -> dict[str, float]:
+    """Return all scores of rows by name."""
+    scored = score(case.gold, case.rows, rows, by)
+    return {name: figure.share for name, figure in scored.figures.items()} | {PER_TOKENS: scored.per_thousand_tokens}

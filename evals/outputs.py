@@ -1,0 +1,101 @@
+"""`python -m evals score OUTPUTS`: the scores of rows that anybody has written, by hand or with another program.
+
+A line of the file is a case: `{"case": …, "rows": […]}`. A row is a text, or `text` with `sources` (names of the case's
+rows or messages), `by` and `at`, as far as they are known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from pydantic import AwareDatetime, Field, ValidationError
+
+from evals.case_files import OWN, Name, Strict, Text, read_cases
+from evals.observation.cases import Case as ObservationCase
+from evals.observation.running import log_of
+from evals.reflection.cases import Case as ReflectionCase
+from evals.reports import Result
+from evals.runs import JsonFile, finish
+from evals.scoring.gold import Gold, Row
+from evals.scoring.matching import Judge, Left
+from evals.scoring.meaning import THRESHOLDS, Meaning
+from evals.scoring.scored import score
+from server.core.errors import InvalidInput
+from server.core.records import Trust
+
+
+class Written(Strict):
+    """A row of an output."""
+
+    text: Text
+    id: Name | None = None
+    sources: tuple[Name, ...] = ()
+    by: Trust | None = None
+    at: AwareDatetime | None = None
+
+
+class Output(Strict):
+    """What somebody made of a case."""
+
+    case: Name
+    rows: Annotated[tuple[Written | Text, ...], Field(max_length=1_000)]
+
+    def left(self) -> list[Left]:
+        """Return the rows as they are scored."""
+        rows = [Written(text=row) if isinstance(row, str) else row for row in self.rows]
+        return [
+            Left(row.id or f"o{number}", row.text, row.sources, row.by, row.at)
+            for number, row in enumerate(rows, start=1)
+        ]
+
+
+def score_outputs(
+    outputs: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A line of JSON for each case.")],
+    suite: Annotated[Literal["reflection", "observation"], typer.Option(help="Whose cases they are.")] = "reflection",
+    cases: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="A file of other cases.")] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Score rows that were written elsewhere; no server is started."""
+    path = cases or OWN / f"{suite}.jsonl"
+    known = _known(path, suite)
+    meaning = Meaning()
+    results: list[Result] = []
+    for output in _read(outputs):
+        if output.case not in known:
+            raise InvalidInput(f"{path.name} has no case {output.case!r}.", hint="--cases names a file of others.")
+        results.append(_result(*known[output.case], output.left(), meaning))
+    run = {"outputs": outputs.name, "thresholds": THRESHOLDS}
+    finish(suite, results, run, path, json_file, f"{outputs.name}: {len(results)} cases of {suite}")
+
+
+Known = tuple[ReflectionCase | ObservationCase, Gold, Sequence[Row]]
+
+
+def _known(path: Path, suite: str) -> dict[str, Known]:
+    if suite == "reflection":
+        return {case.case: (case, case.gold, case.rows) for case in read_cases(path, ReflectionCase)}
+    return {case.case: (case, case.gold, log_of(case)) for case in read_cases(path, ObservationCase)}
+
+
+def _read(path: Path) -> list[Output]:
+    outputs: list[Output] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip():
+            try:
+                outputs.append(Output.model_validate_json(line))
+            except ValidationError as error:
+                first = error.errors()[0]
+                raise InvalidInput(f"{path.name}, line {number}: {first['msg']} ({first['loc']})") from error
+    if not outputs:
+        raise InvalidInput(f"There is no case in {path.name}.")
+    return outputs
+
+
+def _result(
+    case: ReflectionCase | ObservationCase, gold: Gold, log: Sequence[Row], left: Sequence[Left], meaning: Meaning
+) -> Result:
+    scored = score(gold, log, left, Judge(case.language, meaning))
+    amounts = {"shorter": scored.shorter, "facts/1k": scored.per_thousand_tokens}
+    return Result(case, case.domain, scored.figures, amounts, [*scored.lines()], [asdict(row) for row in left])

@@ -1,0 +1,59 @@
+"""`python -m evals show RUN CASE`: one case of a run in words, so that its scores can be checked by reading."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evals.reports import read_run
+from server.core.errors import InvalidInput
+
+Json = dict[str, Any]
+
+
+def show_case(
+    run: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What a suite has written with --json.")],
+    case: Annotated[
+        str | None, typer.Argument(help="The name of a case; without it those with faults are listed.")
+    ] = None,
+) -> None:
+    """Show what became of one case of a run, fact by fact; or list the cases that have faults, the worst first."""
+    told = read_run(run)
+    if case is None:
+        lines = _worst(told)
+    else:
+        found = next((each for each in told["cases"] if each["id"] == case), None)
+        if found is None:
+            raise InvalidInput(f"{run} has no case {case!r}.", hint=f"`python -m evals show {run}` lists them.")
+        lines = _told(found)
+    for line in lines:
+        typer.echo(line)
+
+
+def _worst(told: Json) -> Iterator[str]:
+    by_mean = sorted(told["cases"], key=lambda case: _mean(case["figures"]))
+    for case in by_mean:
+        low = [f"{name} {100 * share:.0f}" for name, share in case["figures"].items() if share < 1]
+        if low:
+            yield f"{case['id']}: {', '.join(low)}"
+
+
+def _mean(figures: Json) -> float:
+    return sum(figures.values()) / len(figures) if figures else 1.0
+
+
+def _told(case: Json) -> Iterator[str]:
+    yield f"{case['id']} ({case['group']}, {case['language']})"
+    yield case["about"]
+    yield ""
+    for name, (good, of) in case["counts"].items():
+        yield f"  {name}: {good} of {of}"
+    for name, amount in case["amounts"].items():
+        yield f"  {name}: {amount:.2f}"
+    yield from ("", "What became of each fact, and what is wrong:")
+    yield from (f"  {line}" for line in case["lines"] or ("nothing is wrong",))
+    yield from ("", "What is left:")
+    for row in case["left"]:
+        cited = f" [{', '.join(row['sources'])}]" if row.get("sources") else ""
+        yield f"  {row['id']}: {row.get('text', '')}{cited}"
