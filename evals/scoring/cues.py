@@ -63,7 +63,7 @@ _LIMITED = _cues(
 )
 _DONE = _cues(
     en="done|finished|completed?|(?<!\\ba )(?<!\\bthe )fixed|shipped|deployed|merged|implemented|released|resolved|solved"
-    "|migrated|closed|delivered|landed|removed|added|enabled|rolled out|went live|is live|has been|have been|already",
+    "|migrated|closed|delivered|landed|removed|added|enabled|rolled out|went live|is live|already",
     de="erledigt|fertig\\w*|abgeschlossen|behoben|umgesetzt|ausgeliefert|gelöst|eingeführt|wurde\\w*|bereits|migriert",
     es="hecho|terminad\\w+|completad\\w+|arreglad\\w+|desplegad\\w+|implementad\\w+|resuelt\\w+|migrad\\w+|ya está"
     "|se (?:hizo|completó|migró|terminó|desplegó|implementó)",

@@ -21,7 +21,7 @@ _FATES: tuple[Fate, ...] = get_args(Fate)
 
 _WORDS = 0.6
 """How many of a fact's words stand in a row that says it in the same words."""
-_WORDS_BESIDE = 0.4
+_WORDS_BESIDE = 0.5
 """The same where what must stay letter by letter is there as well."""
 _SAME_CLAUSE = 0.6
 """How many words of a clause are in another that is about the same."""

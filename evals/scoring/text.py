@@ -14,7 +14,7 @@ _ONE_KIND = str.maketrans(
     {"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None, "，": ", ", "、": ", "}
 )
 _ABBREVIATION = (
-    r"(?<!\b[A-Za-z])(?<!\b(?:Dr|Mr|Ms|St|Sr|Nr|No|vs|ca|Av))(?<!\b(?:Mrs|Sra|bzw|usw|etc|Ing|Art|Fig))(?<!\bProf)"
+    r"(?<!\b[A-Za-z]\.)(?<!\b(?:Dr|Mr|Ms|St|Sr|Nr|No|vs|ca|Av)\.)(?<!\b(?:Mrs|Sra|bzw|usw|Art|Fig)\.)(?<!\bProf\.)"
 )
 _SENTENCE = re.compile(rf"{_ABBREVIATION}(?<=[.!?])\s+(?=[^a-zäöüß0-9])|(?<=[。！？])|\n+|\s→\s")
 # What begins with one of these is denied, so it is a statement of its own.

@@ -1,0 +1,312 @@
+"""Scorers with known answers: what is kept, changed, turned around or made up, written by hand for each."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from evals.case_files import Language
+from evals.scoring import cues
+from evals.scoring.claims import claims, unsupported
+from evals.scoring.dates import names_day
+from evals.scoring.gold import Atom, Change, Gold, Row
+from evals.scoring.matching import Fate, Judge, Left
+from evals.scoring.meaning import Meaning
+from evals.scoring.scored import Scored, score
+from evals.scoring.text import clauses, holds, sentences
+
+AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def meaning() -> Meaning:
+    """The bundled model."""
+    return Meaning(threads=1)
+
+
+def atom(fact: str, *exact: str, rows: tuple[str, ...] = ("r1",), **more: object) -> Atom:
+    """Return an atom."""
+    return Atom.model_validate({"fact": fact, "exact": exact, "rows": rows, **more})
+
+
+def left(*texts: str) -> list[Left]:
+    """Return rows that cite the first row of the log."""
+    return [Left(f"o{number}", text, ("r1",)) for number, text in enumerate(texts, start=1)]
+
+
+def scored(gold: Gold, rows: list[Left], meaning: Meaning, *log: str, language: Language = "en") -> Scored:
+    """Return the scores of rows, of a log that says this."""
+    told = [Row(id=f"r{number}", at=AT, text=text) for number, text in enumerate(log, start=1)]
+    return score(gold, told, rows, Judge(language, meaning))
+
+
+# Words ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "there"),
+    [
+        ("listens on 8377.", "8377", True),
+        ("listens on 18377", "8377", False),
+        ("took 5.2 s", "5", False),
+        ("took 5,2 s", "5", False),
+        ("took 5, then 6", "5", True),
+        ("用了900，03:12结束", "900", True),
+        ("C-08用E7，C-80是对照", "C-80", True),
+        ("see auth.tsx", "auth.ts", False),
+        ("see `auth.ts`, line 4", "auth.ts", True),
+        ("v1.2.3", "v1.2", False),
+        ("no Fridays", "Friday", True),
+        ("nach 14 Tagen", "Tage", True),
+        ("Anna came", "Anne", False),
+        ("FLY.IO", "fly.io", True),
+    ],
+)
+def test_words_are_held_letter_by_letter_and_not_inside_others(text: str, words: str, there: bool) -> None:
+    assert holds(text, words, "de" if "Tag" in text else "en") is there
+
+
+def test_a_text_is_cut_into_sentences_and_clauses_and_not_at_abbreviations() -> None:
+    assert sentences("It is open whether Dr. Ito agrees. Then we go. 今日は休み。明日行く。") == [
+        "It is open whether Dr. Ito agrees.",
+        "Then we go.",
+        "今日は休み。",
+        "明日行く。",
+    ]
+    assert clauses("Use pnpm, not npm") == ["Use pnpm", "not npm"]
+    assert clauses("Use pnpm instead of npm") == ["Use pnpm", "instead of npm"]
+
+
+# Facts ----------------------------------------------------------------------------------------------------------------
+
+_RULE = atom("Never deploy on a Friday.", "Friday")
+_PORT = atom("The staging API listens on port 8377.", "8377")
+_PNPM = atom("Use pnpm, not npm.", "pnpm")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "fate"),
+    [
+        (_PORT, "The staging API listens on port 8377.", "verbatim"),
+        (_PORT, "Port 8377 is where the API of staging listens, behind nginx.", "verbatim"),
+        (_PORT, "Staging's backend can be reached at :8377.", "by meaning"),
+        (_PORT, "The staging API listens on port 8378.", "changed"),
+        (_PORT, "The staging API does not listen on port 8377.", "contradicted"),
+        (_PORT, "Whales sing in the bay.", "lost"),
+        (_RULE, "Never deploy on Fridays, said the user.", "verbatim"),
+        (_RULE, "Deploy on a Friday.", "contradicted"),
+        (_RULE, "It is not true that one should never deploy on a Friday.", "contradicted"),
+        (_RULE, "Always deploy on a Friday.", "contradicted"),
+        (_PNPM, "pnpm is used instead of npm.", "verbatim"),
+        (_PNPM, "Do not use pnpm.", "contradicted"),
+        (_PNPM, "We deploy on Mondays; use pnpm.", "verbatim"),
+        (atom("Signature checks are enabled."), "Signature checks are disabled.", "contradicted"),
+    ],
+)
+def test_what_becomes_of_a_fact(wanted: Atom, text: str, fate: Fate, meaning: Meaning) -> None:
+    assert Judge("en", meaning).judge(wanted, left("Whales sing.", text)).fate == fate
+
+
+@pytest.mark.parametrize(
+    ("language", "fact", "kept", "turned"),
+    [
+        ("de", "Freitags wird nie ausgeliefert.", "Nie wird freitags ausgeliefert.", "Freitags wird ausgeliefert."),
+        ("es", "Nunca se despliega los viernes.", "Los viernes nunca se despliega.", "Los viernes se despliega."),
+        ("zh", "周五不部署生产环境。", "用户：周五不部署生产环境。", "周五部署生产环境。"),
+        ("ja", "金曜日には本番へ出さない。", "金曜日には本番へ出さない、と決めた。", "金曜日には本番へ出す。"),
+    ],
+)
+def test_a_denial_is_read_in_every_language(language: Language, fact: str, kept: str, turned: str, meaning: Meaning) -> None:
+    by = Judge(language, meaning)
+    assert by.judge(atom(fact), left(kept)).kept
+    assert not by.judge(atom(fact), left(turned)).kept
+
+
+def test_of_several_rows_the_one_that_cites_it_shows_what_became_of_a_fact(meaning: Meaning) -> None:
+    rows = [
+        Left("other", "The staging API listens on port 8377, says a rumour.", ("r9",), "tool"),
+        Left("own", "Port 8377 is where the staging API listens.", ("r1",), "user"),
+    ]
+    verdict = Judge("en", meaning).judge(_PORT, rows)
+    assert verdict.row is not None
+    assert verdict.row.id == "own"
+
+
+# What held before -----------------------------------------------------------------------------------------------------
+
+_MOVED = Change(old=(atom("Deploys go to Fly.io.", "Fly.io"),), new=atom("Deploys go to the box hel1-04.", "hel1-04"))
+_LOG = ("Deploys go to Fly.io.", "Deploys go to the box hel1-04.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "right"),
+    [
+        (["Deploys go to the box hel1-04."], True),
+        (["Deploys go to the box hel1-04 (before: Fly.io)."], True),
+        (["Deploys moved from Fly.io to the box hel1-04."], True),
+        (["Deploys go to the box hel1-04.", "Deploys no longer go to Fly.io."], True),
+        (["Deploys go to the box hel1-04.", "Deploys go to Fly.io."], False),
+        (["Deploys go to Fly.io."], False),
+        (["Deploys went somewhere."], False),
+    ],
+)
+def test_what_held_before_may_be_told_as_past_and_not_as_present(rows: list[str], right: bool, meaning: Meaning) -> None:
+    made = scored(Gold(replaced=(_MOVED.model_copy(update={"new": _MOVED.new}),)), left(*rows), meaning, *_LOG)
+    assert (made.figures["supersession"].share == 1.0) is right
+
+
+def test_a_value_that_changed_twice_is_not_excused_by_its_first_change(meaning: Meaning) -> None:
+    twice = Change(
+        old=(atom("The limit is 10 MB.", "10 MB"), atom("The limit is 20 MB.", "20 MB")),
+        new=atom("The limit is 50 MB.", "50 MB"),
+    )
+    log = ("The limit is 10 MB.", "The limit is 20 MB.", "The limit is 50 MB.")
+    gold = Gold(replaced=(twice,))
+    kept = scored(gold, left("The limit is 50 MB.", "The limit was changed from 10 MB to 20 MB."), meaning, *log)
+    assert kept.figures["supersession"].share == 0.0
+    assert scored(gold, left("The limit is 50 MB, after 10 MB and 20 MB."), meaning, *log).figures["supersession"].share == 1.0
+
+
+# What is open, unsettled, ruled ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("The move to ARM is put off until Q3.", True),
+        ("The move to ARM has been postponed; it waits until Q3.", True),
+        ("The move to ARM was completed in Q3.", False),
+        ("The move to ARM: Q3.", False),
+    ],
+)
+def test_a_deferral_stays_a_deferral(text: str, right: bool, meaning: Meaning) -> None:
+    gold = Gold(open=(atom("The move to ARM is put off until Q3.", "ARM", "Q3"),))
+    made = scored(gold, left(text), meaning, "The move to ARM is put off until Q3.")
+    assert (made.figures["still open"].share == 1.0) is right
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("The flag --fast is used for beta customers only.", True),
+        ("The flag --fast is used for beta customers.", False),
+    ],
+)
+def test_a_limit_stays_a_limit(text: str, right: bool, meaning: Meaning) -> None:
+    gold = Gold(open=(atom("The flag --fast is used for beta customers only.", "--fast"),))
+    made = scored(gold, left(text), meaning, "The flag --fast is used for beta customers only.")
+    assert (made.figures["still open"].share == 1.0) is right
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("Ben suggested to move the store to Redis; nothing was decided.", True),
+        ("Should we move the store to Redis?", True),
+        ("The store moves to Redis.", False),
+        ("Whales sing.", True),
+    ],
+)
+def test_what_was_only_suggested_is_no_fact(text: str, right: bool, meaning: Meaning) -> None:
+    gold = Gold(unsettled=(atom("The store moves to Redis.", "Redis"),))
+    made = scored(gold, left(text), meaning, "Ben: shall we move the store to Redis?")
+    assert (made.figures["not taken for fact"].share == 1.0) is right
+
+
+@pytest.mark.parametrize(
+    ("said", "language", "right"),
+    [
+        ("The fix has been deployed.", "en", True),
+        ("The fix has not been deployed.", "en", False),
+        ("IPv6 waits for a fixed prefix.", "en", False),
+        ("Die Umstellung wurde abgeschlossen.", "de", True),
+        ("修复还没部署。", "zh", False),
+        ("迁移已完成。", "zh", True),
+        ("移行は完了した。", "ja", True),
+        ("La migración ya está hecha.", "es", True),
+    ],
+)
+def test_done_is_told_from_not_done(said: str, language: Language, right: bool) -> None:
+    assert cues.is_done(said, language) is right
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_can_be_looked_up_in_a_text_is_found_by_its_sort() -> None:
+    found = claims('Ana Ruiz set ESKER_URL to "http on 8377" in auth.ts:45 on 2026-03-04, 1,200 times.')
+    assert {(claim.sort, claim.words) for claim in found} >= {
+        ("quotation", "http on 8377"),
+        ("identifier", "ESKER_URL"),
+        ("identifier", "auth.ts:45"),
+        ("number", "1,200"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "from_nowhere"),
+    [
+        ("The service checkout-api runs 3 replicas.", []),
+        ("On 4 March 2026 Maria Keller deployed it.", []),
+        ("It was 1200 requests.", []),
+        ("The service checkout-api2 runs 4 replicas.", ["checkout-api2", "4"]),
+        ("On 5 March Peter Keller deployed it.", ["5 march", "Peter Keller"]),
+        ('"We never test."', ["We never test."]),
+    ],
+)
+def test_what_stands_in_no_source_is_named(text: str, from_nowhere: list[str]) -> None:
+    sources = ["checkout-api has 3 replicas", "2026-03-04: Maria Keller deployed; 1,200 requests"]
+    assert sorted(claim.words for claim in unsupported(text, sources)) == sorted(from_nowhere)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["on 2026-03-04", "on 4 March 2026", "March 4th", "am 4. März 2026", "el 4 de marzo de 2026", "2026年3月4日", "3月4日", "4 to 6 March"],
+)
+def test_a_day_is_known_in_every_way_of_writing_it(text: str) -> None:
+    assert names_day(text, AT.date())
+    assert not names_day(text, AT.date().replace(day=7))
+    assert not names_day(text, AT.date().replace(month=5))
+
+
+def test_rows_that_say_the_same_cite_nothing_or_what_does_not_say_it_are_found(meaning: Meaning) -> None:
+    log = ("We use pnpm for the web client.", "The piano was tuned in May.")
+    rows = [
+        Left("a", "We use pnpm for the web client.", ("r1",)),
+        Left("b", "The web client: we use pnpm for it.", ("r1",)),
+        Left("c", "The piano was tuned in May.", ("r1",)),
+        Left("d", "The piano was tuned.", ()),
+        Left("e", "The piano was tuned in May!", ("r7",)),
+    ]
+    figures = scored(Gold(), rows, meaning, *log).figures
+    assert [fault.split(" ")[0] for fault in figures["sources"].faults] == ["c", "d", "e"]
+    assert [fault.split(" ")[0] for fault in figures["said once"].faults] == ["b", "e"]
+
+
+def test_who_said_it_and_when_are_looked_up_in_the_row_that_keeps_it(meaning: Meaning) -> None:
+    gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user", dated="2026-03-04"),))
+    log = "We use pnpm."
+    right = Left("o", "We use pnpm.", ("r1",), "user", AT)
+    wrong = Left("o", "We use pnpm.", ("r1",), "assistant", AT.replace(day=9))
+    told = Left("o", "User said on 4 March: we use pnpm.", ("r1",))
+    good, bad, by_words = (scored(gold, [row], meaning, log).figures for row in (right, wrong, told))
+    assert [good[name].share for name in ("attribution", "dates")] == [1.0, 1.0]
+    assert [bad[name].share for name in ("attribution", "dates")] == [0.0, 0.0]
+    assert [by_words[name].share for name in ("attribution", "dates")] == [1.0, 1.0]
+
+
+def test_noise_that_is_still_there_and_words_that_nobody_said_are_found(meaning: Meaning) -> None:
+    gold = Gold(noise=(atom("Anycast was explained.", "Anycast"),), never=("Kubernetes",))
+    log = "Anycast was explained."
+    good = scored(gold, left("We use pnpm."), meaning, log).figures
+    bad = scored(gold, left("Anycast was explained, and Kubernetes."), meaning, log).figures
+    assert (good["noise gone"].share, good["never said"].share) == (1.0, 1.0)
+    assert (bad["noise gone"].share, bad["never said"].share) == (0.0, 0.0)
+
+
+def test_sizes_are_counted_and_a_score_that_a_case_has_nothing_for_is_left_out(meaning: Meaning) -> None:
+    gold = Gold(keep=(atom("We use pnpm.", "pnpm"), atom("We use Bun.", "Bun")))
+    made = scored(gold, left("We use pnpm."), meaning, "We use pnpm for everything that we build here.", "We use Bun.")
+    assert (made.kept, made.facts) == (1, 2)
+    assert made.tokens_after < made.tokens_before
+    assert made.per_thousand_tokens == 1_000 / made.tokens_after
+    assert "supersession" not in made.figures
