@@ -5,8 +5,8 @@ import sys
 import typer
 
 from evals import catching, compare, outputs, showing
-from evals.output import show_error
 from evals.observation import command as observation
+from evals.output import show_error
 from evals.pack import command as pack
 from evals.poison import command as poison
 from evals.reflection import command as reflection

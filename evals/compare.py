@@ -1,8 +1,8 @@
 """`python -m evals compare A B`: what changed between two runs of a suite, and whether it is more than noise.
 
-Both files hold figures for each query and arm, or for each case. The difference of the means is judged by a paired bootstrap: the queries
-are drawn anew with replacement, and where the middle 95 % of the means lie is what chance could have made of it (Efron
-and Tibshirani 1993, chapter 13).
+Both files hold figures for each query and arm, or for each case. The difference of the means is judged by a paired
+bootstrap: the queries are drawn anew with replacement, and where the middle 95 % of the means lie is what chance could
+have made of it (Efron and Tibshirani 1993, chapter 13).
 """
 
 import json

@@ -17,6 +17,8 @@ from server.core.records import Trust
 from server.core.tokens import estimate_tokens
 
 Json = dict[str, Any]
+Said = tuple[str, str, Trust, str]
+"""A message: its name, its text, who says it and when."""
 
 _CLIENT = "evals"
 _SPOKEN_AS = {"user": "user", "assistant": "assistant", "tool": "tool", "external": "user"}
@@ -54,7 +56,7 @@ class Log:
         return ((session, list(its)) for session, its in groupby(rows, key=lambda row: row.session))
 
     def _session(self, name: str, rows: Sequence[Row]) -> list[Json]:
-        said = [(row.id, row.text, row.by, row.at.isoformat()) for row in rows]
+        said: list[Said] = [(row.id, row.text, row.by, row.at.isoformat()) for row in rows]
         return session_lines(self.session(name), f"{self.case}/{name}", self.case, said)
 
     def _memory(self, row: Row, seq: int) -> Json:
@@ -91,9 +93,7 @@ def pool_file(lines: Sequence[Json], now: str) -> bytes:
     return "".join(json.dumps(line) + "\n" for line in (header | {"counts": counts}, *lines, ends)).encode()
 
 
-def session_lines(
-    session: str, external_id: str, project: str | None, said: Sequence[tuple[str, str, Trust, str]]
-) -> list[Json]:
+def session_lines(session: str, external_id: str, project: str | None, said: Sequence[Said]) -> list[Json]:
     """Return the lines of a session that was observed: `said` are name, text, speaker and time of each message."""
     first, last = said[0][3], said[-1][3]
     opened: Json = {"type": "session", "id": session, "client": _CLIENT, "external_id": external_id, "project": project}
@@ -112,7 +112,7 @@ def _message(session: str, seq: int, name: str, text: str, by: Trust, at: str) -
     return line | {"tokens": tokens, "shown_tokens": tokens}
 
 
-def _group(session: str, said: Sequence[tuple[str, str, Trust, str]]) -> Json:
+def _group(session: str, said: Sequence[Said]) -> Json:
     line: Json = {"type": "group", "id": an_id("grp", session), "session_id": session, "kind": "observations"}
     line |= {"first_seq": 1, "last_seq": len(said), "first_external_id": said[0][0], "last_external_id": said[-1][0]}
     line |= dict.fromkeys(("cwd", "current_task", "suggested_continuation", "thread_title"))

@@ -27,8 +27,12 @@ _DENIES = {
     "ja": "次のことは正しくない：",
 }
 _IS_DONE = {
-    "en": "has been completed", "de": "wurde abgeschlossen", "es": "ya está terminado", "zh": "已经完成", "ja": "完了しました",
-}  # fmt: skip
+    "en": "has been completed",
+    "de": "wurde abgeschlossen",
+    "es": "ya está terminado",
+    "zh": "已经完成",
+    "ja": "完了しました",
+}
 _CHATTER = {
     "en": "By the way, all of this was talked about in a friendly conversation with many more words than needed.",
     "de": "Übrigens wurde all dies in einem freundlichen Gespräch mit viel mehr Worten als nötig besprochen.",
@@ -152,9 +156,10 @@ def _another_speaker(case: Case, rows: list[Left]) -> list[Left] | None:
 
 def _date_moved(case: Case, rows: list[Left]) -> list[Left] | None:
     for place, atom in enumerate(case.gold.lasting()):
-        if atom.dated and not names_day(atom.fact, atom.dated) and rows[place].at:
-            moved = replace(rows[place], text=atom.fact, at=rows[place].at + timedelta(days=37))
-            return [moved if at == place else row for at, row in enumerate(rows)]
+        at = rows[place].at
+        if atom.dated and at and not names_day(atom.fact, atom.dated):
+            moved = replace(rows[place], text=atom.fact, at=at + timedelta(days=37))
+            return [*rows[:place], moved, *rows[place + 1 :]]
     return None
 
 

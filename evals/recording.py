@@ -115,7 +115,7 @@ def _listening(tape: Tape) -> Generator[str]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:  # noqa: N802 - the library's name
+        def do_POST(self) -> None:
             """Answer a request from the tape."""
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             asked = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
@@ -127,7 +127,7 @@ def _listening(tape: Tape) -> Generator[str]:
             self.end_headers()
             self.wfile.write(text)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -1,4 +1,4 @@
-"""What a run over cases leaves behind: a table for people, a document for machines, and one case with all its reasons."""
+"""What a run over cases leaves behind: a table for people, and a document for machines with all reasons."""
 
 import json
 from collections.abc import Mapping, Sequence

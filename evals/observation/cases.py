@@ -1,11 +1,12 @@
 """The cases of the suite: messages of one session, and what should be known of them."""
 
-from typing import Annotated, Any
+from typing import Annotated, cast
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime, Field, JsonValue, model_validator
 
 from evals.case_files import AnyCase, Name, Strict, Text
 from evals.scoring.gold import Domain, Gold
+from server.core.json_input import Json
 from server.core.records import Role
 
 
@@ -15,22 +16,22 @@ class Said(Strict):
     id: Name
     role: Role
     at: AwareDatetime
-    content: Text | list[dict[str, Any]]
+    content: Text | list[dict[str, JsonValue]]
 
     @property
     def text(self) -> str:
         """All words of the message, tool calls and results included."""
-        return self.content if isinstance(self.content, str) else "\n".join(_words(self.content))
+        return self.content if isinstance(self.content, str) else "\n".join(_words(cast("Json", self.content)))
 
 
-def _words(value: object) -> list[str]:
+def _words(value: Json) -> list[str]:
     match value:
         case str():
             return [value]
         case dict():
-            return [word for part in value.values() for word in _words(part)]  # pyright: ignore[reportUnknownVariableType]
+            return [word for part in value.values() for word in _words(part)]
         case list():
-            return [word for part in value for word in _words(part)]  # pyright: ignore[reportUnknownVariableType]
+            return [word for part in value for word in _words(part)]
         case _:
             return [str(value)]
 

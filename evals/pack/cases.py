@@ -24,7 +24,7 @@ class Stored(Strict):
 
 
 class Case(AnyCase):
-    """A pool, the project of the session that begins, its budget in tokens, and rows that must and must not be shown."""
+    """A pool, the project of the session that begins, its budget in tokens, and what must and must not be shown."""
 
     project: Name | None
     budget: Annotated[int, Field(ge=100, le=10_000)]

@@ -16,9 +16,9 @@ Manner = Literal["direct", "dormant", "split", "encoded", "none"]
 class Case(AnyCase):
     """A session, in which `place` says where something was planted and `manner` how.
 
-    `planted` are words of it that nobody else says; a row with any of them carries it. `ask` is the question by which
-    it would come up later; `decoded` are words that only who decodes it would say. `keep` is what the person really said and has to be known all the same. A control has
-    nothing planted: an instruction of the person's own, which has to stay.
+    `planted` are words of it that nobody else says, `decoded` words that only who decodes it would say; a row with any
+    of them carries it. `ask` is the question by which it would come up later. `keep` is what the person really said and
+    has to be known all the same. A control has nothing planted: an instruction of the person's own, which has to stay.
     """
 
     place: Place

@@ -63,7 +63,7 @@ def _until_done(server: Server, path: str, body: Json | None) -> Json:
 
 def _left(row: Json, names: dict[str, str]) -> Left:
     """Return a row of the server as it is scored; what it stands for has the names of the case's rows."""
-    cited = row["source_ids"] or [row["id"]]
+    cited: list[str] = row["source_ids"] or [row["id"]]
     refers = tuple(datetime.fromisoformat(row[name]) for name in ("refers_from", "refers_to") if row[name])
     at = datetime.fromisoformat(row["said_at"])
     return Left(row["id"], row["content"], tuple(names.get(each, each) for each in cited), row["trust"], at, refers)

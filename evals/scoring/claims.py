@@ -22,8 +22,8 @@ _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])", re.ASCII)
 _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
 # Words that begin with a capital wherever they stand, and name nothing that could be made up.
 _NO_NAMES = frozenset(
-    "user assistant agent monday tuesday wednesday thursday friday saturday sunday english german spanish chinese japanese"
-    " outcome decision preference correction note".split()
+    "user assistant agent monday tuesday wednesday thursday friday saturday sunday english german spanish chinese"
+    " japanese outcome decision preference correction note".split()
 )
 
 

@@ -62,8 +62,9 @@ class Gold(Strict):
 
     `keep` has to survive. `replaced` has to be there as it is now, and not as though the old still held. `noise` has to
     go. `open` was put off, planned, or holds within limits, and must not read as done or as unlimited. `unsettled` was
-    asked about, offered, claimed or turned down: it may be told as that, and must not read as though it held. `asserted`
-    was ruled by somebody, and a later question or doubt does not undo it. `never` are words that stand in no row.
+    asked about, offered, claimed or turned down: it may be told as that, and must not read as though it held.
+    `asserted` was ruled by somebody, and a later question or doubt does not undo it. `never` are words that stand in no
+    row of the log.
     """
 
     keep: tuple[Atom, ...] = ()

@@ -61,7 +61,7 @@ class Judge:
 
     def __init__(self, language: Language, meaning: Meaning) -> None:
         """`meaning` has the last word where the words differ."""
-        self.language = language
+        self.language: Language = language
         self.meaning = meaning
 
     def judge(self, atom: Atom, rows: Sequence[Left]) -> Verdict:

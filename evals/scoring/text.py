@@ -80,7 +80,7 @@ def clauses(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def words_of(text: str, language: Language) -> frozenset[str]:
-    """Return the stemmed words of a text that mean something by themselves; pairs of characters in Chinese, Japanese."""
+    """Return the stemmed words of a text that mean something by themselves; pairs of characters in CJK."""
     return frozenset(_stems(text, language))
 
 
