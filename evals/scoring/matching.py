@@ -93,7 +93,7 @@ class Judge:
         if whole and said >= (_WORDS_BESIDE if atom.exact else _WORDS):
             return self._unless_denied(Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words"))
         cosine = max(self.meaning.cosine(atom.fact, each) for each in {statement, row.text})
-        if cosine < (BESIDE if whole and atom.exact else ALONE):
+        if cosine < (BESIDE if whole and atom.exact else ALONE)[self.language]:
             return None
         if whole:
             return self._unless_denied(Verdict(atom, "by meaning", row, statement, f"cosine {cosine:.2f}", cosine))

@@ -53,7 +53,7 @@ def _badly_cited(row: Left, texts: Mapping[str, str], by: Judge) -> str | None:
         return f"{row.id} cites what is not there: {', '.join(unknown)}"
     cited = [texts[source] for source in row.sources]
     said = by.share(row.text, "\n".join(cited))
-    if said < _SUPPORTED and max(by.meaning.cosine(row.text, text) for text in cited) < BESIDE:
+    if said < _SUPPORTED and max(by.meaning.cosine(row.text, text) for text in cited) < BESIDE[by.language]:
         return f"{row.id} has {said:.0%} of its words from what it cites"
     return None
 
