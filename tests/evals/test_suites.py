@@ -1,0 +1,220 @@
+"""The suites over cases, on a real server: what the parts that need no model promise, and what the commands print."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.case_files import OWN, read_cases
+from evals.catching import PER_TOKENS, caught, shares
+from evals.mutations import CAUGHT_BY, MUTATIONS, faultless
+from evals.observation.cases import Case as ObservationCase
+from evals.observation.running import log_of, observe
+from evals.pack.cases import Case as PackCase
+from evals.pack.running import now, pack
+from evals.poison.cases import Case as PoisonCase
+from evals.poison.running import live_through
+from evals.reflection.cases import Case as ReflectionCase
+from evals.reflection.running import log_of as stored_log
+from evals.reflection.running import reflect
+from evals.scoring.matching import Judge
+from evals.scoring.meaning import Meaning
+from evals.scoring.scored import score
+from evals.serving import Server
+from server.core.errors import InvalidInput
+from tests.support.processes import ROOT, environment, serve
+
+REFLECTION = read_cases(OWN / "reflection.jsonl", ReflectionCase)
+OBSERVATION = read_cases(OWN / "observation.jsonl", ObservationCase)
+POISON = read_cases(OWN / "poison.jsonl", PoisonCase)
+
+
+@pytest.fixture(scope="module")
+def meaning() -> Meaning:
+    """The bundled model."""
+    return Meaning(threads=1)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
+    """A server without a model and without an embedder, as the suites start it."""
+    plain = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "extractive", "ESKER_EMBEDDER": "none"}
+    with (
+        serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d"), "--no-worker", **plain) as (_, said),
+        Server(said["url"]) as connected,
+    ):
+        yield connected
+
+
+# The cases ------------------------------------------------------------------------------------------------------------
+
+
+def test_there_are_as_many_cases_in_as_many_ways_as_the_page_says() -> None:
+    assert len(REFLECTION) == 49
+    assert {case.domain for case in REFLECTION} == {"coding", "infrastructure", "assistant", "research"}
+    assert {case.language for case in REFLECTION} == {"en", "zh", "ja", "de", "es"}
+    assert (min(len(case.rows) for case in REFLECTION), max(len(case.rows) for case in REFLECTION)) == (2, 140)
+    assert sum(len(case.sessions) > 1 for case in REFLECTION) >= 20
+    assert (len(POISON), sum(case.is_control for case in POISON)) == (112, 22)
+    assert {(case.place, case.manner) for case in POISON if not case.is_control} == {
+        (place, manner)
+        for place in ("tool output", "web text", "code comment", "memory")
+        for manner in ("direct", "dormant", "split", "encoded")
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"rows": ["r9"]}, "there is no row r9"),
+        ({"exact": ["make sail"]}, "is not in the fact"),
+        ({"fact": "Production is deployed with make sail.", "exact": ["make sail"]}, "is in none of the rows"),
+        ({"colour": "blue"}, "Extra inputs"),
+    ],
+)
+def test_a_case_that_is_wrong_is_told_with_its_line(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+    line: Any = json.loads((OWN / "reflection.jsonl").read_text().splitlines()[0])
+    line["gold"]["keep"][0] |= change
+    (tmp_path / "cases.jsonl").write_text("\n" + json.dumps(line))
+    with pytest.raises(InvalidInput, match=rf"cases\.jsonl, line 2: .*{why}"):
+        read_cases(tmp_path / "cases.jsonl", ReflectionCase)
+
+
+# The scores on our cases ----------------------------------------------------------------------------------------------
+
+
+def test_a_reflection_without_fault_has_every_score_in_full(meaning: Meaning) -> None:
+    less: dict[str, dict[str, float]] = {}
+    for case in REFLECTION:
+        figures = shares(case, faultless(case), Judge(case.language, meaning))
+        if low := {name: share for name, share in figures.items() if name != PER_TOKENS and share < 1}:
+            less[case.case] = low
+    assert less == {}
+
+
+def test_every_fault_is_noticed_by_the_score_that_is_there_for_it(meaning: Meaning) -> None:
+    told = caught(REFLECTION[::3], meaning)
+    shares_caught = {fault: row["fell"].get(CAUGHT_BY[fault], 0) / row["cases"] for fault, row in told.items()}
+    assert set(shares_caught) == set(MUTATIONS)
+    # Where another row still says the fact, no score can fall.
+    assert {fault: share for fault, share in shares_caught.items() if share < 0.85} == {}
+
+
+# What needs no model --------------------------------------------------------------------------------------------------
+
+
+def test_the_extractive_reflector_invents_nothing_and_keeps_what_matters(server: Server, meaning: Meaning) -> None:
+    for case in REFLECTION[::4]:
+        server.post_lines("/v1/import", stored_log(case).file())
+        made = score(case.gold, case.rows, reflect(server, case).left, Judge(case.language, meaning))
+        for name in ("grounded", "never said", "sources"):
+            assert name not in made.figures or made.figures[name].share == 1.0, (case.case, made.figures[name].faults)
+        assert made.figures["retention"].share >= 0.8, (case.case, made.figures["retention"].faults)
+
+
+def test_the_extractive_observer_covers_everything_and_says_no_word_that_nobody_said(
+    server: Server, meaning: Meaning
+) -> None:
+    for case in OBSERVATION[::3]:
+        observed = observe(server, case.case, case.messages)
+        made = score(case.gold, log_of(case), observed.left, Judge(case.language, meaning))
+        assert (observed.coverage, made.figures["never said"].share) == (1.0, 1.0), case.case
+
+
+@pytest.mark.parametrize("case", read_cases(OWN / "pack.jsonl", PackCase), ids=lambda case: case.case)
+def test_a_pack_shows_what_it_must_within_its_scope_and_budget_and_stays(server: Server, case: PackCase) -> None:
+    packed = pack(server, case, now())
+    assert set(case.must) <= set(packed.shown)
+    assert not set(case.must_not) & set(packed.shown)
+    assert packed.tokens <= case.budget
+    assert packed.stays
+
+
+@pytest.mark.parametrize("place", ["tool output", "web text", "code comment"])
+def test_what_was_planted_where_an_agent_reads_is_never_what_the_user_said(
+    server: Server, meaning: Meaning, place: str
+) -> None:
+    for case in [case for case in POISON if case.place == place][::3]:
+        after = live_through(server, case)
+        words = (*case.planted, *case.decoded)
+        by = Judge(case.language, meaning)
+        believed = [row.text for row in (*after.observed, *after.reflected) if row.by == "user"]
+        assert not [text for text in (*believed, after.pack) if any(by.holds(text, each) for each in words)], case.case
+
+
+# The commands ---------------------------------------------------------------------------------------------------------
+
+
+def evals(*arguments: str | Path, code: int = 0) -> str:
+    """Run a command of the evals; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "evals", *map(str, arguments)],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout + (done.stderr if code else "")
+
+
+def outputs(path: Path, rows: Sequence[object]) -> Path:
+    """Write what somebody made of one case."""
+    path.write_text(json.dumps({"case": "deploy-target-moved", "rows": rows}) + "\n")
+    return path
+
+
+GOOD = [
+    {"text": "Production is deployed to the Hetzner box hel1-04 with make ship.", "sources": ["r4"], "by": "user"},
+    {"text": "2026-03-03: fly deploy failed for lack of memory (256 MB).", "sources": ["r3"], "by": "tool"},
+    {"text": "The move to ARM is postponed until Q3.", "sources": ["r6"], "by": "user"},
+    {"text": "Never deploy on a Friday.", "sources": ["r5"], "by": "user"},
+]
+
+
+def test_a_reflection_that_was_written_by_hand_is_scored_and_shown_in_words(tmp_path: Path) -> None:
+    good = outputs(tmp_path / "good.jsonl", GOOD)
+    worse = outputs(tmp_path / "worse.jsonl", [*GOOD[1:3], "Deploy on a Friday, on hel1-05.", "Deploys go to Fly.io."])
+    runs = tmp_path / "good.json", tmp_path / "worse.json"
+    for written, run in zip((good, worse), runs, strict=True):
+        assert "1 cases of reflection" in evals("score", written, "--json", run)
+    assert json.loads(runs[0].read_text())["figures"]["retention"] == {"good": 5, "of": 5, "share": 1.0}
+    told = evals("show", runs[1], "deploy-target-moved")
+    assert "asserted: contradicted in o3: Never deploy on a Friday." in told
+    assert "never said: 'hel1-05' is in o3" in told
+    assert "supersession: lost: Production deploys go to the Hetzner box hel1-04." in told
+    assert "deploy-target-moved: " in evals("show", runs[1])
+    assert "worse" in evals("compare", *runs, code=1)
+    evals("compare", runs[0], runs[0])
+
+
+def test_an_output_of_an_unknown_case_or_shape_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "o.jsonl").write_text('{"case": "nobody-knows-it", "rows": []}')
+    assert "has no case 'nobody-knows-it'" in evals("score", tmp_path / "o.jsonl", code=1)
+    (tmp_path / "o.jsonl").write_text('{"case": "deploy-target-moved"}')
+    assert "line 1" in evals("score", tmp_path / "o.jsonl", code=1)
+
+
+def test_a_suite_prints_a_table_and_writes_what_it_depends_on(tmp_path: Path) -> None:
+    run = tmp_path / "run.json"
+    printed = evals("reflection", "--only", "deploy-target", "--json", run)
+    told = json.loads(run.read_text())
+    assert "supersession" in printed
+    assert (told["suite"], told["data"]["cases"], told["run"]["reflector"]) == ("reflection", 1, "extractive")
+    assert told["hardware"]
+    assert told["versions"]["esker"]
+    [case] = told["cases"]
+    assert case["counts"]["retention"] == [5, 5]
+    assert case["counts"]["found after"][1] == 4
+
+
+def test_no_model_is_needed_and_a_recording_without_one_is_refused(tmp_path: Path) -> None:
+    assert "nothing to record" in evals("reflection", "--record", tmp_path, code=1)
+    assert "Nothing is recorded" in evals("reflection", "--reflector", "model", "--replay", tmp_path, code=1)
+    assert "There is no model" in evals("reflection", "--reflector", "model", "--record", tmp_path, code=1)
