@@ -44,7 +44,7 @@ def make_parts(settings: Settings, database: Database, clock: Clock = system_clo
         settings=settings,
         observer=_observer(settings),
         reflector=_reflector(settings),
-        embedders=_embedders(settings),
+        embedders=make_embedders(settings),
         spare_observer=ExtractiveObserver(),
         spare_reflector=ExtractiveReflector(),
         paraphrases=_paraphrases(settings),
@@ -96,7 +96,8 @@ def make_app(parts: Parts) -> FastAPI:
     return app
 
 
-def _embedders(settings: Settings) -> QueryEmbedders | None:
+def make_embedders(settings: Settings) -> QueryEmbedders | None:
+    """Return what embeds questions, or None where nobody is to. Raises Misconfigured."""
     if settings.embedder == "none":
         return None
     embedder_of(settings)  # a setting that is wrong is told now

@@ -51,6 +51,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "key": ("admin", "Make, list and revoke keys."),
     "reembed": ("reembed", "Go over to another embedding model, and back."),
     "doctor": ("doctor", "Check everything that can be wrong and say how to mend it."),
+    "eval": (
+        "evaluation",
+        "Say how well a pool's memory can be found and what is wrong with it.",
+    ),
     "bench": ("bench", "Measure what Esker costs on this machine, each figure beside its floor."),
 }
 

@@ -295,7 +295,7 @@ def _alike(
         words = wording(row)
         same = by_words.get(words)
         if same is None:
-            alike = (each for each in gathered[:wanted] if _same(row, each[0], marks, retold, near))
+            alike = (each for each in gathered[:wanted] if say_the_same(row, each[0], marks, retold, near))
             same = next(alike, None)
         if same is None:
             gathered.append(same := [])
@@ -305,13 +305,17 @@ def _alike(
     return [(stands, [row for row in same if row.id != stands.id]) for stands, same in chosen]
 
 
-def _same(
+def say_the_same(
     row: Memory,
     first: Memory,
     marks: Mapping[str, Fingerprint],
     retold: Callable[[str], Fingerprint],
     near: Mapping[tuple[str, str], float],
 ) -> bool:
+    """Tell whether an answer need not show a row beside another.
+
+    `marks` are their fingerprints by id, `retold` is `retold_print`, and `near` are cosines as `Texts` has them.
+    """
     cosine = near.get((min(row.id, first.id), max(row.id, first.id)))
     return says_the_same(marks[row.id], marks[first.id], cosine) or _retold(row, first, retold, cosine)
 

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import Stemmer
 
@@ -57,6 +58,43 @@ def asked_terms(query: str) -> list[tuple[str, ...]]:
             if forms[0] and forms[0] not in small and not (is_name and _says_little(forms[0])):
                 words[tuple(dict.fromkeys(form[:MAX_TERM] for form in forms))] = None
     return list(words)
+
+
+class Word(NamedTuple):
+    """A word of a text that says something: as it is spelled there, where it begins, and what it is found by.
+
+    `is_name` says that it is an identifier. Of Chinese, Japanese and Korean it is a few characters.
+    """
+
+    spelled: str
+    start: int
+    terms: tuple[str, ...]
+    is_name: bool
+
+
+_CJK_WORD = 4
+
+
+def telling_words(text: str) -> list[Word]:
+    """Return the words of a text in order, as `index_terms` has them, without small ones and those said before."""
+    plain = unicodedata.normalize("NFKC", text)
+    language = language_of(text) or ENGLISH
+    found = {word.terms: word for word in reversed(list(_spelled(plain, language)))}
+    return sorted(found.values(), key=lambda word: word.start)
+
+
+def _spelled(plain: str, language: str) -> Iterator[Word]:
+    small = STOP_WORDS[language]
+    for chunk in _CHUNK.finditer(plain):
+        if chunk["cjk"]:
+            for start in range(chunk.start(), chunk.end() - 1, _CJK_WORD):
+                piece = plain[start : min(start + _CJK_WORD, chunk.end())]
+                if len(piece) > 1:
+                    yield Word(piece, start, tuple(piece[i : i + 2] for i in range(len(piece) - 1)), False)
+            continue
+        first = _chunk_terms(chunk, language)[0][:MAX_TERM]
+        if first and first not in small:
+            yield Word(chunk[0], chunk.start(), (first,), _is_name(chunk))
 
 
 def _says_little(part: str) -> bool:

@@ -85,6 +85,15 @@ class Database:
             await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
             yield connection
 
+    @asynccontextmanager
+    async def snapshot(self, pool_id: str) -> AsyncGenerator["Snapshot"]:
+        """Open one moment of a pool as a database of its own, for use cases that open transactions themselves.
+
+        Raises Unavailable.
+        """
+        async with self.moment(pool_id) as connection:
+            yield Snapshot(self.url, pool_id, connection)
+
     async def ask(self, statement: LiteralString, values: Mapping[str, Any] | None = None) -> list[DictRow]:
         """Run one statement that belongs to no pool and return its rows. Raises Unavailable."""
         async with self._connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
@@ -102,6 +111,35 @@ class Database:
             raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
+
+
+class Snapshot(Database):
+    """One pool at one moment: whatever opens a transaction is inside the one that is open, which can write nothing.
+
+    `Database.snapshot` makes one. It is no context manager, and has no connections of its own.
+    """
+
+    def __init__(self, url: str, pool_id: str, connection: Connection) -> None:
+        super().__init__(url)
+        self._pool_id = pool_id
+        self._held = connection
+
+    @asynccontextmanager
+    async def tenant(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Hand out the connection. Raises ValueError for another pool."""
+        if pool_id != self._pool_id:
+            raise ValueError("a snapshot has one pool")
+        yield self._held
+
+    @asynccontextmanager
+    async def moment(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Hand out the connection. Raises ValueError for another pool."""
+        async with self.tenant(pool_id) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Connection]:
+        yield self._held
 
 
 def check_url(url: str) -> None:

@@ -7,7 +7,7 @@ and says until then, or for good, why it cannot answer.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from server.core.errors import EmbedderDown, EskerError, Misconfigured
 from server.core.records import Space
@@ -28,6 +28,7 @@ class _Loading:
     reason: str
     queries: QueryBatches | None = None
     task: asyncio.Task[None] | None = None
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class QueryEmbedders:
@@ -64,6 +65,10 @@ class QueryEmbedders:
         """Begin to load the embedder that `source` names, unless that has begun."""
         self._wanted(source)
 
+    async def tried(self, source: str) -> None:
+        """Wait until the embedder that `source` names is there, or has said why it is not."""
+        await self._wanted(source).tried.wait()
+
     async def embed(self, source: str, space: str, query: str) -> Sequence[float]:
         """Return the vector of a query in the space that `source` made.
 
@@ -99,6 +104,8 @@ class QueryEmbedders:
                 loading.queries = QueryBatches(loading.embedder, self._remembered)
                 if loading.embedder.space is None:
                     loading.task = asyncio.create_task(_load(loading, loading.embedder))
+            if loading.task is None:
+                loading.tried.set()
         return self._loading[setting]
 
 
@@ -122,3 +129,5 @@ async def _load(loading: _Loading, embedder: Embedder) -> None:
             )
             log.exception("the embedding model cannot be loaded")
             return
+        finally:
+            loading.tried.set()

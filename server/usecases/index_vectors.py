@@ -4,7 +4,7 @@ docs/decisions/approximate-search.md says why, and has the figures behind these 
 """
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from statistics import fmean
 
 from server.core.agreement import LEAST, NEAREST, agreement
@@ -56,16 +56,23 @@ async def probe_indexes(parts: Parts) -> None:
     now = parts.clock()
     for tier in await vector_indexes.tiers_to_probe(parts.database, now - _DAY):
         async with parts.database.tenant(tier.pool_id) as connection:
-            questions = await vector_indexes.some_vectors(
-                connection, tier.space, tier.tier, f"{now:%Y-%m-%d}", _QUESTIONS
-            )
+            questions, agreed = await compare_index(connection, tier, f"{now:%Y-%m-%d}", now)
             if not questions:
                 continue
-            what = Filter(now, with_superseded=True)
-            agreed = fmean([await _agreement(connection, tier, number, vector, what) for number, vector in questions])
-            await vector_indexes.record_probe(connection, tier.space, tier.tier, now, len(questions), agreed)
+            await vector_indexes.record_probe(connection, tier.space, tier.tier, now, questions, agreed)
         level = logging.WARNING if agreed < LEAST else logging.INFO
         log.log(level, "pool %s: the index of its %s vectors finds %.1f %%", tier.pool_id, tier.tier, agreed * 100)
+
+
+async def compare_index(connection: Connection, tier: TierOfSpace, seed: str, now: datetime) -> tuple[int, float]:
+    """Ask an index with some of its own vectors, the same ones for the same seed.
+
+    Return with how many, and which share of the nearest it has found.
+    """
+    asked = await vector_indexes.some_vectors(connection, tier.space, tier.tier, seed, _QUESTIONS)
+    what = Filter(now, with_superseded=True)
+    agreed = [await _agreement(connection, tier, number, vector, what) for number, vector in asked]
+    return len(asked), fmean(agreed) if agreed else 1.0
 
 
 async def _agreement(

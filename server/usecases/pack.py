@@ -48,7 +48,7 @@ async def _current(parts: Parts, connection: Connection, session_id: str) -> Pac
 async def freeze_pack(connection: Connection, session: Session, reason: PackReason, now: datetime) -> Pack:
     """Freeze the next version of a session's pack and return it. The caller holds the session's lock."""
     await packs.lock_to_freeze(connection)
-    choice = await _choose(connection, session, now)
+    choice = await choose_rows(connection, session, now)
     text, tokens = render_pack(choice.lines, session.timezone)
     pack = Pack(
         text=text,
@@ -62,7 +62,8 @@ async def freeze_pack(connection: Connection, session: Session, reason: PackReas
     return await packs.insert(connection, session.id, pack, choice.reasons, choice.left_out)
 
 
-async def _choose(connection: Connection, session: Session, now: datetime) -> Choice:
+async def choose_rows(connection: Connection, session: Session, now: datetime) -> Choice:
+    """Return what a pack of a session would show now. Nothing is frozen."""
     pinned = await memories.pinned(connection, session.project, now)
     own = await memories.own_pack_rows(connection, session.id, now)
     known = {group.id: group for group in await groups.of_session(connection, session.id)} if own else {}

@@ -1,0 +1,99 @@
+"""`esker eval`: what is to be said about a pool's memory, from its own rows."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+
+from server.app import make_embedders
+from server.cli.database import settings_for, with_database
+from server.cli.evaluation_report import write_report
+from server.cli.output import AsJson, DataDir, note, print_json, progress, say, table
+from server.core.pool_evaluation import PoolEvaluation
+from server.core.pool_verdicts import Status, Verdict, headline, verdicts
+from server.usecases.authenticate import require_pool
+from server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
+from server.usecases.parts import Parts
+
+app = typer.Typer(add_completion=False)
+
+_MARK: dict[Status, str] = {"ok": "✓", "warning": "!", "wrong": "✗", "unknown": "?"}
+_MOST_QUERIES = 2_000
+
+
+@app.command("eval")
+def evaluate(
+    pool: Annotated[str, typer.Option(help="The pool to look at.")] = "default",
+    queries: Annotated[int, typer.Option(min=1, max=_MOST_QUERIES, help="How many questions to ask.")] = 100,
+    seed: Annotated[int, typer.Option(help="What they are drawn with; the same seed draws the same.")] = 0,
+    stale_days: Annotated[int, typer.Option(min=1, help="From so many days without use a row may be stale.")] = 90,
+    projects: Annotated[int, typer.Option(min=0, max=50, help="Whose packs are looked at: the largest so many.")] = 3,
+    meaning: Annotated[
+        bool, typer.Option("--meaning/--no-meaning", help="Embed the questions, as recall does.")
+    ] = True,
+    report: Annotated[Path | None, typer.Option(help="Write a page with pictures to this file (.html).")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how well a pool's memory can be found and what is wrong with it.
+
+    Nothing is written to the pool. The exit code is 1 when something is wrong.
+    """
+    settings = settings_for(data_dir)
+    asked = EvaluationRequest(queries, seed, stale_days, projects)
+
+    async def work(parts: Parts) -> PoolEvaluation:
+        found = await require_pool(parts, pool)
+        embedders = make_embedders(settings) if meaning else None
+        try:
+            return await evaluate_pool(replace(parts, embedders=embedders), found, asked, Steps(shown))
+        finally:
+            if embedders:
+                await embedders.close()
+
+    with progress(shown=not as_json) as shown:
+        found = with_database(settings, work)
+    said = verdicts(found)
+    if report:
+        write_report(report, found, said)
+    if as_json:
+        print_json(_document(found, said))
+    else:
+        _show(found, said, report)
+    if any(verdict.status == "wrong" for verdict in said):
+        raise typer.Exit(1)
+
+
+class Steps:
+    """Shows what an evaluation does, one bar each."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+
+    def __call__(self, what: str, total: int) -> Callable[[], None]:
+        """Show a step, and return what moves its bar on."""
+        task = self._shown.add_task(what, total=total)
+        return lambda: self._shown.advance(task)
+
+
+def _document(found: PoolEvaluation, said: list[Verdict]) -> dict[str, Any]:
+    ways = {way: asdict(ranks) for way, ranks in found.ranks_by_way().items()}
+    packs = [asdict(pack) | {"precision": pack.precision} for pack in found.packs]
+    computed = {"recall": ways, "false_answers": found.false_answers, "without_meaning": found.without_meaning}
+    return {"verdicts": said, **computed, **asdict(found), "packs": packs}
+
+
+def _show(found: PoolEvaluation, said: list[Verdict], report: Path | None) -> None:
+    say(f"Pool {found.pool} at {found.moment:%Y-%m-%d %H:%M} UTC: {headline(said)}")
+    say()
+    table(("", "figure", "", "what it means"), [(_MARK[v.status], v.figure, v.shown, v.meaning) for v in said])
+    advice = [verdict for verdict in said if verdict.advice]
+    if advice:
+        say("\nWhat to do")
+    for verdict in advice:
+        say(f"{_MARK[verdict.status]} {verdict.figure}: {verdict.advice}")
+    if report:
+        note(f"The report is in {report}.")

@@ -1,0 +1,107 @@
+"""Which rows may say the same, without comparing each with each.
+
+Both ways in which rows can be the same have something that both must share. In nearly the same words (`same_fact`): of
+two sets of terms that share at least the share t, one of the rarest |a| - ⌈t·|a|⌉ + 1 terms of each is shared (prefix
+filtering; Chaudhuri, Ganti and Kaushik, 2006). Retold (`same_meaning`, `retells`): the same gist, in some order.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+
+from server.core.hits import say_the_same
+from server.core.ranking import wording
+from server.core.records import Memory
+from server.core.retelling import retold_print
+from server.core.similarity import SAME_WORDS, Fingerprint, fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows with what is compared of them, by id: one for each wording and project; `worded` are all that share it."""
+
+    by_id: Mapping[str, Memory]
+    marks: Mapping[str, Fingerprint]
+    retold: Mapping[str, Fingerprint]
+    worded: Mapping[str, Sequence[str]]
+
+
+def compared(rows: Iterable[Memory]) -> Rows:
+    """Return rows ready to be compared."""
+    worded: dict[tuple[str, str | None], list[Memory]] = defaultdict(list)
+    for row in rows:
+        worded[wording(row), row.project].append(row)
+    firsts = {same[0].id: same[0] for same in worded.values()}
+    return Rows(
+        firsts,
+        {row_id: fingerprint(row.content) for row_id, row in firsts.items()},
+        {row_id: retold_print(row.content) for row_id, row in firsts.items()},
+        {same[0].id: [row.id for row in same] for same in worded.values()},
+    )
+
+
+def retold_groups(rows: Rows) -> list[list[str]]:
+    """Return the ids of rows that share a gist, for which it counts how near they are by meaning."""
+    groups: dict[Hashable, dict[str, None]] = defaultdict(dict)
+    for prints in (rows.marks, rows.retold):
+        for row_id, one in prints.items():
+            groups[tuple(sorted(one.gist))][row_id] = None
+    return [list(group) for group in groups.values() if len(group) > 1]
+
+
+def repeats(rows: Rows, near: Mapping[tuple[str, str], float]) -> dict[str, set[str]]:
+    """Return, for each row that is not alone with what it says, the others that say it; `near` are cosines by pairs.
+
+    Rows of two projects are never shown together, and what a reflection was drawn from stands behind it: neither
+    counts.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    retold = cache(retold_print)
+    for one, other in sorted(_pairs(rows)):
+        first, second = rows.by_id[one], rows.by_id[other]
+        if _meet(first, second) and say_the_same(first, second, rows.marks, retold, near):
+            for each in rows.worded[one]:
+                found[each].update(rows.worded[other])
+            for each in rows.worded[other]:
+                found[each].update(rows.worded[one])
+    for same in rows.worded.values():
+        for each in same if len(same) > 1 else ():
+            found[each].update(same)
+    return {row_id: others - {row_id} for row_id, others in found.items()}
+
+
+def repeated(said_by: Mapping[str, set[str]]) -> list[str]:
+    """Return the rows that say what one before them says, by id: so many could go and nothing would be lost."""
+    kept: set[str] = set()
+    for row_id in sorted(said_by):
+        if said_by[row_id].isdisjoint(kept):
+            kept.add(row_id)
+    return sorted(said_by.keys() - kept)
+
+
+def _meet(one: Memory, other: Memory) -> bool:
+    drawn = one.id in other.source_ids or other.id in one.source_ids
+    return not drawn and (one.project is None or other.project is None or one.project == other.project)
+
+
+def _pairs(rows: Rows) -> set[tuple[str, str]]:
+    """Return the pairs of ids, each in order, that are worth comparing."""
+    groups: dict[Hashable, set[str]] = defaultdict(set)
+    held = Counter(term for one in rows.marks.values() for term in one.terms)
+    for row_id, one in rows.marks.items():
+        for key in _prefix(one, held):
+            groups[key].add(row_id)
+    for number, group in enumerate(retold_groups(rows)):
+        groups[number].update(group)
+    return {(min(pair), max(pair)) for group in groups.values() for pair in combinations(group, 2)}
+
+
+def _prefix(one: Fingerprint, held: Mapping[str, int]) -> Iterator[Hashable]:
+    if not one.terms:
+        yield one.words
+        return
+    rarest = sorted(one.terms, key=lambda term: (held[term], term))
+    yield from rarest[: len(rarest) - math.ceil(SAME_WORDS * len(rarest)) + 1]

@@ -1,0 +1,87 @@
+"""Looking at a pool as a whole: samples of its texts, and how much of it is covered, stale or left behind."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import LiteralString
+
+from psycopg.rows import class_row
+
+from server.core.known_answers import Told
+from server.core.pool_evaluation import Messages, RowCounts, VectorTable
+from server.core.records import Kind, Tier
+from server.db.database import Connection
+from server.db.statements import Statements, for_space
+from server.store.vectors import MARK
+
+SQL = Statements(Path(__file__).parent / "sql/evaluation.sql")
+_SAMPLE: Mapping[Tier, LiteralString] = {"memory": SQL["sample_memories"], "passage": SQL["sample_passages"]}
+
+# What more texts hold tells nothing from anything.
+_MOST_HELD = 1_000
+
+
+async def sample(connection: Connection, tier: Tier, seed: int, limit: int, moment: datetime) -> list[Told]:
+    """Return some texts of a tier that recall may find, the same ones for the same seed."""
+    async with connection.cursor(row_factory=class_row(Told)) as cursor:
+        await cursor.execute(_SAMPLE[tier], {"seed": str(seed), "limit": limit, "moment": moment})
+        return await cursor.fetchall()
+
+
+async def held(connection: Connection, tier: Tier, terms: Collection[str]) -> dict[str, int]:
+    """Return how many texts of a tier hold each of these terms, up to a number that is many."""
+    values = {"tier": MARK[tier], "terms": sorted(terms), "most": _MOST_HELD}
+    cursor = await connection.execute(SQL["held"], values)
+    return {str(row[0]): int(row[1]) for row in await cursor.fetchall()}
+
+
+async def same_passages(connection: Connection, ids: Collection[str]) -> dict[str, set[str]]:
+    """Return the passages that say the same words as each of these, with it."""
+    cursor = await connection.execute(SQL["same_passages"], {"ids": list(ids)})
+    return {str(row[0]): set(row[1]) for row in await cursor.fetchall()}
+
+
+async def messages(connection: Connection) -> Messages:
+    """Return how well the pool's messages are covered by groups."""
+    async with connection.cursor(row_factory=class_row(Messages)) as cursor:
+        await cursor.execute(SQL["messages"])
+        found = await cursor.fetchone()
+    assert found is not None  # it is a count
+    return found
+
+
+async def rows(connection: Connection, moment: datetime, before: datetime) -> RowCounts:
+    """Return how many rows there are; what nobody has used since `before` may be stale."""
+    async with connection.cursor(row_factory=class_row(RowCounts)) as cursor:
+        await cursor.execute(SQL["rows"], {"moment": moment, "before": before})
+        found = await cursor.fetchone()
+    assert found is not None  # it is a count
+    return found
+
+
+async def rows_by_age(connection: Connection, moment: datetime) -> dict[Kind, dict[int, int]]:
+    """Return how many live rows of each kind there are in each class of age, see `AGES`."""
+    found: dict[Kind, dict[int, int]] = {}
+    for kind, age, live in await (await connection.execute(SQL["rows_by_age"], {"moment": moment})).fetchall():
+        found.setdefault(kind, {})[int(age)] = int(live)
+    return found
+
+
+async def orphaned_rows(connection: Connection) -> list[str]:
+    """Return the ids of live rows whose sources are all gone."""
+    return [str(row[0]) for row in await (await connection.execute(SQL["orphaned_rows"])).fetchall()]
+
+
+async def vector_tables(connection: Connection) -> list[VectorTable]:
+    """Return what the pool has in every table of vectors, those of spaces that it does not know, too."""
+    found: list[VectorTable] = []
+    for space, state, model in await (await connection.execute(SQL["vector_tables"])).fetchall():
+        row = await (await connection.execute(for_space(SQL["vectors_in"], space))).fetchone()
+        if row and row[0]:
+            found.append(VectorTable(space, model, state, *map(int, row)))
+    return found
+
+
+async def largest_projects(connection: Connection, limit: int) -> list[str | None]:
+    """Return the projects with the most live rows; None is what belongs to no project."""
+    return [row[0] for row in await (await connection.execute(SQL["largest_projects"], {"limit": limit})).fetchall()]

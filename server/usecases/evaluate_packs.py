@@ -1,0 +1,74 @@
+"""Look at what a new session would be shown, row by row, without freezing it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
+from server.core.pool_evaluation import FreshPack
+from server.core.records import Memory, Session
+from server.core.rendering import render_pack
+from server.db.database import Connection
+from server.store import memories
+from server.usecases.find_repeats import find_repeats
+from server.usecases.pack import choose_rows
+
+
+async def look_at_pack(connection: Connection, project: str | None, space: str | None, now: datetime) -> FreshPack:
+    """Return what the pack of a new session of a project would show, and which of its rows should not be in it."""
+    session = _new_session(project, now)
+    choice = await choose_rows(connection, session, now)
+    _, tokens = render_pack(choice.lines, session.timezone)
+    shown = [reason.id for reason in choice.reasons]
+    rows = await memories.get(connection, shown)
+    said_by = await find_repeats(connection, space, rows.values())
+    faults = {row_id: fault for row_id in shown if (fault := _fault(rows.get(row_id), project, now))}
+    before: set[str] = set()
+    for row_id in shown:
+        if not before.isdisjoint(said_by.get(row_id, ())):
+            faults.setdefault(row_id, "says what a row before it says")
+        before.add(row_id)
+    budget = budgets(session.effective_context).global_pack_tokens
+    return FreshPack(project, len(shown), faults, tokens, budget, choice.pins_left)
+
+
+def _fault(row: Memory | None, project: str | None, now: datetime) -> str | None:
+    return next(_faults(row, project, now), None)
+
+
+def _faults(row: Memory | None, project: str | None, now: datetime) -> Iterator[str]:
+    if row is None:
+        yield "is gone"
+        return
+    if row.superseded_at is not None:
+        yield "is superseded"
+    if row.valid_until is not None and row.valid_until <= now:
+        yield "has expired"
+    # A session without a project sees all of the pool.
+    if project is not None and row.project not in (None, project):
+        yield "belongs to another project"
+
+
+def _new_session(project: str | None, now: datetime) -> Session:
+    """Return a session that has just begun; it is in no table."""
+    return Session(
+        id="ses_new",
+        client="api",
+        external_id="new",
+        project=project,
+        cwd=None,
+        timezone="UTC",
+        effective_context=DEFAULT_EFFECTIVE_CONTEXT,
+        last_seq=0,
+        observed_seq=0,
+        total_tokens=0,
+        unobserved_tokens=0,
+        last_received_at=None,
+        reflect_at_tokens=None,
+        pack_version=0,
+        current_task=None,
+        suggested_continuation=None,
+        thread_title=None,
+        created_at=now,
+        begun_at=now,
+        last_sent_at=None,
+    )

@@ -1,0 +1,115 @@
+"""Evaluate a pool: how well what it holds can be found and what is wrong with it, at one moment, writing nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from server.core.duplicates import repeated
+from server.core.pool_evaluation import FreshPack, IndexProbe, Missing, PoolEvaluation, Repeated, Store
+from server.core.records import Filter, Memory, Pool
+from server.db.database import Connection, Snapshot
+from server.store import evaluation, memories, vectors
+from server.store.vector_indexes import TierOfSpace
+from server.store.vectors import PoolSpace
+from server.usecases.evaluate_packs import look_at_pack
+from server.usecases.evaluate_recall import Place, ask, make_questions
+from server.usecases.find_repeats import find_repeats
+from server.usecases.index_vectors import compare_index
+from server.usecases.parts import Parts
+
+# The newest so many rows are compared with each other.
+_MOST_COMPARED = 20_000
+_PAGE = 1_000
+
+Steps = Callable[[str, int], Callable[[], None]]
+"""Told what is done next and in how many steps; what it returns is called after each."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRequest:
+    """How a pool is looked at: with how many questions, drawn with which seed; from how many days on a row of low
+    priority is stale that nobody used; and the packs of how many projects."""
+
+    queries: int = 100
+    seed: int = 0
+    stale_days: int = 90
+    projects: int = 3
+
+
+async def evaluate_pool(parts: Parts, pool: Pool, asked: EvaluationRequest, steps: Steps) -> PoolEvaluation:
+    """Return what there is to say about a pool. Recall is asked as its users ask it, but without a language model.
+
+    All of it sees one moment, in one transaction that Postgres lets write nothing.
+    """
+    now = parts.clock()
+    await _load(parts, pool)
+    async with parts.database.snapshot(pool.id) as snapshot:
+        return await _evaluate(parts, snapshot, pool, asked, now, steps)
+
+
+async def _load(parts: Parts, pool: Pool) -> None:
+    """Wait for the model that embeds questions, before there is a transaction that would wait as well."""
+    async with parts.database.tenant(pool.id) as connection:
+        space = await _active(connection)
+    if space and parts.embedders:
+        await parts.embedders.tried(space.source)
+
+
+async def _active(connection: Connection) -> PoolSpace | None:
+    return next((space for space in await vectors.spaces(connection) if space.state == "active"), None)
+
+
+async def _evaluate(
+    parts: Parts, snapshot: Snapshot, pool: Pool, asked: EvaluationRequest, now: datetime, steps: Steps
+) -> PoolEvaluation:
+    within = replace(parts, database=snapshot, clock=lambda: now, paraphrases=None, reranking=None)
+    what = Filter(now)
+    async with snapshot.tenant(pool.id) as connection:
+        space = await _active(connection)
+        name = space.name if space else None
+        done = steps("Comparing rows", 1)
+        rows = await _newest(connection, what)
+        said_by = await find_repeats(connection, name, rows)
+        done()
+        done = steps("Counting", 1)
+        store = await _store(connection, space, asked, now, Repeated(len(rows), repeated(said_by)))
+        done()
+        questions = await make_questions(connection, said_by, what, limit=asked.queries, seed=asked.seed)
+        done = steps("Asking questions", len(questions.known) + len(questions.made_up))
+        answered, made_up = await ask(Place(within, pool.id, connection, what), questions, done)
+        projects = await evaluation.largest_projects(connection, asked.projects)
+        done = steps("Looking at packs", len(projects))
+        packs: list[FreshPack] = []
+        for project in projects:
+            packs.append(await look_at_pack(connection, project, name, now))
+            done()
+    return PoolEvaluation(pool.name, now, asked.seed, asked.stale_days, answered, made_up, store, packs)
+
+
+async def _newest(connection: Connection, what: Filter) -> list[Memory]:
+    """Return the newest live rows, page by page."""
+    found: list[Memory] = []
+    while len(found) < _MOST_COMPARED:
+        page = await memories.listed(connection, what, found[-1].id if found else None, _PAGE)
+        found += page
+        if len(page) < _PAGE:
+            break
+    return found
+
+
+async def _store(
+    connection: Connection, space: PoolSpace | None, asked: EvaluationRequest, now: datetime, repeats: Repeated
+) -> Store:
+    missing = await vectors.coverage(connection, space.name) if space else None
+    tiers = [TierOfSpace(space.pool_id, space.name, tier, True) for tier in sorted(space.indexed)] if space else []
+    indexes = [IndexProbe(tier.tier, *await compare_index(connection, tier, str(asked.seed), now)) for tier in tiers]
+    return Store(
+        messages=await evaluation.messages(connection),
+        rows=await evaluation.rows(connection, now, now - timedelta(days=asked.stale_days)),
+        by_age=await evaluation.rows_by_age(connection, now),
+        orphaned_rows=await evaluation.orphaned_rows(connection),
+        vectors=await evaluation.vector_tables(connection),
+        missing=Missing(missing.texts, missing.missing, missing.waiting, missing.failed) if missing else None,
+        indexes=indexes,
+        repeated=repeats,
+    )

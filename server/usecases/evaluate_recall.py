@@ -1,0 +1,146 @@
+"""Ask a pool what it should know: questions made from its own texts, and some that nothing answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from time import perf_counter
+
+from server.core.known_answers import KnownAnswer, Told, known_answers, made_up_words, terms_of, unanswerable
+from server.core.pool_evaluation import DEPTHS, Asked, ByMeaning, MadeUp
+from server.core.recalled import Hit
+from server.core.records import TIERS, Filter, Ranking, Tier
+from server.core.terms import index_terms
+from server.db.database import Connection
+from server.store import evaluation, search
+from server.store.vectors import PoolSpace
+from server.usecases.find_candidates import MOST
+from server.usecases.find_nearest import find_nearest
+from server.usecases.inquiry import active_space, semantic_of
+from server.usecases.parts import Parts
+from server.usecases.recall import recall
+from server.usecases.recall_request import RecallRequest
+
+_LIMIT = max(DEPTHS)
+# Some texts make no question, so more are looked at.
+_LOOKED_AT = 4
+_OF_PASSAGES = 4
+"""Every fourth question is about a passage, where there are any."""
+_MADE_UP_OF = 5
+_LEAST_MADE_UP = 4
+_TRIES = 10
+
+Advance = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is asked: questions with the ids of everything that answers each, and questions that nothing answers."""
+
+    known: Sequence[tuple[KnownAnswer, frozenset[str]]]
+    made_up: Sequence[str]
+
+
+async def make_questions(
+    connection: Connection, said_by: Mapping[str, set[str]], what: Filter, *, limit: int, seed: int
+) -> Questions:
+    """Make at most `limit` questions of the pool's own texts, and a fifth as many that nothing answers.
+
+    `said_by` are the rows that say the same as each, which answer its question as well.
+    """
+    passages = await evaluation.sample(connection, "passage", seed, _LOOKED_AT * limit, what.moment)
+    texts = await evaluation.sample(connection, "memory", seed, _LOOKED_AT * limit, what.moment)
+    of_memories = limit - (limit // _OF_PASSAGES if passages else 0)
+    held: dict[Tier, Mapping[str, int]] = {}
+    sizes: dict[Tier, int] = {}
+    for tier, terms in terms_of([*texts, *passages]).items():
+        held[tier] = await evaluation.held(connection, tier, terms)
+        sizes[tier] = (await search.size(connection, tier, what)).in_tier
+
+    def about(some: Sequence[Told], most: int) -> list[KnownAnswer]:
+        return known_answers(some, held, sizes, limit=most, seed=seed)
+
+    known = about(texts, of_memories)
+    known += about(passages, limit - len(known))
+    copies = await evaluation.same_passages(connection, [one.id for one in known if one.tier == "passage"])
+    answers = [(one, frozenset({one.id} | said_by.get(one.id, set()) | copies.get(one.id, set()))) for one in known]
+    return Questions(answers, await _made_up(connection, max(_LEAST_MADE_UP, limit // _MADE_UP_OF), seed))
+
+
+async def _made_up(connection: Connection, count: int, seed: int) -> list[str]:
+    words = list(islice(made_up_words(seed), _TRIES * count))
+    terms = {word: index_terms(word)[0] for word in words}
+    known: set[str] = set()
+    for tier in TIERS:
+        held = await evaluation.held(connection, tier, set(terms.values()))
+        known.update(term for term, texts in held.items() if texts)
+    return unanswerable([word for word in words if terms[word] not in known][: 2 * count], seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where questions are asked: the parts, with a snapshot as their database, a pool and its connection."""
+
+    parts: Parts
+    pool_id: str
+    connection: Connection
+    what: Filter
+
+
+async def ask(place: Place, questions: Questions, advance: Advance) -> tuple[list[Asked], list[MadeUp]]:
+    """Ask all questions and return what became of them."""
+    space, _ = await active_space(place.connection, place.parts)
+    asked: list[Asked] = []
+    made_up: list[MadeUp] = []
+    for question, answers in questions.known:
+        asked.append(await _ask(place, space, question, answers))
+        advance()
+    for query in questions.made_up:
+        hits, _ = await _recalled(place, query, "full")
+        made_up.append(MadeUp(query, hits[0].score if hits else None))
+        advance()
+    return asked, made_up
+
+
+async def _ask(place: Place, space: PoolSpace | None, question: KnownAnswer, answers: frozenset[str]) -> Asked:
+    hits, milliseconds = await _recalled(place, question.query, "full")
+    rank = _rank(hits, answers)
+    by_keyword, _ = await _recalled(place, question.query, "keyword")
+    return Asked(
+        question,
+        rank,
+        _rank(by_keyword, answers),
+        await _by_meaning(place, space, question, answers),
+        hits[rank - 1].score if rank else None,
+        milliseconds,
+    )
+
+
+async def _recalled(place: Place, query: str, ranking: Ranking) -> tuple[list[Hit], float]:
+    """Return the hits of a recall, and how many milliseconds it took."""
+    began = perf_counter()
+    found = await recall(place.parts, place.pool_id, RecallRequest(query, limit=_LIMIT, ranking=ranking))
+    return found.hits, (perf_counter() - began) * 1000
+
+
+def _rank(hits: Sequence[Hit], answers: frozenset[str]) -> int | None:
+    """Return the rank of the first hit that is an answer, or stands for one; None where there is none."""
+    found = (rank for rank, hit in enumerate(hits, start=1) if answers.intersection((hit.id, *hit.same, *hit.passages)))
+    return next(found, None)
+
+
+async def _by_meaning(
+    place: Place, space: PoolSpace | None, question: KnownAnswer, answers: frozenset[str]
+) -> ByMeaning:
+    """Search by meaning alone among the texts of the answer's tier: exactly and, where there is one, by the index."""
+    semantic = await semantic_of(place.parts, space, RecallRequest(question.query), question.query)
+    if space is None or semantic.space is None:
+        return ByMeaning(reason=semantic.reason)
+    size = await search.size(place.connection, question.tier, place.what)
+
+    async def nearest(way: PoolSpace) -> int | None:
+        found = await find_nearest(place.connection, question.tier, way, semantic.vector, place.what, size, MOST)
+        return next((rank for rank, hit in enumerate(found[:_LIMIT], start=1) if hit.id in answers), None)
+
+    indexed = question.tier in space.indexed
+    exact = await nearest(replace(space, indexed=frozenset[Tier]()))
+    return ByMeaning(True, exact, indexed, await nearest(space) if indexed else None)
