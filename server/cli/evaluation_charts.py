@@ -1,5 +1,6 @@
 """The pictures of `esker eval`, as SVG that stands alone: no script, no font and no style from elsewhere."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from statistics import quantiles
 from typing import Any
@@ -10,6 +11,10 @@ from pygal.style import Style  # pyright: ignore[reportMissingTypeStubs]
 
 from server.core.pool_evaluation import AGES, DEPTHS, PoolEvaluation
 from server.core.records import KINDS
+
+# For maps that we have not, pygal puts a finder of modules into the way of every later import, of a kind that Python
+# warns of.
+sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, pygal.PluginImportFixer)]
 
 # Four that people who see colours differently can tell apart (Okabe and Ito, 2008), dark enough on white.
 _COLORS = ("#0072b2", "#d55e00", "#007f5f", "#8a4f7d")
@@ -98,6 +103,8 @@ def _bars(
         major_label_font_size=14,
         legend_font_size=14,
         value_font_size=13,
+        guide_stroke_color="#d5dae1",
+        major_guide_stroke_color="#d5dae1",
         title_font_size=15,
     )
     chart: Any = kind(
@@ -107,10 +114,11 @@ def _bars(
         js=[],
         y_title=unit,
         legend_at_bottom=True,
-        show_legend=len(bars) > 1,
+        show_legend=stacked or len(bars) > 1,
         range=(0, 100) if whole else None,
         include_x_axis=True,
         print_values=not stacked,
+        print_values_position="top",
         print_zeroes=False,
         truncate_legend=-1,
         disable_xml_declaration=True,

@@ -7,6 +7,7 @@ questions is how well memory can be found at all, and not how well it understand
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,8 +28,8 @@ _FEW = 3
 _SMALL_SHARE = 0.01
 _LONGEST_WORD = 40
 _SHORTEST_WORD = 3
-# Nobody asks for a hash, or for a number alone.
-_UNSAYABLE = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*", re.IGNORECASE)
+# Nobody asks for a hash, for a number alone, or for what stands around an escaped end of a line.
+_UNSAYABLE = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*|.*\\.*", re.IGNORECASE)
 _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*#')
 
 
@@ -55,21 +56,23 @@ class KnownAnswer:
 def known_answers(
     texts: Sequence[Told], held: Mapping[Tier, Mapping[str, int]], sizes: Mapping[Tier, int], *, limit: int, seed: int
 ) -> list[KnownAnswer]:
-    """Return at most `limit` questions about these texts, in their order, each made in the next way that it allows.
+    """Return at most `limit` questions about these texts, in their order, each made in the
+    way that was taken least of those that it allows.
 
     `held` says how many texts of a tier hold a term, `sizes` how many there are. A text that is too short, or has
     nothing of its own, makes none. The same texts and the same seed make the same questions.
     """
     made: list[KnownAnswer] = []
+    made_so = Counter[Way]()
     for text in texts:
         if len(made) >= limit:
             break
-        first = len(made) % len(WAYS)
         few = max(_FEW, round(_SMALL_SHARE * sizes.get(text.tier, 0)))
         words = _sayable(text.content, held.get(text.tier, {}))
-        found = _first_query(text, words, (*WAYS[first:], *WAYS[:first]), few, seed)
+        found = _first_query(text, words, sorted(WAYS, key=lambda way: made_so[way]), few, seed)
         if found:
             made.append(found)
+            made_so[found.way] += 1
     return made
 
 
@@ -132,7 +135,7 @@ def _query(text: Told, words: Sequence[_Sayable], way: Way, few: int, draw: rand
     if len(words) < _FEWEST_WORDS or first is None or rarest[0].held > few:
         return None
     # Not only the rarest words: those are often odd ones.
-    others = [each for each in rarest[: max(most, len(rarest) // 2)] if each is not first]
+    others = [each for each in rarest[: max(most + 1, len(rarest) // 3)] if each is not first]
     chosen = [first, *draw.sample(others, min(most - 1, len(others)))]
     if min(each.held for each in chosen) > few:
         chosen[-1] = rarest[0]
@@ -157,11 +160,20 @@ def _day(moment: datetime) -> str:
 _OPENINGS = ("br", "d", "dr", "f", "fl", "g", "gl", "j", "k", "kr", "m", "n", "pl", "qu", "sk", "t", "v", "z")
 _VOWELS = ("a", "e", "i", "o", "u", "oo", "ai")
 _ENDINGS = ("b", "ck", "ft", "lm", "mp", "nd", "rg", "sk", "x", "zz")
+# As bare words, as an identifier, and in questions whose other words are ordinary.
 _QUESTIONS = (
     "{0} {1}",
     "Where does {0} keep the {1}?",
     "{0}-{number}",
+    "Who repaired the {0} of {Name}?",
+    "{0} {1}",
+    "How often is the {0} {1} checked?",
+    "{0}-{number}",
+    "Which colour has the {0} in {Name}?",
+    "{0} {1}",
     "What did {Name} decide about {1}?",
+    "{0}-{number}",
+    "Why was {Name} late for the {1}?",
 )
 
 

@@ -8,8 +8,8 @@ from statistics import fmean
 from server.core.known_answers import KnownAnswer
 from server.core.records import Kind, Tier
 
-AGES = ("a week", "a month", "three months", "a year", "older")
-"""The classes of age of rows: up to so much."""
+AGES = ("up to a week", "up to a month", "up to three months", "up to a year", "over a year")
+"""The classes of age of rows."""
 DEPTHS = (1, 5, 10)
 
 

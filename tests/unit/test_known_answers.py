@@ -1,0 +1,125 @@
+"""Questions made from texts: what they are made of, and that the same texts make the same ones."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.core.known_answers import KnownAnswer, Told, known_answers, made_up_words, terms_of, unanswerable
+from server.core.records import Tier
+from server.core.terms import index_terms, telling_words
+
+SAID = datetime(2026, 5, 3, 23, 0, tzinfo=UTC)
+FISH = "The harbour master Ottilie keeps trout, salmon, pike, perch and eel behind auth.ts:45 since the flood."
+
+
+def told(content: str, text_id: str = "mem_1", tier: Tier = "memory") -> Told:
+    """Return a text that was said on a day in May."""
+    return Told(text_id, tier, content, SAID)
+
+
+def asked_of(*texts: Told, seed: int = 0, common: int = 0, limit: int = 100) -> list[KnownAnswer]:
+    """Return the questions about texts of a pool in which each word stands in one text and in `common` others."""
+    held: dict[Tier, Mapping[str, int]] = {
+        tier: dict.fromkeys(terms, 1 + common) for tier, terms in terms_of(texts).items()
+    }
+    return known_answers(texts, held, {"memory": 100, "passage": 100}, limit=limit, seed=seed)
+
+
+def words_of(text: str) -> set[str]:
+    return {word.spelled for word in telling_words(text)}
+
+
+@given(st.text(), st.integers(0, 50), st.sampled_from(["memory", "passage"]))
+def test_a_question_is_at_most_half_of_the_words_of_its_text(content: str, seed: int, tier: Tier) -> None:
+    for question in asked_of(told(content, tier=tier), seed=seed):
+        asked = words_of(re.sub(r" on \d+ \w+ \d+$", "", question.query))
+        assert asked <= words_of(content)
+        assert 2 * len(asked) <= len(words_of(content))
+        assert question.query.strip() != content.strip()
+
+
+WORDS = st.lists(
+    st.sampled_from([*FISH.split(), "Berlin", "ECONNRESET", "v1.2.3", "数据库", "7f3a9c01d2", "42", "不要"]),
+    min_size=5,
+)
+
+
+@given(st.lists(WORDS, max_size=5), st.integers(0, 50))
+def test_the_same_texts_and_the_same_seed_make_the_same_questions(texts: list[list[str]], seed: int) -> None:
+    some = [told(" ".join(words), f"mem_{n}") for n, words in enumerate(texts)]
+    assert asked_of(*some, seed=seed) == asked_of(*some, seed=seed)
+
+
+@given(WORDS, st.integers(0, 50))
+def test_nobody_asks_by_a_hash_or_a_bare_number(words: list[str], seed: int) -> None:
+    for question in asked_of(told(" ".join(words)), seed=seed):
+        assert not {"7f3a9c01d2", "42"} & set(re.sub(r" on \d+ \w+ \d+$", "", question.query).split())
+
+
+def test_every_way_is_taken_and_each_shows() -> None:
+    questions = asked_of(*(told(FISH, f"mem_{n}") for n in range(8)))
+    assert Counter(question.way for question in questions) == dict.fromkeys(("identifier", "name", "date", "rare"), 2)
+    for question in questions:
+        assert ("auth.ts:45" in question.query) >= (question.way == "identifier")
+        assert ("Ottilie" in question.query) >= (question.way == "name")
+        assert question.query.endswith(" on 3 May 2026") == (question.way == "date")
+
+
+def test_another_seed_asks_otherwise() -> None:
+    texts = [told(FISH, f"mem_{n}") for n in range(8)]
+    assert asked_of(*texts, seed=1) != asked_of(*texts, seed=2)
+
+
+@pytest.mark.parametrize("content", ["", "Yes.", "Use trout now", "12 13 14 15 16 17"])
+def test_a_text_that_is_too_short_is_not_asked_about(content: str) -> None:
+    assert asked_of(told(content)) == []
+
+
+def test_a_text_that_says_nothing_of_its_own_is_not_asked_about() -> None:
+    assert asked_of(told(FISH), common=2)
+    assert not asked_of(told(FISH), common=50)
+
+
+def test_a_question_has_a_word_that_few_texts_hold() -> None:
+    held = dict.fromkeys(terms_of([told(FISH)])["memory"], 90) | {"eel": 1}
+    for seed in range(20):
+        [question] = known_answers([told(FISH)], {"memory": held}, {"memory": 100}, limit=1, seed=seed)
+        assert "eel" in question.query
+
+
+def test_labels_of_the_observer_are_not_asked_with() -> None:
+    content = "User decision: trout, salmon, pike, perch, eel"
+    for seed in range(20):
+        [question] = asked_of(told(content), seed=seed)
+        assert "decision" not in question.query
+
+
+def test_no_more_are_made_than_asked_for() -> None:
+    assert len(asked_of(*(told(FISH, f"mem_{n}") for n in range(8)), limit=3)) == 3
+
+
+def test_chinese_is_asked_by_a_few_characters() -> None:
+    content = "我们决定把数据库迁移到法兰克福的新机房，因为延迟太高，而且费用更低"
+    [question] = asked_of(told(content))
+    assert 2 <= len(question.query.split(" on ")[0].replace(" ", "")) < len(content) / 2
+
+
+@given(st.integers())
+def test_made_up_questions_are_the_same_for_a_seed_and_each_has_made_up_words(seed: int) -> None:
+    words = list(islice(made_up_words(seed), 24))
+    assert words == list(islice(made_up_words(seed), 24))
+    questions = unanswerable(words, seed)
+    assert questions == unanswerable(words, seed)
+    assert len(questions) == 12
+    for n, question in enumerate(questions):
+        assert words[2 * n] in question.casefold() or words[2 * n + 1] in question.casefold()
+
+
+def test_made_up_words_are_one_term_each() -> None:
+    assert all(len(index_terms(word)) == 1 for word in islice(made_up_words(0), 500))

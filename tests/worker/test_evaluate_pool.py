@@ -1,0 +1,391 @@
+"""A pool is looked at from its own rows: what is wrong is found, and looking changes nothing."""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict, replace
+from datetime import timedelta
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg.errors import ReadOnlySqlTransaction
+
+from server.core.hits import TextHit
+from server.core.pool_evaluation import PoolEvaluation
+from server.core.pool_verdicts import Verdict, headline, verdicts
+from server.core.records import Pool, Principal, Space
+from server.providers.query_embedders import QueryEmbedders
+from server.store import search, vectors
+from server.usecases import evaluate_packs, index_vectors
+from server.usecases.authenticate import create_pool
+from server.usecases.embed import make_space, register
+from server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
+from server.usecases.index_vectors import index_large_tiers
+from server.usecases.ingest import IncomingMessage, ingest
+from server.usecases.observe import observe, observe_leased
+from server.usecases.open_session import SessionRequest, open_session
+from server.usecases.parts import Parts
+from server.usecases.remember import Note, remember
+from server.usecases.run_job import claim_job, run_job
+from tests.support.clock import FakeClock
+from tests.support.databases import dump
+from tests.support.embedding_server import embedding_server
+from tests.support.vectors import note_with_vectors, unit_vectors
+from tests.worker.test_worker import asked_at, drain
+
+FACTS = [
+    "The backup of the ledger runs on Tuesdays from the Oslo bastion.",
+    "Ottilie prefers trout over salmon when the Lisbon office orders lunch.",
+    "The parser in lexer.py:88 chokes on nested backticks since v2.4.1.",
+    "Invoices above 4,000 euros need a signature from Marguerite.",
+    "The staging cluster ran out of inodes because of thumbnails.",
+    "Kerberos tickets expire after nine hours on the Helsinki gateway.",
+    "The mobile team freezes its branch every second Thursday evening.",
+    "Postgres autovacuum was tuned for the telemetry partition.",
+    "The podcast about glaciers is recorded in the small blue room.",
+    "Retries of the webhook use jitter with a ceiling of ninety seconds.",
+    "The museum licence for the heron photograph ends with the exhibition.",
+    "Beatrice moved the sourdough recipe into the kitchen handbook.",
+]
+
+
+def quiet(_: str, __: int) -> Callable[[], None]:
+    """Take no notice of progress."""
+    return lambda: None
+
+
+_ASKED = EvaluationRequest(queries=40)
+
+
+async def look(parts: Parts, who: Principal, asked: EvaluationRequest = _ASKED) -> PoolEvaluation:
+    """Evaluate the pool of `who`."""
+    return await evaluate_pool(parts, Pool(who.pool_id, who.pool_name), asked, quiet)
+
+
+def told(found: PoolEvaluation) -> dict[str, Verdict]:
+    """Return what is said, by figure."""
+    return {verdict.figure: verdict for verdict in verdicts(found)}
+
+
+@pytest.fixture
+async def filled(parts: Parts, who: Principal) -> Parts:
+    """A pool with facts of one project and a session that was observed."""
+    await remember(parts, who, [Note(fact, project="north") for fact in FACTS])
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1", project="north"))
+    said = [
+        "We decided to store the sensor readings in Parquet files on the Bergen bucket.",
+        "Remember that Theodora signs off every change of the firewall at the Tromsø site.",
+    ]
+    messages = [IncomingMessage(f"m{n}", "user", text) for n, text in enumerate(said)]
+    await ingest(parts, who.pool_id, session.id, messages)
+    await observe(parts, who.pool_id, session.id, wait=False)
+    lease = await claim_job(parts, who.pool_id, ["observe"])
+    assert lease
+    await run_job(parts, lease, observe_leased)
+    return parts
+
+
+@pytest.fixture
+async def embedded(filled: Parts, who: Principal) -> Any:
+    """The same, with vectors of a scripted embedder that recall asks, too."""
+    async with AsyncExitStack() as stack:
+        endpoint = await stack.enter_async_context(embedding_server(64))
+        embedder = await stack.enter_async_context(asked_at(endpoint))
+        space = await embedder.load()
+        await make_space(filled, space)
+        await register(filled, space, or_retired=False)
+        await drain(filled, embedder, space)
+        yield replace(filled, embedders=QueryEmbedders(lambda _: embedder, "scripted"))
+
+
+def plant(owner_url: str, statement: LiteralString, **values: Any) -> None:
+    """Change the database behind everybody's back."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute(statement, values)
+
+
+def all_of(owner_url: str) -> list[str]:
+    """Return a dump of the whole database, without the lines that are drawn anew for each."""
+    return [line for line in dump(owner_url).splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))]
+
+
+# Nothing is changed -------------------------------------------------------------------------------------------------
+
+
+async def test_looking_changes_nothing(embedded: Parts, who: Principal, owner_url: str) -> None:
+    before = all_of(owner_url)
+    found = await look(embedded, who)
+    assert found.asked
+    assert found.packs
+    assert all_of(owner_url) == before
+
+
+async def test_a_second_look_finds_the_same(embedded: Parts, who: Principal) -> None:
+    first, second = await look(embedded, who), await look(embedded, who)
+
+    def timeless(found: PoolEvaluation) -> dict[str, Any]:
+        return asdict(replace(found, asked=[replace(one, milliseconds=0.0) for one in found.asked]))
+
+    assert timeless(first) == timeless(second)
+    other = await look(embedded, who, EvaluationRequest(queries=40, seed=1))
+    assert [one.question for one in other.asked] != [one.question for one in first.asked]
+
+
+async def test_whatever_is_called_within_can_write_nothing(
+    filled: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def writes(connection: Any, *_: object) -> None:
+        await connection.execute("UPDATE memories SET last_used_at = now()")
+
+    monkeypatch.setattr(evaluate_packs, "choose_rows", writes)
+    with pytest.raises(ReadOnlySqlTransaction):
+        await look(filled, who)
+
+
+async def test_a_snapshot_is_of_one_pool_and_sees_one_moment(filled: Parts, who: Principal) -> None:
+    other = await create_pool(filled, "other")
+    async with filled.database.snapshot(who.pool_id) as snapshot:
+        async with snapshot.tenant(who.pool_id) as connection:
+            before = await vectors.live_rows(connection)
+        await remember(filled, who, [Note("Something that was written meanwhile.")])
+        async with snapshot.moment(who.pool_id) as connection:
+            assert await vectors.live_rows(connection) == before
+        with pytest.raises(ValueError, match="one pool"):
+            async with snapshot.tenant(other.id):
+                pass
+    async with filled.database.tenant(who.pool_id) as connection:
+        assert await vectors.live_rows(connection) == before + 1
+
+
+# What can be found -------------------------------------------------------------------------------------------------
+
+
+async def test_a_sound_pool_is_found_sound(embedded: Parts, who: Principal) -> None:
+    found = await look(embedded, who)
+    said = told(found)
+    ways = found.ranks_by_way()
+    assert set(ways) == {"full recall", "keyword", "meaning, exact"}
+    assert ways["full recall"].asked == len(found.asked) >= len(FACTS)
+    assert {one.question.tier for one in found.asked} == {"memory", "passage"}
+    assert ways["full recall"].recall[10] == 1.0
+    assert ways["full recall"].recall[1] <= ways["full recall"].recall[5] <= ways["full recall"].recall[10]
+    assert found.without_meaning is None
+    assert (found.store.messages.messages, found.store.messages.covered, found.store.messages.lost) == (2, 2, 0)
+    assert found.store.missing
+    assert found.store.missing.missing == 0
+    assert [pack.precision for pack in found.packs] == [1.0]
+    assert found.packs[0].rows >= len(FACTS)
+    assert 0 < found.packs[0].tokens <= found.packs[0].budget
+    assert {verdict.figure for verdict in said.values() if verdict.status == "wrong"} == set()
+
+
+async def test_without_a_model_only_words_are_searched_and_that_is_said(filled: Parts, who: Principal) -> None:
+    found = await look(filled, who)
+    assert set(found.ranks_by_way()) == {"full recall", "keyword"}
+    assert found.without_meaning == "no embedder is configured"
+    assert told(found)["search by meaning"].status == "warning"
+    assert told(found)["texts without a vector"].shown == "all"
+    assert found.ranks_by_way()["full recall"].recall[10] == 1.0
+
+
+async def test_an_empty_pool_is_no_fault(parts: Parts, who: Principal) -> None:
+    found = await look(parts, who)
+    assert (found.asked, found.packs, len(found.made_up)) == ([], [], 8)
+    assert found.false_answers == 0.0
+    said = verdicts(found)
+    assert told(found)["full recall"].status == "unknown"
+    assert not any(verdict.status == "wrong" for verdict in said)
+    assert "look at" in headline(said)
+
+
+async def test_a_row_whose_words_were_lost_is_not_found(filled: Parts, who: Principal, owner_url: str) -> None:
+    plant(
+        owner_url,
+        "DELETE FROM postings WHERE tier = 'm' AND number IN (SELECT number FROM memories WHERE kind = 'note')",
+    )
+    found = await look(filled, who)
+    # Those of the session are left.
+    assert found.ranks_by_way()["full recall"].recall[10] < 0.5
+    assert told(found)["full recall"].status == "wrong"
+
+
+async def test_what_says_the_same_answers_too(parts: Parts, who: Principal) -> None:
+    texts = [fact for fact in FACTS for _ in range(2)]
+    await remember(parts, who, [Note(text if n % 2 else text.upper()) for n, text in enumerate(texts)])
+    found = await look(parts, who)
+    assert found.ranks_by_way()["full recall"].recall[1] == 1.0
+
+
+async def test_rows_of_another_pool_count_for_nothing(filled: Parts, who: Principal) -> None:
+    other = await create_pool(filled, "other")
+    found = await look(filled, replace(who, pool_id=other.id, pool_name="other"))
+    assert (found.asked, found.store.rows.rows, found.store.vectors, found.packs) == ([], 0, [], [])
+
+
+async def test_a_made_up_question_that_is_answered_is_counted(
+    filled: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await look(filled, who)
+    assert [one.score for one in found.made_up if " " not in one.query] == [None] * 2
+    monkeypatch.setattr("server.usecases.evaluate_recall.unanswerable", lambda *_: ["heron photograph", "xyzzy-12"])
+    wrongly = await look(filled, who)
+    assert [one.score is not None for one in wrongly.made_up] == [True, False]
+    assert wrongly.false_answers == 0.5
+    assert told(wrongly)["false answers"].status == "warning"
+
+
+# What is wrong -----------------------------------------------------------------------------------------------------
+
+
+async def test_repeated_rows_are_found(parts: Parts, who: Principal) -> None:
+    await remember(parts, who, [Note(fact) for fact in FACTS])
+    assert (await look(parts, who)).store.repeated.ids == []
+    await remember(parts, who, [Note("the backup of the LEDGER runs on Tuesdays from the Oslo bastion.")])
+    await remember(parts, who, [Note("The backup of the ledger runs on Tuesdays from the Bergen bastion.")])
+    found = await look(parts, who)
+    assert found.store.repeated.compared == len(FACTS) + 2
+    assert len(found.store.repeated.ids) == 1
+    assert told(found)["repeated rows"].status == "warning"
+
+
+async def test_paraphrases_are_repeats_where_their_vectors_are_near(parts: Parts, who: Principal) -> None:
+    space = Space("near_4", "m", "r", 4, "", "openai:http://x#m")
+    await note_with_vectors(parts, who, space, unit_vectors(1, 4, seed=1))
+    both = ["Deploys go to Render.", "The user said that deploys are done on Render."]
+    await remember(parts, who, [Note(text) for text in both])
+    assert (await look(parts, who)).store.repeated.ids == []
+    async with parts.database.tenant(who.pool_id) as connection:
+        batch = await vectors.claim(connection, space.name, parts.clock(), timedelta(0), tried=False, limit=9)
+        await vectors.store(connection, batch, batch.rows, [[[1.0, 0, 0, 0]]] * 2, parts.clock())
+    assert len((await look(parts, who)).store.repeated.ids) == 1
+
+
+async def test_stale_and_expired_rows_are_found(
+    filled: Parts, who: Principal, owner_url: str, clock: FakeClock
+) -> None:
+    assert (await look(filled, who)).store.rows.stale == 0
+    low: LiteralString = "UPDATE memories SET priority = 'low' WHERE content LIKE 'The podcast%%'"
+    plant(owner_url, low)
+    plant(
+        owner_url,
+        "UPDATE memories SET valid_until = %(then)s WHERE content LIKE 'Kerberos%%'",
+        then=clock() - timedelta(days=1),
+    )
+    clock.now += timedelta(days=89)
+    fresh = await look(filled, who)
+    assert (fresh.store.rows.stale, fresh.store.rows.expired, fresh.store.rows.unmarked) == (0, 1, 1)
+    assert told(fresh)["expired rows"].status == "warning"
+    clock.now += timedelta(days=2)
+    assert (await look(filled, who)).store.rows.stale == 1
+    assert (await look(filled, who, EvaluationRequest(stale_days=120))).store.rows.stale == 0
+    plant(owner_url, "UPDATE memories SET expired = true WHERE valid_until IS NOT NULL")
+    assert (await look(filled, who)).store.rows.unmarked == 0
+
+
+async def test_orphaned_rows_are_found(filled: Parts, who: Principal, owner_url: str) -> None:
+    assert (await look(filled, who)).store.orphaned_rows == []
+    plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
+    found = await look(filled, who)
+    assert len(found.store.orphaned_rows) == found.store.rows.live - len(FACTS) > 0
+    assert told(found)["orphaned rows"].status == "warning"
+
+
+async def test_a_gap_between_groups_is_found(filled: Parts, who: Principal, owner_url: str) -> None:
+    plant(owner_url, "UPDATE observation_groups SET first_seq = 2, last_seq = 2")
+    found = await look(filled, who)
+    assert (found.store.messages.covered, found.store.messages.lost) == (1, 1)
+    assert told(found)["coverage"].status == "wrong"
+
+
+async def test_vectors_of_nothing_and_of_another_model_are_found(
+    embedded: Parts, who: Principal, owner_url: str
+) -> None:
+    [active] = (await look(embedded, who)).store.vectors
+    assert (active.state, active.orphaned, active.outdated) == ("active", 0, 0)
+    left = Space("left_3", "left", "r", 3, "", "openai:http://x#left")
+    await vectors.create_space(embedded.database, left)
+    plant(
+        owner_url,
+        "INSERT INTO embeddings_left_3 (pool_id, tier, number, part, content_hash, embedding, created_at)"
+        " SELECT pool_id, 'm', number, 0, content_hash, '[1,2,3]', now() FROM memories LIMIT 5",
+    )
+    plant(
+        owner_url,
+        "UPDATE embeddings_left_3 SET number = -number WHERE number = (SELECT max(number) FROM embeddings_left_3)",
+    )
+    plant(
+        owner_url,
+        "UPDATE embeddings_left_3 SET content_hash = 'x' WHERE number = (SELECT max(number) FROM embeddings_left_3)",
+    )
+    found = await look(embedded, who)
+    [other] = [table for table in found.store.vectors if table.space == "left_3"]
+    assert (other.model, other.state, other.vectors, other.orphaned, other.outdated) == (None, None, 5, 1, 1)
+    assert told(found)["vectors of another model"].shown == "5"
+    assert told(found)["orphaned vectors"].shown == "2"
+
+
+async def test_what_waits_for_its_vector_is_counted(embedded: Parts, who: Principal) -> None:
+    await remember(embedded, who, [Note("A row that no worker has seen yet.")])
+    found = await look(embedded, who)
+    assert found.store.missing
+    assert (found.store.missing.missing, found.store.missing.waiting, found.store.missing.failed) == (1, 1, 0)
+    assert told(found)["texts without a vector"].status == "warning"
+
+
+async def test_an_index_that_misses_rows_is_found(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_vectors, "LARGE", 500)
+    monkeypatch.setattr(index_vectors, "SMALL", 250)
+    space = Space("indexed_16", "m", "r", 16, "", "openai:http://x#m")
+    await note_with_vectors(parts, who, space, unit_vectors(1_000, 16, seed=1))
+    await index_large_tiers(parts)
+    few = EvaluationRequest(queries=4)
+    [sound] = (await look(parts, who, few)).store.indexes
+    assert (sound.tier, sound.questions) == ("memory", 20)
+    assert sound.agreement >= 0.98
+    through_index = search.by_vector_index
+
+    async def misses_half(*arguments: Any, **named: Any) -> list[TextHit]:
+        return (await through_index(*arguments, **named))[::2]
+
+    monkeypatch.setattr(search, "by_vector_index", misses_half)
+    found = await look(parts, who, few)
+    assert 0.4 < found.store.indexes[0].agreement < 0.6
+    assert told(found)["index of memory vectors"].status == "wrong"
+
+
+async def test_what_should_not_be_in_a_pack_is_named(filled: Parts, who: Principal, owner_url: str) -> None:
+    again = "the BACKUP of the ledger runs  on Tuesdays from the Oslo bastion!"
+    await remember(filled, who, [Note(again, project="north")])
+    [pack] = (await look(filled, who)).packs
+    assert pack.project == "north"
+    assert set(pack.faults.values()) == {"says what a row before it says"}
+    assert pack.precision == 1 - 1 / pack.rows
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("superseded_by = 'mem_0', superseded_at = now(), outdated_at = now()", "is superseded"),
+        ("valid_until = '2020-01-01'", "has expired"),
+        ("project = 'south'", "belongs to another project"),
+    ],
+)
+async def test_a_pack_is_checked_against_the_rows_themselves(
+    filled: Parts, who: Principal, owner_url: str, change: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = evaluate_packs.choose_rows
+
+    async def as_it_was(connection: Any, session: Any, now: Any) -> Any:
+        choice = await chosen(connection, session, now)
+        gone = "The podcast about glaciers is recorded in the small blue room."
+        row = await (await connection.execute("SELECT id FROM memories WHERE content = %s", [gone])).fetchone()
+        return replace(choice, reasons=[*choice.reasons, choice.reasons[0]._replace(id=row[0])])
+
+    monkeypatch.setattr(evaluate_packs, "choose_rows", as_it_was)
+    podcast: Any = f"UPDATE memories SET {change} WHERE content LIKE 'The podcast%%'"  # noqa: S608
+    plant(owner_url, podcast)
+    found = await look(filled, who, EvaluationRequest(queries=4, projects=1))
+    assert fault in found.packs[0].faults.values()
+    assert told(found)["pack of north"].status == "wrong"
