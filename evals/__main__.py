@@ -5,6 +5,7 @@ import sys
 import typer
 
 from evals import catching, compare, outputs, showing
+from evals.histories import command as histories
 from evals.observation import command as observation
 from evals.output import show_error
 from evals.pack import command as pack
@@ -21,6 +22,8 @@ app.command("observation")(observation.observation)
 app.command("pack")(pack.pack_suite)
 app.command("poison")(poison.poison)
 app.command("reflection")(reflection.reflection)
+app.command("persona")(histories.persona)
+app.command("chain")(histories.chain)
 app.command("score")(outputs.score_outputs)
 app.command("show")(showing.show_case)
 app.command("mutations")(catching.mutations)

@@ -19,15 +19,17 @@ from typing import Any
 
 import httpx2
 
-from server.core.errors import InvalidInput
+from server.core.errors import EskerError, InvalidInput
 
 Json = dict[str, Any]
 
 _SECONDS = 600.0
 _REPEATED = ("content-type", "retry-after", "request-id")
+_JSON = {"content-type": "application/json"}
 _OWN = ("host", "content-length", "connection", "accept-encoding")
-# Ids are made anew for each run; what they stand beside tells which is which.
-_ID = re.compile(r"\b(?:mem|ses|grp|ref|psg)_[0-9a-z]{10,60}\b")
+# Ids are made anew for each run; what they stand beside tells which is which. In JSON one at the beginning of a line
+# follows the n of a line break, so what is before it says nothing.
+_ID = re.compile(r"(?:mem|ses|grp|ref|psg)_[0-9a-z]{26}(?![0-9a-z])")
 
 
 @dataclass(slots=True)
@@ -43,45 +45,66 @@ class Tape:
 
     def answer(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         """Return status, headers and body of the answer to a request."""
-        file = self._file(body)
+        request = json.loads(body)
+        file = self._file(request)
         if self.endpoint is None:
-            return self._found(file)
-        answer = httpx2.post(self.endpoint + path, content=body, headers=dict(headers), timeout=_SECONDS)
-        kept = {name: value for name, value in answer.headers.items() if name in _REPEATED}
-        told = {"status": answer.status_code, "headers": kept, "request": json.loads(body), "answer": answer.text}
+            return self._found(file, request)
+        status, kept, text = _asked(self.endpoint + path, body, headers)
+        told = {"status": status, "headers": kept, "request": request, "answer": text}
         file.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         with self._lock:
             self.given += 1
-        return answer.status_code, kept, answer.content
+        return status, kept, text.encode()
 
-    def _file(self, body: bytes) -> Path:
+    def _file(self, request: Json) -> Path:
         """Return where the answer to a request is; the same asked again has another answer."""
-        name = fingerprint(json.loads(body))
+        name = fingerprint(request)
         with self._lock:
             self._times[name] += 1
             return self.folder / f"{name}-{self._times[name]}.json"
 
-    def _found(self, file: Path) -> tuple[int, Mapping[str, str], bytes]:
+    def _found(self, file: Path, request: Json) -> tuple[int, Mapping[str, str], bytes]:
         if not file.is_file():
             with self._lock:
                 self.missing.append(file.name)
             # 400 is not tried again.
-            message = f"No answer is recorded in {file}."
-            error = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-            return 400, {"content-type": "application/json"}, json.dumps(error).encode()
+            return 400, _JSON, _error("invalid_request_error", f"No answer is recorded in {file}.").encode()
         told = json.loads(file.read_text(encoding="utf-8"))
         with self._lock:
             self.given += 1
-        return told["status"], told["headers"], told["answer"].encode()
+        # What an answer cites has another id by now, in the same place of the request.
+        now = dict(zip(_ids(_text(told["request"])), _ids(_text(request)), strict=True))
+        answer = _ID.sub(lambda found: now.get(found[0], found[0]), told["answer"])
+        return told["status"], told["headers"], answer.encode()
+
+
+def _asked(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], str]:
+    """Return what an endpoint answers; that it does not is an answer, too, so that a replay meets the same."""
+    try:
+        answer = httpx2.post(url, content=body, headers=dict(headers), timeout=_SECONDS)
+    except httpx2.HTTPError as error:
+        return 502, _JSON, _error("api_error", f"{url} does not answer ({error or type(error).__name__}).")
+    kept = {name: value for name, value in answer.headers.items() if name in _REPEATED}
+    return answer.status_code, kept, answer.text
+
+
+def _error(kind: str, message: str) -> str:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}})
 
 
 def fingerprint(request: Json) -> str:
     """Return what tells one request from another; ids count by the order in which they come."""
-    seen: dict[str, str] = {}
-    text = json.dumps(request, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(
-        _ID.sub(lambda found: seen.setdefault(found[0], f"id{len(seen)}"), text).encode()
-    ).hexdigest()[:32]
+    text = _text(request)
+    place = {found: f"id{number}" for number, found in enumerate(_ids(text))}
+    return hashlib.sha256(_ID.sub(lambda found: place[found[0]], text).encode()).hexdigest()[:32]
+
+
+def _text(request: Json) -> str:
+    return json.dumps(request, sort_keys=True, ensure_ascii=False)
+
+
+def _ids(text: str) -> list[str]:
+    return list(dict.fromkeys(_ID.findall(text)))
 
 
 @contextmanager
@@ -90,7 +113,8 @@ def recorded(
 ) -> Generator[tuple[Tape | None, dict[str, str]]]:
     """Yield the tape, if one is asked for, and the settings by which a server uses it while the block runs.
 
-    Raises InvalidInput where both are asked for, or nothing can be recorded or replayed.
+    Raises InvalidInput where both are asked for, nothing can be recorded or replayed, or the block asked for an answer
+    that is not recorded, whatever else came of that.
     """
     folder = record or replay
     if folder is None:
@@ -105,9 +129,26 @@ def recorded(
     if record and endpoint is None:
         raise InvalidInput("There is no model to record.", hint="Set ESKER_LLM_API_KEY or ESKER_LLM_BASE_URL.")
     folder.mkdir(parents=True, exist_ok=True)
-    tape = Tape(folder, endpoint if record else None)
+    tape = Tape(folder, _root(endpoint) if record and endpoint else None)
+    failed: EskerError | None = None
     with _listening(tape) as url:
-        yield tape, {"ESKER_LLM_BASE_URL": url, "ESKER_LLM_API_KEY": key or "replayed"}
+        try:
+            yield tape, {"ESKER_LLM_BASE_URL": url, "ESKER_LLM_API_KEY": key or "replayed"}
+        except EskerError as error:
+            failed = error
+    if tape.missing:
+        raise InvalidInput(
+            f"{len(tape.missing)} requests are not in the recording, {tape.missing[0]} among them: our prompts or the"
+            " cases have changed since.",
+            hint="Record it anew with a model, and compare the two runs.",
+        ) from failed
+    if failed:
+        raise failed
+
+
+def _root(endpoint: str) -> str:
+    """Return the address of an endpoint as the settings read it."""
+    return endpoint.rstrip("/").removesuffix("/v1")
 
 
 @contextmanager

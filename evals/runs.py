@@ -1,7 +1,7 @@
 """What the suites over cases have in common: their options, the server under test, and what they leave behind."""
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from evals.case_files import AnyCase, read_cases
 from evals.output import progress, remark, write_json
-from evals.recording import Tape, recorded
+from evals.recording import recorded
 from evals.reports import Result, document, show
 from evals.serving import Server, connected
 from server.core.errors import InvalidInput
@@ -46,11 +46,11 @@ def chosen(path: Path, model: type[SomeCase], only: Sequence[str] | None) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A server under test, and how progress is shown."""
+    """A server under test, how progress is shown, and the environment that says where the model is."""
 
     server: Server
     shown: Progress
-    tape: Tape | None
+    environ: Mapping[str, str]
 
 
 @contextmanager
@@ -68,15 +68,12 @@ def bench(
             "Without a model there is nothing to record or to replay.", hint="--reflector model asks one."
         )
     wanted = {f"ESKER_{role.upper()}": by for role, by in roles.items()}
-    with recorded(record, replay, os.environ) as (tape, endpoint), progress() as shown:
-        with connected(url, key, **wanted, **endpoint) as server:
-            yield Bench(server, shown, tape)
-        if tape and tape.missing:
-            raise InvalidInput(
-                f"{len(tape.missing)} requests are not in the recording, {tape.missing[0]} among them: our prompts or"
-                " the cases have changed since.",
-                hint="Record it anew with a model, and compare the two runs.",
-            )
+    with (
+        recorded(record, replay, os.environ) as (_, endpoint),
+        progress() as shown,
+        connected(url, key, **wanted, **endpoint) as server,
+    ):
+        yield Bench(server, shown, {**os.environ, **endpoint})
 
 
 def finish(

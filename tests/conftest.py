@@ -10,6 +10,7 @@ import httpx2
 import hypothesis
 import pytest
 
+from evals.scoring.meaning import Meaning
 from server.app import make_parts
 from server.core.clock import system_clock
 from server.core.records import Principal
@@ -136,6 +137,12 @@ async def client(database_url: str, settings: Settings) -> AsyncGenerator[httpx2
 def minilm() -> LocalEmbedder:
     """The bundled embedding model; loaded by whoever asks first, kept for the session."""
     return LocalEmbedder("bundled", threads=1, source="sentence-transformers:bundled")
+
+
+@pytest.fixture(scope="session")
+def meaning() -> Meaning:
+    """The bundled model, as scorers ask it."""
+    return Meaning(threads=1)
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ def observe(server: Server, case_name: str, messages: tuple[Said, ...]) -> Obser
     """Send a session and have it observed, in a project of its own."""
     opened = {"client": "evals", "external_id": case_name, "project": case_name}
     session = server.post("/v1/sessions", opened)["id"]
-    server.post(f"/v1/sessions/{session}/messages", {"messages": [_message(each) for each in messages]})
+    server.post(f"/v1/sessions/{session}/messages", {"messages": [message_of(each) for each in messages]})
     began = time.monotonic()
     while server.post(f"/v1/sessions/{session}/observe?wait=true")["queued"]:
         pass
@@ -41,7 +41,8 @@ def observe(server: Server, case_name: str, messages: tuple[Said, ...]) -> Obser
     return Observed(left, told["coverage"], sum(map(bool, tokens)), sum(tokens), spent)
 
 
-def _message(said: Said) -> Json:
+def message_of(said: Said) -> Json:
+    """Return a message as it is sent."""
     return {"external_id": said.id, "role": said.role, "content": said.content, "sent_at": said.at.isoformat()}
 
 

@@ -39,9 +39,9 @@ def reflect(server: Server, case: Case) -> Reflected:
     began = time.monotonic()
     log = log_of(case)
     if len(case.sessions) == 1:
-        report = _until_done(server, f"/v1/sessions/{log.session(case.sessions[0])}/reflect?wait=true", None)
+        report = until_done(server, f"/v1/sessions/{log.session(case.sessions[0])}/reflect?wait=true", None)
     else:
-        report = _until_done(server, "/v1/reflect?wait=true", {"project": case.case, "min_age_days": 0})
+        report = until_done(server, "/v1/reflect?wait=true", {"project": case.case, "min_age_days": 0})
     spent = time.monotonic() - began
     names = log.row_ids()
     left = [_left(row, names) for row in rows_of(server, case.case)]
@@ -54,7 +54,8 @@ def _tokens_of(server: Server, reflection: str) -> int:
     return told["input_tokens"] + told["output_tokens"]
 
 
-def _until_done(server: Server, path: str, body: Json | None) -> Json:
+def until_done(server: Server, path: str, body: Json | None) -> Json:
+    """Have something reflected and return the report. Raises EskerError where the reflector fails for good."""
     while (report := server.post(path, body))["queued"]:
         if errors := [job["last_error"] for job in report.get("jobs", ()) if job["last_error"]]:
             raise EskerError(f"It could not be reflected: {errors[0]}")

@@ -17,12 +17,6 @@ from evals.scoring.text import clauses, holds, sentences
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
 
 
-@pytest.fixture(scope="session")
-def meaning() -> Meaning:
-    """The bundled model."""
-    return Meaning(threads=1)
-
-
 def atom(fact: str, *exact: str, rows: tuple[str, ...] = ("r1",), **more: object) -> Atom:
     """Return an atom."""
     return Atom.model_validate({"fact": fact, "exact": exact, "rows": rows, **more})

@@ -1,0 +1,117 @@
+"""CRI persona: one person's messages over months, and who that person is in the end.
+
+The folder has `conversations.jsonl` (a message on a line), `ground_truth.json` and `metadata.json`. docs/evals.md says
+by which rules its ground truth becomes gold.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from evals.histories.cases import Persona, Sitting, messages, read_json
+from evals.histories.evidence import Evidence
+from evals.observation.cases import Said
+from evals.retrieval.dataset import json_lines
+from evals.scoring.gold import Atom, Change, Gold
+from evals.scoring.text import holds, normalised
+from server.core.errors import InvalidInput
+
+Json = dict[str, Any]
+
+# Before a capital letter a comma is within the name of a place.
+_PARTS = re.compile(r", (?=[a-z])(?![^(]*\))")
+_WORD = re.compile(r"[a-z]{4,}")
+_A_FEW_WORDS = 5
+
+
+def read_persona(path: Path) -> Persona:
+    """Read the folder of a persona. Raises InvalidInput where that is none."""
+    try:
+        about, truth = read_json(path / "metadata.json"), read_json(path / "ground_truth.json")
+        sittings = tuple(_sittings(path / "conversations.jsonl"))
+        evidence = Evidence(messages(sittings))
+        changes = tuple(_changes(truth, evidence, sittings))
+        gold = Gold(keep=tuple(_profile(truth, evidence)), replaced=changes, noise=tuple(_noise(truth, evidence)))
+        said = tuple(evidence.atom(each["text"], "") for each in truth["signal_examples"])
+        asked = tuple(_asked(truth, evidence))
+        name, told = about["dataset_id"], about["description"]
+    except (KeyError, TypeError, OSError) as error:
+        raise InvalidInput(
+            f"{path} is no CRI persona ({error}).", hint="Name the folder that has ground_truth.json."
+        ) from error
+    return Persona(case=name, language="en", about=told, sittings=sittings, gold=gold, signals=said, asked=asked)
+
+
+def _sittings(path: Path) -> Iterator[Sitting]:
+    lines = [line for _, line in json_lines(path)]
+    for name, its in groupby(lines, key=lambda line: line["session_id"]):
+        yield Sitting(id=name, messages=tuple(_said(line) for line in its))
+
+
+def _said(line: Json) -> Said:
+    at = datetime.fromisoformat(line["timestamp"]).replace(tzinfo=UTC)
+    return Said(id=_name(line["message_id"]), role=line["role"], at=at, content=line["content"])
+
+
+def _name(message: int) -> str:
+    return f"m{message}"
+
+
+def _profile(truth: Json, evidence: Evidence) -> Iterator[Atom]:
+    """Yield each part of the final profile that no change has brought about, which `replaced` has."""
+    new = [normalised(change["new_value"]) for change in truth["changes"]]
+    for dimension in truth["final_profile"].values():
+        value = dimension["value"]
+        parts: list[str] = value if isinstance(value, list) else _PARTS.split(value)
+        for part in parts:
+            if not any(each in normalised(part) for each in new):
+                yield evidence.atom(f"{dimension['query_topic']}: {part}", part)
+
+
+def _changes(truth: Json, evidence: Evidence, sittings: Sequence[Sitting]) -> Iterator[Change]:
+    """Yield one change for all of a fact: what it was before each, and what it is after the last."""
+    days = {message.id: message.at.date() for message in messages(tuple(sittings))}
+    texts = {message.id: message.text for message in messages(tuple(sittings))}
+    since = {fact["value"]: fact["valid_from"] for fact in truth["temporal_facts"]}
+    for fact in dict.fromkeys(change["fact"] for change in truth["changes"]):
+        its = [change for change in truth["changes"] if change["fact"] == fact]
+        topic, value = its[-1]["query_topic"], its[-1]["new_value"]
+        rows = [_name(message) for message in its[-1]["key_messages"]]
+        new = evidence.atom(f"{topic}: {value}", value, rows=rows)
+        if (began := since.get(value)) and date.fromisoformat(began) in {days[row] for row in rows}:
+            new = new.model_copy(update={"dated": date.fromisoformat(began)})
+        key = [_name(message) for change in its for message in change["key_messages"]]
+        told = {row: texts[row] for row in key}
+        old = tuple(
+            _old(f"{topic}: {was}", was, new, told, evidence) for was in (change["old_value"] for change in its)
+        )
+        if there := tuple(atom for atom in old if atom):
+            yield Change(old=there, new=new)
+
+
+def _old(fact: str, value: str, new: Atom, told: Mapping[str, str], evidence: Evidence) -> Atom | None:
+    """Return what held before; None where no name or number and no word of a key message tells it from the new."""
+    if names := [words for words in evidence.exact(value) if not holds(new.fact, words)]:
+        return evidence.atom(fact, " ".join(names))
+    for word in _WORD.findall(value):
+        if rows := [row for row, text in told.items() if holds(text, word) and not holds(new.fact, word)]:
+            return evidence.made(fact, (word,), rows)
+    return None
+
+
+def _noise(truth: Json, evidence: Evidence) -> Iterator[Atom]:
+    """Yield utterances that matter to nobody. Few words are in many a row, so they have to stand there as they are."""
+    for each in truth["noise_examples"]:
+        text = each["text"]
+        few = len(text.split()) < _A_FEW_WORDS
+        atom = evidence.atom(text, "" if few else text)
+        yield evidence.made(text, (text,), atom.rows) if few else atom
+
+
+def _asked(truth: Json, evidence: Evidence) -> Iterator[Atom]:
+    for pair in truth["query_relevance_pairs"]:
+        for fact in pair["expected_relevant_facts"]:
+            yield evidence.atom(fact, fact, ask=pair["query"])

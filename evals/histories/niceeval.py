@@ -1,0 +1,89 @@
+"""The NiceEval chain: coding tasks in one repository, of which some set rules and others need them.
+
+The folder has `events.json` (what was said and done, without times) and `result.json` (when it began, how long it took)
+for each task. Which rules there are is written down in a file of ours.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from evals.case_files import OWN
+from evals.histories.cases import Rules, Sitting, Task, read_json
+from evals.histories.evidence import Evidence
+from evals.observation.cases import Said
+from evals.scoring.gold import Atom
+from server.core.errors import InvalidInput
+
+Json = dict[str, Any]
+Blocks = list[dict[str, Any]]
+
+RULES = OWN / "niceeval-toggl.json"
+
+
+def read_chain(path: Path, rules_file: Path = RULES) -> tuple[str, list[Task]]:
+    """Return the name of the chain and its tasks: first those that set rules, then those that need some.
+
+    Raises InvalidInput where a transcript is missing.
+    """
+    rules = Rules.model_validate(read_json(rules_file))
+    set_by: dict[str, list[Atom]] = {}
+    tasks: list[Task] = []
+    for name, its in rules.sets.items():
+        sitting = Sitting(id=name, messages=tuple(_messages(_folder(path, name), name)))
+        prompts = [
+            message for message in sitting.messages if message.role == "user" and isinstance(message.content, str)
+        ]
+        evidence = Evidence(prompts)
+        sets: list[Atom] = []
+        for rule in its:
+            if rule.turn > len(prompts):
+                raise InvalidInput(f"{name} has no turn {rule.turn}, in which {rule.rule} is set.")
+            sets.append(evidence.made(rule.fact, rule.exact, [prompts[rule.turn - 1].id], by="user"))
+            set_by.setdefault(rule.rule, []).append(sets[-1])
+        told = f"Sets {', '.join(dict.fromkeys(rule.rule for rule in its))}."
+        tasks.append(Task(case=name, language="en", about=told, sitting=sitting, sets=tuple(sets)))
+    for name, needed in rules.needs.items():
+        prompt = next(message.text for message in _messages(_folder(path, name), name) if message.role == "user")
+        needs = tuple(atom for rule in needed for atom in set_by[rule])
+        about = f"Needs {', '.join(needed)} and does not tell them."
+        tasks.append(Task(case=name, language="en", about=about, prompt=prompt, needs=needs))
+    return rules.chain, tasks
+
+
+def _folder(path: Path, task: str) -> Path:
+    """Return where the transcript of a task is, at any depth."""
+    found = next(iter(sorted(path.rglob(f"{task}/events.json"))), None)
+    if found is None:
+        raise InvalidInput(f"There is no {task}/events.json in {path}.", hint="Name the folder of the chain.")
+    return found.parent
+
+
+def _messages(folder: Path, task: str) -> Iterator[Said]:
+    events, result = read_json(folder / "events.json"), read_json(folder / "result.json")
+    began, lasted = datetime.fromisoformat(result["startedAt"]), timedelta(milliseconds=result["durationMs"])
+    for place, event in enumerate(events):
+        # When each was said is not known: they are spread over the time that it took.
+        at = began + lasted * place / len(events)
+        if said := _said(event):
+            yield Said(id=f"{task}.{place}", role=said[0], at=at, content=said[1])
+
+
+def _said(event: Json) -> tuple[Any, str | Blocks] | None:
+    """Return who said what, as a message; None for what is no part of the conversation."""
+    match event["type"]:
+        case "message":
+            return event["role"], event["text"]
+        case "operation.started":
+            used = event["operation"]
+            call = {"type": "tool_use", "id": event["operationId"], "name": used["name"], "input": used["input"]}
+            return "assistant", [call]
+        case "operation.finished":
+            output = event["output"]
+            text = output.get("output", "") if isinstance(output, dict) else str(output)
+            failed = event.get("status") == "failed"
+            result: Json = {"type": "tool_result", "tool_use_id": event["operationId"], "content": text}
+            return "user", [result | {"is_error": failed}]
+        case _:
+            return None

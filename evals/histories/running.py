@@ -1,0 +1,73 @@
+"""One run of a history against a server: sittings in, in their order, each observed; rows out, with their messages."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from rich.progress import Progress
+
+from evals.asking import rows_of
+from evals.histories.cases import Sitting
+from evals.observation.running import message_of
+from evals.reflection.running import until_done
+from evals.retrieval.storing import wait_for_vectors
+from evals.retrieval.traces import Traces
+from evals.scoring.matching import Left
+from evals.serving import Server
+
+Json = dict[str, Any]
+
+_BATCH = 200
+
+
+@dataclass(slots=True)
+class Lived:
+    """A history as a server has it: its project, the way from rows back to messages, and seconds of observing."""
+
+    project: str
+    traces: Traces
+    seconds: float = 0.0
+    reflecting: float = 0.0
+    rejected: str | None = None
+    sessions: list[str] = field(default_factory=list[str])
+
+    def left(self, server: Server) -> list[Left]:
+        """Return the live rows; what they stand for are messages."""
+        return [self._left(server, row) for row in rows_of(server, self.project)]
+
+    def _left(self, server: Server, row: Json) -> Left:
+        told = server.get(f"/v1/memories/{row['id']}")
+        refers = tuple(datetime.fromisoformat(row[name]) for name in ("refers_from", "refers_to") if row[name])
+        behind = tuple(sorted(self.traces.covered(server, told)))
+        return Left(row["id"], row["content"], behind, row["trust"], datetime.fromisoformat(row["said_at"]), refers)
+
+
+def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progress) -> Lived:
+    """Send sittings one after the other, each observed before the next, and wait until all can be found."""
+    lived = Lived(project, Traces({project: project}))
+    began = time.monotonic()
+    for sitting in shown.track(sittings, description="Observing"):
+        opened = {"client": "evals", "external_id": f"{project}/{sitting.id}", "project": project}
+        session = server.post("/v1/sessions", opened)["id"]
+        lived.sessions.append(session)
+        for start in range(0, len(sitting.messages), _BATCH):
+            batch = [message_of(each) for each in sitting.messages[start : start + _BATCH]]
+            server.post(f"/v1/sessions/{session}/messages", {"messages": batch})
+        numbered = enumerate(sitting.messages, start=1)
+        lived.traces.messages |= {(session, seq): message.id for seq, message in numbered}
+        while server.post(f"/v1/sessions/{session}/observe?wait=true")["queued"]:
+            pass
+    lived.seconds = time.monotonic() - began
+    wait_for_vectors(server, shown, "Embedding")
+    return lived
+
+
+def reflect(server: Server, lived: Lived, shown: Progress) -> None:
+    """Have the whole project reflected, however young its rows are, and wait until all can be found."""
+    began = time.monotonic()
+    report = until_done(server, "/v1/reflect?wait=true", {"project": lived.project, "min_age_days": 0})
+    lived.rejected = report["rejected"]
+    lived.reflecting = time.monotonic() - began
+    wait_for_vectors(server, shown, "Embedding")

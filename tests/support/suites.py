@@ -1,0 +1,54 @@
+"""Suites of evals run in this process, against servers that live here, too: nothing is started, no model is loaded."""
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from evals import runs
+from evals.observation import command as observation
+from evals.reflection import command as reflection
+from evals.scoring.meaning import Meaning
+from evals.serving import Server
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.settings import Settings
+from server.db.database import Database
+from server.db.embedded import Cluster
+from tests.support.databases import cloned
+from tests.support.model_server import ModelServer, model_server
+from tests.support.serving import serving
+
+Connected = Callable[..., AbstractContextManager[Server]]
+
+
+@contextmanager
+def portal() -> Generator[BlockingPortal]:
+    """Yield a loop in a thread of its own, in which servers answer while a suite waits for them."""
+    with start_blocking_portal() as running:
+        yield running
+
+
+@contextmanager
+def scripted_model(loop: BlockingPortal) -> Generator[ModelServer]:
+    """Yield a model whose answers are scripted."""
+    with loop.wrap_async_context_manager(model_server()) as model:
+        yield model
+
+
+def serve_here(loop: BlockingPortal, cluster: Cluster, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have suites use servers of this process, each with a database of its own and without an embedder."""
+
+    @contextmanager
+    def connected(url: str | None, key: str | None, **settings: str) -> Generator[Server]:
+        assert (url, key) == (None, None)
+        with cloned(cluster) as name:
+            read = Settings.from_environment({"ESKER_EMBEDDER": "none", **settings})
+            parts = make_parts(read, Database(cluster.url(database=name)), system_clock)
+            with loop.wrap_async_context_manager(serving(parts)) as listening, Server(listening) as server:
+                yield server
+
+    monkeypatch.setattr(runs, "connected", connected)
+    for command in (observation, reflection):
+        monkeypatch.setattr(command, "Meaning", lambda: meaning)
