@@ -1,13 +1,17 @@
 """`python -m evals mutations`: which score notices which fault, over all cases of reflection."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
+from evals import judging
 from evals.case_files import OWN
+from evals.judging import NAMES, Judged, Judging, Submission
 from evals.mutations import MUTATIONS, faultless
 from evals.output import progress, table, write_json
+from evals.recording import recorded
 from evals.reflection.cases import Case
-from evals.runs import CasesFile, JsonFile, Only, chosen
+from evals.runs import CasesFile, JsonFile, Only, Record, Replay, chosen
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
@@ -15,8 +19,18 @@ from evals.scoring.scored import score
 PER_TOKENS = "facts/1k"
 
 
-def mutations(cases: CasesFile = OWN / "reflection.jsonl", only: Only = None, json_file: JsonFile = None) -> None:
-    """Plant faults in faultless reflections, one at a time, and tell in how many cases which score falls."""
+def mutations(
+    cases: CasesFile = OWN / "reflection.jsonl",
+    only: Only = None,
+    judge: Judging = None,
+    record: Record = None,
+    replay: Replay = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Plant faults in faultless reflections, one at a time, and tell in how many cases which score falls.
+
+    A judge is asked about each case without a fault and with each.
+    """
     asked = chosen(cases, Case, only)
     meaning = Meaning()
     with progress() as shown:
@@ -27,8 +41,49 @@ def mutations(cases: CasesFile = OWN / "reflection.jsonl", only: Only = None, js
         for fault, row in told.items()
     ]
     table("In how many of 100 cases a fault makes a score fall", ["", "cases", *names], rows)
+    if judge:
+        with recorded(record, replay, os.environ) as (_, endpoint), progress() as shown:
+            judged = judging.judge(judge, {**os.environ, **endpoint}, planted(asked), shown)
+        _say(judge, seen := noticed(judged))
+        told |= {"judge": {"model": judge, "faults": seen, "failed": judged.failed}}
     if json_file:
         write_json(json_file, told)
+
+
+def planted(cases: Sequence[Case]) -> list[Submission]:
+    """Return every case without a fault and with each that it can have."""
+    made: list[Submission] = []
+    for case in cases:
+        made.append(Submission(f"{case.case}/", case.rows, faultless(case)))
+        for fault, mutate in MUTATIONS.items():
+            if rows := mutate(case, faultless(case)):
+                made.append(Submission(f"{case.case}/{fault}", case.rows, rows))
+    return made
+
+
+def noticed(judged: Judged) -> dict[str, Any]:
+    """Return for each fault how many cases with it a model has judged, and in how many which mark fell, or any did."""
+    told: dict[str, Any] = {}
+    for name, marks in judged.marks.items():
+        case, fault = name.split("/")
+        without = judged.marks.get(f"{case}/")
+        if fault and without:
+            row = told.setdefault(fault, {"cases": 0, "any": 0, **dict.fromkeys(NAMES, 0)})
+            fell = {mark: score < without.scores()[mark] for mark, score in marks.scores().items()}
+            row["cases"] += 1
+            row["any"] += any(fell.values())
+            for mark, lower in fell.items():
+                row[mark] += lower
+    return told
+
+
+def _say(model: str, seen: dict[str, Any]) -> None:
+    rows = [
+        (fault, str(row["cases"]), *(_cell(row[name], row["cases"]) for name in ("any", *NAMES)))
+        for fault, row in seen.items()
+    ]
+    title = f"In how many of 100 cases a fault makes a mark of {model} fall; no score above depends on it"
+    table(title, ["", "cases", "any", *NAMES], rows)
 
 
 def _cell(fell: int, of: int) -> str:

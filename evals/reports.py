@@ -54,6 +54,8 @@ def document(suite: str, results: Sequence[Result], run: Mapping[str, Any], data
                 "amounts": result.amounts,
                 "lines": result.lines,
                 "left": result.left,
+                # So that a run can be read by itself.
+                "case": result.case.model_dump(mode="json", exclude_defaults=True),
             }
             for result in results
         ],

@@ -10,10 +10,13 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 from rich.progress import Progress
 
+from evals import judging
 from evals.case_files import AnyCase, read_cases
+from evals.judging import Judged
 from evals.output import progress, remark, write_json
 from evals.recording import recorded
 from evals.reports import Result, document, show
+from evals.scoring.scored import RETENTION
 from evals.serving import Server, connected
 from server.core.errors import InvalidInput
 
@@ -55,15 +58,22 @@ class Bench:
 
 @contextmanager
 def bench(
-    url: str | None, key: str | None, record: Path | None = None, replay: Path | None = None, **roles: By
+    url: str | None,
+    key: str | None,
+    record: Path | None = None,
+    replay: Path | None = None,
+    judge: str | None = None,
+    **roles: By,
 ) -> Generator[Bench]:
     """Yield a server whose `observer` and `reflector` are these, on a database of its own, or the one at `url`.
+
+    With a `judge` there is a model to record even where the server asks none.
 
     Raises InvalidInput where a model is wanted and there is none, or a recording lacks an answer.
     """
     if url and (record or replay):
         raise InvalidInput("What a server asks its model is recorded and replayed only where it is started for that.")
-    if (record or replay) and "model" not in roles.values():
+    if (record or replay) and judge is None and "model" not in roles.values():
         raise InvalidInput(
             "Without a model there is nothing to record or to replay.", hint="--reflector model asks one."
         )
@@ -77,11 +87,21 @@ def bench(
 
 
 def finish(
-    suite: str, results: Sequence[Result], run: dict[str, Any], cases: Path, json_file: Path | None, title: str
+    suite: str,
+    results: Sequence[Result],
+    run: dict[str, Any],
+    cases: Path,
+    json_file: Path | None,
+    title: str,
+    judged: Judged | None = None,
 ) -> None:
-    """Print the table of a run and write its document."""
+    """Print the table of a run and write its document; what a model thinks of it stands beside."""
     told = document(suite, results, run, cases.name)
     show(told, title)
+    if judged:
+        ours = {one.case.case: one.figures[RETENTION].share for one in results if RETENTION in one.figures}
+        told["judge"] = judged.document(ours)
+        judging.show(told["judge"])
     remark(f"{told['hardware']}. `python -m evals show RUN CASE` says why.")
     if json_file:
         write_json(json_file, told)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from evals.reports import read_run
+from evals.telling import told_case
 from server.core.errors import InvalidInput
 
 Json = dict[str, Any]
@@ -26,7 +27,7 @@ def show_case(
         found = next((each for each in told["cases"] if each["id"] == case), None)
         if found is None:
             raise InvalidInput(f"{run} has no case {case!r}.", hint=f"`python -m evals show {run}` lists them.")
-        lines = _told(found)
+        lines = _told(found, told.get("judge"))
     for line in lines:
         typer.echo(line)
 
@@ -43,10 +44,13 @@ def _mean(figures: Json) -> float:
     return sum(figures.values()) / len(figures) if figures else 1.0
 
 
-def _told(case: Json) -> Iterator[str]:
+def _told(case: Json, judge: Json | None) -> Iterator[str]:
     yield f"{case['id']} ({case['group']}, {case['language']})"
     yield case["about"]
     yield ""
+    if "case" in case:
+        yield from (*told_case(case["case"]), "")
+    yield "Figures:"
     for name, (good, of) in case["counts"].items():
         yield f"  {name}: {good} of {of}"
     for name, amount in case["amounts"].items():
@@ -57,3 +61,8 @@ def _told(case: Json) -> Iterator[str]:
     for row in case["left"]:
         cited = f" [{', '.join(row['sources'])}]" if row.get("sources") else ""
         yield f"  {row['id']}: {row.get('text', '')}{cited}"
+    if judge and case["id"] in judge["cases"]:
+        yield from ("", f"What {judge['model']} thinks of it, on which no figure depends:")
+        yield from (
+            f"  {name}: {its['score']} of 5: {its['reason']}" for name, its in judge["cases"][case["id"]].items()
+        )

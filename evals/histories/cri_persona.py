@@ -35,7 +35,7 @@ def read_persona(path: Path) -> Persona:
         evidence = Evidence(messages(sittings))
         changes = tuple(_changes(truth, evidence, sittings))
         gold = Gold(keep=tuple(_profile(truth, evidence)), replaced=changes, noise=tuple(_noise(truth, evidence)))
-        said = tuple(evidence.atom(each["text"], "") for each in truth["signal_examples"])
+        said = tuple(evidence.made(each["text"], (), ()) for each in truth["signal_examples"])
         asked = tuple(_asked(truth, evidence))
         name, told = about["dataset_id"], about["description"]
     except (KeyError, TypeError, OSError) as error:
@@ -65,7 +65,7 @@ def _profile(truth: Json, evidence: Evidence) -> Iterator[Atom]:
     new = [normalised(change["new_value"]) for change in truth["changes"]]
     for dimension in truth["final_profile"].values():
         value = dimension["value"]
-        parts: list[str] = value if isinstance(value, list) else _PARTS.split(value)
+        parts = _PARTS.split(value) if isinstance(value, str) else [str(part) for part in value]
         for part in parts:
             if not any(each in normalised(part) for each in new):
                 yield evidence.atom(f"{dimension['query_topic']}: {part}", part)
@@ -95,7 +95,7 @@ def _changes(truth: Json, evidence: Evidence, sittings: Sequence[Sitting]) -> It
 def _old(fact: str, value: str, new: Atom, told: Mapping[str, str], evidence: Evidence) -> Atom | None:
     """Return what held before; None where no name or number and no word of a key message tells it from the new."""
     if names := [words for words in evidence.exact(value) if not holds(new.fact, words)]:
-        return evidence.atom(fact, " ".join(names))
+        return evidence.made(fact, names, ())
     for word in _WORD.findall(value):
         if rows := [row for row, text in told.items() if holds(text, word) and not holds(new.fact, word)]:
             return evidence.made(fact, (word,), rows)
@@ -106,9 +106,7 @@ def _noise(truth: Json, evidence: Evidence) -> Iterator[Atom]:
     """Yield utterances that matter to nobody. Few words are in many a row, so they have to stand there as they are."""
     for each in truth["noise_examples"]:
         text = each["text"]
-        few = len(text.split()) < _A_FEW_WORDS
-        atom = evidence.atom(text, "" if few else text)
-        yield evidence.made(text, (text,), atom.rows) if few else atom
+        yield evidence.made(text, (text,) if len(text.split()) < _A_FEW_WORDS else (), ())
 
 
 def _asked(truth: Json, evidence: Evidence) -> Iterator[Atom]:

@@ -8,7 +8,8 @@ from evals.scoring.gold import Atom
 from evals.scoring.text import holds, share
 
 _NAME = re.compile(r"[A-Z][\w'’]*(?: [A-Z][\w'’]*)*")
-_NUMBER = re.compile(r"(?<![A-Za-z\d.,])[$€£]?\d+(?:[.,]\d+)*[KM%]?")
+# A range is a description: hardly anybody says both of its ends.
+_NUMBER = re.compile(r"(?<![A-Za-z\d.,-])[$€£]?\d+(?:[.,]\d+)*[KM%]?(?![\d.,]*-\d)")
 
 
 class Evidence:
@@ -21,15 +22,15 @@ class Evidence:
 
     def atom(self, fact: str, value: str, *, rows: Sequence[str] = (), **more: object) -> Atom:
         """Return an atom of which the names and numbers in `value` stay; it stands in `rows` and where those are."""
-        exact = self.exact(value)
-        return self.made(fact, exact, rows or (self._saying(fact).id,), **more)
+        return self.made(fact, self.exact(value), rows, **more)
 
     def made(self, fact: str, exact: Sequence[str], rows: Sequence[str], **more: object) -> Atom:
-        """Return an atom that stands in `rows` and, what of `exact` is not in them, in the last message that has it."""
-        there = [*rows]
+        """Return an atom that stands in `rows`, else where most of its words are, and where the rest of `exact` is."""
+        there = [*rows] or [self._most(fact, self._messages).id]
         for words in exact:
             if not any(holds(message.text, words) for message in self._messages if message.id in there):
-                there.append(self._holding(words).id)
+                holding = [message for message in self._messages if holds(message.text, words)]
+                there.append(self._most(fact, holding).id)
         return Atom.model_validate({"fact": fact, "exact": exact, "rows": tuple(dict.fromkeys(there)), **more})
 
     def exact(self, value: str) -> tuple[str, ...]:
@@ -43,9 +44,6 @@ class Evidence:
     def _is_said(self, words: str) -> bool:
         return words in self._all and any(holds(message.text, words) for message in self._messages)
 
-    def _holding(self, words: str) -> Said:
-        return next(message for message in reversed(self._messages) if holds(message.text, words))
-
-    def _saying(self, fact: str) -> Said:
+    def _most(self, fact: str, among: Sequence[Said]) -> Said:
         """Return the message that has most of the words of a fact; of several the last."""
-        return max(reversed(self._messages), key=lambda message: share(fact, message.text, "en"))
+        return max(reversed(among), key=lambda message: share(fact, message.text, "en"))

@@ -4,6 +4,7 @@ The folder has `events.json` (what was said and done, without times) and `result
 for each task. Which rules there are is written down in a file of ours.
 """
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -70,6 +71,16 @@ def _messages(folder: Path, task: str) -> Iterator[Said]:
             yield Said(id=f"{task}.{place}", role=said[0], at=at, content=said[1])
 
 
+def _output(event: Json) -> str:
+    match event.get("output"):
+        case {"output": str(text)}:
+            return text
+        case None:
+            return ""
+        case other:
+            return json.dumps(other, ensure_ascii=False)
+
+
 def _said(event: Json) -> tuple[Any, str | Blocks] | None:
     """Return who said what, as a message; None for what is no part of the conversation."""
     match event["type"]:
@@ -80,10 +91,7 @@ def _said(event: Json) -> tuple[Any, str | Blocks] | None:
             call = {"type": "tool_use", "id": event["operationId"], "name": used["name"], "input": used["input"]}
             return "assistant", [call]
         case "operation.finished":
-            output = event["output"]
-            text = output.get("output", "") if isinstance(output, dict) else str(output)
-            failed = event.get("status") == "failed"
-            result: Json = {"type": "tool_result", "tool_use_id": event["operationId"], "content": text}
-            return "user", [result | {"is_error": failed}]
+            result: Json = {"type": "tool_result", "tool_use_id": event["operationId"], "content": _output(event)}
+            return "user", [result | {"is_error": event.get("status") == "failed"}]
         case _:
             return None

@@ -2,8 +2,10 @@
 
 from dataclasses import asdict
 
+from evals import judging
 from evals.asking import Use, use
 from evals.case_files import OWN
+from evals.judging import Judging, Submission
 from evals.observation.cases import Case
 from evals.observation.running import Observed, log_of, observe
 from evals.reports import Result
@@ -21,6 +23,7 @@ def observation(
     observer: Observer = "extractive",
     record: Record = None,
     replay: Replay = None,
+    judge: Judging = None,
     questions: Questions = True,
     url: Url = None,
     key: Key = None,
@@ -29,7 +32,7 @@ def observation(
     """Send transcripts, have them observed, and score the rows that come of them."""
     asked = chosen(cases, Case, only)
     meaning = Meaning()
-    with bench(url, key, record, replay, observer=observer, reflector="extractive") as at:
+    with bench(url, key, record, replay, judge, observer=observer, reflector="extractive") as at:
         observed = [
             observe(at.server, case.case, case.messages) for case in at.shown.track(asked, description="Observing")
         ]
@@ -42,8 +45,10 @@ def observation(
             ]
         together = list(zip(asked, observed, uses, strict=True))
         results = [_result(*each, meaning) for each in at.shown.track(together, description="Scoring")]
+        told = [Submission(case.case, log_of(case), one.left) for case, one in zip(asked, observed, strict=True)]
+        judged = judging.judge(judge, at.environ, told, at.shown) if judge else None
     run = {"observer": observer, "thresholds": THRESHOLDS}
-    finish("observation", results, run, cases, json_file, f"observation by {observer}: {len(asked)} cases")
+    finish("observation", results, run, cases, json_file, f"observation by {observer}: {len(asked)} cases", judged)
 
 
 def _result(case: Case, observed: Observed, after: Use | None, meaning: Meaning) -> Result:

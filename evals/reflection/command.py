@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from evals import judging
 from evals.asking import Use, use
 from evals.case_files import OWN
+from evals.judging import Judging, Submission
 from evals.reflection.cases import Case
 from evals.reflection.running import Reflected, log_of, reflect
 from evals.reports import Result
@@ -36,6 +38,7 @@ def reflection(
     reflector: Reflector = "extractive",
     record: Record = None,
     replay: Replay = None,
+    judge: Judging = None,
     questions: Questions = True,
     url: Url = None,
     key: Key = None,
@@ -44,20 +47,24 @@ def reflection(
     """Store logs of rows, have them reflected, and score what is left of them."""
     asked = chosen(cases, Case, only)
     meaning = Meaning()
-    with bench(url, key, record, replay, reflector=reflector) as at:
-        results = _results(at, asked, meaning, questions=questions)
+    with bench(url, key, record, replay, judge, reflector=reflector) as at:
+        results, reflected = _results(at, asked, meaning, questions=questions)
+        told = [Submission(case.case, case.rows, one.left) for case, one in zip(asked, reflected, strict=True)]
+        judged = judging.judge(judge, at.environ, told, at.shown) if judge else None
     run = {"reflector": reflector, "thresholds": THRESHOLDS}
-    finish("reflection", results, run, cases, json_file, f"reflection by {reflector}: {len(asked)} cases")
+    finish("reflection", results, run, cases, json_file, f"reflection by {reflector}: {len(asked)} cases", judged)
 
 
-def _results(at: Bench, cases: Sequence[Case], meaning: Meaning, *, questions: bool) -> list[Result]:
+def _results(
+    at: Bench, cases: Sequence[Case], meaning: Meaning, *, questions: bool
+) -> tuple[list[Result], list[Reflected]]:
     for case in at.shown.track(cases, description="Storing"):
         at.server.post_lines("/v1/import", log_of(case).file())
     before = _uses(at, cases, meaning, "before") if questions else [None] * len(cases)
     reflected = [reflect(at.server, case) for case in at.shown.track(cases, description="Reflecting")]
     after = _uses(at, cases, meaning, "after") if questions else [None] * len(cases)
-    judged = at.shown.track(list(zip(cases, reflected, before, after, strict=True)), description="Scoring")
-    return [_result(*each, meaning) for each in judged]
+    scored = at.shown.track(list(zip(cases, reflected, before, after, strict=True)), description="Scoring")
+    return [_result(*each, meaning) for each in scored], reflected
 
 
 def _uses(at: Bench, cases: Sequence[Case], meaning: Meaning, when: str) -> list[Use | None]:

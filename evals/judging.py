@@ -1,0 +1,191 @@
+"""A language model's opinion beside the scores, for those who want one; no score depends on it.
+
+The model is shown what went in and what is left, not the gold, so that its marks can be compared with ours. It is asked
+through the same Messages API as the server's models, and recorded and replayed like them.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+from pydantic import BaseModel, Field
+from rich.progress import Progress
+
+from evals.output import remark, table
+from evals.scoring.gold import Row
+from evals.scoring.matching import Left
+from server.core.errors import InvalidInput, ModelFailed
+from server.core.records import TokenUse
+from server.core.settings import Settings
+from server.providers.answers import read_answer
+from server.providers.messages_api import Endpoint, MessagesModel, Reply
+
+Json = dict[str, Any]
+
+Judging = Annotated[
+    str | None, typer.Option("--judge", metavar="MODEL", help="Also ask this model (of ESKER_LLM_…) for its opinion.")
+]
+
+_PROMPT = (Path(__file__).parent / "judging.md").read_text(encoding="utf-8")
+_MOST_TOKENS = 2_000
+_FEWEST = 3
+
+
+class Mark(BaseModel):
+    """From 1, bad, to 5, nothing to criticise."""
+
+    score: Annotated[int, Field(ge=1, le=5)]
+    reason: Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+class Marks(BaseModel):
+    """What a model thinks of a memory."""
+
+    retention: Mark
+    no_invention: Mark
+    usefulness: Mark
+
+    def scores(self) -> dict[str, int]:
+        """Return the marks by name."""
+        return {name: getattr(self, name).score for name in type(self).model_fields}
+
+
+NAMES = tuple(Marks.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What is judged: what went in, and what is left of it."""
+
+    name: str
+    log: Sequence[Row]
+    left: Sequence[Left]
+
+    def text(self) -> str:
+        """Return both as the model reads them, a line for each row."""
+        log = [f"{row.id} {row.at:%Y-%m-%d %H:%M} {row.by}: {_on_one_line(row.text)}" for row in self.log]
+        # Ids of rows are made anew for each run; places are not.
+        left = [f"{place}. {_on_one_line(row.text)}" for place, row in enumerate(self.left, start=1)]
+        return "\n".join(["Log:", *log, "", "Rows that are left:", *(left or ["(none)"])])
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@dataclass(slots=True)
+class Judged:
+    """The marks of a model by the names of what was judged, why it gave none to others, and what it cost in tokens."""
+
+    model: str
+    marks: dict[str, Marks] = field(default_factory=dict[str, Marks])
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+    tokens: int = 0
+
+    def document(self, ours: Mapping[str, float]) -> Json:
+        """Return all of it, with its means and how it agrees with `ours`, our retention of each case."""
+        both = [(ours[name], marks.retention.score) for name, marks in self.marks.items() if name in ours]
+        return {
+            "note": "An opinion. No figure of ours depends on it.",
+            "model": self.model,
+            "tokens": self.tokens,
+            "means": {name: self.mean(name) for name in NAMES} if self.marks else {},
+            "agreement": {
+                "of": "retention",
+                "spearman": spearman([mine for mine, _ in both], [its for _, its in both]),
+                "cases": len(both),
+            },
+            "cases": {name: marks.model_dump() for name, marks in self.marks.items()},
+            "failed": self.failed,
+        }
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a mark."""
+        return sum(marks.scores()[name] for marks in self.marks.values()) / len(self.marks)
+
+    # A meter of what is asked: everything may be, and is counted.
+    async def allow(self, model: str) -> None:
+        """Allow every call."""
+
+    async def record(self, model: str, used: TokenUse) -> None:
+        """Count one call."""
+        self.tokens += used.input_tokens + used.output_tokens
+
+
+def judge(model: str, environ: Mapping[str, str], submissions: Sequence[Submission], shown: Progress) -> Judged:
+    """Return what a model thinks of each. One that it cannot judge is told, and is no reason to end the run.
+
+    Raises InvalidInput where no model can be reached.
+    """
+    settings = Settings.from_environment(environ)
+    if not settings.has_model:
+        raise InvalidInput("There is no model to judge.", hint="Set ESKER_LLM_API_KEY or ESKER_LLM_BASE_URL.")
+    return asyncio.run(_judged(model, _endpoint(settings), submissions, shown))
+
+
+def _endpoint(settings: Settings) -> Endpoint:
+    return Endpoint(
+        base_url=settings.llm_base_url,
+        api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
+        timeout=settings.llm_timeout_seconds,
+        version=settings.llm_version,
+        key_header=settings.llm_key_header,
+        structured=settings.llm_structured,
+        temperature=settings.llm_temperature,
+    )
+
+
+async def _judged(name: str, endpoint: Endpoint, submissions: Sequence[Submission], shown: Progress) -> Judged:
+    made = Judged(name)
+    model = MessagesModel(name, endpoint)
+    try:
+        for each in shown.track(submissions, description="Judging"):
+            content = [{"type": "text", "text": each.text()}]
+            try:
+                answered = await model.ask(_PROMPT, content, Marks, _read, max_tokens=_MOST_TOKENS, meter=made)
+                made.marks[each.name] = answered.value
+            except ModelFailed as error:
+                made.failed[each.name] = str(error)
+    finally:
+        await model.close()
+    return made
+
+
+def _read(reply: Reply) -> Marks:
+    if reply.cut_off:
+        raise ValueError("it was cut off; give shorter reasons")
+    return read_answer(reply.text, Marks)
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return how far two rankings agree, from -1 to 1 (Spearman 1904): the correlation of ranks, ties sharing theirs.
+
+    None for fewer than three pairs, and where all of one side are the same.
+    """
+    one, other = _ranks(first), _ranks(second)
+    if len(one) < _FEWEST or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return None
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def _ranks(values: Sequence[float]) -> npt.NDArray[np.float64]:
+    each = np.array(values, dtype=np.float64)
+    return (each[:, None] > each).sum(axis=1) + ((each[:, None] == each).sum(axis=1) + 1) / 2
+
+
+def show(told: Json) -> None:
+    """Print what a model thinks, clearly apart from the figures."""
+    count = len(told["cases"])
+    if count:
+        rows = [(name, f"{mean:.2f}") for name, mean in told["means"].items()]
+        table(f"Opinion of {told['model']} on {count} cases; no figure above depends on it", ["", "of 5"], rows)
+    agreement = told["agreement"]
+    if agreement["spearman"] is not None:
+        remark(f"Its retention and ours: Spearman {agreement['spearman']:.2f} over {agreement['cases']} cases.")
+    for name, why in told["failed"].items():
+        remark(f"{name} was not judged: {why}")

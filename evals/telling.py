@@ -1,0 +1,91 @@
+"""A case in words, of any suite: what went in, and what should become of it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+Json = dict[str, Any]
+
+_MOST = 600
+"""Characters that are shown of a message; a tool can say a book."""
+_MANY = 200
+"""Messages that are shown of a case."""
+
+_LISTS = {
+    "keep": "has to survive",
+    "open": "was put off, planned or limited, and must not read as done",
+    "unsettled": "was asked, offered, claimed or turned down, and must not read as though it held",
+    "asserted": "was ruled, and no later doubt undoes it",
+    "noise": "has to go",
+    "signals": "says something that matters",
+    "sets": "is a rule that is set here",
+    "needs": "is a rule that is needed here and not told",
+    "asked": "is an answer",
+}
+"""What the lists of atoms of a case or of its gold mean."""
+_WORDS = {
+    "never": "is said by nobody",
+    "planted": "was planted",
+    "decoded": "is what the planted decodes to",
+    "must": "must be shown",
+    "must_not": "must not be shown",
+}
+"""The same for lists of words."""
+
+
+def told_case(case: Json) -> Iterator[str]:
+    """Yield the lines of a case, as a run's document has it."""
+    yield "What went in:"
+    said = [*_said(case)]
+    yield from (f"  {line}" for line in said[:_MANY])
+    if len(said) > _MANY:
+        yield f"  … and {len(said) - _MANY} more"
+    yield from ("", "What should become of it:")
+    yield from (f"  {line}" for line in _wanted(case | case.get("gold", {})))
+
+
+def _said(case: Json) -> Iterator[str]:
+    for row in case.get("rows", ()):
+        when = row.get("at") or f"{row.get('days_ago', 1):g} days ago"
+        apart = ("id", "at", "text", "days_ago")
+        about = ", ".join(f"{name} {of}" for name, of in row.items() if name not in apart)
+        yield f"{row['id']} {when} {f'({about}) ' if about else ''}{_line(row['text'])}"
+    sittings = [*case.get("sittings", ()), *([case["sitting"]] if case.get("sitting") else ())]
+    for message in (*case.get("messages", ()), *(each for sitting in sittings for each in sitting["messages"])):
+        yield f"{message['id']} {message['at']} {message['role']}: {_line(_content(message['content']))}"
+    if case.get("prompt"):
+        yield f"a new session begins with: {_line(case['prompt'])}"
+    if isinstance(case.get("ask"), str):
+        yield f"a later session asks: {case['ask']}"
+    if "budget" in case:
+        yield f"a session begins in {case.get('project') or 'no project'}, with {case['budget']} tokens for its pack"
+
+
+def _content(content: str | Sequence[Json]) -> str:
+    if isinstance(content, str):
+        return content
+    return " ".join(block.get("text") or json.dumps(block, ensure_ascii=False) for block in content)
+
+
+def _line(text: str) -> str:
+    whole = " ".join(text.split())
+    return whole if len(whole) <= _MOST else f"{whole[:_MOST]}… ({len(whole) - _MOST} characters more)"
+
+
+def _wanted(case: Json) -> Iterator[str]:
+    for change in case.get("replaced", ()):
+        for old in change["old"]:
+            yield f"replaced: {_atom(old)}"
+        yield f"  holds now: {_atom(change['new'])}"
+    for name, meaning in _LISTS.items():
+        yield from (f"{name} ({meaning}): {_atom(atom)}" for atom in case.get(name, ()))
+    for name, meaning in _WORDS.items():
+        yield from (f"{name} ({meaning}): {words}" for words in case.get(name, ()))
+
+
+def _atom(atom: Json) -> str:
+    notes = [f"letter by letter {', '.join(map(repr, atom['exact']))}"] if atom.get("exact") else []
+    notes += [f"said by {atom['by']}"] if atom.get("by") else []
+    notes += [f"on {atom['dated']}"] if atom.get("dated") else []
+    notes += [f"asked for by {atom['ask']!r}"] if atom.get("ask") else []
+    return "; ".join([f"{_line(atom['fact'])} [{', '.join(atom['rows'])}]", *notes])
