@@ -4,6 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import typer
+
 from evals import judging
 from evals.case_files import OWN
 from evals.judging import NAMES, Judged, Judging, Submission
@@ -82,8 +84,10 @@ def _say(model: str, seen: dict[str, Any]) -> None:
         (fault, str(row["cases"]), *(_cell(row[name], row["cases"]) for name in ("any", *NAMES)))
         for fault, row in seen.items()
     ]
-    title = f"In how many of 100 cases a fault makes a mark of {model} fall; no score above depends on it"
-    table(title, ["", "cases", "any", *NAMES], rows)
+    typer.echo(
+        f"\nOpinion of {model}: in how many of 100 cases a fault makes a mark fall. No score above depends on it."
+    )
+    table("", ["", "cases", "any", *NAMES], rows)
 
 
 def _cell(fell: int, of: int) -> str:

@@ -183,7 +183,8 @@ def show(told: Json) -> None:
     count = len(told["cases"])
     if count:
         rows = [(name, f"{mean:.2f}") for name, mean in told["means"].items()]
-        table(f"Opinion of {told['model']} on {count} cases; no figure above depends on it", ["", "of 5"], rows)
+        typer.echo(f"\nOpinion of {told['model']} on {count} cases. No figure above depends on it.")
+        table("", ["", "of 5"], rows)
     agreement = told["agreement"]
     if agreement["spearman"] is not None:
         remark(f"Its retention and ours: Spearman {agreement['spearman']:.2f} over {agreement['cases']} cases.")

@@ -64,7 +64,19 @@ def _said(case: Json) -> Iterator[str]:
 def _content(content: str | Sequence[Json]) -> str:
     if isinstance(content, str):
         return content
-    return " ".join(block.get("text") or json.dumps(block, ensure_ascii=False) for block in content)
+    return " ".join(map(_block, content))
+
+
+def _block(block: Json) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "tool_use", "name": name, "input": given}:
+            return f"[{name} {json.dumps(given, ensure_ascii=False)}]"
+        case {"type": "tool_result"}:
+            return f"[result] {_content(block.get('content') or '')}"
+        case _:
+            return json.dumps(block, ensure_ascii=False)
 
 
 def _line(text: str) -> str:

@@ -1,8 +1,9 @@
 """One run of a history against a server: sittings in, in their order, each observed; rows out, with their messages."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -31,7 +32,6 @@ class Lived:
     seconds: float = 0.0
     reflecting: float = 0.0
     rejected: str | None = None
-    sessions: list[str] = field(default_factory=list[str])
 
     def left(self, server: Server) -> list[Left]:
         """Return the live rows; what they stand for are messages."""
@@ -47,16 +47,18 @@ class Lived:
 def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progress) -> Lived:
     """Send sittings one after the other, each observed before the next, and wait until all can be found."""
     lived = Lived(project, Traces({project: project}))
+    there = Counter[str]()
     began = time.monotonic()
     for sitting in shown.track(sittings, description="Observing"):
         opened = {"client": "evals", "external_id": f"{project}/{sitting.id}", "project": project}
         session = server.post("/v1/sessions", opened)["id"]
-        lived.sessions.append(session)
         for start in range(0, len(sitting.messages), _BATCH):
             batch = [message_of(each) for each in sitting.messages[start : start + _BATCH]]
             server.post(f"/v1/sessions/{session}/messages", {"messages": batch})
-        numbered = enumerate(sitting.messages, start=1)
+        # A sitting that was gone back to later goes on where it was.
+        numbered = enumerate(sitting.messages, start=there[session] + 1)
         lived.traces.messages |= {(session, seq): message.id for seq, message in numbered}
+        there[session] += len(sitting.messages)
         while server.post(f"/v1/sessions/{session}/observe?wait=true")["queued"]:
             pass
     lived.seconds = time.monotonic() - began

@@ -12,7 +12,6 @@ import pytest
 from anyio.from_thread import BlockingPortal
 
 from evals import __main__ as program
-from evals.case_files import OWN
 from evals.observation.command import observation
 from evals.recording import fingerprint, recorded
 from evals.reflection.command import reflection
@@ -20,7 +19,7 @@ from evals.scoring.meaning import Meaning
 from server.core.errors import InvalidInput
 from server.db.embedded import Cluster
 from tests.support.model_server import ModelServer, Said
-from tests.support.suites import portal, scripted_model, serve_here
+from tests.support.suites import first_cases, portal, scripted_model, serve_here
 
 ROW = re.compile(r"^(mem_\w+) \S+ \S+ (\w+) (\w+)(?: \(tentative\))? (.+)$", re.MULTILINE)
 MESSAGE = re.compile(r"^\[(\d+)\] user, .+\n(.+)$", re.MULTILINE)
@@ -167,13 +166,6 @@ def observed(body: dict[str, Any]) -> Said:
     return Said(json.dumps({"facts": facts}))
 
 
-def two_cases(folder: Path, suite: str) -> Path:
-    """Write the first two cases of a suite into a file of their own."""
-    lines = (OWN / f"{suite}.jsonl").read_text(encoding="utf-8").splitlines()[:2]
-    (folder / f"{suite}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    return folder / f"{suite}.jsonl"
-
-
 def measured(path: Path) -> list[Any]:
     """Return all that a run found, but for seconds and for ids that are made anew each time."""
     told = json.loads(path.read_text(encoding="utf-8"))
@@ -187,7 +179,7 @@ def measured(path: Path) -> list[Any]:
 def test_a_reflection_is_replayed_to_the_digit(
     endpoint: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases, tape = two_cases(tmp_path, "reflection"), tmp_path / "tape"
+    cases, tape = first_cases(tmp_path, "reflection", 2), tmp_path / "tape"
     busy = Said("busy", status=529, headers={"retry-after": "0.01"})
     endpoint.say(busy, condensed)
     reflection(cases, reflector="model", record=tape, questions=False, json_file=tmp_path / "a.json")
@@ -205,7 +197,7 @@ def test_a_reflection_is_replayed_to_the_digit(
 def test_an_observation_is_replayed_to_the_digit(
     endpoint: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases, tape = two_cases(tmp_path, "observation"), tmp_path / "tape"
+    cases, tape = first_cases(tmp_path, "observation", 2), tmp_path / "tape"
     endpoint.say(observed)
     observation(cases, observer="model", record=tape, questions=False, json_file=tmp_path / "a.json")
     monkeypatch.delenv("ESKER_LLM_BASE_URL")
@@ -227,7 +219,7 @@ def test_a_case_that_was_not_recorded_ends_the_run_with_an_error(
     tape.mkdir()
     (tape / f"{'0' * 32}-1.json").write_text("{}", encoding="utf-8")
     role = {"reflection": "--reflector", "observation": "--observer"}[suite]
-    command = ["evals", suite, "--cases", str(two_cases(tmp_path, suite)), role, "model", "--no-questions"]
+    command = ["evals", suite, "--cases", str(first_cases(tmp_path, suite, 2)), role, "model", "--no-questions"]
     monkeypatch.setattr(sys, "argv", [*command, "--replay", str(tape)])
     with pytest.raises(SystemExit) as raised:
         program.run()

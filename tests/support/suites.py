@@ -1,12 +1,15 @@
 """Suites of evals run in this process, against servers that live here, too: nothing is started, no model is loaded."""
 
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from evals import runs
+from evals.case_files import OWN
+from evals.histories import command as histories
 from evals.observation import command as observation
 from evals.reflection import command as reflection
 from evals.scoring.meaning import Meaning
@@ -19,8 +22,6 @@ from server.db.embedded import Cluster
 from tests.support.databases import cloned
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
-
-Connected = Callable[..., AbstractContextManager[Server]]
 
 
 @contextmanager
@@ -37,6 +38,13 @@ def scripted_model(loop: BlockingPortal) -> Generator[ModelServer]:
         yield model
 
 
+def first_cases(folder: Path, suite: str, count: int) -> Path:
+    """Write the first cases of a suite into a file of their own."""
+    lines = (OWN / f"{suite}.jsonl").read_text(encoding="utf-8").splitlines()[:count]
+    (folder / f"{suite}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return folder / f"{suite}.jsonl"
+
+
 def serve_here(loop: BlockingPortal, cluster: Cluster, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have suites use servers of this process, each with a database of its own and without an embedder."""
 
@@ -50,5 +58,5 @@ def serve_here(loop: BlockingPortal, cluster: Cluster, meaning: Meaning, monkeyp
                 yield server
 
     monkeypatch.setattr(runs, "connected", connected)
-    for command in (observation, reflection):
+    for command in (histories, observation, reflection):
         monkeypatch.setattr(command, "Meaning", lambda: meaning)

@@ -1,0 +1,103 @@
+"""A case is understood, with its score, from what `show` prints."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.case_files import OWN, AnyCase, read_cases
+from evals.observation.cases import Case as ObservationCase
+from evals.output import write_json
+from evals.pack.cases import Case as PackCase
+from evals.poison.cases import Case as PoisonCase
+from evals.reflection.cases import Case as ReflectionCase
+from evals.reports import Result, document
+from evals.scoring.figures import Figure
+from evals.showing import show_case
+
+CASE = {
+    "case": "moved",
+    "domain": "infrastructure",
+    "language": "en",
+    "about": "Deploys moved.",
+    "rows": [
+        {"id": "r1", "at": "2026-03-02T09:00:00Z", "text": "Deploys go to Fly.io.", "priority": "high"},
+        {"id": "r2", "at": "2026-03-04T09:00:00Z", "text": "Deploys go to hel1-04.", "by": "assistant"},
+    ],
+    "gold": {
+        "replaced": [
+            {
+                "old": [{"fact": "Deploys go to Fly.io.", "exact": ["Fly.io"], "rows": ["r1"]}],
+                "new": {"fact": "Deploys go to hel1-04.", "exact": ["hel1-04"], "rows": ["r2"], "ask": "Where to?"},
+            }
+        ],
+        "never": ["Kubernetes"],
+    },
+}
+
+
+def shown(case: AnyCase, tmp_path: Path, capsys: pytest.CaptureFixture[str], **result: Any) -> list[str]:
+    """Return what is shown of a case of a run."""
+    figures = {"retention": Figure("retention", 0, 1, ("lost",))}
+    write_json(tmp_path / "run.json", document("suite", [Result(case, "group", figures, **result)], {}, "cases"))
+    show_case(tmp_path / "run.json", case.case)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_case_is_told_with_its_log_and_its_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(ReflectionCase.model_validate(CASE), tmp_path, capsys, lines=["lost: it"], left=[{"id": "o1"}])
+    assert lines == [
+        "moved (group, en)",
+        "Deploys moved.",
+        "",
+        "What went in:",
+        "  r1 2026-03-02T09:00:00Z (priority high) Deploys go to Fly.io.",
+        "  r2 2026-03-04T09:00:00Z (by assistant) Deploys go to hel1-04.",
+        "",
+        "What should become of it:",
+        "  replaced: Deploys go to Fly.io. [r1]; letter by letter 'Fly.io'",
+        "    holds now: Deploys go to hel1-04. [r2]; letter by letter 'hel1-04'; asked for by 'Where to?'",
+        "  never (is said by nobody): Kubernetes",
+        "",
+        "Figures:",
+        "  retention: 0 of 1",
+        "",
+        "What became of each fact, and what is wrong:",
+        "  lost: it",
+        "",
+        "What is left:",
+        "  o1: ",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suite", "model"),
+    [("reflection", ReflectionCase), ("observation", ObservationCase), ("pack", PackCase), ("poison", PoisonCase)],
+)
+def test_all_that_a_case_has_is_told(
+    suite: str, model: type[AnyCase], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for case in read_cases(OWN / f"{suite}.jsonl", model)[:4]:
+        text = "\n".join(shown(case, tmp_path, capsys))
+        for words in [*told_by(case.model_dump(mode="json"))]:
+            assert " ".join(words.split())[:300] in text, (case.case, words)
+
+
+def told_by(value: object, name: str = "") -> list[str]:
+    """Return the texts, facts and questions of a case."""
+    match value:
+        case dict():
+            return [text for key, each in value.items() for text in told_by(each, str(key))]
+        case list():
+            return [text for each in value for text in told_by(each, name)]
+        case str() if name in ("about", "text", "fact", "ask", "never", "planted", "must", "must_not"):
+            return [value]
+        case _:
+            return []
+
+
+def test_a_long_message_is_cut_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{**CASE["rows"][0], "text": "Fly.io " * 500}, CASE["rows"][1]]
+    lines = shown(ReflectionCase.model_validate(CASE | {"rows": rows}), tmp_path, capsys)
+    assert max(map(len, lines)) < 700
+    assert any(line.endswith("… (2899 characters more)") for line in lines)
