@@ -104,10 +104,14 @@ def test_ground_truth_becomes_gold_by_the_rules_of_the_page(folder: Path) -> Non
 
 
 def test_only_names_and_numbers_that_somebody_says_have_to_stay() -> None:
-    said = [Said(id="m1", role="user", at=AT, content="D3 and B12, for $368,000. Rivera Design is in Stowe.")]
+    said = [
+        Said(id="m1", role="user", at=AT, content="D3 and B12, for $368,000. Rivera Design is in Stowe, 5 km away.")
+    ]
     evidence = Evidence(said)
     assert evidence.exact("takes D3/B12/omega-3") == ("D3", "B12")
     assert evidence.exact("Rivera Design, New Stowe, bought for $368K") == ("Rivera Design",)
+    assert evidence.exact("5-10 km or 5 km") == ("5",)
+    assert evidence.exact("5-10 km") == ()
     assert evidence.exact("$368,000") == ("$368,000",)
 
 

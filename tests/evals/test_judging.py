@@ -92,6 +92,8 @@ def test_without_a_model_there_is_no_judge() -> None:
         ([1, 2, 3, 4, 5], [2, 1, 4, 3, 5], 0.8),
         # Ties share 1.5: the correlation of (1.5, 1.5, 3) with (1, 2, 3) is the root of 3/4.
         ([7, 7, 9], [1, 2, 3], 0.75**0.5),
+        # Ranks 1.5 1.5 3 4 against 1 2 3 4: 4.5 over the root of 4.5 · 5.
+        ([7, 7, 8, 9], [1, 2, 3, 4], 0.9**0.5),
         ([1, 2], [1, 2], None),
         ([1, 2, 3], [4, 4, 4], None),
     ],

@@ -15,6 +15,8 @@ from evals.reports import Result, document
 from evals.scoring.figures import Figure
 from evals.showing import show_case
 
+LISTS_OF_WORDS = ("never", "planted", "decoded", "must", "must_not")
+
 CASE = {
     "case": "moved",
     "domain": "infrastructure",
@@ -78,20 +80,22 @@ def test_all_that_a_case_has_is_told(
     suite: str, model: type[AnyCase], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for case in read_cases(OWN / f"{suite}.jsonl", model)[:4]:
-        text = "\n".join(shown(case, tmp_path, capsys))
-        for words in [*told_by(case.model_dump(mode="json"))]:
-            assert " ".join(words.split())[:300] in text, (case.case, words)
+        lines = shown(case, tmp_path, capsys)
+        for name, words in told_by(case.model_dump(mode="json")):
+            label = f"  {name} (" if name in LISTS_OF_WORDS else ""
+            told = "\n".join(line for line in lines if line.startswith(label))
+            assert " ".join(words.split())[:300] in told, (case.case, name, words)
 
 
-def told_by(value: object, name: str = "") -> list[str]:
-    """Return the texts, facts and questions of a case."""
+def told_by(value: object, name: str = "") -> list[tuple[str, str]]:
+    """Return the texts, facts, questions and lists of words of a case, by their names."""
     match value:
         case dict():
             return [text for key, each in value.items() for text in told_by(each, str(key))]
         case list():
             return [text for each in value for text in told_by(each, name)]
-        case str() if name in ("about", "text", "fact", "ask", "never", "planted", "must", "must_not"):
-            return [value]
+        case str() if name in ("about", "text", "fact", "ask", *LISTS_OF_WORDS):
+            return [(name, value)]
         case _:
             return []
 
