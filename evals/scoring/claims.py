@@ -84,10 +84,13 @@ def unsupported(text: str, sources: Iterable[str], days: Iterable[date] = (), *,
 
 
 def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[Claim]:
+    said = normalised(text)
+    named = [*dates.found(said)]
+    if not named:
+        return  # to look through a long log takes long
     known = {(month, day) for _, _, _, month, day in dates.found(normalised(whole))}
     known |= {(day.month, day.day) for day in days}
-    said = normalised(text)
-    for start, end, _, month, day in dates.found(said):
+    for start, end, _, month, day in named:
         if (month, day) not in known:
             yield Claim("date", said[start:end])
 
