@@ -34,12 +34,6 @@ POISON = read_cases(OWN / "poison.jsonl", PoisonCase)
 
 
 @pytest.fixture(scope="module")
-def meaning() -> Meaning:
-    """The bundled model."""
-    return Meaning(threads=1)
-
-
-@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
     """A server without a model and without an embedder, as the suites start it."""
     plain = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "extractive", "ESKER_EMBEDDER": "none"}
