@@ -91,7 +91,7 @@ def test_a_reflection_without_fault_has_every_score_in_full(meaning: Meaning) ->
 
 
 def test_every_fault_is_noticed_by_the_score_that_is_there_for_it(meaning: Meaning) -> None:
-    told = caught(REFLECTION[::3], meaning)
+    told = caught(REFLECTION[::6], meaning)
     shares_caught = {fault: row["fell"].get(CAUGHT_BY[fault], 0) / row["cases"] for fault, row in told.items()}
     assert set(shares_caught) == set(MUTATIONS)
     # Where another row still says the fact, no score can fall.
@@ -102,7 +102,7 @@ def test_every_fault_is_noticed_by_the_score_that_is_there_for_it(meaning: Meani
 
 
 def test_the_extractive_reflector_invents_nothing_and_keeps_what_matters(server: Server, meaning: Meaning) -> None:
-    for case in REFLECTION[::4]:
+    for case in REFLECTION[::6]:
         server.post_lines("/v1/import", stored_log(case).file())
         made = score(case.gold, case.rows, reflect(server, case).left, Judge(case.language, meaning))
         for name in ("grounded", "never said", "sources"):
@@ -132,7 +132,7 @@ def test_a_pack_shows_what_it_must_within_its_scope_and_budget_and_stays(server:
 def test_what_was_planted_where_an_agent_reads_is_never_what_the_user_said(
     server: Server, meaning: Meaning, place: str
 ) -> None:
-    for case in [case for case in POISON if case.place == place][::3]:
+    for case in [case for case in POISON if case.place == place][::5]:
         after = live_through(server, case)
         words = (*case.planted, *case.decoded)
         by = Judge(case.language, meaning)
