@@ -31,6 +31,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="Run the fault loops at full length.")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Set how many examples a property has that does not say."""
+    hypothesis.settings.load_profile("full" if config.getoption("--full") else "short")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what takes long to the full run."""
+    if not config.getoption("--full"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="--full runs it"))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give tests of interleavings their seeds."""
     if "seed" in metafunc.fixturenames:
@@ -38,8 +51,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 # How long an example takes depends on what else the machine does; benchmarks measure speed.
-hypothesis.settings.register_profile("esker", deadline=None)
-hypothesis.settings.load_profile("esker")
+hypothesis.settings.register_profile("short", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("full", deadline=None, max_examples=300)
 
 # What a crash would cost is nothing to a test, and syncing is most of what a small transaction costs.
 # Without autovacuum, what the planner knows of a table does not depend on when a test runs.

@@ -61,6 +61,7 @@ def test_a_server_starts_on_nothing_and_ctrl_c_stops_all_of_it(data_dir: Path) -
     assert holder(data_dir) is None
 
 
+@pytest.mark.slow
 def test_sigterm_is_a_clean_stop_too(data_dir: Path) -> None:
     with serve("--data-dir", str(data_dir)) as (process, _):
         process.terminate()
@@ -68,6 +69,7 @@ def test_sigterm_is_a_clean_stop_too(data_dir: Path) -> None:
     assert using(data_dir) == []
 
 
+@pytest.mark.slow
 def test_an_impatient_stop_is_clean_as_well(data_dir: Path) -> None:
     with serve("--data-dir", str(data_dir)) as (process, said):
         get(f"{said['url']}/readyz")
@@ -194,6 +196,7 @@ async def _killed_in_mid_call(model: ModelServer, **settings: str) -> str:
     return session
 
 
+@pytest.mark.slow
 def test_no_worker_outlives_its_server(data_dir: Path) -> None:
     with serve("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
         family = psutil.Process(process.pid)
@@ -207,6 +210,7 @@ def test_no_worker_outlives_its_server(data_dir: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(data_dir: Path) -> None:
     with serve("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
         family = psutil.Process(process.pid)
@@ -257,6 +261,7 @@ def test_commands_work_without_a_server_and_leave_nothing_running(data_dir: Path
     assert using(data_dir) == []
 
 
+@pytest.mark.slow
 def test_commands_at_the_same_time_take_turns(data_dir: Path) -> None:
     there = {"ESKER_DATA_DIR": str(data_dir)}
     esker("migrate", **there)
@@ -282,6 +287,7 @@ def test_other_machines_are_not_listened_to_before_there_is_a_key(data_dir: Path
     assert using(data_dir) == []
 
 
+@pytest.mark.slow
 def test_with_a_key_other_machines_are_listened_to(data_dir: Path) -> None:
     esker("key", "create", "laptop", ESKER_DATA_DIR=str(data_dir))
     with serve("--data-dir", str(data_dir), "--host", "0.0.0.0") as (_, said):  # noqa: S104
@@ -315,6 +321,7 @@ def test_an_unusable_data_directory_is_explained(data_dir: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_number_that_another_process_has_by_now_is_not_our_postgres(data_dir: Path) -> None:
     with serve("--data-dir", str(data_dir)) as (process, said):
         memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
@@ -331,6 +338,7 @@ def test_a_number_that_another_process_has_by_now_is_not_our_postgres(data_dir: 
         victim.kill()
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_data_directory_leaves_the_original_alone(data_dir: Path) -> None:
     copy = data_dir.with_name("copy")
     with serve("--data-dir", str(data_dir)) as (_, said):

@@ -539,30 +539,30 @@ async def test_a_server_that_never_answers_keeps_no_agent_waiting(agent: Agent, 
 # Whatever comes in --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        b"",
-        b"{",
-        b"null",
-        b"[1]",
-        b'"text"',
-        b"\xff\xfe\x00",
-        b"{}",
-        b'{"session_id": null}',
-        b'{"session_id": 7, "cwd": [], "transcript_path": {}, "prompt": 3}',
-        b'{"session_id": "s1", "cwd": null, "transcript_path": null}',
-        b'{"session_id": "s1", "cwd": "/nowhere", "transcript_path": "/nowhere/at/all.jsonl"}',
-        b'{"session_id": "s1", "cwd": "", "transcript_path": "/"}',
-        b'{"session_id": "\\ud83d\\u0000", "cwd": "\\u0000", "prompt": "remember when \\ud83d"}',
-        b'{"session_id": "' + b"s" * 5_000 + b'", "workspace_roots": [3]}',
-        b'{"a":' * 5_000,
-    ],
-)
+HOSTILE = [
+    b"",
+    b"{",
+    b"null",
+    b"[1]",
+    b'"text"',
+    b"\xff\xfe\x00",
+    b"{}",
+    b'{"session_id": null}',
+    b'{"session_id": 7, "cwd": [], "transcript_path": {}, "prompt": 3}',
+    b'{"session_id": "s1", "cwd": null, "transcript_path": null}',
+    b'{"session_id": "s1", "cwd": "/nowhere", "transcript_path": "/nowhere/at/all.jsonl"}',
+    b'{"session_id": "s1", "cwd": "", "transcript_path": "/"}',
+    b'{"session_id": "\\ud83d\\u0000", "cwd": "\\u0000", "prompt": "remember when \\ud83d"}',
+    b'{"session_id": "' + b"s" * 5_000 + b'", "workspace_roots": [3]}',
+    b'{"a":' * 5_000,
+]
+
+
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "Stop"])
-async def test_whatever_a_client_says_the_hook_ends_well(agent: Agent, event: str, given: bytes) -> None:
-    printed = await agent.run("claude-code", event, given)
-    assert not printed or json.loads(printed)
+async def test_whatever_a_client_says_the_hook_ends_well(agent: Agent, event: str) -> None:
+    for given in HOSTILE:
+        printed = await agent.run("claude-code", event, given)
+        assert not printed or json.loads(printed), given
 
 
 @pytest.mark.parametrize("around", [(b"\xef\xbb\xbf", b""), (b"\r\n ", b"\r\n"), (b"", b"\x00\n{}"), (b"", b" }")])

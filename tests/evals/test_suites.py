@@ -1,14 +1,14 @@
 """The suites over cases, on a real server: what the parts that need no model promise, and what the commands print."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from evals.__main__ import app
 from evals.case_files import OWN, read_cases
 from evals.catching import PER_TOKENS, caught, shares
 from evals.mutations import CAUGHT_BY, MUTATIONS, faultless
@@ -25,8 +25,8 @@ from evals.scoring.matching import Judge
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
 from evals.serving import Server
-from server.core.errors import InvalidInput
-from tests.support.processes import ROOT, environment, serve
+from server.core.errors import EskerError, InvalidInput
+from tests.support.processes import serve
 
 REFLECTION = read_cases(OWN / "reflection.jsonl", ReflectionCase)
 OBSERVATION = read_cases(OWN / "observation.jsonl", ObservationCase)
@@ -144,18 +144,13 @@ def test_what_was_planted_where_an_agent_reads_is_never_what_the_user_said(
 
 
 def evals(*arguments: str | Path, code: int = 0) -> str:
-    """Run a command of the evals; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "evals", *map(str, arguments)],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    return done.stdout + (done.stderr if code else "")
+    """Run a command of the evals in this process; return what it prints, or says that is wrong."""
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    if isinstance(done.exception, EskerError):
+        assert code == 1, done.exception
+        return str(done.exception)
+    assert done.exit_code == code, done.output
+    return done.output
 
 
 def outputs(path: Path, rows: Sequence[object]) -> Path:
