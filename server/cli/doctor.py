@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from server.app import endpoint_of
 from server.cli.database import lacking, settings_for, with_database
 from server.cli.output import AsJson, DataDir, print_json, say
 from server.clients.api import Api
@@ -23,6 +22,7 @@ from server.core.settings import Settings
 from server.db.data_dir import holder
 from server.db.embedded import is_made
 from server.providers.embedders import embedder_of
+from server.providers.messages_api import Endpoint
 from server.providers.messages_api import probe as probe_model
 from server.providers.rerankers import make_reranker
 from server.providers.reranking import probe as probe_reranker
@@ -234,7 +234,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
     if settings.paraphrase and not settings.has_model:
         yield Finding("wrong", "Questions are to be paraphrased, but no model can be reached.", _LLM_HINT)
     if settings.has_model:
-        if problem := asyncio.run(probe_model(endpoint_of(settings))):
+        if problem := asyncio.run(probe_model(Endpoint.of(settings))):
             yield Finding("wrong", f"The language model cannot be used: {problem}", _LLM_HINT)
         else:
             yield Finding("ok", "The language model's server answers.")
@@ -286,21 +286,21 @@ def _hooks() -> Iterator[Finding]:
     if waiting := spool.waiting():
         yield Finding(
             "warning",
-            f"{counted(waiting, 'parcel')} of hooks wait in {where} for the server at {client.url}.",
+            f"Waiting in {where} for the server at {client.url}: {counted(waiting, 'parcel')} of hooks.",
             "They are sent by the next hook that reaches it, by a server of that ESKER_KEY when it starts, and by"
             " `esker spool --send`.",
         )
     if elsewhere := sum(pile.parcels for pile in spool.piles() if not spool.is_for_here(pile)):
         yield Finding(
             "warning",
-            f"{counted(elsewhere, 'parcel')} of hooks wait for another server, or under another key.",
+            f"Waiting for another server, or under another key: {counted(elsewhere, 'parcel')} of hooks.",
             "`esker spool` shows them; a hook with that ESKER_URL and ESKER_KEY sends them. If those are no more,"
             " `esker spool --send --for ID` sends them to this server, `esker spool --drop --for ID` deletes them.",
         )
     if refused := spool.refused():
         yield Finding(
             "warning",
-            f"{counted(refused, 'parcel')} of hooks were refused by the server, or cannot be read.",
+            f"Refused by the server, or not readable: {counted(refused, 'parcel')} of hooks.",
             f"They lie in {where / 'refused'}; look at them, and delete them.",
         )
 

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
@@ -28,6 +29,7 @@ _MOST_PARCELS = 20_000
 _NAMES = ("external_id", "dedupe_key")
 # Only what a message itself is can be wrong for good: another program may answer at the address for a while.
 _FOR_GOOD = (413, 422)
+_NAME = re.compile(r"\d{20}-\d+-\d{6,}\.[0-9a-f]{16}\.json")
 _numbers = count()
 
 Parcel = dict[str, Any]
@@ -184,7 +186,7 @@ class Spool:
     def _files(self) -> list[tuple[Path, int]]:
         """Return the parcels, oldest first, with their sizes in bytes."""
         try:
-            there = [entry for entry in os.scandir(self.folder) if entry.name.endswith(".json")]
+            there = [entry for entry in os.scandir(self.folder) if _NAME.fullmatch(entry.name) and _is_own(entry)]
             return sorted((Path(entry.path), entry.stat().st_size) for entry in there)
         except OSError:
             return []
@@ -231,6 +233,11 @@ def _masked(value: Any, name: str = "") -> Any:
             return [_masked(item) for item in cast("list[Any]", value)]
         case _:
             return redact_json(value)
+
+
+def _is_own(entry: os.DirEntry[str]) -> bool:
+    """Tell whether this is a file that a spool can have written: a pipe or a device would be read for ever."""
+    return entry.is_file(follow_symlinks=False)
 
 
 def _name(when: str, of: str) -> str:

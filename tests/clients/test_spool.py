@@ -1,6 +1,7 @@
 """The spool: what could not be sent is sent later, in order, once, masked, and readable by its owner alone."""
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,18 @@ def test_a_broken_file_is_set_aside_and_stops_nothing(folder: Path, text: str) -
     sent_before.write_text("{}")
     assert spool.replay(API, server.deliver).sent == 1
     assert not sent_before.exists(), "what was in it has to be sent from its transcript again"
+
+
+def test_what_no_spool_has_written_is_left_where_it_is(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    spool.put(parcel(1))
+    of = spools.address(URL, None)
+    os.mkfifo(folder / f"00000000000000000000-1-000000.{of}.json")
+    (folder / f"00000000000000000000-1-000001.{of}.json").symlink_to("/dev/zero")
+    (folder / "notes.json").write_text("{")
+    assert [pile.parcels for pile in spool.piles()] == [1]
+    assert spool.replay(API, server.deliver) == Replayed(sent=1)
+    assert len(list(folder.glob("*.json"))) == 3
 
 
 def test_of_two_who_replay_at_once_one_sends(folder: Path) -> None:
