@@ -72,12 +72,12 @@ class Capture:
         return without_excluded(transcript, self._settings.exclude)
 
     def _event(self, kind: str, transcripts: list[Transcript]) -> Parcel:
-        parcel = self._parcel(event=event_body(kind, self._asked.turn))
-        if transcripts:
-            length = sum(len(transcript.entries) for transcript in transcripts)
-            parcel["event"] = event_body(kind, f"{length}")
-        if transcripts and transcripts[0].cwd:
-            at = transcripts[0]
+        if not transcripts:
+            return self._parcel(event=event_body(kind, self._asked.turn))
+        length = sum(len(transcript.entries) for transcript in transcripts)
+        parcel = self._parcel(event=event_body(kind, f"{length}"))
+        # The session may have come to an excluded place since, which is not told.
+        if (at := transcripts[0]).cwd:
             parcel["session"] = open_body(self._asked.client, self._asked.session, at.cwd, at.project)
         return parcel
 
@@ -120,7 +120,7 @@ class Capture:
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         entry = Entry(f"{role}:{self._asked.turn or int(time.time())}:{words}", role, text, None)
         if self._asked.session:
-            SentBefore(self._settings).tell(self._asked.client, self._asked.session, entry)
+            SentBefore(self._settings).tell(Transcript(self._asked.client, self._asked.session), entry)
         [batch] = as_batches([entry])
         self._keep(self._parcel(messages=batch))
 

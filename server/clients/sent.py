@@ -71,14 +71,15 @@ class SentBefore:
         known: dict[str, Json] = {"count": count, "digest": _digest(transcript.entries[:count])}
         _write(self._of_session(transcript), known)
 
-    def tell(self, client: str, session: str, entry: Entry) -> None:
-        """Note that a message of a session was told that stood in no transcript."""
-        path = self._of_told(client, session)
+    def tell(self, transcript: Transcript, entry: Entry) -> None:
+        """Note that a message was told of a session whose transcript did not have it."""
+        path = self._of_told(transcript)
         known: dict[str, Json] = {entry.external_id: [entry.role, _words(entry)]}
-        _write(path, dict(list((_read(path) | known).items())[-_MOST_TOLD:]))
+        with self.alone(transcript):
+            _write(path, dict(list((_read(path) | known).items())[-_MOST_TOLD:]))
 
     def _as_told(self, transcript: Transcript) -> list[Entry]:
-        told = _read(self._of_told(transcript.client, transcript.external_id))
+        told = _read(self._of_told(transcript))
         if not told:
             return transcript.entries
         names: dict[str, list[str]] = {}
@@ -94,8 +95,8 @@ class SentBefore:
         """Tell whether all of a file was sent when it had this stamp."""
         if self._again or stamp is None:
             return False
-        noted = _read(self._of_file(path)).get("stamp")
-        return isinstance(noted, list) and [repr(part) for part in noted] == [repr(part) for part in stamp]
+        # As text, since `true` is no size of a file and equals 1.
+        return json.dumps(_read(self._of_file(path)).get("stamp")) == json.dumps(stamp)
 
     def finish(self, path: Path, stamp: list[int] | None) -> None:
         """Note that all of a file was sent that it held when it had this stamp."""
@@ -105,8 +106,8 @@ class SentBefore:
     def _of_session(self, transcript: Transcript) -> Path:
         return self._named("session", transcript.client, transcript.external_id)
 
-    def _of_told(self, client: str, session: str) -> Path:
-        return self._named("told", client, session)
+    def _of_told(self, transcript: Transcript) -> Path:
+        return self._named("told", transcript.client, transcript.external_id)
 
     def _of_file(self, path: Path) -> Path:
         return self._named("file", os.path.realpath(path))
