@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from evals import catching, compare, outputs, showing
+from evals import catching, compare, showing, written_rows
 from evals.histories import command as histories
 from evals.observation import command as observation
 from evals.output import show_error
@@ -24,7 +24,7 @@ app.command("poison")(poison.poison)
 app.command("reflection")(reflection.reflection)
 app.command("persona")(histories.persona)
 app.command("chain")(histories.chain)
-app.command("score")(outputs.score_outputs)
+app.command("score")(written_rows.score_outputs)
 app.command("show")(showing.show_case)
 app.command("mutations")(catching.mutations)
 app.command("compare")(compare.compare)

@@ -29,25 +29,36 @@ def use(server: Server, case: str, atoms: Iterable[Atom], by: Judge, when: str) 
     """Ask the questions of a case, and begin a session in its project; `when` tells one session from another."""
     made = Use()
     wanted = list(atoms)
-    answers = {atom: _hits(server, case, atom.ask) for atom in wanted if atom.ask}
-    by.meaning.read([atom.fact for atom in wanted] + [hit.text for hits in answers.values() for hit in hits])
-    for atom, hits in answers.items():
+    answers = {atom: hits(server, case, atom.ask, _FOUND_AMONG) for atom in wanted if atom.ask}
+    by.meaning.read([atom.fact for atom in wanted] + [hit.text for found in answers.values() for hit in found])
+    for atom, found in answers.items():
         made.asked += 1
-        if by.judge(atom, hits).kept:
+        if by.judge(atom, found).kept:
             made.found += 1
         else:
             made.missed.append(f"{atom.ask} → {atom.fact}")
-    opened = {"client": "evals", "external_id": f"{case}/{when}", "project": case}
-    pack = server.get(f"/v1/sessions/{server.post('/v1/sessions', opened)['id']}/pack")
-    shown = [Left(row["id"], row["content"]) for row in rows_of(server, case) if row["id"] in pack["memory_ids"]]
+    pack = new_pack(server, case, when)
+    shown = shown_rows(server, case, pack)
     made.in_pack = sum(by.judge(atom, shown).kept for atom in wanted)
     made.pack_tokens = pack["tokens"]
     return made
 
 
-def _hits(server: Server, case: str, question: str) -> list[Left]:
-    answer = server.post("/v1/recall", {"query": question, "project": case, "limit": _FOUND_AMONG})
-    return [Left(hit["id"], hit["content"]) for hit in answer["hits"]]
+def hits(server: Server, project: str, question: str, limit: int) -> list[Left]:
+    """Return what recall answers within a project, best first."""
+    answer = server.post("/v1/recall", {"query": question, "project": project, "limit": limit})
+    return [Left(hit["id"], hit["content"], by=hit["trust"]) for hit in answer["hits"]]
+
+
+def new_pack(server: Server, project: str, name: str) -> Json:
+    """Return the pack of a session that begins in a project; `name` tells it from others there."""
+    opened = {"client": "evals", "external_id": f"{project}/{name}", "project": project}
+    return server.get(f"/v1/sessions/{server.post('/v1/sessions', opened)['id']}/pack")
+
+
+def shown_rows(server: Server, project: str, pack: Json) -> list[Left]:
+    """Return the rows that a pack shows."""
+    return [Left(row["id"], row["content"]) for row in rows_of(server, project) if row["id"] in pack["memory_ids"]]
 
 
 def rows_of(server: Server, project: str) -> list[Json]:

@@ -125,19 +125,7 @@ def judge(model: str, environ: Mapping[str, str], submissions: Sequence[Submissi
     settings = Settings.from_environment(environ)
     if not settings.has_model:
         raise InvalidInput("There is no model to judge.", hint="Set ESKER_LLM_API_KEY or ESKER_LLM_BASE_URL.")
-    return asyncio.run(_judged(model, _endpoint(settings), submissions, shown))
-
-
-def _endpoint(settings: Settings) -> Endpoint:
-    return Endpoint(
-        base_url=settings.llm_base_url,
-        api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
-        timeout=settings.llm_timeout_seconds,
-        version=settings.llm_version,
-        key_header=settings.llm_key_header,
-        structured=settings.llm_structured,
-        temperature=settings.llm_temperature,
-    )
+    return asyncio.run(_judged(model, Endpoint.of(settings), submissions, shown))
 
 
 async def _judged(name: str, endpoint: Endpoint, submissions: Sequence[Submission], shown: Progress) -> Judged:

@@ -48,7 +48,7 @@ def chosen(path: Path, model: type[SomeCase], only: Sequence[str] | None) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class UnderTest:
     """A server under test, how progress is shown, and the environment that says where the model is."""
 
     server: Server
@@ -57,14 +57,14 @@ class Bench:
 
 
 @contextmanager
-def bench(
+def under_test(
     url: str | None,
     key: str | None,
     record: Path | None = None,
     replay: Path | None = None,
     judge: str | None = None,
     **roles: By,
-) -> Generator[Bench]:
+) -> Generator[UnderTest]:
     """Yield a server whose `observer` and `reflector` are these, on a database of its own, or the one at `url`.
 
     With a `judge` there is a model to record even where the server asks none.
@@ -83,7 +83,7 @@ def bench(
         progress() as shown,
         connected(url, key, **wanted, **endpoint) as server,
     ):
-        yield Bench(server, shown, {**os.environ, **endpoint})
+        yield UnderTest(server, shown, {**os.environ, **endpoint})
 
 
 def finish(

@@ -153,18 +153,5 @@ def _model(settings: Settings, name: str, timeout: float | None = None) -> Messa
             f"ESKER_DAILY_CAP_USD is set, but what {name} costs is not known.",
             hint=f"Set ESKER_LLM_PRICES, for example {name}=0.10/0.50 (dollars for a million tokens in and out).",
         )
-    endpoint = endpoint_of(settings)
+    endpoint = Endpoint.of(settings)
     return MessagesModel(name, replace(endpoint, timeout=timeout) if timeout else endpoint)
-
-
-def endpoint_of(settings: Settings) -> Endpoint:
-    """Return the server of the Messages API that the settings name."""
-    return Endpoint(
-        base_url=settings.llm_base_url,
-        api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
-        timeout=settings.llm_timeout_seconds,
-        version=settings.llm_version,
-        key_header=settings.llm_key_header,
-        structured=settings.llm_structured,
-        temperature=settings.llm_temperature,
-    )

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from evals.asking import rows_of, use
+from evals.asking import hits, new_pack, shown_rows, use
 from evals.histories.cases import Persona, Task
 from evals.histories.cri_persona import read_persona
 from evals.histories.niceeval import RULES, read_chain
 from evals.histories.running import Lived, live, reflect
 from evals.reports import Result
-from evals.runs import Bench, JsonFile, Key, Observer, Record, Reflector, Replay, Url, bench, finish
+from evals.runs import JsonFile, Key, Observer, Record, Reflector, Replay, UnderTest, Url, finish, under_test
 from evals.scoring.fact_scores import retention
 from evals.scoring.figures import Figure
 from evals.scoring.gold import Atom
@@ -44,13 +44,13 @@ def persona(
     """Live through a CRI persona, months of messages, sitting by sitting; then say who that person is in the end."""
     case = read_persona(path)
     meaning = Meaning()
-    with bench(url, key, record, replay, observer=observer, reflector=reflector) as at:
+    with under_test(url, key, record, replay, observer=observer, reflector=reflector) as at:
         result = _persona(at, case, Judge(case.language, meaning), reflecting=reflecting)
     run = {"observer": observer, "reflector": reflector if reflecting else None, "thresholds": THRESHOLDS}
     finish("persona", [result], run, path, json_file, f"persona by {observer}: {len(case.sittings)} sittings")
 
 
-def _persona(at: Bench, case: Persona, by: Judge, *, reflecting: bool) -> Result:
+def _persona(at: UnderTest, case: Persona, by: Judge, *, reflecting: bool) -> Result:
     lived = live(at.server, case.case, case.sittings, at.shown)
     left = _read(lived.left(at.server), by)
     scored = score(case.gold, case.log(), left, by)
@@ -69,7 +69,7 @@ def _persona(at: Bench, case: Persona, by: Judge, *, reflecting: bool) -> Result
     return Result(case, "persona", figures | dict(scored.figures), amounts, [*why, *scored.lines()], rows)
 
 
-def _persona_uses(at: Bench, case: Persona, left: Sequence[Left], by: Judge, when: str) -> dict[str, Figure]:
+def _persona_uses(at: UnderTest, case: Persona, left: Sequence[Left], by: Judge, when: str) -> dict[str, Figure]:
     made = use(at.server, case.case, case.asked, by, when)
     signals = retention(f"signals {when}", [by.judge(atom, left) for atom in case.signals], lambda each: each.kept)
     return {
@@ -94,7 +94,7 @@ def chain(
     """Live through the tasks of a NiceEval chain that set rules; ask with the prompts of those that need them."""
     name, tasks = read_chain(path, rules)
     by = Judge("en", Meaning())
-    with bench(url, key, record, replay, observer=observer, reflector=reflector) as at:
+    with under_test(url, key, record, replay, observer=observer, reflector=reflector) as at:
         lived = live(at.server, name, [task.sitting for task in tasks if task.sitting], at.shown)
         figures = _chain(at.server, lived, tasks, by, "before")
         if reflecting:
@@ -124,9 +124,10 @@ def _chain(server: Server, lived: Lived, tasks: Sequence[Task], by: Judge, when:
     for task in tasks:
         places: dict[str, Sequence[Left]] = {}
         if task.prompt:
-            hits = _hits(server, lived.project, task.prompt)
-            places |= {f"recall@{most} {when}": hits[:most] for most in _AMONG}
-            places[f"in pack {when}"] = _packed(server, lived.project, f"{task.case}/{when}")
+            found = hits(server, lived.project, task.prompt, max(_AMONG))
+            places |= {f"recall@{most} {when}": found[:most] for most in _AMONG}
+            pack = new_pack(server, lived.project, f"{task.case}/{when}")
+            places[f"in pack {when}"] = shown_rows(server, lived.project, pack)
         else:
             places[f"kept {when}"] = left
         atoms = task.needs or task.sets
@@ -136,18 +137,6 @@ def _chain(server: Server, lived: Lived, tasks: Sequence[Task], by: Judge, when:
 
 def _held(name: str, atoms: Sequence[Atom], rows: Sequence[Left], by: Judge) -> Figure:
     return retention(name, [by.judge(atom, _read(rows, by)) for atom in atoms], lambda each: each.kept)
-
-
-def _hits(server: Server, project: str, prompt: str) -> list[Left]:
-    answer = server.post("/v1/recall", {"query": prompt, "project": project, "limit": max(_AMONG)})
-    return [Left(hit["id"], hit["content"]) for hit in answer["hits"]]
-
-
-def _packed(server: Server, project: str, session: str) -> list[Left]:
-    """Return the rows that a session of the project begins with."""
-    opened = {"client": "evals", "external_id": f"{project}/{session}", "project": project}
-    pack = server.get(f"/v1/sessions/{server.post('/v1/sessions', opened)['id']}/pack")
-    return [Left(row["id"], row["content"]) for row in rows_of(server, project) if row["id"] in pack["memory_ids"]]
 
 
 def _read(rows: Sequence[Left], by: Judge) -> Sequence[Left]:

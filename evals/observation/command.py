@@ -10,7 +10,20 @@ from evals.observation.cases import Case
 from evals.observation.running import Observed, log_of, observe
 from evals.reports import Result
 from evals.retrieval.storing import wait_for_vectors
-from evals.runs import CasesFile, JsonFile, Key, Observer, Only, Questions, Record, Replay, Url, bench, chosen, finish
+from evals.runs import (
+    CasesFile,
+    JsonFile,
+    Key,
+    Observer,
+    Only,
+    Questions,
+    Record,
+    Replay,
+    Url,
+    chosen,
+    finish,
+    under_test,
+)
 from evals.scoring.figures import Figure
 from evals.scoring.matching import Judge
 from evals.scoring.meaning import THRESHOLDS, Meaning
@@ -32,7 +45,7 @@ def observation(
     """Send transcripts, have them observed, and score the rows that come of them."""
     asked = chosen(cases, Case, only)
     meaning = Meaning()
-    with bench(url, key, record, replay, judge, observer=observer, reflector="extractive") as at:
+    with under_test(url, key, record, replay, judge, observer=observer, reflector="extractive") as at:
         observed = [
             observe(at.server, case.case, case.messages) for case in at.shown.track(asked, description="Observing")
         ]

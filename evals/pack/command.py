@@ -6,14 +6,14 @@ from evals.case_files import OWN
 from evals.pack.cases import Case
 from evals.pack.running import Packed, now, pack
 from evals.reports import Result
-from evals.runs import CasesFile, JsonFile, Only, bench, chosen, finish
+from evals.runs import CasesFile, JsonFile, Only, chosen, finish, under_test
 from evals.scoring.figures import Figure, figure
 
 
 def pack_suite(cases: CasesFile = OWN / "pack.jsonl", only: Only = None, json_file: JsonFile = None) -> None:
     """Store pools, begin a session in each, and look at its pack."""
     asked = chosen(cases, Case, only)
-    with bench(None, None) as at:
+    with under_test(None, None) as at:
         moment = now()
         results = [
             _result(case, pack(at.server, case, moment)) for case in at.shown.track(asked, description="Packing")

@@ -7,7 +7,20 @@ from evals.case_files import OWN
 from evals.poison.cases import Case
 from evals.poison.running import Aftermath, live_through
 from evals.reports import Result
-from evals.runs import CasesFile, JsonFile, Key, Observer, Only, Record, Reflector, Replay, Url, bench, chosen, finish
+from evals.runs import (
+    CasesFile,
+    JsonFile,
+    Key,
+    Observer,
+    Only,
+    Record,
+    Reflector,
+    Replay,
+    Url,
+    chosen,
+    finish,
+    under_test,
+)
 from evals.scoring.figures import Figure, figure
 from evals.scoring.matching import Judge
 from evals.scoring.meaning import THRESHOLDS, Meaning
@@ -27,7 +40,7 @@ def poison(
     """Send sessions in which something was planted, and look where it turns up."""
     asked = chosen(cases, Case, only)
     meaning = Meaning()
-    with bench(url, key, record, replay, observer=observer, reflector=reflector) as at:
+    with under_test(url, key, record, replay, observer=observer, reflector=reflector) as at:
         lived = [live_through(at.server, case) for case in at.shown.track(asked, description="Observing")]
         together = list(zip(asked, lived, strict=True))
         results = [_result(*each, meaning) for each in at.shown.track(together, description="Scoring")]

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from evals.asking import rows_of
+from evals.asking import hits, new_pack, rows_of
 from evals.observation.running import observe
 from evals.poison.cases import Case
 from evals.scoring.matching import Left
 from evals.serving import Server
 
-Json = dict[str, Any]
+_FOUND_AMONG = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,5 @@ def live_through(server: Server, case: Case) -> Aftermath:
     while server.post(f"/v1/sessions/{session}/reflect?wait=true")["queued"]:
         pass
     reflected = [Left(row["id"], row["content"], by=row["trust"]) for row in rows_of(server, case.case)]
-    opened = {"client": "evals", "external_id": f"{case.case}/next", "project": case.case}
-    begun = server.post("/v1/sessions", opened)["id"]
-    pack = server.get(f"/v1/sessions/{begun}/pack")["text"]
-    answer = server.post("/v1/recall", {"query": case.ask, "project": case.case, "limit": 5})
-    hits = [Left(hit["id"], hit["content"], by=hit["trust"]) for hit in answer["hits"]]
-    return Aftermath(observed, reflected, pack, hits)
+    pack = new_pack(server, case.case, "next")["text"]
+    return Aftermath(observed, reflected, pack, hits(server, case.case, case.ask, _FOUND_AMONG))

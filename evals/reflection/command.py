@@ -12,7 +12,6 @@ from evals.reflection.running import Reflected, log_of, reflect
 from evals.reports import Result
 from evals.retrieval.storing import wait_for_vectors
 from evals.runs import (
-    Bench,
     CasesFile,
     JsonFile,
     Key,
@@ -21,10 +20,11 @@ from evals.runs import (
     Record,
     Reflector,
     Replay,
+    UnderTest,
     Url,
-    bench,
     chosen,
     finish,
+    under_test,
 )
 from evals.scoring.figures import Figure
 from evals.scoring.matching import Judge
@@ -47,7 +47,7 @@ def reflection(
     """Store logs of rows, have them reflected, and score what is left of them."""
     asked = chosen(cases, Case, only)
     meaning = Meaning()
-    with bench(url, key, record, replay, judge, reflector=reflector) as at:
+    with under_test(url, key, record, replay, judge, reflector=reflector) as at:
         results, reflected = _results(at, asked, meaning, questions=questions)
         told = [Submission(case.case, case.rows, one.left) for case, one in zip(asked, reflected, strict=True)]
         judged = judging.judge(judge, at.environ, told, at.shown) if judge else None
@@ -56,7 +56,7 @@ def reflection(
 
 
 def _results(
-    at: Bench, cases: Sequence[Case], meaning: Meaning, *, questions: bool
+    at: UnderTest, cases: Sequence[Case], meaning: Meaning, *, questions: bool
 ) -> tuple[list[Result], list[Reflected]]:
     for case in at.shown.track(cases, description="Storing"):
         at.server.post_lines("/v1/import", log_of(case).file())
@@ -67,7 +67,7 @@ def _results(
     return [_result(*each, meaning) for each in scored], reflected
 
 
-def _uses(at: Bench, cases: Sequence[Case], meaning: Meaning, when: str) -> list[Use | None]:
+def _uses(at: UnderTest, cases: Sequence[Case], meaning: Meaning, when: str) -> list[Use | None]:
     wait_for_vectors(at.server, at.shown, "Embedding")
     told = at.shown.track(cases, description=f"Asking {when}")
     return [use(at.server, case.case, case.gold.lasting(), Judge(case.language, meaning), when) for case in told]

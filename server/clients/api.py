@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-from server.core.answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
 from server.core.client_settings import ClientSettings
 from server.core.errors import EskerError, Unavailable
+from server.core.http_answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
 
 _PIECE = 64 * 1024
 # What is typed as an id may hold anything; what is a path stays one.

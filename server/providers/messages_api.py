@@ -12,6 +12,7 @@ from server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefu
 from server.core.prices import add_up
 from server.core.records import TokenUse
 from server.core.redaction import error_text
+from server.core.settings import Settings
 from server.core.tokens import IMAGE_TOKENS, estimate_tokens
 from server.providers.roles import Meter
 
@@ -51,6 +52,19 @@ class Endpoint:
     key_header: KeyHeader = "authorization"
     structured: Structured = "output_config"
     temperature: float | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Endpoint":
+        """Return the server that the settings name."""
+        return cls(
+            base_url=settings.llm_base_url,
+            api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
+            timeout=settings.llm_timeout_seconds,
+            version=settings.llm_version,
+            key_header=settings.llm_key_header,
+            structured=settings.llm_structured,
+            temperature=settings.llm_temperature,
+        )
 
 
 @dataclass(frozen=True, slots=True)

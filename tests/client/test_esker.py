@@ -22,8 +22,8 @@ from starlette.types import Receive, Scope, Send
 from server.client import Esker, Message
 from server.client.memory_tool import EskerMemoryTool
 from server.client.session_memory import SessionMemory
-from server.core.answers import pause
 from server.core.errors import Conflict, EskerError, Forbidden, InvalidInput, NotFound, Unauthorized, Unavailable
+from server.core.http_answers import pause
 from server.usecases.authenticate import create_key
 from server.usecases.parts import Parts
 from tests.support.model_server import ModelServer, Said, model_server
