@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from evals.input import models_of
 from server.core.errors import InvalidInput
 
 Language = Literal["en", "zh", "ja", "de", "es"]
@@ -37,22 +38,11 @@ SomeCase = TypeVar("SomeCase", bound=AnyCase)
 def read_cases(path: Path, model: type[SomeCase]) -> list[SomeCase]:
     """Return the cases of a file. Raises InvalidInput for a line that is none, with its number and what is wrong."""
     cases: dict[str, SomeCase] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip():
-            case = _case(line, model, f"{path.name}, line {number}")
-            if case.case in cases:
-                raise InvalidInput(f"{path.name}, line {number}: there is a case {case.case!r} already.")
-            cases[case.case] = case
+    for place, case in models_of(path, model):
+        if case.case in cases:
+            raise InvalidInput(f"{place}: there is a case {case.case!r} already.")
+        cases[case.case] = case
     return list(cases.values())
-
-
-def _case(line: str, model: type[SomeCase], place: str) -> SomeCase:
-    try:
-        return model.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(f"{place}: {f'{where}: ' if where else ''}{first['msg']}") from error
 
 
 def sha256(cases: Sequence[AnyCase]) -> str:

@@ -5,7 +5,6 @@ bootstrap: the queries are drawn anew with replacement, and where the middle 95 
 have made of it (Efron and Tibshirani 1993, chapter 13).
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from evals.input import expected, json_of
 from evals.output import remark, table, write_json
 from server.core.errors import InvalidInput
 
@@ -47,7 +47,7 @@ def compare(
 ) -> None:
     """Compare two runs; the exit code is 1 when a figure became worse beyond noise."""
     first, second = _read(before), _read(after)
-    if first["data"]["sha256"] != second["data"]["sha256"]:
+    if first["sha256"] != second["sha256"]:
         remark("The runs are about different data: only queries of the same name are compared.")
     found = changes(first["queries"], second["queries"], seed)
     if not found:
@@ -70,11 +70,15 @@ def compare(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return {"data": told["data"], "queries": told["queries"] if "queries" in told else _of_cases(told)}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(f"{path} is no run of evals: {error}.", hint="A suite writes one with --json.") from error
+    told: dict[str, Any] = json_of(path)
+    with expected("run of evals", path, "A suite writes one with --json."):
+        queries = told["queries"] if "queries" in told else _of_cases(told)
+        return {"sha256": told["data"]["sha256"], "queries": [_query(query) for query in queries]}
+
+
+def _query(query: Mapping[str, Any]) -> dict[str, Any]:
+    arms = {arm: {name: float(value) for name, value in its["figures"].items()} for arm, its in query["arms"].items()}
+    return {"id": query["id"], "arms": {arm: {"figures": figures} for arm, figures in arms.items()}}
 
 
 def _of_cases(told: Mapping[str, Any]) -> list[dict[str, Any]]:

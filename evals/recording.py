@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from pydantic import ValidationError
 
+from evals.case_files import Strict
+from evals.input import json_of
 from server.core.errors import EskerError, InvalidInput
 
 Json = dict[str, Any]
@@ -32,6 +35,15 @@ _OWN = ("host", "content-length", "connection", "accept-encoding")
 _ID = re.compile(r"(?:mem|ses|grp|ref|psg)_[0-9a-z]{26}(?![0-9a-z])")
 
 
+class Recorded(Strict):
+    """What a file holds: a request, and what was answered."""
+
+    status: int
+    headers: dict[str, str]
+    request: Json
+    answer: str
+
+
 @dataclass(slots=True)
 class Tape:
     """A folder with one file for each answer; without an `endpoint` answers come from there alone."""
@@ -40,6 +52,7 @@ class Tape:
     endpoint: str | None = None
     given: int = 0
     missing: list[str] = field(default_factory=list[str])
+    unreadable: list[str] = field(default_factory=list[str])
     _times: Counter[str] = field(default_factory=Counter[str])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,8 +63,8 @@ class Tape:
         if self.endpoint is None:
             return self._found(file, request)
         status, kept, text = _asked(self.endpoint + path, body, headers)
-        told = {"status": status, "headers": kept, "request": request, "answer": text}
-        file.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        told = Recorded(status=status, headers=dict(kept), request=request, answer=text)
+        file.write_text(json.dumps(told.model_dump(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         with self._lock:
             self.given += 1
         return status, kept, text.encode()
@@ -69,13 +82,18 @@ class Tape:
                 self.missing.append(file.name)
             # 400 is not tried again.
             return 400, _JSON, _error("invalid_request_error", f"No answer is recorded in {file}.").encode()
-        told = json.loads(file.read_text(encoding="utf-8"))
+        try:
+            told = Recorded.model_validate(json_of(file))
+        except (InvalidInput, ValidationError):
+            with self._lock:
+                self.unreadable.append(file.name)
+            return 400, _JSON, _error("invalid_request_error", f"{file} is no recorded answer.").encode()
         with self._lock:
             self.given += 1
         # What an answer cites has another id by now, in the same place of the request.
-        now = dict(zip(_ids(_text(told["request"])), _ids(_text(request)), strict=True))
-        answer = _ID.sub(lambda found: now.get(found[0], found[0]), told["answer"])
-        return told["status"], told["headers"], answer.encode()
+        now = dict(zip(_ids(_text(told.request)), _ids(_text(request)), strict=False))
+        answer = _ID.sub(lambda found: now.get(found[0], found[0]), told.answer)
+        return told.status, told.headers, answer.encode()
 
 
 def _asked(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], str]:
@@ -136,10 +154,14 @@ def recorded(
             yield tape, {"ESKER_LLM_BASE_URL": url, "ESKER_LLM_API_KEY": key or "replayed"}
         except EskerError as error:
             failed = error
-    if tape.missing:
+    if tape.unreadable:
         raise InvalidInput(
-            f"{len(tape.missing)} requests are not in the recording, {tape.missing[0]} among them: our prompts or the"
-            " cases have changed since.",
+            f"{folder / tape.unreadable[0]} is no recorded answer.", hint="Record it anew with a model."
+        ) from failed
+    if tape.missing:
+        several = f"{len(tape.missing)} requests are" if len(tape.missing) > 1 else "A request is"
+        raise InvalidInput(
+            f"{several} not in the recording ({tape.missing[0]}): our prompts or the cases have changed since.",
             hint="Record it anew with a model, and compare the two runs.",
         ) from failed
     if failed:

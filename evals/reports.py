@@ -1,6 +1,5 @@
 """What a run over cases leaves behind: a table for people, and a document for machines with all reasons."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -8,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from evals.case_files import AnyCase, sha256
+from evals.input import expected, json_of
 from evals.output import table
 from evals.provenance import hardware, versions
 from evals.scoring.figures import Figure
-from server.core.errors import InvalidInput
 
 Json = dict[str, Any]
 
@@ -107,9 +106,7 @@ def _cell(figure: Json) -> str:
 
 def read_run(path: Path) -> Json:
     """Return what a run has written. Raises InvalidInput for a file that is none."""
-    try:
-        told: Json = json.loads(path.read_text(encoding="utf-8"))
+    told: Json = json_of(path)
+    with expected("run over cases", path, "A suite writes one with --json."):
         _ = told["suite"], told["cases"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(f"{path} is no run over cases: {error}.", hint="A suite writes one with --json.") from error
     return told

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evals.input import expected
 from evals.reports import read_run
 from evals.telling import told_case
 from server.core.errors import InvalidInput
@@ -21,15 +22,19 @@ def show_case(
 ) -> None:
     """Show what became of one case of a run, fact by fact; or list the cases that have faults, the worst first."""
     told = read_run(run)
-    if case is None:
-        lines = _worst(told)
-    else:
-        found = next((each for each in told["cases"] if each["id"] == case), None)
-        if found is None:
-            raise InvalidInput(f"{run} has no case {case!r}.", hint=f"`python -m evals show {run}` lists them.")
-        lines = _told(found, told.get("judge"))
+    with expected("run over cases", run, "A suite writes one with --json."):
+        lines = [*_lines(told, case, run)]
     for line in lines:
         typer.echo(line)
+
+
+def _lines(told: Json, name: str | None, run: Path) -> Iterator[str]:
+    if name is None:
+        return _worst(told)
+    found = next((each for each in told["cases"] if each["id"] == name), None)
+    if found is None:
+        raise InvalidInput(f"{run} has no case {name!r}.", hint=f"`python -m evals show {run}` lists them.")
+    return _told(found, told.get("judge"))
 
 
 def _worst(told: Json) -> Iterator[str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, Field
 
 from evals.case_files import OWN, Name, Strict, Text, read_cases
+from evals.input import models_of
 from evals.observation.cases import Case as ObservationCase
 from evals.observation.running import log_of
 from evals.reflection.cases import Case as ReflectionCase
@@ -80,14 +81,7 @@ def _known(path: Path, suite: str) -> dict[str, Known]:
 
 
 def _read(path: Path) -> list[Output]:
-    outputs: list[Output] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip():
-            try:
-                outputs.append(Output.model_validate_json(line))
-            except ValidationError as error:
-                first = error.errors()[0]
-                raise InvalidInput(f"{path.name}, line {number}: {first['msg']} ({first['loc']})") from error
+    outputs = [output for _, output in models_of(path, Output)]
     if not outputs:
         raise InvalidInput(f"There is no case in {path.name}.")
     return outputs

@@ -1,16 +1,13 @@
 """Histories: the sittings of one project in their order, what they say, and what a later session asks."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from evals.case_files import AnyCase, Name, Strict, Text
 from evals.observation.cases import Said
 from evals.scoring.gold import Atom, Gold, Row
-from server.core.errors import InvalidInput
 
 
 class Sitting(Strict):
@@ -61,16 +58,6 @@ class Task(AnyCase):
     sets: tuple[Atom, ...] = ()
     prompt: str | None = None
     needs: tuple[Atom, ...] = ()
-
-
-def read_json(path: Path) -> Any:
-    """Return a document. Raises InvalidInput where there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            f"{path} cannot be read: {error}.", hint="docs/evals.md says what PATH has to be."
-        ) from error
 
 
 def messages(sittings: tuple[Sitting, ...]) -> Iterator[Said]:

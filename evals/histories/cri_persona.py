@@ -11,13 +11,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from evals.histories.cases import Persona, Sitting, messages, read_json
+from evals.histories.cases import Persona, Sitting, messages
 from evals.histories.evidence import Evidence
+from evals.input import expected, json_of
 from evals.observation.cases import Said
 from evals.retrieval.dataset import json_lines
 from evals.scoring.gold import Atom, Change, Gold
 from evals.scoring.text import holds, normalised
-from server.core.errors import InvalidInput
 
 Json = dict[str, Any]
 
@@ -29,8 +29,8 @@ _A_FEW_WORDS = 5
 
 def read_persona(path: Path) -> Persona:
     """Read the folder of a persona. Raises InvalidInput where that is none."""
-    try:
-        about, truth = read_json(path / "metadata.json"), read_json(path / "ground_truth.json")
+    with expected("CRI persona", path, "Name the folder that has ground_truth.json."):
+        about, truth = json_of(path / "metadata.json"), json_of(path / "ground_truth.json")
         sittings = tuple(_sittings(path / "conversations.jsonl"))
         evidence = Evidence(messages(sittings))
         changes = tuple(_changes(truth, evidence, sittings))
@@ -38,10 +38,6 @@ def read_persona(path: Path) -> Persona:
         said = tuple(evidence.made(each["text"], (), ()) for each in truth["signal_examples"])
         asked = tuple(_asked(truth, evidence))
         name, told = about["dataset_id"], about["description"]
-    except (KeyError, TypeError, OSError) as error:
-        raise InvalidInput(
-            f"{path} is no CRI persona ({error}).", hint="Name the folder that has ground_truth.json."
-        ) from error
     return Persona(case=name, language="en", about=told, sittings=sittings, gold=gold, signals=said, asked=asked)
 
 

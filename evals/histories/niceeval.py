@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from evals.case_files import OWN
-from evals.histories.cases import Rules, Sitting, Task, read_json
+from evals.histories.cases import Rules, Sitting, Task
 from evals.histories.evidence import Evidence
+from evals.input import expected, json_of
 from evals.observation.cases import Said
 from evals.scoring.gold import Atom
 from server.core.errors import InvalidInput
@@ -28,9 +29,14 @@ def read_chain(path: Path, rules_file: Path = RULES) -> tuple[str, list[Task]]:
 
     Raises InvalidInput where a transcript is missing.
     """
-    rules = Rules.model_validate(read_json(rules_file))
+    with expected("file of rules", rules_file, "docs/evals.md shows one."):
+        rules = Rules.model_validate(json_of(rules_file))
+    with expected("chain of NiceEval", path, "Name the folder that has the transcripts of its tasks."):
+        return rules.chain, [*_tasks(path, rules)]
+
+
+def _tasks(path: Path, rules: Rules) -> Iterator[Task]:
     set_by: dict[str, list[Atom]] = {}
-    tasks: list[Task] = []
     for name, its in rules.sets.items():
         sitting = Sitting(id=name, messages=tuple(_messages(_folder(path, name), name)))
         prompts = [
@@ -44,13 +50,12 @@ def read_chain(path: Path, rules_file: Path = RULES) -> tuple[str, list[Task]]:
             sets.append(evidence.made(rule.fact, rule.exact, [prompts[rule.turn - 1].id], by="user"))
             set_by.setdefault(rule.rule, []).append(sets[-1])
         told = f"Sets {', '.join(dict.fromkeys(rule.rule for rule in its))}."
-        tasks.append(Task(case=name, language="en", about=told, sitting=sitting, sets=tuple(sets)))
+        yield Task(case=name, language="en", about=told, sitting=sitting, sets=tuple(sets))
     for name, needed in rules.needs.items():
         prompt = next(message.text for message in _messages(_folder(path, name), name) if message.role == "user")
         needs = tuple(atom for rule in needed for atom in set_by[rule])
         about = f"Needs {', '.join(needed)} and does not tell them."
-        tasks.append(Task(case=name, language="en", about=about, prompt=prompt, needs=needs))
-    return rules.chain, tasks
+        yield Task(case=name, language="en", about=about, prompt=prompt, needs=needs)
 
 
 def _folder(path: Path, task: str) -> Path:
@@ -62,7 +67,7 @@ def _folder(path: Path, task: str) -> Path:
 
 
 def _messages(folder: Path, task: str) -> Iterator[Said]:
-    events, result = read_json(folder / "events.json"), read_json(folder / "result.json")
+    events, result = json_of(folder / "events.json"), json_of(folder / "result.json")
     began, lasted = datetime.fromisoformat(result["startedAt"]), timedelta(milliseconds=result["durationMs"])
     for place, event in enumerate(events):
         # When each was said is not known: they are spread over the time that it took.

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from evals.input import expected
 from evals.output import progress, remark, write_json
 from evals.retrieval.asking import Asked, Questions
 from evals.retrieval.dataset import DataSet, checked, part_of, read_simple
@@ -59,7 +60,9 @@ def retrieval(
     """Store conversations in an Esker, ask it the questions about them, and score what it finds."""
     if reflect and way == "rows":
         raise InvalidInput("Notes are not reflected by session.", hint="--reflect goes with --as sessions.")
-    data = checked(part_of(READERS[data_format](path), conversations=conversations, queries=queries, seed=seed))
+    with expected(f"data set of format {data_format}", path, "docs/evals.md says what each format looks like."):
+        read = READERS[data_format](path)
+    data = checked(part_of(read, conversations=conversations, queries=queries, seed=seed))
     with progress() as shown, connected(url, key) as server:
         stored = store(server, data, way, shown, shared=url is not None, reflect=reflect)
         questions = Questions(server, stored.traces, (arm,) if arm else ARMS, tier)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from evals.input import first_problem, lines_of
 from server.core.errors import InvalidInput
 from server.core.records import Role
 
@@ -151,18 +152,17 @@ def jsonl_files(path: Path) -> list[Path]:
     return files
 
 
-def json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects of a file with the numbers of their lines; blank lines are left out. Raises InvalidInput."""
-    found: list[tuple[int, dict[str, Any]]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip():
-            try:
-                value: object = json.loads(line)
-            except ValueError as error:
-                raise InvalidInput(f"{path.name}, line {number} is not JSON: {error}.") from error
-            if not isinstance(value, dict):
-                raise InvalidInput(f"{path.name}, line {number} is not an object.")
-            found.append((number, cast("dict[str, Any]", value)))
+def json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Return the objects of a file, each behind its place; blank lines are left out. Raises InvalidInput."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for place, line in lines_of(path):
+        try:
+            value: object = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"{place} is not JSON: {error}.") from error
+        if not isinstance(value, dict):
+            raise InvalidInput(f"{place} is not an object.")
+        found.append((place, cast("dict[str, Any]", value)))
     return found
 
 
@@ -170,7 +170,7 @@ def _read_file(path: Path) -> list[Conversation]:
     """Return the conversations of a file; what stands before the first heading is named after the file."""
     found: dict[str, tuple[list[Turn], list[Query]]] = {}
     name = path.stem
-    for number, line in json_lines(path):
+    for place, line in json_lines(path):
         try:
             match line:
                 case {"conversation": str(name), **rest} if not rest:
@@ -181,15 +181,9 @@ def _read_file(path: Path) -> list[Conversation]:
                     found.setdefault(name, ([], []))[1].append(Query.model_validate({"id": query_id, **rest}))
                 case _:
                     raise InvalidInput(
-                        f"{path.name}, line {number} is no conversation, no turn and no query.",
+                        f"{place} is no conversation, no turn and no query.",
                         hint='A line is {"conversation": …}, {"turn": …, "text": …} or {"query": …, "text": …}.',
                     )
         except ValidationError as error:
-            raise InvalidInput(f"{path.name}, line {number}: {_first(error)}.") from error
+            raise InvalidInput(f"{place}: {first_problem(error)}.") from error
     return [Conversation(key, tuple(turns), tuple(queries)) for key, (turns, queries) in found.items()]
-
-
-def _first(error: ValidationError) -> str:
-    problem: Mapping[str, Any] = error.errors()[0]
-    place: Sequence[str | int] = problem["loc"]
-    return f"{'.'.join(map(str, place))}: {problem['msg']}"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,15 @@ class Meaning:
     """Cosines between statements; each is embedded once."""
 
     def __init__(self, threads: int = 2) -> None:
-        """Load the model."""
-        self._embedder = LocalEmbedder("bundled", threads=threads, source="evals")
+        """Take note of how many threads embed; the model is loaded when it is first needed."""
+        self._threads = threads
         self._vectors: dict[str, Vector] = {}
-        asyncio.run(self._embedder.load())
+
+    @cached_property
+    def _embedder(self) -> LocalEmbedder:
+        embedder = LocalEmbedder("bundled", threads=self._threads, source="evals")
+        asyncio.run(embedder.load())
+        return embedder
 
     def read(self, texts: Iterable[str]) -> None:
         """Embed texts that are going to be compared, many at a time."""

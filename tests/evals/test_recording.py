@@ -107,6 +107,22 @@ def test_an_endpoint_that_is_silent_is_silent_again(tmp_path: Path) -> None:
     assert not tape.missing
 
 
+@pytest.mark.parametrize("content", [b"\xff", b"garbage", b"[]", b'{"status": 200}'])
+def test_an_answer_that_cannot_be_read_is_named_and_nothing_is_made_up(
+    content: bytes, model: ModelServer, tmp_path: Path
+) -> None:
+    model.say("one")
+    with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": model.url}) as (_, settings):
+        ask(settings["ESKER_LLM_BASE_URL"], "a")
+    [file] = tmp_path.glob("*.json")
+    file.write_bytes(content)
+    with (
+        pytest.raises(InvalidInput, match=rf"{file.name} is no recorded answer"),
+        recorded(None, tmp_path, {}) as (_, settings),
+    ):
+        assert ask(settings["ESKER_LLM_BASE_URL"], "a").status_code == 400
+
+
 def test_what_is_not_recorded_is_refused_at_once_and_named_in_the_end(model: ModelServer, tmp_path: Path) -> None:
     model.say("one")
     with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": model.url}) as (_, settings):
@@ -117,7 +133,7 @@ def test_what_is_not_recorded_is_refused_at_once_and_named_in_the_end(model: Mod
             assert ask(settings["ESKER_LLM_BASE_URL"], "changed").status_code == 400
             raise InvalidInput("The server could not do it.")
 
-    with pytest.raises(InvalidInput, match="1 requests are not in the recording") as raised:
+    with pytest.raises(InvalidInput, match="A request is not in the recording") as raised:
         ask_for_more()
     assert str(raised.value.__cause__) == "The server could not do it."
 

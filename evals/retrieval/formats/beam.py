@@ -5,12 +5,12 @@ a message a turn. Evidence are the message ids in `source_chat_ids`, a list or a
 have no answer. A message without a time anchor was said at the last one before it.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from evals.input import json_of
 from evals.retrieval.dataset import Conversation, DataSet, Query, Turn
 from server.core.errors import InvalidInput
 
@@ -30,11 +30,9 @@ def _number(folder: Path) -> tuple[int, str]:
 
 
 def _conversation(folder: Path) -> Conversation:
-    batches: list[dict[str, Any]] = json.loads((folder / "chat.json").read_text(encoding="utf-8"))
+    batches: list[dict[str, Any]] = json_of(folder / "chat.json")
     turns = tuple(_turns(batches))
-    probing: dict[str, list[dict[str, Any]]] = json.loads(
-        (folder / "probing_questions.json").read_text(encoding="utf-8")
-    )
+    probing: dict[str, list[dict[str, Any]]] = json_of(folder / "probing_questions.json")
     there = {turn.id for turn in turns}
     queries = [
         _query(kind, place, asked, there)

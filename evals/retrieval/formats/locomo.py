@@ -5,13 +5,13 @@ holds ids such as D1:3, sometimes several in one string; what names no turn is l
 category 5 ask for what was never said: they have no answer.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from evals.input import json_of
 from evals.retrieval.dataset import Conversation, DataSet, Query, Turn
 
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -22,7 +22,7 @@ _SITTING = re.compile(r"session_(\d+)")
 
 def read_locomo(path: Path) -> DataSet:
     """Read a file of samples."""
-    samples: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    samples: list[dict[str, Any]] = json_of(path)
     astray: list[str] = []
     conversations = tuple(
         _conversation(str(sample.get("sample_id", number)), sample, astray)

@@ -15,7 +15,7 @@ def read_qmsum(path: Path) -> DataSet:
     meetings = [
         _conversation(f"{file.stem}-{number}", meeting)
         for file in jsonl_files(path)
-        for number, meeting in json_lines(file)
+        for number, (_, meeting) in enumerate(json_lines(file), start=1)
     ]
     return DataSet(path.stem if path.is_file() else path.name, tuple(meetings))
 
