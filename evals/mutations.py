@@ -130,6 +130,12 @@ def _noise_kept(case: Case, rows: list[Left]) -> list[Left] | None:
     return None
 
 
+def _idea_told_as_fact(case: Case, rows: list[Left]) -> list[Left] | None:
+    for atom in case.gold.unsettled:
+        return [*rows, _row(case, "unsettled", atom)]
+    return None
+
+
 def _row_twice(case: Case, rows: list[Left]) -> list[Left] | None:
     return [*rows, replace(rows[0], id="again")]
 
@@ -187,6 +193,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the old is there again": _old_brought_back,
     "the old stands for the new": _old_for_new,
     "noise is kept": _noise_kept,
+    "an idea is told as a fact": _idea_told_as_fact,
     "a row is there twice": _row_twice,
     "a name is made up": _name_made_up,
     "what was never said is said": _never_said,
@@ -207,6 +214,7 @@ CAUGHT_BY: Mapping[str, str] = {
     "the old is there again": "supersession",
     "the old stands for the new": "supersession",
     "noise is kept": "noise gone",
+    "an idea is told as a fact": "not taken for fact",
     "a row is there twice": "said once",
     "a name is made up": "grounded",
     "what was never said is said": "never said",
