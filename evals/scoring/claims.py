@@ -19,6 +19,7 @@ _IDENTIFIER = re.compile(
     re.ASCII,  # what stands beside it in another script is no part of it
 )
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])", re.ASCII)
+_ORDINAL = re.compile(r"\b([0-9]+)(st|nd|rd|th)\b")
 _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
 # Words that begin with a capital wherever they stand, and name nothing that could be made up.
 _NO_NAMES = frozenset(
@@ -38,13 +39,19 @@ class Claim:
 def claims(text: str, *, names: bool = True) -> list[Claim]:
     """Return what can be looked up in a text. Without `names` those are left out: German writes all nouns as names."""
     found = [Claim("quotation", next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)]
-    rest = _without_dates(text)
-    identifiers = [match.group().rstrip(".:") for match in _IDENTIFIER.finditer(rest)]
-    found += [Claim("identifier", words) for words in identifiers if _is_identifier(words)]
-    rest = _IDENTIFIER.sub(" ", rest)
-    found += [Claim("number", match.group()) for match in _NUMBER.finditer(rest)]
+    found += [claim for _, claim in placed(text) if claim.sort == "number" or _is_identifier(claim.words)]
+    rest = _IDENTIFIER.sub(" ", _without_dates(text))
     found += [Claim("name", words) for words in _names(rest)] if names else []
     return list(dict.fromkeys(found))
+
+
+def placed(text: str) -> Iterator[tuple[int, Claim]]:
+    """Yield the identifiers and numbers of a text, each behind the place where it begins."""
+    rest = _ORDINAL.sub(lambda match: match[1] + " " * len(match[2]), _without_dates(text))
+    for match in _IDENTIFIER.finditer(rest):
+        yield match.start(), Claim("identifier", match.group().rstrip(".:"))
+    rest = _IDENTIFIER.sub(lambda match: " " * len(match[0]), rest)
+    yield from ((match.start(), Claim("number", match.group())) for match in _NUMBER.finditer(rest))
 
 
 def _without_dates(text: str) -> str:

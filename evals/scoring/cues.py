@@ -1,130 +1,138 @@
-"""Words that turn what is said: they deny it, put it off, limit it, call it done, past or unsettled. In five languages.
+"""Words that turn what is said: they put it off, leave it open, limit it, call it done, past or somebody's word.
 
-They are written down here once more, apart from those that memory itself goes by: what is measured must not be the
-measure.
+They are written down here once more, in five languages, apart from those that memory itself goes by: what is measured
+must not be the measure.
 """
 
 import re
-from collections.abc import Mapping
 
 from evals.case_files import Language
-from evals.scoring.text import normalised
+from evals.scoring.denials import ends_denied
+from evals.scoring.text import Patterns, by_language, normalised
 
-Cues = Mapping[Language, re.Pattern[str]]
-
-
-def _cues(en: str, de: str, es: str, zh: str, ja: str) -> Cues:
-    """Return patterns by language; those of languages that put spaces between words are of whole words."""
-    return {
-        "en": re.compile(rf"\b(?:{en})\b"),
-        "de": re.compile(rf"\b(?:{de})\b"),
-        "es": re.compile(rf"(?<!\w)(?:{es})(?!\w)"),
-        "zh": re.compile(zh),
-        "ja": re.compile(ja),
-    }
-
-
-_DENIED = _cues(
-    en=r"not|never|no|none|nothing|nobody|without|cannot|neither|nor|avoid\w*|stop(?:ped)? using|forbid\w*"
-    r"|forbidden|refus\w+|reject\w+|instead of|rather than|\w+n't",
-    de=r"nicht|nie|niemals|kein\w*|ohne|weder|statt|anstatt|verboten|vermeide\w*",
-    es=r"no|nunca|jamás|sin|ningun[oa]?|ningún|tampoco|evitar|evita\w*|prohibido|en lugar de|en vez de",
-    zh="不(?!同|过|過|错|錯|断|斷|仅|僅|久|少)|没|沒|别|勿|禁止|无需|無需|未|避免|而不是",
-    ja="ない|ません|ず(?:に|、|。|$)|禁止|なし|ではなく|避け",
-)
-_UNTRUE = _cues(
+_UNTRUE = by_language(
     en=r"(?:not|never) (?:true|correct|right|the case|so)|\w+n't (?:true|correct|right|the case|so)"
     "|(?:is|was|are|were) (?:false|wrong|untrue|incorrect)",
     de="(?:stimmt|trifft) (?:gar |überhaupt )?nicht|nicht (?:wahr|richtig|der fall)|(?:ist|war) (?:falsch|unwahr)",
     es="no es (?:cierto|verdad|así|correcto)|(?:es|era) (?:falso|incorrecto)",
-    zh="并不是|并非|不是真的|不属实|是错的|不正确|不成立",
+    zh="并不是真|不是真的|不属实|是错的|不正确|不成立|并不是：|并非如此",
     ja="正しくない|事実ではない|間違いである|誤りである|正しくありません",
 )
-_OPEN = _cues(
-    en=r"later|tomorrow|open|postponed?|defer\w*|put off|on hold|paused|pending|not yet|not before|until"
-    "|unless|todo|tbd|planned|plans? to|will|wants? to|going to|intends?|scheduled"
-    "|next (?:week|month|quarter|year|sprint)|undecided|unclear|remains?"
-    r"|still (?:to|open|missing|needs?|has|have)|to be|wait\w*|after|once|if|maybe|might|may|consider\w*"
-    r"|propos\w+|draft|in progress|unfinished|blocked|backlog|should|left (?:for|to)|has to follow"
-    "|earliest",
-    de="später|morgen|verschoben|aufgeschoben|zurückgestellt|noch nicht|offen|bis|geplant|wird|werden"
-    r"|soll\w*|erst|frühestens|vielleicht|wartet|warten|pausiert|unklar|vertagt|falls|wenn|sobald"
-    r"|nächste\w*|folgt|dran",
-    es=r"más tarde|mañana|pospuest\w+|aplazad\w+|pospon\w+|aplaz\w+|todavía no|aún no|aún|pendiente|hasta"
-    r"|planead\w+|previst\w+|será|se hará|quizás?|tal vez|en espera|cuando|próxim\w+|después|sin decidir"
-    r"|por decidir|abiert\w+",
-    zh="明天|明日|推迟|推遲|延后|延後|延期|以后|以後|之后再|暂缓|暫緩|暂不|尚未|还没|還沒|待定|待办|计划"
-    "|計劃|打算|将|將|等|下周|下个月|下季|未定|可能|再说|再做|再定|再看",
-    ja="明日|延期|後で|あとで|後日|保留|未定|まだ|予定|まで|検討|つもり|来週|来月|来期|次の|待ち|待つ|見送"
-    "|先送り|後回し|してから|以降",
+_DEFERRED = by_language(
+    en=r"later|tomorrow|postpon\w*|defer\w*|put off|on hold|shelved|parked|paused|pending|yet|before|until|till|unless"
+    r"|todo|tbd|on the plan|plan(?:s|ned)?|will|won't|'ll|wants? to|would like|going to|intend\w*|schedul\w*|due"
+    r"|next (?:week|month|quarter|year|sprint)|remains?|still (?:to|missing|needs?|has|have)|wait\w*|after|once"
+    r"|as soon as|as long as|when|draft|in progress|unfinished|blocked|backlog|left for|has to follow|earliest|sooner"
+    r"|wish list|subject to|upon|depends? on|slip\w*|hold off|from .{1,20} on|by then",
+    de=r"später|morgen|verschoben|verschieb\w*|verdrängt|aufgeschoben|zurückgestellt|noch nicht|bis|geplant|planen?|plant"
+    r"|vorgesehen|soll\w*|erst|frühestens|nach|vor|warte\w*|pausiert|vertagt|falls|wenn|sobald|solange|nächste\w*"
+    r"|folgt|dran|vorläufig|einstweilen|steht (?:noch )?aus|ausstehend|will|möchte|beabsichtig\w*|ab",
+    es=r"más tarde|más adelante|mañana|pospuest\w+|aplaz\w+|pospon\w+|posterg\w+|todavía|aún|pendiente\w*|hasta"
+    r"|planead\w+|previst\w+|será|habrá|hará|pagarán?|se hará|en espera|cuando|próxim\w+|después|antes|a la espera"
+    r"|deja\w* para|qued\w+ para|quiere|depende\w*|mientras|una vez|tras",
+    zh="明天|明日|推迟|推遲|延后|延後|延期|以后|以後|之后|之後|后再|暂|暫|尚未|还没|還沒|待|计划|計劃|打算|将|將|等|下周|下个月|下季"
+    "|再说|再做|再定|再看|再改|再议|才|不会?早于|最早|之前|过了|搁置|先不",
+    ja="明日|延期|後で|あとで|後日|保留|未定|まだ|予定|まで|つもり|来週|来月|来期|来年|次の|待|見送|先送り|後回し|してから|てから|以降"
+    "|後に|後は|始めない|先に",
 )
-_LIMITED = _cues(
-    en=r"only|except|excluding|just|solely|alone|limited|for now|temporar\w+|at most|at least|unless|until"
-    "|in staging|apart from|other than|up to|not for",
-    de="nur|außer|ausser|ausschließlich|vorerst|höchstens|mindestens|vorübergehend|begrenzt|bis|allein",
-    es=r"s[oó]lo|solamente|únicamente|excepto|salvo|por ahora|temporal\w*|como máximo|hasta|limitad\w+",
-    zh="只|仅|僅|除了|除外|暂时|暫時|最多|至少|目前|限于|限於|以内|以內",
-    ja="だけ|のみ|以外|当面|一時的|最大|限定|に限|限り|しか|いまのところ|今のところ",
+_UNDECIDED = by_language(
+    en=r"whether|if|undecided|decid\w*|decision|open|unclear|unresolved|unanswered|no answer|not settled|question\w*"
+    r"|maybe|perhaps|might|consider\w*|think (?:it over|about)|some thought|propos\w+|guess\w*|suspect\w*|hypothes\w+|unconfirmed"
+    r"|confirm\w*|untested|tested|rumou?r\w*|heard|said|says|would like|at best|possibl\w+|to be seen|experiment\w*",
+    de=r"ob|offen\w*|unklar|entschieden|entscheid\w*|entscheidung|vielleicht|möglicherweise|könnte\w*|überleg\w*|frage\w*"
+    r"|ungeklärt|ungewiss|unsicher|unbestätigt|vermut\w*|gerücht\w*|womöglich|welche\w*|versuch\w*",
+    es=r"si|sin decidir|por decidir|decid\w+|decisión|abiert\w+|duda\w*|quizás?|tal vez|podría\w*|pregunt\w*|incierto"
+    r"|posible\w*|sin confirmar|rumor\w*|hipótesis",
+    zh="是否|要不要|未定|待定|再定|拍板|决定|不确定|可能|也许|或许|猜|怀疑|听说|据说|传言|证实|未经|未验|验证|考虑|疑似|假设|推测",
+    ja="かどうか|未定|検討|決め|決まっ|判断|かもしれ|可能性|推測|仮説|未確認|確認|噂|うわさ|考え",
 )
-_DONE = _cues(
-    en=r"done|finished|completed?|(?<!\ba )(?<!\bthe )fixed|shipped|deployed|merged|implemented|released"
-    "|resolved|solved|migrated|closed|delivered|landed|removed|added|enabled|rolled out|went live"
-    "|is live|already",
-    de=r"erledigt|fertig\w*|abgeschlossen|behoben|umgesetzt|ausgeliefert|gelöst|eingeführt|wurde\w*|bereits"
-    "|migriert",
-    es=r"hecho|terminad\w+|completad\w+|arreglad\w+|desplegad\w+|implementad\w+|resuelt\w+|migrad\w+"
-    "|ya está|se (?:hizo|completó|migró|terminó|desplegó|implementó)",
-    zh="已完成|完成了|已经|已經|已(?:修复|部署|上线|合并|迁移|实现|解决|改|换|删|加)|做完|搞定|上线了|修好"
-    "|迁移了|部署了",
-    ja="完了|済み|済んだ|終わった|終えた|しました|されました|修正した|デプロイした|実装した|移行した|解決した",
+_LIMITED = by_language(
+    en=r"only|except\w*|exempt\w*|excluding|just|solely|alone|limited|confined|restricted|for now|for the time being"
+    r"|this (?:round|time|release)|temporar\w+|at most|at least|max\w*|cap(?:ped)?|ceiling|no more than|not more than|not over"
+    r"|unless|until|till|in staging|apart from|other than|up to|within|not for|nothing else|no (?:one|other|others) else"
+    r"|no other|nowhere else|as long as|never more|or less|under|in betas|experiment\w*|ends?|ending|expir\w*|goes",
+    de=r"nur|außer\w*|ausser|ausgenommen|ausschließlich|vorerst|vorläufig|höchstens|maximal|mindestens|vorübergehend"
+    r"|begrenzt|beschränkt|bis|allein|lediglich|einzig|nicht mehr als|kein\w* ander\w*|sonst\w*|derzeit",
+    es=r"s[oó]lo|solamente|únicamente|exclusiv\w+|excepto|salvo|por ahora|de momento|temporal\w*|como (?:máximo|mucho)"
+    r"|máximo|no más|hasta|limitad\w+|ningún otro|ninguna otra|nada más|provisional\w*|mientras",
+    zh="只|仅|僅|除了|除外|例外|暂|暫|最多|至多|不超过|不得超过|上限|至少|目前|眼下|限|以内|以內|为止|之前|其他.{0,6}不|独",
+    ja="だけ|のみ|以外|当面|一時的|最大|限|しか|いまのところ|今のところ|以内|以下|まで|さしあたり|当分|他は|ほかは",
 )
-_PAST = _cues(
-    en=r"was|were|used to|former\w*|previous\w*|earlier|originally|initially|no longer|instead of"
-    r"|rather than|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away) from|old|dropped"
-    r"|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*|corrected",
-    de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|statt|anstatt|ersetzt\w*"
-    r"|abgelöst|alte[rsnm]?|hatte\w*|zuvor|ehemals|falsch\w*|verworfen|korrigiert",
-    es=r"antes|anterior\w*|era|eran|fue|originalmente|ya no|en lugar de|en vez de|reemplaz\w+|sustituy\w+"
-    r"|dejó|viej\w+|había|equivocad\w+|erróne\w+|descartad\w+|corregid\w+",
-    zh="之前|以前|原来|原來|原本|原定|曾|不再|取代|替换|替換|旧|舊|而不是|最初|起初|先前|不用|弃用|误|誤|作废",
-    ja="以前|もとは|元は|元々|当初|かつて|ではなく|置き換え|やめ|旧|だった|でした|誤り|間違",
+_DONE = by_language(
+    en=r"done|finished|completed?|(?<!\ba )(?<!\bthe )fixed|shipped|deployed|merged|implemented|released|resolved"
+    r"|solved|migrated|closed|delivered|landed|(?<!is )(?<!are )removed|added|enabled|rolled out|went live|is live|already"
+    r"|as (?:planned|scheduled|intended|agreed)|in place|in effect|has learned|is out|settled|behind us|got (?:its|their|the)"
+    r"|(?:has|have) (?:now |since |just )?been (?!put|postponed|deferred|delayed|paused|left|shelved|moved|pushed|asked"
+    r"|planned|scheduled|blocked|set|limited|told|wanted|suggested|proposed|said|no\b|not\b)\w+",
+    de=r"erledigt|fertig\w*|abgeschlossen|behoben|umgesetzt|ausgeliefert|gelöst|eingeführt|bereits|migriert|inzwischen"
+    r"|wurden? (?!verschoben|aufgeschoben|zurückgestellt|vertagt|vor)\w+|wie geplant|planmäßig|ist (?:nun |jetzt )?da",
+    es=r"hecho|terminad\w+|completad\w+|arreglad\w+|desplegad\w+|implementad\w+|resuelt\w+|migrad\w+|ya (?:está|se|ha|han)"
+    r"|se (?:hizo|completó|migró|terminó|desplegó|implementó|pagó|publicó|compró)|como estaba previsto|quedó (?!pend)\w+",
+    zh="已完成|完成了|已经|已經|已(?:修复|部署|上线|合并|迁移|实现|解决|改|换|删|加|做|写|拆|证实|停产|公布|发布|更换|确认|升级)|做完|搞定"
+    "|上线了|修好|迁移了|部署了|如期|按计划.{0,6}(?:完成|做|了)|了。?$",
+    ja="完了|済み|済んだ|終わった|終えた|しました|されました|修正した|デプロイした|実装した|移行した|解決した|始めた|行った|行われた"
+    "|予定通り|予定どおり|すでに|既に|交換した|測定した|実施した|公開した|なった",
 )
-_UNSETTLED = _cues(
-    en=r"ask\w*|question\w*|suggest\w*|propos\w*|offer\w*|claim\w*|alleg\w*|rumou?r\w*|heard|consider\w*"
-    "|maybe|perhaps|might|could|would|whether|if|undecided|open|unclear|unconfirmed|not confirmed"
-    r"|wonder\w*|idea|option|alternative|according to|said|says|thinks?|believes?|jok\w+|sarcas\w+"
-    r"|ironic\w*|reject\w*|declin\w*|turned down|against|instead|wrong|mistaken|false|contradict\w*"
-    r"|refus\w*",
-    de=r"frag\w*|gefragt|vorschl\w*|vorgeschlagen|angeb\w*|behaupt\w*|gerücht\w*|gehört|vielleicht"
-    r"|könnte\w*|ob|unklar|offen|laut|meint\w*|sagt\w*|scherz\w*|ironi\w*|abgelehnt|verworfen|dagegen"
-    r"|stattdessen|falsch|überleg\w*|erwog\w*",
-    es=r"pregunt\w*|propus\w*|propuest\w*|propon\w*|suger\w*|ofert\w*|ofrec\w*|afirm\w*|rumor\w*|oyó"
-    r"|quizás?|tal vez|podría\w*|si|según|dice|dijo|cree|broma|ironía|rechaz\w*|descart\w*|falso"
-    r"|errón\w*|indecis\w*|duda\w*",
-    zh="问|問|建议|建議|提议|提議|听说|聽說|据说|據說|传言|也许|可能|是否|要不要|吗|考虑|玩笑|讽刺|拒绝"
-    "|否决|采纳|反对|错|说|称",
-    ja="質問|聞い|尋ね|提案|噂|うわさ|らしい|かもしれ|どうか|か？|検討|冗談|皮肉|断っ|却下|見送|否定|誤り"
-    "|と言|によると|という",
+_PAST = by_language(
+    en=r"was|were|used to|former\w*|previous\w*|earlier|originally|initially|no longer|instead of|rather than"
+    r"|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from|old|older|dropped"
+    r"|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*|corrected|gone|ended",
+    de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|statt|anstatt|ersetzt\w*|abgelöst"
+    r"|alte[rsnm]?|hatte\w*|zuvor|ehemals|falsch\w*|verworfen|korrigiert|hinfällig|überholt",
+    es=r"antes|anterior\w*|era|eran|fue|originalmente|ya no|en lugar de|en vez de|reemplaz\w+|sustituy\w+|dejó|viej\w+"
+    r"|había|equivocad\w+|erróne\w+|descartad\w+|corregid\w+|tenía|inicial\w*",
+    zh="之前|以前|原来|原來|原本|原定|原|曾|不再|取代|替换|替換|旧|舊|而不是|最初|起初|先前|不用|弃用|误|誤|作废",
+    ja="以前|もとは|元は|元々|当初|かつて|ではなく|置き換え|やめ|旧|だった|でした|誤り|間違|改め|前は|前まで",
 )
-_OPPOSITES: Mapping[Language, str] = {
-    "en": "enable/disable enabled/disabled allow/forbid allowed/forbidden always/never on/off before/after"
-    " required/optional add/remove added/removed include/exclude more/less above/below minimum/maximum accept/reject"
-    " accepted/rejected public/private start/stop increase/decrease keep/delete succeeded/failed passed/failed"
-    " success/failure up/down open/closed encrypted/unencrypted signed/unsigned first/last with/without likes/dislikes"
-    " can/cannot",
-    "de": "immer/nie erlaubt/verboten vor/nach aktiviert/deaktiviert mehr/weniger mit/ohne mindestens/höchstens",
-    "es": "siempre/nunca permitido/prohibido antes/después activado/desactivado más/menos con/sin mínimo/máximo",
-    "zh": "允许/禁止 启用/禁用 开启/关闭 之前/之后 最多/至少 增加/减少 有/没有 喜欢/讨厌",
-    "ja": "許可/禁止 有効/無効 以前/以降 最大/最小 あり/なし 必須/任意 以上/以下 好き/嫌い",
+_OLD_VALUE: dict[Language, str] = {
+    "en": r"from (?:the )?{0} (?:to|→)|(?:instead of|rather than|no longer|used to be|formerly|previously) (?:the )?{0}"
+    r"|{0}\W{{0,3}}(?:→|->|=>)|(?:up|down) from {0}",
+    "de": r"(?:von|statt|anstatt|nicht mehr|vorher|früher|bisher) {0} (?:auf|zu)|(?:statt|anstatt|nicht mehr|vorher) {0}"
+    r"|{0}\W{{0,3}}(?:→|->)",
+    "es": r"(?:de|desde) {0} a\b|(?:en lugar de|en vez de|ya no|antes) {0}|{0}\W{{0,3}}(?:→|->)",
+    "zh": r"(?:从|由){0}(?:改|换|升|降|调|增|减|提|变|到)|(?:不再|原来|原本|之前)(?:是|用|为)?{0}|{0}\W{{0,3}}(?:→|->)",
+    "ja": r"{0}から.{{0,12}}(?:変|改|上げ|下げ|引き)|{0}ではなく|{0}をやめ|(?:以前|当初|もと)は{0}|{0}\W{{0,3}}(?:→|->)",
 }
-_WORD = re.compile(r"[^\W\d_]+")
+_WITHDRAWN = by_language(
+    en=r"reopen\w*|reconsider\w*|withdr\w+|revok\w*|revers\w+|lifted|relax\w*|overturn\w*|given up|gave in"
+    r"|under discussion|up for discussion|where possible|if possible|ideally|rethought|undone|after all|softened"
+    r"|negotiable|optional|dropped|abolished|changed (?:his|her|their) mind|not any ?more",
+    de=r"zurückgenommen|aufgehoben|gelockert|doch (?:wieder|nicht|noch)|nun doch|überdacht|neu verhandelt|nach möglichkeit"
+    r"|möglichst|widerrufen|zur diskussion|hinfällig|aufgegeben|fällt weg|entfällt",
+    es=r"retirad\w+|anulad\w+|revocad\w+|reconsider\w+|al final sí|si es posible|a ser posible|en lo posible|relajad\w+"
+    r"|en discusión|levantad\w+|derogad\w+|se dejó de",
+    zh="撤回|撤销|取消了|重新考虑|重新讨论|尽量|尽可能|收回|松口|改口|作罢|还在讨论",
+    ja="撤回|取り消|緩め|再検討|なるべく|できれば|できるだけ|見直し",
+)
+_SAID_TO_BE = by_language(
+    en=r"sa(?:ys|id)|claim(?:s|ed)?|thinks?|thought|believes?|believed|suspect(?:s|ed)?|suggest(?:s|ed)?|propos(?:es|ed)"
+    r"|wrote|writes|wonder(?:s|ed)|guess(?:es|ed)|reckon(?:s|ed)?|doubt(?:s|ed)?|warn(?:s|ed)|fear(?:s|ed)?|argu(?:es|ed)",
+    de=r"sagte?|behauptete?|meinte?|glaubte?|vermutete?|schlug|schlägt|schrieb|bezweifelte?|hält|warnte?|findet|fand",
+    es=r"dijo|dice|afirm[aó]|cree|creía|opin[aó]|sugiri?[óe]\w*|propuso|propone|escribió|sospecha|pid[eió]\w*|comenta|duda",
+    zh="说|称|认为|觉得|怀疑|建议|提议|主张|写道|猜测|听说|据说|担心",
+    ja="と言っ|と述べ|と主張|と考え|と思|と提案|提案した|と書い|推測|と疑|らしい|という",
+)
+_UNSETTLED = by_language(
+    en=r"ask\w*|question\w*|suggest\w*|propos\w*|offer\w*|claim\w*|alleg\w*|rumou?r\w*|heard|hearsay|consider\w*|maybe"
+    r"|perhaps|might|could|would|whether|if|undecided|unclear|unconfirmed|confirm\w*|wonder\w*|idea|option|alternative"
+    r"|according to|going by|said|says|wrote|writes|th(?:inks?|ought)|believ\w*|suspect\w*|guess\w*|reckon\w*|doubt\w*"
+    r"|jok\w+|sarcas\w+|ironic\w*|reject\w*|declin\w*|turned down|against|instead|wrong|mistaken|false|contradict\w*"
+    r"|refus\w*|opinion|view|eye|find(?:s|ing)?|found|supposed\w*|apparent\w*|seem\w*|wish\w*|want\w*|like[sd]?|plead\w*"
+    r"|argu\w+|untested|unproven|hypothes\w+|rule[sd]? out|dismiss\w*|open",
+    de=r"frag\w*|gefragt|vorschl\w*|vorschlag\w*|vorgeschlagen|schl[uä]gt?\w*|angeb\w*|angebot\w*|behaupt\w*|gerücht\w*"
+    r"|gehört|vielleicht|könnte\w*|ob|unklar|offen|laut|zufolge|meint\w*|sagt\w*|schrieb|findet|hält|glaub\w*|vermut\w*"
+    r"|scherz\w*|ironi\w*|spott\w*|abgelehnt|lehn\w*|verworfen|dagegen|stattdessen|falsch|überleg\w*|erwog\w*|idee|wünsch\w*"
+    r"|angeblich|soll|sollen|unbestätigt|zweifel\w*",
+    es=r"pregunt\w*|propus\w*|propuest\w*|propon\w*|suger\w*|sugir\w*|ofert\w*|ofrec\w*|afirm\w*|rumor\w*|oy[óe]|quizás?"
+    r"|tal vez|podría\w*|si|según|dice|dijo|cree|opin\w*|comenta\w*|pid\w+|querría|quería|broma|ironía|rechaz\w*|descart\w*"
+    r"|falso|errón\w*|indecis\w*|duda\w*|idea|sospech\w*|supuest\w*|al parecer",
+    zh="问|問|建议|建議|提议|提議|听说|聽說|据说|據說|传言|传闻|也许|可能|是否|要不要|吗|考虑|玩笑|讽刺|拒绝|否决|采纳|反对|错|说|称"
+    "|认为|觉得|怀疑|猜|想法|主张|疑",
+    ja="質問|聞い|尋ね|提案|案を|案は|噂|うわさ|らしい|かもしれ|どうか|か？|検討|冗談|皮肉|断っ|却下|見送|否定|誤り|と言|と述べ|によると"
+    "|という|との|推測|仮説|疑",
+)
 _BEFORE = 24
 """How far before a word, in characters, a denial stands that is about it."""
-
-
-def denials(text: str, language: Language) -> int:
-    """Return how often a text denies something."""
-    return len(_DENIED[language].findall(normalised(text)))
 
 
 def is_called_untrue(text: str, language: Language) -> bool:
@@ -132,50 +140,82 @@ def is_called_untrue(text: str, language: Language) -> bool:
     return bool(_UNTRUE[language].search(normalised(text)))
 
 
-def opposite(first: str, second: str, language: Language) -> str | None:
-    """Return the word of the second text that turns what the first says around, such as `disabled` for `enabled`."""
-    one, other = _parts(first, language), _parts(second, language)
-    for pair in _OPPOSITES[language].split():
-        left, _, right = pair.partition("/")
-        for word, contrary in ((left, right), (right, left)):
-            if word in one and word not in other and contrary in other and contrary not in one:
-                return contrary
-    return None
+def keeps_reservation(fact: str, said: str, language: Language) -> bool:
+    """Tell whether what is said is put off, undecided or limited, as the fact is.
+
+    What is undecided has to read so: that it comes later is not enough. A fact that has none of the words is not judged.
+    """
+    kinds = [cues for cues in (_DEFERRED, _LIMITED) if _has(cues, fact, language)]
+    undecided = _has(_UNDECIDED, fact, language)
+    if undecided and (not kinds or _is_question(fact, language)):
+        return _has(_UNDECIDED, said, language) or "?" in normalised(said)
+    if not kinds and not undecided:
+        return True
+    kinds += [_UNDECIDED] if undecided or _DEFERRED in kinds else []
+    return "?" in normalised(said) or any(_has(cues, said, language) for cues in kinds)
 
 
-def _parts(text: str, language: Language) -> set[str] | str:
-    """Return what is looked for words: a set of them, or the text itself where there are no spaces between them."""
-    return normalised(text) if language in ("zh", "ja") else set(_WORD.findall(normalised(text)))
+_QUESTION = by_language(
+    en="whether|open question|undecided|decided",
+    de="ob|offen|entschieden",
+    es="si|por decidir|sin decidir",
+    zh="是否|要不要|再定|未定|待定",
+    ja="かどうか|未定|検討",
+)
+
+
+def _is_question(text: str, language: Language) -> bool:
+    return _has(_QUESTION, text, language)
+
+
+def _has(cues: Patterns, text: str, language: Language) -> bool:
+    return bool(cues[language].search(normalised(text)))
 
 
 def is_open(text: str, language: Language) -> bool:
     """Tell whether a text puts something off, plans it, or leaves it undecided."""
-    return bool(_OPEN[language].search(normalised(text)))
-
-
-def is_limited(text: str, language: Language) -> bool:
-    """Tell whether a text says that something holds within limits only."""
-    return bool(_LIMITED[language].search(normalised(text)))
+    return _has(_DEFERRED, text, language) or _has(_UNDECIDED, text, language)
 
 
 def is_done(text: str, language: Language) -> bool:
     """Tell whether a text says that something was done; `not done` and `not yet fixed` do not."""
     said = normalised(text)
     found = (match.start() for match in _DONE[language].finditer(said))
-    return any(not _DENIED[language].search(said[max(0, start - _BEFORE) : start]) for start in found)
+    return any(not ends_denied(said[max(0, start - _BEFORE) : start], language) for start in found)
 
 
 def is_past(text: str, language: Language) -> bool:
     """Tell whether a text says of something that it held before."""
-    return bool(_PAST[language].search(normalised(text))) or "→" in text or "->" in text
+    return _has(_PAST, text, language) or "→" in text or "->" in text
 
 
-def is_unsettled(text: str, language: Language) -> bool:
-    """Tell whether a text says of something that it was asked, offered, claimed by somebody, or turned down."""
+def is_old_value(words: str, text: str, language: Language) -> bool:
+    """Tell whether a text names a value as the one before: `from 64 to 256`, `instead of 64`."""
+    return bool(re.search(_OLD_VALUE[language].format(re.escape(normalised(words))), normalised(text)))
+
+
+def withdraws(text: str, language: Language) -> bool:
+    """Tell whether a text says that a ruling was taken back, softened, or is talked about again."""
+    return _has(_WITHDRAWN, text, language)
+
+
+def reported(text: str, language: Language) -> tuple[str, str] | None:
+    """Return who says something, and what, where a text reports what somebody says or thinks; None where it does not."""
     said = normalised(text)
-    return "?" in said or bool(_UNSETTLED[language].search(said))
+    found = _SAID_TO_BE[language].search(said)
+    return (said[: found.start()], said[found.end() :]) if found else None
+
+
+def unsettled_cues(text: str, language: Language) -> frozenset[str]:
+    """Return the words of a text by which something was asked, offered, claimed by somebody, or turned down."""
+    said = normalised(text)
+    found = {match.group() for match in _UNSETTLED[language].finditer(said)}
+    return frozenset(found | {"?"}) if "?" in said else frozenset(found)
 
 
 def without_reservations(text: str, language: Language) -> str:
-    """Return a text without its words for what is put off or limited."""
-    return re.sub(r"\s+", " ", _LIMITED[language].sub("", _OPEN[language].sub("", normalised(text)))).strip()
+    """Return a text without its words for what is put off, undecided or limited."""
+    said = normalised(text)
+    for cues in (_DEFERRED, _UNDECIDED, _LIMITED):
+        said = cues[language].sub("", said)
+    return re.sub(r"\s+", " ", said).strip()

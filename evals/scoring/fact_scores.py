@@ -1,18 +1,25 @@
 """Scores of facts: what should be there is, as it was meant, and what should not hold any more does not."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 
 from evals.case_files import Language
 from evals.scoring import cues
 from evals.scoring.dates import names_day
+from evals.scoring.denials import denials
 from evals.scoring.figures import Figure, figure
-from evals.scoring.gold import Atom, Change
+from evals.scoring.gold import Atom, Change, Gold
 from evals.scoring.matching import Judge, Left, Verdict
 from evals.scoring.text import holds_all, sentences
 
 _STILL_THERE = 0.8
 """How many of the words of a fact, beside all that is exact, stand in a row that still says it."""
+_NEAR, _NEARER = 0.55, 0.25
+"""Cosine from which a part of a row says what is noise, and by how much it is nearer to that than to what lasts."""
+_SIGNS = 0.4
+"""The same for Chinese and Japanese, of which the model knows little: how many of the signs are there."""
+_PARTS = re.compile(r"[;；]")
 
 
 def retention(name: str, verdicts: Sequence[Verdict], good: Callable[[Verdict], bool]) -> Figure:
@@ -52,20 +59,37 @@ def _calls_it_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by
         return True
     if any(by.holds(sentence, words) for atom in older for words in atom.exact if not by.holds(old.fact, words)):
         return False
-    more_denied = cues.denials(sentence, by.language) > cues.denials(old.fact, by.language)
-    return more_denied or cues.is_past(sentence, by.language)
+    more_denied = denials(sentence, by.language) > denials(old.fact, by.language)
+    past = cues.is_past(sentence, by.language) or any(
+        cues.is_old_value(words, sentence, by.language) for words in old.exact
+    )
+    return more_denied or past
 
 
-def noise_gone(noise: Sequence[Atom], left: Sequence[Left], by: Judge) -> Figure:
-    """What mattered to nobody is gone: no row has all that is exact of it and most of its other words."""
-    return figure("noise gone", (_still_there(atom, left, by) for atom in noise))
+def noise_gone(gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
+    """What mattered to nobody is gone: no row has all that is exact of it and most of its words, or says it in others."""
+    lasting = [atom.fact for atom in gold.lasting()]
+    return figure("noise gone", (_still_there(atom, lasting, left, by) for atom in gold.noise))
 
 
-def _still_there(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
+def _still_there(atom: Atom, lasting: Sequence[str], left: Sequence[Left], by: Judge) -> str | None:
     for row in left:
         if holds_all(row.text, atom.exact, by.language) and by.share(atom.fact, row.text) >= _STILL_THERE:
             return f"still there: {atom.fact} ({row.id})"
+        for said in {part for sentence in sentences(row.text) for part in (sentence, *_PARTS.split(sentence))}:
+            if _means(atom.fact, said, lasting, by):
+                return f"still there: {atom.fact} ({row.id}: {said.strip()})"
     return None
+
+
+def _means(noise: str, said: str, lasting: Sequence[str], by: Judge) -> bool:
+    """Tell whether a part of a row says what is noise, and not rather one of the facts that last."""
+    if by.language in ("zh", "ja"):
+        return by.share(noise, said) >= _SIGNS and by.share(noise, said) > max(
+            (by.share(fact, said) for fact in lasting), default=0.0
+        )
+    near = by.meaning.cosine(noise, said)
+    return near >= _NEAR and near - max((by.meaning.cosine(fact, said) for fact in lasting), default=0.0) >= _NEARER
 
 
 def still_open(verdicts: Sequence[Verdict], by: Judge) -> Figure:
@@ -79,26 +103,40 @@ def _turned(verdict: Verdict, language: Language) -> str | None:
         return f"turned around: {said}"
     if cues.is_done(said, language) and not cues.is_done(fact, language):
         return f"turned into done: {said}"
-    if any(cue(fact, language) and cue(said, language) for cue in (cues.is_open, cues.is_limited)):
-        return None
-    return f"without its reservation: {said}"
+    return None if cues.keeps_reservation(fact, said, language) else f"without its reservation: {said}"
 
 
 def unsettled(atoms: Sequence[Atom], left: Sequence[Left], by: Judge) -> Figure:
     """What was only asked, offered, claimed or turned down does not read as though it held."""
-    return figure("not taken for fact", (_taken_for_fact(by.judge(atom, left), by.language) for atom in atoms))
+    return figure("not taken for fact", (_taken_for_fact(atom, left, by) for atom in atoms))
 
 
-def _taken_for_fact(verdict: Verdict, language: Language) -> str | None:
-    said = verdict.statement
-    if not verdict.kept or any(cue(said, language) for cue in (cues.is_unsettled, cues.is_past, cues.is_open)):
-        return None
-    return f"taken for a fact: {said}"
+def _taken_for_fact(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
+    for row in left:
+        verdict = by.judge(atom, [row])
+        if verdict.kept and not _tells_whose(verdict.statement, atom.fact, by.language):
+            return f"taken for a fact: {verdict.statement}"
+    return None
 
 
-def ruling_stands(verdicts: Sequence[Verdict]) -> Figure:
+def _tells_whose(said: str, fact: str, language: Language) -> bool:
+    """Tell whether a statement has a word, which the fact does not have, for being asked, claimed, past or put off."""
+    if cues.unsettled_cues(said, language) - cues.unsettled_cues(fact, language):
+        return True
+    return any(cue(said, language) and not cue(fact, language) for cue in (cues.is_past, cues.is_open))
+
+
+def ruling_stands(verdicts: Sequence[Verdict], by: Judge) -> Figure:
     """What somebody ruled still stands."""
-    return figure("ruling stands", (None if each.kept else f"{each.fate}: {each.atom.fact}" for each in verdicts))
+    return figure("ruling stands", (_undone(each, by.language) for each in verdicts))
+
+
+def _undone(verdict: Verdict, language: Language) -> str | None:
+    if not verdict.kept:
+        return f"{verdict.fate}: {verdict.atom.fact}"
+    if cues.withdraws(verdict.statement, language) and not cues.withdraws(verdict.atom.fact, language):
+        return f"taken back or softened: {verdict.statement}"
+    return None
 
 
 def attribution(verdicts: Sequence[Verdict]) -> Figure:

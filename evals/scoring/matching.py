@@ -13,7 +13,9 @@ from evals.case_files import Language
 from evals.scoring import cues
 from evals.scoring.gold import Atom
 from evals.scoring.meaning import ALONE, BESIDE, Meaning
-from evals.scoring.text import clauses, holds, holds_all, sentences, share
+from evals.scoring.pairing import torn_apart
+from evals.scoring.polarity import turned_around
+from evals.scoring.text import holds, holds_all, sentences, share, words_of
 from server.core.records import Trust
 
 Fate = Literal["verbatim", "by meaning", "contradicted", "changed", "lost"]
@@ -23,8 +25,6 @@ _WORDS = 0.6
 """How many of a fact's words stand in a row that says it in the same words."""
 _WORDS_BESIDE = 0.5
 """The same where what must stay letter by letter is there as well."""
-_SAME_CLAUSE = 0.6
-"""How many words of a clause are in another that is about the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class Judge:
         said = self.share(atom.fact, row.text)
         statement = self._statement(atom, row.text)
         if whole and said >= (_WORDS_BESIDE if atom.exact else _WORDS):
-            return self._unless_denied(Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words"))
+            return self._as_meant(Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words"), row)
         cosine = max(self.meaning.cosine(atom.fact, each) for each in {statement, row.text})
         if cosine < (BESIDE if whole and atom.exact else ALONE)[self.language]:
             return None
         if whole:
-            return self._unless_denied(Verdict(atom, "by meaning", row, statement, f"cosine {cosine:.2f}", cosine))
+            return self._as_meant(Verdict(atom, "by meaning", row, statement, f"cosine {cosine:.2f}", cosine), row)
         missing = ", ".join(repr(words) for words in atom.exact if not self.holds(row.text, words))
         return Verdict(atom, "changed", row, statement, f"without {missing}", cosine)
 
@@ -108,21 +108,32 @@ class Judge:
     def _held(self, atom: Atom, text: str) -> int:
         return sum(self.holds(text, words) for words in atom.exact)
 
-    def _unless_denied(self, verdict: Verdict) -> Verdict:
-        denied = self._denied(verdict.atom.fact, verdict.statement)
-        if denied is None:
-            return verdict
-        return replace(verdict, fate="contradicted", why=f"{denied[1]!r} against {denied[0]!r}")
+    def _as_meant(self, verdict: Verdict, row: Left) -> Verdict:
+        """Return the verdict, or another where the statement has the words and says something else."""
+        atom, statement = verdict.atom, verdict.statement
+        turned = turned_around(atom.fact, statement, self.language)
+        if turned is not None:
+            return replace(verdict, fate="contradicted", why=f"{turned[1]!r} against {turned[0]!r}")
+        torn = torn_apart(atom.fact, atom.exact, statement)
+        if torn is not None:
+            return replace(verdict, fate="contradicted", why=torn)
+        old = [words for words in atom.exact if self._is_old_only(words, atom.fact, statement)]
+        if old:
+            return replace(verdict, fate="changed", why=f"{old[0]!r} is told as what was before")
+        if self._is_taken_for_fact(atom, statement, row):
+            return replace(verdict, fate="changed", why="told as a fact, and not as what somebody says")
+        return verdict
 
-    def _denied(self, fact: str, statement: str) -> tuple[str, str] | None:
-        """Return a clause of a fact and one of a statement about the same of which one denies what the other says."""
-        if cues.is_called_untrue(statement, self.language) and not cues.is_called_untrue(fact, self.language):
-            return fact, statement
-        for clause in clauses(fact):
-            about = max(clauses(statement), key=lambda each: self.share(clause, each), default="")
-            if self.share(clause, about) < _SAME_CLAUSE:
-                continue
-            odd = (cues.denials(clause, self.language) - cues.denials(about, self.language)) % 2
-            if odd or cues.opposite(clause, about, self.language):
-                return clause, about
-        return None
+    def _is_old_only(self, words: str, fact: str, statement: str) -> bool:
+        named = cues.is_old_value(words, statement, self.language)
+        return named and not cues.is_old_value(words, fact, self.language) and not cues.is_past(fact, self.language)
+
+    def _is_taken_for_fact(self, atom: Atom, statement: str, row: Left) -> bool:
+        """Tell whether what a fact reports as somebody's word is told without a hint of that."""
+        reported = cues.reported(atom.fact, self.language)
+        if reported is None or (row.by and row.by == atom.by):
+            return False
+        speaker, said = reported
+        if cues.unsettled_cues(statement, self.language) - cues.unsettled_cues(said, self.language):
+            return False
+        return not words_of(speaker, self.language) & words_of(row.text, self.language)

@@ -79,10 +79,10 @@ def _of_facts(
     yield fact_scores.retention(RETENTION, lasting, lambda verdict: verdict.kept)
     yield fact_scores.retention(VERBATIM, lasting, lambda verdict: verdict.fate == "verbatim")
     yield fact_scores.supersession(gold.replaced, verdicts["replaced"], left, by)
-    yield fact_scores.noise_gone(gold.noise, left, by)
+    yield fact_scores.noise_gone(gold, left, by)
     yield fact_scores.still_open(verdicts["open"], by)
     yield fact_scores.unsettled(gold.unsettled, left, by)
-    yield fact_scores.ruling_stands(verdicts["asserted"])
+    yield fact_scores.ruling_stands(verdicts["asserted"], by)
     yield fact_scores.attribution(lasting)
     yield fact_scores.dates(lasting)
 

@@ -2,11 +2,13 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from evals.case_files import Language
 from server.core.terms import terms
+
+Patterns = Mapping[Language, re.Pattern[str]]
 
 _SPACE = re.compile(r"\s+")
 # A wide comma is never that of a number, so it keeps its distance.
@@ -17,14 +19,34 @@ _ABBREVIATION = (
     r"(?<!\b[A-Za-z]\.)(?<!\b(?:Dr|Mr|Ms|St|Sr|Nr|No|vs|ca|Av)\.)(?<!\b(?:Mrs|Sra|bzw|usw|Art|Fig)\.)(?<!\bProf\.)"
 )
 _SENTENCE = re.compile(rf"{_ABBREVIATION}(?<=[.!?])\s+(?=[^a-zäöüß0-9])|(?<=[。！？])|\n+|\s→\s")
-# What begins with one of these is denied, so it is a statement of its own.
-_OTHER_THAN = r"(?:instead of|rather than|in place of|no longer|not|anstatt|statt|nicht|en lugar de|en vez de|no)\b"
-_CLAUSE = re.compile(
-    rf",\s+|[，、：；]\s*|;\s+|:\s+|\s+-\s+|[()（）]\s*|\s+(?:but|and|because|aber|und|sondern|weil|pero|sino|porque|y)\s+"
-    rf"|\s+(?={_OTHER_THAN})|(?=而不是|ではなく)"
-)
+_BETWEEN_CLAUSES = r",\s+|[，、：；]\s*|;\s+|:\s+|\s+-\s+|[()（）]\s*"
+
+
+def _clause(conjunctions: str, other_than: str) -> re.Pattern[str]:
+    """Return what is between clauses. What begins with `other_than` is denied, so it is a statement of its own."""
+    return re.compile(rf"{_BETWEEN_CLAUSES}|\s+(?:{conjunctions})\s+|\s+(?=(?:{other_than})\b)", re.IGNORECASE)
+
+
+_CLAUSE: Mapping[Language, re.Pattern[str]] = {
+    "en": _clause("but|and|because|while|whereas|although|though", "instead of|rather than|in place of|no longer"),
+    "de": _clause("aber|und|sondern|weil|während|obwohl|jedoch", "anstatt|anstelle|statt"),
+    "es": _clause("pero|y|e|sino|porque|mientras|aunque", "en lugar de|en vez de"),
+    "zh": re.compile(rf"{_BETWEEN_CLAUSES}|(?=而不是|而非|但)"),
+    "ja": re.compile(rf"{_BETWEEN_CLAUSES}|(?<=ではなく)|(?<=でなく)|(?<=わりに)"),
+}
 _PLAIN = re.compile(r"[^\W\d_]{4,}(?: [^\W\d_]{3,})*")
 _STEMMED_AS = {"en": "english", "de": "german", "es": "spanish", "zh": "english", "ja": "english"}
+
+
+def by_language(en: str, de: str, es: str, zh: str, ja: str) -> Patterns:
+    """Return patterns by language; those of languages that put spaces between words are of whole words."""
+    return {
+        "en": re.compile(rf"\b(?:{en})\b"),
+        "de": re.compile(rf"\b(?:{de})\b"),
+        "es": re.compile(rf"(?<!\w)(?:{es})(?!\w)"),
+        "zh": re.compile(zh),
+        "ja": re.compile(ja),
+    }
 
 
 @lru_cache(maxsize=65_536)
@@ -42,7 +64,7 @@ def holds(text: str, words: str, language: Language = "en") -> bool:
     wanted = normalised(words)
     if _pattern(wanted).search(normalised(text)):
         return True
-    return bool(_PLAIN.fullmatch(wanted)) and _in_a_row(_stems(wanted, language), _stems(text, language))
+    return bool(_PLAIN.fullmatch(wanted)) and _in_a_row(stems(wanted, language), stems(text, language))
 
 
 def holds_all(text: str, words: Iterable[str], language: Language = "en") -> bool:
@@ -64,7 +86,8 @@ def _in_a_row(wanted: tuple[str, ...], there: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def _stems(text: str, language: Language) -> tuple[str, ...]:
+def stems(text: str, language: Language) -> tuple[str, ...]:
+    """Return the stemmed words of a text in their order, small words left out; pairs of characters in CJK."""
     return tuple(terms(unicodedata.normalize("NFKC", text), _STEMMED_AS[language]))
 
 
@@ -73,15 +96,30 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
 
 
-def clauses(text: str) -> list[str]:
+def clauses(text: str, language: Language) -> list[str]:
     """Return the parts of a text that state something each; what is denied (`not npm`) is a part of its own."""
-    return [part.strip() for sentence in sentences(text) for part in _CLAUSE.split(sentence) if part and part.strip()]
+    parts = (part for sentence in sentences(text) for part in _CLAUSE[language].split(sentence))
+    return [part.strip() for part in parts if part and part.strip()]
+
+
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_SMALL: Mapping[Language, frozenset[str]] = {
+    "zh": frozenset("的了是在和也都就把被对与为以及用要有会到从这那个们中里上下后前时给让请说将"),
+    "ja": frozenset(chr(code) for code in range(0x3040, 0x30A0)),  # endings and particles are written in hiragana
+}
 
 
 @lru_cache(maxsize=65_536)
 def words_of(text: str, language: Language) -> frozenset[str]:
-    """Return the stemmed words of a text that mean something by themselves; pairs of characters in CJK."""
-    return frozenset(_stems(text, language))
+    """Return the stemmed words of a text that mean something by themselves; single characters of Chinese and Japanese.
+
+    Pairs of characters, by which recall finds such texts, are too rarely the same where something is said in other words.
+    """
+    if language not in ("zh", "ja"):
+        return frozenset(stems(text, language))
+    plain = normalised(text)
+    signs = frozenset(_CJK.findall(plain)) - _SMALL[language]
+    return signs | frozenset(stems(_CJK.sub(" ", plain), "en"))
 
 
 def share(of: str, within: str, language: Language) -> float:

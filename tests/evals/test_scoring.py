@@ -66,8 +66,8 @@ def test_a_text_is_cut_into_sentences_and_clauses_and_not_at_abbreviations() -> 
         "今日は休み。",
         "明日行く。",
     ]
-    assert clauses("Use pnpm, not npm") == ["Use pnpm", "not npm"]
-    assert clauses("Use pnpm instead of npm") == ["Use pnpm", "instead of npm"]
+    assert clauses("Use pnpm, not npm", "en") == ["Use pnpm", "not npm"]
+    assert clauses("Use pnpm instead of npm", "en") == ["Use pnpm", "instead of npm"]
 
 
 # Facts ----------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,82 @@
+"""Whether a statement turns around what a fact says: it denies what that states, or states what that denies.
+
+Denials are counted clause by clause, since "pnpm, not npm" denies one thing and states another. Who says it in other
+words puts them elsewhere, though ("linux: never" for "in none on linux"), so a clause is held against the clause that
+says most of it and against all that say some of it, and is turned around only if both say so.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from evals.case_files import Language
+from evals.scoring import cues
+from evals.scoring.denials import denials, opposite, possible_denials, without_denials
+from evals.scoring.text import clauses, sentences, words_of
+
+_SAME_CLAUSE = 0.6
+"""How many words of a clause are in another that is about the same."""
+_OF_THE_FACT = 2 / 3
+"""How many words of what is denied are the fact's, if it is the fact that is denied."""
+
+
+def turned_around(fact: str, statement: str, language: Language) -> tuple[str, str] | None:
+    """Return a part of a fact and one of a statement of which one denies what the other says; None if there is none."""
+    if cues.is_called_untrue(statement, language) and not cues.is_called_untrue(fact, language):
+        return fact, statement
+    stated = _statements(statement, language)
+    for clause in _statements(fact, language):
+        about = [each for each in _about(clause, stated, language) if _share(clause, each, language) >= _SAME_CLAUSE]
+        if about and all(_turns(clause, each, fact, statement, language) for each in about):
+            return clause, about[0]
+    return None
+
+
+def _statements(text: str, language: Language) -> list[str]:
+    """Return the clauses of a text; one without a word of its own (`never`, `do`) goes with its neighbour."""
+    return [each for sentence in sentences(text) for each in _joined(clauses(sentence, language), language)]
+
+
+def _joined(parts: Sequence[str], language: Language) -> list[str]:
+    found: list[str] = []
+    for part in parts:
+        if found and not (_words(part, language) and _words(found[-1], language)):
+            found[-1] = f"{found[-1]} {part}"
+        else:
+            found.append(part)
+    return found
+
+
+def _about(clause: str, stated: Sequence[str], language: Language) -> Iterator[str]:
+    """Yield the clause that says most of another, and all those together that say some of it."""
+    denied = denials(clause, language) % 2
+    if stated:
+        yield max(
+            stated,
+            key=lambda each: (
+                _share(clause, each, language),
+                denials(each, language) % 2 == denied,
+                _share(each, clause, language),
+            ),
+        )
+    some = (each for each in stated if _words(each, language) & _words(clause, language))
+    yield ", ".join(
+        each for each in some if not denials(each, language) or _share(each, clause, language) > _OF_THE_FACT
+    )
+
+
+def _turns(clause: str, about: str, fact: str, statement: str, language: Language) -> bool:
+    others = _words(fact, language) - _words(clause, language)
+    more = denials(about, language, but_of=others) - denials(clause, language)
+    fewer, other = (statement, fact) if more < 0 else (fact, statement)
+    odd = more % 2 == 1
+    if odd and possible_denials(fewer, language) - possible_denials(other, language):
+        return False
+    return odd != bool(opposite(clause, about, language))
+
+
+def _share(of: str, within: str, language: Language) -> float:
+    wanted = _words(of, language)
+    return len(wanted & _words(within, language)) / len(wanted) if wanted else 0.0
+
+
+def _words(text: str, language: Language) -> frozenset[str]:
+    return words_of(without_denials(text, language), language)
