@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from evals import catching, compare, showing, written_rows
+from evals import agreement, catching, compare, showing, written_rows
 from evals.histories import command as histories
 from evals.observation import command as observation
 from evals.output import show_error
@@ -27,6 +27,7 @@ app.command("chain")(histories.chain)
 app.command("score")(written_rows.score_outputs)
 app.command("show")(showing.show_case)
 app.command("mutations")(catching.mutations)
+app.command("agreement")(agreement.agreement)
 app.command("compare")(compare.compare)
 
 

@@ -19,12 +19,13 @@ _IDENTIFIER = re.compile(
     re.ASCII,  # what stands beside it in another script is no part of it
 )
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])", re.ASCII)
+_COMPOUND = re.compile(r"[^\W\d_]+(?:-[A-ZÄÖÜ][a-zäöüß]+)+")  # `XLSX-Export`, as German builds words
 _ORDINAL = re.compile(r"\b([0-9]+)(st|nd|rd|th)\b")
 _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
 # Words that begin with a capital wherever they stand, and name nothing that could be made up.
 _NO_NAMES = frozenset(
     "user assistant agent monday tuesday wednesday thursday friday saturday sunday english german spanish chinese"
-    " japanese outcome decision preference correction note".split()
+    " japanese outcome decision preference correction note neither nothing nobody none never both each every all".split()
 )
 
 
@@ -64,7 +65,9 @@ def _without_dates(text: str) -> str:
 
 
 def _is_identifier(words: str) -> bool:
-    return len(words) > 2 and not re.fullmatch(r"[a-z]+-[a-z]+(?:-[a-z]+)?|[A-Z]?[a-z]+-[a-z]+|[-./:]+[a-z]+", words)
+    return len(words) > 2 and not re.fullmatch(
+        r"i\.e|e\.g|[a-z]+-[a-z]+(?:-[a-z]+)?|[A-Z]?[a-z]+-[a-z]+|[-./:]+[a-z]+", words
+    )
 
 
 def _names(text: str) -> Iterator[str]:
@@ -83,7 +86,7 @@ def unsupported(text: str, sources: Iterable[str], days: Iterable[date] = (), *,
 
     A number may be written with other separators, a name in parts, a day in another way.
     """
-    whole = "\n".join(sources)
+    whole = _ORDINAL.sub(r"\1", "\n".join(sources))
     return [
         *_unsupported_days(text, whole, days),
         *(each for each in claims(text, names=names) if not _in(each, whole)),
@@ -108,4 +111,6 @@ def _in(claim: Claim, whole: str) -> bool:
     if claim.sort == "number":
         plain = re.sub(r"[,']", "", claim.words)
         return holds(whole, claim.words) or holds(re.sub(r"(?<=[0-9])[,'](?=[0-9]{3})", "", whole), plain)
+    if claim.sort == "identifier" and _COMPOUND.fullmatch(claim.words):
+        return any(holds(whole, part) for part in claim.words.split("-"))
     return holds(whole, claim.words) or (claim.sort == "identifier" and normalised(claim.words) in normalised(whole))

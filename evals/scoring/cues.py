@@ -7,15 +7,16 @@ must not be the measure.
 import re
 
 from evals.case_files import Language
-from evals.scoring.denials import ends_denied
+from evals.scoring import dates
+from evals.scoring.denials import denials
 from evals.scoring.text import Patterns, by_language, normalised
 
 _UNTRUE = by_language(
     en=r"(?:not|never) (?:true|correct|right|the case|so)|\w+n't (?:true|correct|right|the case|so)"
-    "|(?:is|was|are|were) (?:false|wrong|untrue|incorrect)",
-    de="(?:stimmt|trifft) (?:gar |überhaupt )?nicht|nicht (?:wahr|richtig|der fall)|(?:ist|war) (?:falsch|unwahr)",
-    es="no es (?:cierto|verdad|así|correcto)|(?:es|era) (?:falso|incorrecto)",
-    zh="并不是真|不是真的|不属实|是错的|不正确|不成立|并不是：|并非如此",
+    "|(?:it|this|that) (?:is|was) (?:false|wrong|untrue|incorrect)",
+    de="(?:stimmt|trifft) (?:gar |überhaupt )?nicht|nicht (?:wahr|richtig|der fall)|(?:das|es) (?:ist|war) (?:falsch|unwahr)",
+    es="no es (?:cierto|verdad|así|correcto)|(?:eso|esto) (?:es|era) (?:falso|incorrecto)|es falso que",
+    zh="并不是真|不是真的|不属实|是错的|不正确|不成立|并不是:|并非如此",
     ja="正しくない|事実ではない|間違いである|誤りである|正しくありません",
 )
 _DEFERRED = by_language(
@@ -23,13 +24,13 @@ _DEFERRED = by_language(
     r"|todo|tbd|on the plan|plan(?:s|ned)?|will|won't|'ll|wants? to|would like|going to|intend\w*|schedul\w*|due"
     r"|next (?:week|month|quarter|year|sprint)|remains?|still (?:to|missing|needs?|has|have)|wait\w*|after|once"
     r"|as soon as|as long as|when|draft|in progress|unfinished|blocked|backlog|left for|has to follow|earliest|sooner"
-    r"|wish list|subject to|upon|depends? on|slip\w*|hold off|from .{1,20} on|by then",
+    r"|wish list|subject to|upon|depends? on|slip\w*|hold off|pencil\w*|to follow|is to|are to|by|from .{1,20} on|by then",
     de=r"später|morgen|verschoben|verschieb\w*|verdrängt|aufgeschoben|zurückgestellt|noch nicht|bis|geplant|planen?|plant"
     r"|vorgesehen|soll\w*|erst|frühestens|nach|vor|warte\w*|pausiert|vertagt|falls|wenn|sobald|solange|nächste\w*"
     r"|folgt|dran|vorläufig|einstweilen|steht (?:noch )?aus|ausstehend|will|möchte|beabsichtig\w*|ab",
     es=r"más tarde|más adelante|mañana|pospuest\w+|aplaz\w+|pospon\w+|posterg\w+|todavía|aún|pendiente\w*|hasta"
     r"|planead\w+|previst\w+|será|habrá|hará|pagarán?|se hará|en espera|cuando|próxim\w+|después|antes|a la espera"
-    r"|deja\w* para|qued\w+ para|quiere|depende\w*|mientras|una vez|tras",
+    r"|deja\w* para|qued\w+ para|quiere|depende\w*|mientras|una vez|tras|falta\w*",
     zh="明天|明日|推迟|推遲|延后|延後|延期|以后|以後|之后|之後|后再|暂|暫|尚未|还没|還沒|待|计划|計劃|打算|将|將|等|下周|下个月|下季"
     "|再说|再做|再定|再看|再改|再议|才|不会?早于|最早|之前|过了|搁置|先不",
     ja="明日|延期|後で|あとで|後日|保留|未定|まだ|予定|まで|つもり|来週|来月|来期|来年|次の|待|見送|先送り|後回し|してから|てから|以降"
@@ -38,21 +39,21 @@ _DEFERRED = by_language(
 _UNDECIDED = by_language(
     en=r"whether|if|undecided|decid\w*|decision|open|unclear|unresolved|unanswered|no answer|not settled|question\w*"
     r"|maybe|perhaps|might|consider\w*|think (?:it over|about)|some thought|propos\w+|guess\w*|suspect\w*|hypothes\w+|unconfirmed"
-    r"|confirm\w*|untested|tested|rumou?r\w*|heard|said|says|would like|at best|possibl\w+|to be seen|experiment\w*",
+    r"|confirm\w*|untested|tested|rumou?r\w*|heard|said|says|would like|at best|possibl\w+|to be seen|speculat\w*|so far|experiment\w*",
     de=r"ob|offen\w*|unklar|entschieden|entscheid\w*|entscheidung|vielleicht|möglicherweise|könnte\w*|überleg\w*|frage\w*"
     r"|ungeklärt|ungewiss|unsicher|unbestätigt|vermut\w*|gerücht\w*|womöglich|welche\w*|versuch\w*",
     es=r"si|sin decidir|por decidir|decid\w+|decisión|abiert\w+|duda\w*|quizás?|tal vez|podría\w*|pregunt\w*|incierto"
     r"|posible\w*|sin confirmar|rumor\w*|hipótesis",
-    zh="是否|要不要|未定|待定|再定|拍板|决定|不确定|可能|也许|或许|猜|怀疑|听说|据说|传言|证实|未经|未验|验证|考虑|疑似|假设|推测",
+    zh="是否|要不要|未定|待定|再定|拍板|决定|不确定|可能|也许|或许|猜|怀疑|听说|据说|传言|证实|未经|未验|验证|考虑|疑似|假设|推测|定论",
     ja="かどうか|未定|検討|決め|決まっ|判断|かもしれ|可能性|推測|仮説|未確認|確認|噂|うわさ|考え",
 )
 _LIMITED = by_language(
     en=r"only|except\w*|exempt\w*|excluding|just|solely|alone|limited|confined|restricted|for now|for the time being"
     r"|this (?:round|time|release)|temporar\w+|at most|at least|max\w*|cap(?:ped)?|ceiling|no more than|not more than|not over"
-    r"|unless|until|till|in staging|apart from|other than|up to|within|not for|nothing else|no (?:one|other|others) else"
+    r"|unless|until|till|in staging|apart from|other than|up to|within|provid\w+|exceed\w*|the most|not for|nothing else|no (?:one|other|others) else"
     r"|no other|nowhere else|as long as|never more|or less|under|in betas|experiment\w*|ends?|ending|expir\w*|goes",
     de=r"nur|außer\w*|ausser|ausgenommen|ausschließlich|vorerst|vorläufig|höchstens|maximal|mindestens|vorübergehend"
-    r"|begrenzt|beschränkt|bis|allein|lediglich|einzig|nicht mehr als|kein\w* ander\w*|sonst\w*|derzeit",
+    r"|begrenzt|beschränkt|bis|allein|lediglich|einzig|nicht (?:mehr|länger|öfter|höher|später) als|kein\w* ander\w*|sonst\w*|derzeit",
     es=r"s[oó]lo|solamente|únicamente|exclusiv\w+|excepto|salvo|por ahora|de momento|temporal\w*|como (?:máximo|mucho)"
     r"|máximo|no más|hasta|limitad\w+|ningún otro|ninguna otra|nada más|provisional\w*|mientras",
     zh="只|仅|僅|除了|除外|例外|暂|暫|最多|至多|不超过|不得超过|上限|至少|目前|眼下|限|以内|以內|为止|之前|其他.{0,6}不|独",
@@ -86,8 +87,9 @@ _PAST = by_language(
 )
 _OLD_VALUE: dict[Language, str] = {
     "en": r"from (?:the )?{0} (?:to|→)|(?:instead of|rather than|no longer|used to be|formerly|previously) (?:the )?{0}"
+    r"|of {0}(?: \w+){{0,4}} (?:was|were|is|has been) (?:raised|lowered|changed|increased|reduced|cut|lifted) to"
     r"|{0}\W{{0,3}}(?:→|->|=>)|(?:up|down) from {0}",
-    "de": r"(?:von|statt|anstatt|nicht mehr|vorher|früher|bisher) {0} (?:auf|zu)|(?:statt|anstatt|nicht mehr|vorher) {0}"
+    "de": r"von {0}(?: \w+){{0,4}} (?:auf|zu) [0-9\w]+|(?:statt|anstatt|nicht mehr|vorher) {0}"
     r"|{0}\W{{0,3}}(?:→|->)",
     "es": r"(?:de|desde) {0} a\b|(?:en lugar de|en vez de|ya no|antes) {0}|{0}\W{{0,3}}(?:→|->)",
     "zh": r"(?:从|由){0}(?:改|换|升|降|调|增|减|提|变|到)|(?:不再|原来|原本|之前)(?:是|用|为)?{0}|{0}\W{{0,3}}(?:→|->)",
@@ -118,21 +120,22 @@ _UNSETTLED = by_language(
     r"|according to|going by|said|says|wrote|writes|th(?:inks?|ought)|believ\w*|suspect\w*|guess\w*|reckon\w*|doubt\w*"
     r"|jok\w+|sarcas\w+|ironic\w*|reject\w*|declin\w*|turned down|against|instead|wrong|mistaken|false|contradict\w*"
     r"|refus\w*|opinion|view|eye|find(?:s|ing)?|found|supposed\w*|apparent\w*|seem\w*|wish\w*|want\w*|like[sd]?|plead\w*"
-    r"|argu\w+|untested|unproven|hypothes\w+|rule[sd]? out|dismiss\w*|open",
+    r"|argu\w+|untested|unproven|hypothes\w+|rule[sd]? out|dismiss\w*|open|sure|certain",
     de=r"frag\w*|gefragt|vorschl\w*|vorschlag\w*|vorgeschlagen|schl[uä]gt?\w*|angeb\w*|angebot\w*|behaupt\w*|gerücht\w*"
     r"|gehört|vielleicht|könnte\w*|ob|unklar|offen|laut|zufolge|meint\w*|sagt\w*|schrieb|findet|hält|glaub\w*|vermut\w*"
     r"|scherz\w*|ironi\w*|spott\w*|abgelehnt|lehn\w*|verworfen|dagegen|stattdessen|falsch|überleg\w*|erwog\w*|idee|wünsch\w*"
-    r"|angeblich|soll|sollen|unbestätigt|zweifel\w*",
+    r"|angeblich|soll|sollen|sicher|unbestätigt|zweifel\w*",
     es=r"pregunt\w*|propus\w*|propuest\w*|propon\w*|suger\w*|sugir\w*|ofert\w*|ofrec\w*|afirm\w*|rumor\w*|oy[óe]|quizás?"
     r"|tal vez|podría\w*|si|según|dice|dijo|cree|opin\w*|comenta\w*|pid\w+|querría|quería|broma|ironía|rechaz\w*|descart\w*"
-    r"|falso|errón\w*|indecis\w*|duda\w*|idea|sospech\w*|supuest\w*|al parecer",
+    r"|falso|errón\w*|indecis\w*|duda\w*|idea|sospech\w*|supuest\w*|al parecer|segur\w+",
     zh="问|問|建议|建議|提议|提議|听说|聽說|据说|據說|传言|传闻|也许|可能|是否|要不要|吗|考虑|玩笑|讽刺|拒绝|否决|采纳|反对|错|说|称"
-    "|认为|觉得|怀疑|猜|想法|主张|疑",
+    "|认为|觉得|怀疑|猜|想法|主张|疑|推测|猜测|定论|坊间|传|或将|确定",
     ja="質問|聞い|尋ね|提案|案を|案は|噂|うわさ|らしい|かもしれ|どうか|か？|検討|冗談|皮肉|断っ|却下|見送|否定|誤り|と言|と述べ|によると"
-    "|という|との|推測|仮説|疑",
+    "|という|との|推測|仮説|疑|確か",
 )
 _BEFORE = 24
-"""How far before a word, in characters, a denial stands that is about it."""
+"""How far before a word, in characters, a denial stands that is about it, if it is in the same clause."""
+_CLAUSE_END = re.compile(r"[,.;:。]")
 
 
 def is_called_untrue(text: str, language: Language) -> bool:
@@ -143,16 +146,38 @@ def is_called_untrue(text: str, language: Language) -> bool:
 def keeps_reservation(fact: str, said: str, language: Language) -> bool:
     """Tell whether what is said is put off, undecided or limited, as the fact is.
 
-    What is undecided has to read so: that it comes later is not enough. A fact that has none of the words is not judged.
+    What is undecided has to read so: that it comes later is not enough. A fact without any such words is not judged. The
+    present of a day to come (`it gets a restart on 2 June`) puts off by the day that it has from the fact.
     """
     kinds = [cues for cues in (_DEFERRED, _LIMITED) if _has(cues, fact, language)]
     undecided = _has(_UNDECIDED, fact, language)
+    if "?" in normalised(said) or not (kinds or undecided):
+        return True
     if undecided and (not kinds or _is_question(fact, language)):
-        return _has(_UNDECIDED, said, language) or "?" in normalised(said)
-    if not kinds and not undecided:
+        return _has(_UNDECIDED, said, language)
+    if _DEFERRED in kinds and not _has(_HAPPENED, said, language) and _times(fact) & _times(said):
         return True
     kinds += [_UNDECIDED] if undecided or _DEFERRED in kinds else []
-    return "?" in normalised(said) or any(_has(cues, said, language) for cues in kinds)
+    return any(_has(cues, said, language) for cues in kinds)
+
+
+_TIME = re.compile(
+    r"\b(?:q[1-4]|(?:mon|tues|wednes|thurs|fri|satur|sun)day|spring|summer|autumn|winter|frühling|sommer|herbst"
+    r"|primavera|verano|otoño|invierno|(?:week|sprint|woche|kw|semana) [0-9]+)\b|[0-9]{1,2}月"
+)
+_HAPPENED = by_language(
+    en=r"[a-z]{2,}ed|was|were|has|have|had",
+    de=r"war|waren|hat|haben|hatte\w*|wurden?|ist|sind",
+    es=r"fue|fueron|ha|han|había\w*|[a-z]{2,}(?:ó|aron|ieron)",
+    zh="了|过",
+    ja="た。|た$|ました",
+)
+
+
+def _times(text: str) -> frozenset[str]:
+    """Return the days, months, weekdays, seasons and quarters that a text names."""
+    said = normalised(text)
+    return frozenset(_TIME.findall(said)) | frozenset(dates.months(said))
 
 
 _QUESTION = by_language(
@@ -181,7 +206,8 @@ def is_done(text: str, language: Language) -> bool:
     """Tell whether a text says that something was done; `not done` and `not yet fixed` do not."""
     said = normalised(text)
     found = (match.start() for match in _DONE[language].finditer(said))
-    return any(not ends_denied(said[max(0, start - _BEFORE) : start], language) for start in found)
+    before = (_CLAUSE_END.split(said[max(0, start - _BEFORE) : start])[-1] for start in found)
+    return any(not denials(each, language) for each in before)
 
 
 def is_past(text: str, language: Language) -> bool:

@@ -22,6 +22,7 @@ _MONTHS = (
 )
 _NUMBER = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names}
 _NAME = "|".join(sorted(_NUMBER, key=len, reverse=True))
+_MONTH_NAME = re.compile(rf"(?<!\w)(?:{_NAME})(?!\w)")
 _UP_TO = r"(?:-|to|and|bis|und|al|a|y)"
 _FORMS = (
     # The first day of a span within a month.
@@ -46,6 +47,11 @@ def found(text: str) -> Iterator[tuple[int, int, int | None, int, int]]:
             month = int(told["m"]) if told.get("m") else _NUMBER[told["n"]]
             if 1 <= month <= 12 and 1 <= int(told["d"]) <= 31:
                 yield match.start(), match.end(), int(told["y"]) if told["y"] else None, month, int(told["d"])
+
+
+def months(text: str) -> set[str]:
+    """Return the months that a normalised text names, each by its English name."""
+    return {_MONTHS[_NUMBER[name] - 1][1 if _NUMBER[name] != 5 else 0] for name in _MONTH_NAME.findall(text)}
 
 
 def names_day(text: str, day: date) -> bool:

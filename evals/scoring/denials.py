@@ -5,10 +5,10 @@ from collections.abc import Mapping, Set
 from functools import cache, lru_cache
 
 from evals.case_files import Language
-from evals.scoring.text import by_language, normalised, stems
+from evals.scoring.text import by_language, normalised, stems, words_of
 
 _DENIED = by_language(
-    en=r"neither\b.*?\bnor|not|never|no|none|nothing|nobody|nowhere|without|cannot|neither|nor|avoid\w*"
+    en=r"neither\b.*?\bnor|not|never|no|none|nothing|nobody|nowhere|without|cannot|neither|nor"
     r"|stop(?:ped|s)? using|forbid\w*|forbade|prohibit\w*|refus\w+|reject\w+|instead of|rather than|\w+n't",
     de=r"weder\b.*?\bnoch|nicht|nichts|nie|niemals|niemand\w*|nirgends|kein\w*|ohne|weder|(?:an)?statt(?= \w)|anstelle"
     r"|verboten|untersagt|vermeide\w*",
@@ -20,15 +20,15 @@ _DENIED = by_language(
 )
 _MAY_DENY = by_language(
     en=r"out|off|dropp\w*|barred|bans?|banned|exclu\w+|discard\w*|abandon\w*|gone|removed|fails? to|failed to|awkward"
-    r"|unlike|nothing else|cancel\w*|skip\w*|ceas\w*|except\w*|hardly|barely|scarcely|unwanted|prevent\w*|spared?"
-    r"|false|missing|lack\w*|declin\w+|turned down|zero|taboo|deni\w+|den(?:y|ies)|free of|exempt\w*|clear of"
+    r"|unlike|nothing else|cancel\w*|skip\w*|ceas\w*|except\w*|hardly|barely|scarcely|unwanted|prevent\w*|spared?|avoid\w*"
+    r"|false|wrong|void|revok\w*|bypass\w*|former|replac\w*|for want of|0|missing|lack\w*|declin\w+|turned down|zero|taboo|deni\w+|den(?:y|ies)|free of|exempt\w*|clear of"
     r"|un(?!der|til|less|i)[a-z]{4,}|in(?:valid|complete|active|correct|sufficient)\w*|away from|hands off",
     de=r"scheide\w*|außen vor|raus|tabu|abgelehnt|verworfen|gestrichen|gesperrt|entfäll\w*|entfallen|fehl\w*"
     r"|verzicht\w*|kaum|frei von|un(?!ter|ser|d)[a-zäöü]{4,}|gescheitert|misslungen|null|abgesagt|lehnt\w*|weg"
     r"|ausgeschlossen|ausgenommen|widerlegt",
     es=r"fuera|descart\w+|rechaz\w+|excl\w+|intocable\w*|falt\w+|carec\w+|cero|cancel\w+|retir\w+|dej\w+|fall[aóoe]\w*"
     r"|im(?:posible|pide\w*)|in(?:activ|válid|complet|correct|suficient)\w+|vet\w+|vedad\w+|salvo|excepto|apenas",
-    zh="弃用|棄用|放弃|免|停用|停止|作废|排除|取消|除外|谢绝|拒绝|拒絕|否决|否決|缺|废|误|错|搁置|清零|为零|无妨|落选|原样|不变|另计|另算|不计",
+    zh="弃用|棄用|放弃|免|停用|停止|作废|排除|取消|除外|谢绝|拒绝|拒絕|否决|否決|缺|废|误|错|搁置|清零|为零|无妨|落选|原样|不变|另计|另算|不计|待",
     ja="不[一-龠]|非[一-龠]|無[一-龠]|未[一-龠]|禁|除外|対象外|断[っりら]|却下|中止|廃止|やめ|要ら|いら|触ら|誤|失敗|欠|ゼロ"
     "|外す|外れ|外し|見送",
 )
@@ -38,7 +38,7 @@ Ways = tuple[tuple[re.Pattern[str], str], ...]
 
 
 def _whole_words(ways: Mapping[str, str]) -> Ways:
-    return tuple((re.compile(rf"(?<!\w)(?:{said})(?!\w)"), plain) for said, plain in ways.items())
+    return tuple((re.compile(rf"(?<!\w)(?:{said})(?!\w)".replace("ß", "ss")), plain) for said, plain in ways.items())
 
 
 def _anywhere(ways: Mapping[str, str]) -> Ways:
@@ -53,8 +53,14 @@ _PLAINLY: Mapping[Language, Ways] = {
             "(?:no|not) (?:less|fewer|lower|shorter) than": "least",
             r"at (?:the )?(?:very )?least|min(?:imum)?\.?(?: of)?": "least",
             "(?:no|not) later than|not after": "by",
+            r"(?:no|not|never|nothing|nobody|cannot|\w+n't) (?P<what>[^.,;]{0,40}?) ?"
+            r"(?:exceed\w*|go(?:es)? (?:over|above|beyond)|above|over|(?:longer|more|higher|larger|later|greater) than)": (
+                r"\g<what> most"
+            ),
+            r"(?:no|not|never|nothing|nobody|cannot|\w+n't) (?P<what>[^.,;]{0,40}?) ?"
+            r"(?:below|under|(?:shorter|less|fewer|lower|older|earlier|smaller) than)": r"\g<what> least",
             "(?:no|not) (?:earlier|sooner) than|not before|not until|only (?:after|from|once)": "after",
-            "not only|not just|no doubt|no matter|no problem|whether or not": "",
+            "not only|not just|no doubt|no matter|no problem|whether or not|(?:no|without) exceptions?": "",
             "nothing but|no one but": "only",
             "(?:and )?(?:nothing else|nobody else|no one else|no others?|nowhere else)": "only",
             r"(?:not|never|no|won't|\w+n't) (?P<what>[^.,;]{0,40}?) ?(?:until|before)": r"\g<what> after",
@@ -66,7 +72,7 @@ _PLAINLY: Mapping[Language, Ways] = {
             "nicht weniger als|mindestens": "mindestens",
             "nicht später als|spätestens": "bis",
             "nicht vor|nicht früher als|erst (?:ab|nach|am|im|wenn)|frühestens": "nach",
-            "nicht nur|nicht zuletzt|ohne weiteres": "",
+            "nicht nur|nicht zuletzt|ohne weiteres|ohne ausnahme": "",
             "nichts als": "nur",
             r"vor (?P<what>\S+(?: \S+)?) nicht": r"nach \g<what>",
         }
@@ -77,7 +83,7 @@ _PLAINLY: Mapping[Language, Ways] = {
             "no menos de|como mínimo|(?:al|por lo) menos|mínimo(?: de)?": "minimo",
             "no antes de|hasta que no|no hasta": "después",
             r"no (?P<what>[^.,;]{0,40}?) ?(?:antes de|hasta)": r"\g<what> después",
-            "no s[oó]lo|no solamente|sin duda|sin falta|sin embargo": "",
+            "no s[oó]lo|no solamente|sin duda|sin falta|sin embargo|sin excepción": "",
             r"no (?P<what>[^.,;]{0,30}) más que": r"\g<what> maximo",
         }
     ),
@@ -97,6 +103,7 @@ _PLAINLY: Mapping[Language, Ways] = {
             "なくては(?:ならない|いけない)|ないと(?:いけない|だめ)|ねばならない": "る必要がある",
             "かもしれない|かもしれません|に違いない|にちがいない|にほかならない|だけでなく|のみならず": "",
             "少なくとも": "最低",
+            "例外なく|例外なし": "必ず",
             "少な[いく]": "少数",
             "を?超えない(?:範囲)?|多くても": "以下",
             "に(?:すぎない|過ぎない)": "だけ",
@@ -110,7 +117,7 @@ _OPPOSITES: Mapping[Language, str] = {
     "en": "enable/disable allow/block allow/forbid on/off before/after above/below over/under most/least above/most"
     " over/most more/most exceed/most below/least under/least less/least more/less much/few much/little many/few"
     " require/optional mandatory/optional add/remove include/exclude accept/decline accept/reject public/private"
-    " start/stop increase/decrease raise/lower rise/fall above/fall keep/delete keep/drop keep/remove succeed/fail"
+    " start/stop increase/decrease raise/lower rise/fall above/fall keep/delete keep/drop keep/remove stay/delete stay/remove stay/move succeed/fail"
     " pass/fail success/failure up/down open/closed open/close encrypted/unencrypted signed/unsigned first/last"
     " likes/dislikes faster/slower larger/smaller longer/shorter higher/lower inside/outside win/lose won/lost"
     " possible/impossible valid/invalid known/unknown confirm/refute agree/disagree safe/unsafe stable/unstable"
@@ -118,12 +125,12 @@ _OPPOSITES: Mapping[Language, str] = {
     " cheaper/dearer early/late buy/sell strict/lax active/inactive positive/negative better/worse every/only"
     " everywhere/only all/only",
     "de": "erlaubt/gesperrt vor/nach aktiviert/deaktiviert mehr/weniger hoechstens/mindestens über/unter mehr/hoechstens"
-    " über/hoechstens unter/mindestens zuviel/zuwenig viel/wenig öffentlich/privat behalten/löschen"
+    " über/hoechstens unter/mindestens zuviel/zuwenig viel/wenig öffentlich/privat behalten/löschen bleibt/gelöscht"
     " bestanden/gescheitert erfolgreich/gescheitert möglich/unmöglich gültig/ungültig bekannt/unbekannt"
     " schneller/langsamer größer/kleiner länger/kürzer höher/niedriger steigt/fällt links/rechts offen/geschlossen"
     " mag/hasst pflicht/freiwillig billiger/teurer erste/letzte besser/schlechter aktiv/inaktiv überall/nur alle/nur",
     "es": "permitido/bloqueado antes/después activado/desactivado activa/desactiva más/menos maximo/minimo sobre/bajo"
-    " mucho/poco demasiado/poco público/privado conservar/borrar abierto/cerrado posible/imposible válido/inválido"
+    " mucho/poco demasiado/poco público/privado conservar/borrar queda/borrado abierto/cerrado posible/imposible válido/inválido"
     " conocido/desconocido sube/baja aumenta/disminuye gusta/disgusta gusta/odia primero/último obligatorio/opcional"
     " dentro/fuera mejor/peor rápido/lento mayor/menor activo/inactivo todos/solo todas/solo",
     "zh": "允许/拒绝 启用/禁用 启用/停用 开启/关闭 打开/关闭 之前/之后 最多/至少 增加/减少 喜欢/讨厌 公开/私有 成功/失败"
@@ -136,11 +143,32 @@ _OPPOSITES: Mapping[Language, str] = {
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def denials(text: str, language: Language, *, but_of: Set[str] = frozenset()) -> int:
-    """Return how often a text denies something, `but_of` words aside. `no more than` and its like deny nothing."""
+def denials(text: str, language: Language) -> int:
+    """Return how often a text denies something. `no more than` and its like deny nothing."""
+    return len(_DENIED[language].findall(_plainly(text, language)))
+
+
+def denials_of(words: Set[str], text: str, language: Language, other: Set[str]) -> int:
+    """Return how often a text denies something about words.
+
+    What it denies stands behind the denial: where that is about `other` words alone, or goes without something else
+    (`without ever resetting it`), these are not denied. In Japanese and Chinese what is denied may stand before.
+    """
     said = _plainly(text, language)
-    found = _DENIED[language].finditer(said)
-    return sum(not but_of & set(stems(said[match.end() :], language)[:1]) for match in found)
+    count = 0
+    for match in _DENIED[language].finditer(said):
+        behind = words_of(said[match.end() :], language)
+        elsewhere = behind and not behind & words and (behind & other or match.group() in ("without", "ohne", "sin"))
+        count += language in ("zh", "ja") or not elsewhere
+    return count
+
+
+def denied_in(text: str, language: Language) -> frozenset[str]:
+    """Return the words behind the denials of a text, or all of its words where there are none."""
+    said = _plainly(text, language)
+    found = [*_DENIED[language].finditer(said)]
+    behind = words_of(_DENIED[language].sub(" ", said[found[0].end() :]), language) if found else frozenset[str]()
+    return behind or words_of(without_denials(text, language), language)
 
 
 def without_denials(text: str, language: Language) -> str:
@@ -151,11 +179,6 @@ def without_denials(text: str, language: Language) -> str:
 def possible_denials(text: str, language: Language) -> frozenset[str]:
     """Return the words of a text that may be meant as a denial."""
     return frozenset(_MAY_DENY[language].findall(_plainly(text, language)))
-
-
-def ends_denied(text: str, language: Language) -> bool:
-    """Tell whether the last words of a text deny what comes after it."""
-    return bool(_DENIED[language].search(normalised(text)))
 
 
 @lru_cache(maxsize=65_536)
@@ -178,7 +201,7 @@ def opposite(first: str, second: str, language: Language) -> str | None:
 
 @cache
 def _pairs(language: Language) -> tuple[tuple[str, str], ...]:
-    pairs = (pair.partition("/") for pair in _OPPOSITES[language].split())
+    pairs = (pair.partition("/") for pair in normalised(_OPPOSITES[language]).split())
     return tuple((_bare(left, language), _bare(right, language)) for left, _, right in pairs)
 
 

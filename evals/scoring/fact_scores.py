@@ -30,10 +30,10 @@ def retention(name: str, verdicts: Sequence[Verdict], good: Callable[[Verdict], 
 def supersession(changes: Sequence[Change], new: Sequence[Verdict], left: Sequence[Left], by: Judge) -> Figure:
     """What holds now is there, and no row says what held before as though it still did."""
     pairs = zip(changes, new, strict=True)
-    return figure("supersession", (_of_change(change, verdict, left, by) for change, verdict in pairs))
+    return figure("supersession", (change_fault(change, verdict, left, by) for change, verdict in pairs))
 
 
-def _of_change(change: Change, new: Verdict, left: Sequence[Left], by: Judge) -> str | None:
+def change_fault(change: Change, new: Verdict, left: Sequence[Left], by: Judge) -> str | None:
     if not new.kept:
         return f"{new.fate}: {change.new.fact}"
     for place, old in enumerate(change.old):
@@ -69,10 +69,10 @@ def _calls_it_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by
 def noise_gone(gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
     """What mattered to nobody is gone: no row has all that is exact of it and most of its words, or says it in others."""
     lasting = [atom.fact for atom in gold.lasting()]
-    return figure("noise gone", (_still_there(atom, lasting, left, by) for atom in gold.noise))
+    return figure("noise gone", (noise_fault(atom, lasting, left, by) for atom in gold.noise))
 
 
-def _still_there(atom: Atom, lasting: Sequence[str], left: Sequence[Left], by: Judge) -> str | None:
+def noise_fault(atom: Atom, lasting: Sequence[str], left: Sequence[Left], by: Judge) -> str | None:
     for row in left:
         if holds_all(row.text, atom.exact, by.language) and by.share(atom.fact, row.text) >= _STILL_THERE:
             return f"still there: {atom.fact} ({row.id})"
@@ -94,10 +94,10 @@ def _means(noise: str, said: str, lasting: Sequence[str], by: Judge) -> bool:
 
 def still_open(verdicts: Sequence[Verdict], by: Judge) -> Figure:
     """What was put off, planned or limited still reads as that. What is lost counts for retention alone."""
-    return figure("still open", (_turned(each, by.language) for each in verdicts if each.fate != "lost"))
+    return figure("still open", (open_fault(each, by.language) for each in verdicts if each.fate != "lost"))
 
 
-def _turned(verdict: Verdict, language: Language) -> str | None:
+def open_fault(verdict: Verdict, language: Language) -> str | None:
     fact, said = verdict.atom.fact, verdict.statement
     if verdict.fate == "contradicted":
         return f"turned around: {said}"
@@ -108,10 +108,10 @@ def _turned(verdict: Verdict, language: Language) -> str | None:
 
 def unsettled(atoms: Sequence[Atom], left: Sequence[Left], by: Judge) -> Figure:
     """What was only asked, offered, claimed or turned down does not read as though it held."""
-    return figure("not taken for fact", (_taken_for_fact(atom, left, by) for atom in atoms))
+    return figure("not taken for fact", (unsettled_fault(atom, left, by) for atom in atoms))
 
 
-def _taken_for_fact(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
+def unsettled_fault(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
     for row in left:
         verdict = by.judge(atom, [row])
         if verdict.kept and not _tells_whose(verdict.statement, atom.fact, by.language):
@@ -128,10 +128,10 @@ def _tells_whose(said: str, fact: str, language: Language) -> bool:
 
 def ruling_stands(verdicts: Sequence[Verdict], by: Judge) -> Figure:
     """What somebody ruled still stands."""
-    return figure("ruling stands", (_undone(each, by.language) for each in verdicts))
+    return figure("ruling stands", (ruling_fault(each, by.language) for each in verdicts))
 
 
-def _undone(verdict: Verdict, language: Language) -> str | None:
+def ruling_fault(verdict: Verdict, language: Language) -> str | None:
     if not verdict.kept:
         return f"{verdict.fate}: {verdict.atom.fact}"
     if cues.withdraws(verdict.statement, language) and not cues.withdraws(verdict.atom.fact, language):

@@ -91,24 +91,29 @@ class Judge:
         said = self.share(atom.fact, row.text)
         statement = self._statement(atom, row.text)
         if whole and said >= (_WORDS_BESIDE if atom.exact else _WORDS):
-            return self._as_meant(Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words"), row)
+            return self._as_meant(Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words"))
         cosine = max(self.meaning.cosine(atom.fact, each) for each in {statement, row.text})
         if cosine < (BESIDE if whole and atom.exact else ALONE)[self.language]:
             return None
         if whole:
-            return self._as_meant(Verdict(atom, "by meaning", row, statement, f"cosine {cosine:.2f}", cosine), row)
+            return self._as_meant(Verdict(atom, "by meaning", row, statement, f"cosine {cosine:.2f}", cosine))
         missing = ", ".join(repr(words) for words in atom.exact if not self.holds(row.text, words))
         return Verdict(atom, "changed", row, statement, f"without {missing}", cosine)
 
     def _statement(self, atom: Atom, text: str) -> str:
-        """Return the sentence of a text that is most about an atom, or all of it where none has what must stay."""
+        """Return the sentence of a text that is most about an atom, or all of it where none has what must stay.
+
+        A fact of several sentences is held against all of a text.
+        """
+        if len(sentences(atom.fact)) > 1:
+            return text
         best = max(sentences(text) or [text], key=lambda each: (self._held(atom, each), self.share(atom.fact, each)))
         return best if self._held(atom, best) == len(atom.exact) else text
 
     def _held(self, atom: Atom, text: str) -> int:
         return sum(self.holds(text, words) for words in atom.exact)
 
-    def _as_meant(self, verdict: Verdict, row: Left) -> Verdict:
+    def _as_meant(self, verdict: Verdict) -> Verdict:
         """Return the verdict, or another where the statement has the words and says something else."""
         atom, statement = verdict.atom, verdict.statement
         turned = turned_around(atom.fact, statement, self.language)
@@ -120,7 +125,7 @@ class Judge:
         old = [words for words in atom.exact if self._is_old_only(words, atom.fact, statement)]
         if old:
             return replace(verdict, fate="changed", why=f"{old[0]!r} is told as what was before")
-        if self._is_taken_for_fact(atom, statement, row):
+        if self._is_taken_for_fact(atom, statement):
             return replace(verdict, fate="changed", why="told as a fact, and not as what somebody says")
         return verdict
 
@@ -128,12 +133,12 @@ class Judge:
         named = cues.is_old_value(words, statement, self.language)
         return named and not cues.is_old_value(words, fact, self.language) and not cues.is_past(fact, self.language)
 
-    def _is_taken_for_fact(self, atom: Atom, statement: str, row: Left) -> bool:
+    def _is_taken_for_fact(self, atom: Atom, statement: str) -> bool:
         """Tell whether what a fact reports as somebody's word is told without a hint of that."""
         reported = cues.reported(atom.fact, self.language)
-        if reported is None or (row.by and row.by == atom.by):
+        if reported is None:
             return False
         speaker, said = reported
         if cues.unsettled_cues(statement, self.language) - cues.unsettled_cues(said, self.language):
             return False
-        return not words_of(speaker, self.language) & words_of(row.text, self.language)
+        return not words_of(speaker, self.language) & words_of(statement, self.language)

@@ -1,7 +1,8 @@
 """Whether what belongs together still does: a text that swaps two addresses has all words of the right one.
 
 What stands nearest to what is compared, among the identifiers and numbers of both texts and what must stay letter by
-letter. A pair of a fact counts as torn apart only where both its halves have found another partner each.
+letter. A pair of a fact counts as torn apart only where both its halves have found another partner each, or one has found
+the partner of another pair.
 """
 
 import re
@@ -12,9 +13,10 @@ from typing import Literal, get_args
 from evals.scoring.claims import Claim, placed
 from evals.scoring.text import normalised
 
-_BREAK = re.compile(r"[.;。；!?！？\n]")
-_FAR = 40
-"""How many characters an end of a sentence counts for."""
+_SENTENCE = re.compile(r"[.;。；!?！？\n]")
+_CLAUSE = re.compile(r"[.;。；!?！？\n，、]|,\s|\s(?:and|but|while|und|aber|während|y|pero|mientras)\s")
+_FAR, _LESS_FAR = 40, 20
+"""How many characters the end of a sentence and that of a clause count for."""
 
 
 Kind = Literal["quantity", "code", "word"]
@@ -31,19 +33,32 @@ class _Token:
 
 
 def torn_apart(fact: str, exact: Sequence[str], statement: str) -> str | None:
-    """Return in words which pair of a fact a statement tears apart, each half with another; None if it does not."""
-    there = _tokens(statement, exact)
-    for one, other in _pairs(fact, _tokens(fact, exact)):
+    """Return in words which pair of a fact a statement tears apart; None if it does not."""
+    there, pairs = _tokens(statement, exact), [*_pairs(fact, _tokens(fact, exact))]
+    for one, other in (*pairs, *((other, one) for one, other in pairs)):
         ones = [token for token in there if token.words == one.words]
         others = [token for token in there if token.words == other.words]
         if not ones or not others:
             continue
-        of_ones = [_partner(statement, token, other.kind, there) for token in ones]
-        of_others = [_partner(statement, token, one.kind, there) for token in others]
-        if all(of_ones) and all(of_others) and not {*of_ones} & {*others} and not {*of_others} & {*ones}:
-            with_one = of_ones[0].words if of_ones[0] else ""
-            return f"{one.words!r} goes with {with_one!r}, and not with {other.words!r}"
+        of_ones = [_rival(fact, statement, token, other, there) for token in ones]
+        of_others = [_rival(fact, statement, token, one, there) for token in others]
+        swapped = any(each in pair for pair in ({a.words, b.words} for a, b in pairs) for each in of_ones)
+        if all(of_ones) and (all(of_others) or swapped):
+            return f"{one.words!r} goes with {of_ones[0]!r}, and not with {other.words!r}"
     return None
+
+
+def _rival(fact: str, statement: str, token: _Token, wanted: _Token, there: Sequence[_Token]) -> str | None:
+    """Return what a token goes with instead of what is wanted, and does not go with in the fact; None if there is none."""
+    partner = _partner(statement, token, wanted.kind, there)
+    if partner is None or partner.words == wanted.words or _together(fact, token.words, partner.words):
+        return None
+    return partner.words
+
+
+def _together(text: str, one: str, other: str) -> bool:
+    """Tell whether a clause of a text has both."""
+    return any(one in part and other in part for part in _CLAUSE.split(normalised(text)))
 
 
 def _tokens(text: str, exact: Sequence[str]) -> list[_Token]:
@@ -67,9 +82,14 @@ def _kind(words: str) -> Kind:
 
 
 def _exact(said: str, exact: Iterable[str]) -> Iterable[_Token]:
-    for words in sorted({normalised(each) for each in exact}, key=len, reverse=True):
+    for words in sorted({normalised(each) for each in exact if _is_whole(each)}, key=len, reverse=True):
         for match in re.finditer(rf"(?<![\w]){re.escape(words)}(?![\w])", said, re.ASCII):
             yield _Token(words, _kind(words), match.start(), match.end())
+
+
+def _is_whole(words: str) -> bool:
+    """Tell whether words are a name or one identifier, and not something that has a number in it (`weight 100`)."""
+    return not re.search(r"[0-9]", words) or not re.search(r"\s", words)
 
 
 def _pairs(text: str, tokens: Sequence[_Token]) -> Iterator[tuple[_Token, _Token]]:
@@ -94,4 +114,4 @@ def _nearest(text: str, token: _Token, kind: Kind, tokens: Iterable[_Token]) -> 
 def _distance(text: str, one: _Token, other: _Token) -> int:
     first, second = sorted((one, other), key=lambda token: token.start)
     between = normalised(text)[first.end : second.start]
-    return len(between) + _FAR * len(_BREAK.findall(between))
+    return len(between) + _FAR * len(_SENTENCE.findall(between)) + _LESS_FAR * len(_CLAUSE.findall(between))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from evals.case_files import Language
 from evals.scoring import cues
-from evals.scoring.denials import denials, opposite, possible_denials, without_denials
+from evals.scoring.denials import denials, denials_of, denied_in, opposite, possible_denials, without_denials
 from evals.scoring.text import clauses, sentences, words_of
 
 _SAME_CLAUSE = 0.6
@@ -58,14 +58,18 @@ def _about(clause: str, stated: Sequence[str], language: Language) -> Iterator[s
             ),
         )
     some = (each for each in stated if _words(each, language) & _words(clause, language))
-    yield ", ".join(
-        each for each in some if not denials(each, language) or _share(each, clause, language) > _OF_THE_FACT
-    )
+    yield ", ".join(each for each in some if not denials(each, language) or _denies(each, clause, language))
+
+
+def _denies(part: str, clause: str, language: Language) -> bool:
+    """Tell whether what a part of a statement denies is what a clause of a fact is about."""
+    denied = denied_in(part, language)
+    return len(denied & _words(clause, language)) >= _OF_THE_FACT * len(denied)
 
 
 def _turns(clause: str, about: str, fact: str, statement: str, language: Language) -> bool:
-    others = _words(fact, language) - _words(clause, language)
-    more = denials(about, language, but_of=others) - denials(clause, language)
+    words = _words(clause, language)
+    more = denials_of(words, about, language, _words(fact, language) - words) - denials(clause, language)
     fewer, other = (statement, fact) if more < 0 else (fact, statement)
     odd = more % 2 == 1
     if odd and possible_denials(fewer, language) - possible_denials(other, language):

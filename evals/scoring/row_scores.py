@@ -9,7 +9,7 @@ from evals.scoring.figures import Figure, figure
 from evals.scoring.gold import Gold, Row
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import BESIDE
-from evals.scoring.text import words_of
+from evals.scoring.text import stems
 
 _REPEATS = 0.8
 """Jaccard of two rows' words from which one repeats the other."""
@@ -65,5 +65,5 @@ def said_once(left: Sequence[Left], by: Judge) -> Figure:
 
 
 def _repeats(first: Left, second: Left, by: Judge) -> bool:
-    one, other = words_of(first.text, by.language), words_of(second.text, by.language)
+    one, other = {*stems(first.text, by.language)}, {*stems(second.text, by.language)}
     return bool(one | other) and len(one & other) / len(one | other) >= _REPEATS

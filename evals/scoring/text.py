@@ -18,7 +18,10 @@ _ONE_KIND = str.maketrans(
 _ABBREVIATION = (
     r"(?<!\b[A-Za-z]\.)(?<!\b(?:Dr|Mr|Ms|St|Sr|Nr|No|vs|ca|Av)\.)(?<!\b(?:Mrs|Sra|bzw|usw|Art|Fig)\.)(?<!\bProf\.)"
 )
-_SENTENCE = re.compile(rf"{_ABBREVIATION}(?<=[.!?])\s+(?=[^a-zäöüß0-9])|(?<=[。！？])|\n+|\s→\s")
+_NO_MONTH = r"(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-zä]*\b)"  # as in `6. August`
+_SENTENCE = re.compile(
+    rf"{_ABBREVIATION}(?<=[.!?])\s+(?=[^a-zäöüß0-9]|[a-z]+[-_]\w*[0-9]){_NO_MONTH}|(?<=[。！？])|\n+|\s→\s"
+)
 _BETWEEN_CLAUSES = r",\s+|[，、：；]\s*|;\s+|:\s+|\s+-\s+|[()（）]\s*"
 
 
@@ -42,7 +45,7 @@ def by_language(en: str, de: str, es: str, zh: str, ja: str) -> Patterns:
     """Return patterns by language; those of languages that put spaces between words are of whole words."""
     return {
         "en": re.compile(rf"\b(?:{en})\b"),
-        "de": re.compile(rf"\b(?:{de})\b"),
+        "de": re.compile(rf"\b(?:{de})\b".replace("ß", "ss")),  # as case folding writes it
         "es": re.compile(rf"(?<!\w)(?:{es})(?!\w)"),
         "zh": re.compile(zh),
         "ja": re.compile(ja),
