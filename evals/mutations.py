@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import combinations
 
 from evals.reflection.cases import Case
 from evals.scoring import cues
@@ -15,6 +16,7 @@ from evals.scoring.dates import names_day
 from evals.scoring.gold import Atom
 from evals.scoring.matching import Left
 from evals.scoring.text import share
+from server.core.records import Trust
 
 Mutation = Callable[[Case, list[Left]], list[Left] | None]
 """Returns rows with one fault; None where a case has nothing that could be made wrong so."""
@@ -25,6 +27,13 @@ _DENIES = {
     "es": "No es cierto que",
     "zh": "并不是：",
     "ja": "次のことは正しくない：",
+}
+_DENIAL = {
+    "en": re.compile(r"\b(?:not|never|no) ", re.IGNORECASE),
+    "de": re.compile(r"\b(?:nicht|nie) |\b[kK](?=ein)"),
+    "es": re.compile(r"\b(?:no|nunca) ", re.IGNORECASE),
+    "zh": re.compile("不(?!同|过|超|少|错)|没有?"),
+    "ja": re.compile("ない(?=。)"),
 }
 _IS_DONE = {
     "en": "has been completed",
@@ -100,6 +109,28 @@ def _negation_flipped(case: Case, rows: list[Left]) -> list[Left] | None:
     return _turned_around(case, rows, case.gold.keep)
 
 
+def _denial_dropped(case: Case, rows: list[Left]) -> list[Left] | None:
+    for place in _places(case, [*case.gold.keep, *case.gold.asserted]):
+        said = rows[place].text
+        if len(_DENIAL[case.language].findall(said)) == 1:
+            return _with(rows, place, _DENIAL[case.language].sub("", said))
+    return None
+
+
+def _values_swapped(case: Case, rows: list[Left]) -> list[Left] | None:
+    numbers = [
+        (place, words)
+        for place, atom in enumerate(case.gold.lasting())
+        for words in atom.exact
+        if re.fullmatch(r"[0-9][0-9.,]*[0-9]", words) and rows[place].text.count(words) == 1
+    ]
+    for (one, first), (other, second) in combinations(numbers, 2):
+        if one != other and first != second and first not in rows[other].text and second not in rows[one].text:
+            swapped = _with(rows, one, rows[one].text.replace(first, second))
+            return _with(swapped, other, rows[other].text.replace(second, first))
+    return None
+
+
 def _ruling_undone(case: Case, rows: list[Left]) -> list[Left] | None:
     return _turned_around(case, rows, case.gold.asserted)
 
@@ -153,9 +184,10 @@ def _quotation_made_up(case: Case, rows: list[Left]) -> list[Left] | None:
 
 
 def _another_speaker(case: Case, rows: list[Left]) -> list[Left] | None:
+    speakers = {row.id: row.by for row in case.rows}
     for place, atom in enumerate(case.gold.lasting()):
-        if atom.by:
-            other = "assistant" if atom.by == "user" else "user"
+        if atom.by and len({speakers[row] for row in atom.rows}) == 1:
+            other: Trust = "assistant" if atom.by == "user" else "user"
             return [replace(row, by=other) if at == place else row for at, row in enumerate(rows)]
     return None
 
@@ -188,6 +220,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     "a number is changed": _number_changed,
     "an identifier is changed": _identifier_changed,
     "a negation is flipped": _negation_flipped,
+    "a denial is dropped": _denial_dropped,
+    "two values are swapped": _values_swapped,
     "a ruling is undone": _ruling_undone,
     "a deferral is done": _deferral_done,
     "the old is there again": _old_brought_back,
@@ -209,6 +243,8 @@ CAUGHT_BY: Mapping[str, str] = {
     "a number is changed": "retention",
     "an identifier is changed": "retention",
     "a negation is flipped": "retention",
+    "a denial is dropped": "retention",
+    "two values are swapped": "retention",
     "a ruling is undone": "ruling stands",
     "a deferral is done": "still open",
     "the old is there again": "supersession",

@@ -25,7 +25,8 @@ _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{
 # Words that begin with a capital wherever they stand, and name nothing that could be made up.
 _NO_NAMES = frozenset(
     "user assistant agent monday tuesday wednesday thursday friday saturday sunday english german spanish chinese"
-    " japanese outcome decision preference correction note neither nothing nobody none never both each every all".split()
+    " japanese outcome decision preference correction note neither nothing nobody none never both each"
+    " every all".split()
 )
 
 

@@ -14,64 +14,85 @@ from evals.scoring.text import Patterns, by_language, normalised
 _UNTRUE = by_language(
     en=r"(?:not|never) (?:true|correct|right|the case|so)|\w+n't (?:true|correct|right|the case|so)"
     "|(?:it|this|that) (?:is|was) (?:false|wrong|untrue|incorrect)",
-    de="(?:stimmt|trifft) (?:gar |überhaupt )?nicht|nicht (?:wahr|richtig|der fall)|(?:das|es) (?:ist|war) (?:falsch|unwahr)",
+    de="(?:stimmt|trifft) (?:gar |überhaupt )?nicht|nicht (?:wahr|richtig|der fall)"
+    "|(?:das|es) (?:ist|war) (?:falsch|unwahr)",
     es="no es (?:cierto|verdad|así|correcto)|(?:eso|esto) (?:es|era) (?:falso|incorrecto)|es falso que",
     zh="并不是真|不是真的|不属实|是错的|不正确|不成立|并不是:|并非如此",
     ja="正しくない|事実ではない|間違いである|誤りである|正しくありません",
 )
 _DEFERRED = by_language(
-    en=r"later|tomorrow|postpon\w*|defer\w*|put off|on hold|shelved|parked|paused|pending|yet|before|until|till|unless"
+    en=r"later|tomorrow|postpon\w*|defer\w*|put off|on hold|shelved|parked|paused|pending|yet|before|until|till"
+    r"|unless"
     r"|todo|tbd|on the plan|plan(?:s|ned)?|will|won't|'ll|wants? to|would like|going to|intend\w*|schedul\w*|due"
     r"|next (?:week|month|quarter|year|sprint)|remains?|still (?:to|missing|needs?|has|have)|wait\w*|after|once"
     r"|as soon as|as long as|when|draft|in progress|unfinished|blocked|backlog|left for|has to follow|earliest|sooner"
-    r"|wish list|subject to|upon|depends? on|slip\w*|hold off|pencil\w*|to follow|is to|are to|by|from .{1,20} on|by then",
-    de=r"später|morgen|verschoben|verschieb\w*|verdrängt|aufgeschoben|zurückgestellt|noch nicht|bis|geplant|planen?|plant"
+    r"|wish list|subject to|upon|depends? on|slip\w*|hold off|pencil\w*|to follow|is to|are to|by"
+    r"|from .{1,20} on|by then",
+    de=r"später|morgen|verschoben|verschieb\w*|verdrängt|aufgeschoben|zurückgestellt|noch nicht|bis|geplant"
+    r"|planen?|plant"
     r"|vorgesehen|soll\w*|erst|frühestens|nach|vor|warte\w*|pausiert|vertagt|falls|wenn|sobald|solange|nächste\w*"
     r"|folgt|dran|vorläufig|einstweilen|steht (?:noch )?aus|ausstehend|will|möchte|beabsichtig\w*|ab",
     es=r"más tarde|más adelante|mañana|pospuest\w+|aplaz\w+|pospon\w+|posterg\w+|todavía|aún|pendiente\w*|hasta"
     r"|planead\w+|previst\w+|será|habrá|hará|pagarán?|se hará|en espera|cuando|próxim\w+|después|antes|a la espera"
     r"|deja\w* para|qued\w+ para|quiere|depende\w*|mientras|una vez|tras|falta\w*",
-    zh="明天|明日|推迟|推遲|延后|延後|延期|以后|以後|之后|之後|后再|暂|暫|尚未|还没|還沒|待|计划|計劃|打算|将|將|等|下周|下个月|下季"
+    zh="明天|明日|推迟|推遲|延后|延後|延期|以后|以後|之后|之後|后再|暂|暫|尚未|还没|還沒|待|计划|計劃|打算|将"
+    "|將|等|下周|下个月|下季"
     "|再说|再做|再定|再看|再改|再议|才|不会?早于|最早|之前|过了|搁置|先不",
-    ja="明日|延期|後で|あとで|後日|保留|未定|まだ|予定|まで|つもり|来週|来月|来期|来年|次の|待|見送|先送り|後回し|してから|てから|以降"
+    ja="明日|延期|後で|あとで|後日|保留|未定|まだ|予定|まで|つもり|来週|来月|来期|来年|次の|待|見送|先送り"
+    "|後回し|してから|てから|以降"
     "|後に|後は|始めない|先に",
 )
 _UNDECIDED = by_language(
     en=r"whether|if|undecided|decid\w*|decision|open|unclear|unresolved|unanswered|no answer|not settled|question\w*"
-    r"|maybe|perhaps|might|consider\w*|think (?:it over|about)|some thought|propos\w+|guess\w*|suspect\w*|hypothes\w+|unconfirmed"
-    r"|confirm\w*|untested|tested|rumou?r\w*|heard|said|says|would like|at best|possibl\w+|to be seen|speculat\w*|so far|experiment\w*",
-    de=r"ob|offen\w*|unklar|entschieden|entscheid\w*|entscheidung|vielleicht|möglicherweise|könnte\w*|überleg\w*|frage\w*"
+    r"|maybe|perhaps|might|consider\w*|think (?:it over|about)|some thought|propos\w+|guess\w*|suspect\w*"
+    r"|hypothes\w+|unconfirmed"
+    r"|confirm\w*|untested|tested|rumou?r\w*|heard|said|says|would like|at best|possibl\w+|to be seen"
+    r"|speculat\w*|so far|experiment\w*",
+    de=r"ob|offen\w*|unklar|entschieden|entscheid\w*|entscheidung|vielleicht|möglicherweise|könnte\w*"
+    r"|überleg\w*|frage\w*"
     r"|ungeklärt|ungewiss|unsicher|unbestätigt|vermut\w*|gerücht\w*|womöglich|welche\w*|versuch\w*",
     es=r"si|sin decidir|por decidir|decid\w+|decisión|abiert\w+|duda\w*|quizás?|tal vez|podría\w*|pregunt\w*|incierto"
     r"|posible\w*|sin confirmar|rumor\w*|hipótesis",
-    zh="是否|要不要|未定|待定|再定|拍板|决定|不确定|可能|也许|或许|猜|怀疑|听说|据说|传言|证实|未经|未验|验证|考虑|疑似|假设|推测|定论",
+    zh="是否|要不要|未定|待定|再定|拍板|决定|不确定|可能|也许|或许|猜|怀疑|听说|据说|传言|证实|未经|未验|验证"
+    "|考虑|疑似|假设|推测|定论",
     ja="かどうか|未定|検討|決め|決まっ|判断|かもしれ|可能性|推測|仮説|未確認|確認|噂|うわさ|考え",
 )
 _LIMITED = by_language(
     en=r"only|except\w*|exempt\w*|excluding|just|solely|alone|limited|confined|restricted|for now|for the time being"
-    r"|this (?:round|time|release)|temporar\w+|at most|at least|max\w*|cap(?:ped)?|ceiling|no more than|not more than|not over"
-    r"|unless|until|till|in staging|apart from|other than|up to|within|provid\w+|exceed\w*|the most|not for|nothing else|no (?:one|other|others) else"
+    r"|this (?:round|time|release)|temporar\w+|at most|at least|max\w*|cap(?:ped)?|ceiling|no more than"
+    r"|not more than|not over"
+    r"|unless|until|till|in staging|apart from|other than|up to|within|provid\w+|exceed\w*|the most|not for"
+    r"|nothing else|no (?:one|other|others) else"
     r"|no other|nowhere else|as long as|never more|or less|under|in betas|experiment\w*|ends?|ending|expir\w*|goes",
     de=r"nur|außer\w*|ausser|ausgenommen|ausschließlich|vorerst|vorläufig|höchstens|maximal|mindestens|vorübergehend"
-    r"|begrenzt|beschränkt|bis|allein|lediglich|einzig|nicht (?:mehr|länger|öfter|höher|später) als|kein\w* ander\w*|sonst\w*|derzeit",
+    r"|begrenzt|beschränkt|bis|allein|lediglich|einzig|nicht (?:mehr|länger|öfter|höher|später) als"
+    r"|kein\w* ander\w*|sonst\w*|derzeit",
     es=r"s[oó]lo|solamente|únicamente|exclusiv\w+|excepto|salvo|por ahora|de momento|temporal\w*|como (?:máximo|mucho)"
     r"|máximo|no más|hasta|limitad\w+|ningún otro|ninguna otra|nada más|provisional\w*|mientras",
-    zh="只|仅|僅|除了|除外|例外|暂|暫|最多|至多|不超过|不得超过|上限|至少|目前|眼下|限|以内|以內|为止|之前|其他.{0,6}不|独",
+    zh="只|仅|僅|除了|除外|例外|暂|暫|最多|至多|不超过|不得超过|上限|至少|目前|眼下|限|以内|以內|为止|之前"
+    "|其他.{0,6}不|独",
     ja="だけ|のみ|以外|当面|一時的|最大|限|しか|いまのところ|今のところ|以内|以下|まで|さしあたり|当分|他は|ほかは",
 )
 _DONE = by_language(
     en=r"done|finished|completed?|(?<!\ba )(?<!\bthe )fixed|shipped|deployed|merged|implemented|released|resolved"
-    r"|solved|migrated|closed|delivered|landed|(?<!is )(?<!are )removed|added|enabled|rolled out|went live|is live|already"
-    r"|as (?:planned|scheduled|intended|agreed)|in place|in effect|has learned|is out|settled|behind us|got (?:its|their|the)"
+    r"|solved|migrated|closed|delivered|landed|(?<!is )(?<!are )removed|added|enabled|rolled out|went live"
+    r"|is live|already"
+    r"|as (?:planned|scheduled|intended|agreed)|in place|in effect|has learned|is out|settled|behind us"
+    r"|got (?:its|their|the)"
     r"|(?:has|have) (?:now |since |just )?been (?!put|postponed|deferred|delayed|paused|left|shelved|moved|pushed|asked"
     r"|planned|scheduled|blocked|set|limited|told|wanted|suggested|proposed|said|no\b|not\b)\w+",
-    de=r"erledigt|fertig\w*|abgeschlossen|behoben|umgesetzt|ausgeliefert|gelöst|eingeführt|bereits|migriert|inzwischen"
+    de=r"erledigt|fertig\w*|abgeschlossen|behoben|umgesetzt|ausgeliefert|gelöst|eingeführt|bereits|migriert"
+    r"|inzwischen"
     r"|wurden? (?!verschoben|aufgeschoben|zurückgestellt|vertagt|vor)\w+|wie geplant|planmäßig|ist (?:nun |jetzt )?da",
-    es=r"hecho|terminad\w+|completad\w+|arreglad\w+|desplegad\w+|implementad\w+|resuelt\w+|migrad\w+|ya (?:está|se|ha|han)"
-    r"|se (?:hizo|completó|migró|terminó|desplegó|implementó|pagó|publicó|compró)|como estaba previsto|quedó (?!pend)\w+",
-    zh="已完成|完成了|已经|已經|已(?:修复|部署|上线|合并|迁移|实现|解决|改|换|删|加|做|写|拆|证实|停产|公布|发布|更换|确认|升级)|做完|搞定"
+    es=r"hecho|terminad\w+|completad\w+|arreglad\w+|desplegad\w+|implementad\w+|resuelt\w+|migrad\w+"
+    r"|ya (?:está|se|ha|han)"
+    r"|se (?:hizo|completó|migró|terminó|desplegó|implementó|pagó|publicó|compró)|como estaba previsto"
+    r"|quedó (?!pend)\w+",
+    zh="已完成|完成了|已经|已經|已(?:修复|部署|上线|合并|迁移|实现|解决|改|换|删|加|做|写|拆|证实|停产|公布|发布|更换|确认|升级)"
+    "|做完|搞定"
     "|上线了|修好|迁移了|部署了|如期|按计划.{0,6}(?:完成|做|了)|了。?$",
-    ja="完了|済み|済んだ|終わった|終えた|しました|されました|修正した|デプロイした|実装した|移行した|解決した|始めた|行った|行われた"
+    ja="完了|済み|済んだ|終わった|終えた|しました|されました|修正した|デプロイした|実装した|移行した|解決した"
+    "|始めた|行った|行われた"
     "|予定通り|予定どおり|すでに|既に|交換した|測定した|実施した|公開した|なった",
 )
 _PAST = by_language(
@@ -80,7 +101,8 @@ _PAST = by_language(
     r"|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*|corrected|gone|ended",
     de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|statt|anstatt|ersetzt\w*|abgelöst"
     r"|alte[rsnm]?|hatte\w*|zuvor|ehemals|falsch\w*|verworfen|korrigiert|hinfällig|überholt",
-    es=r"antes|anterior\w*|era|eran|fue|originalmente|ya no|en lugar de|en vez de|reemplaz\w+|sustituy\w+|dejó|viej\w+"
+    es=r"antes|anterior\w*|era|eran|fue|originalmente|ya no|en lugar de|en vez de|reemplaz\w+|sustituy\w+|dejó"
+    r"|viej\w+"
     r"|había|equivocad\w+|erróne\w+|descartad\w+|corregid\w+|tenía|inicial\w*",
     zh="之前|以前|原来|原來|原本|原定|原|曾|不再|取代|替换|替換|旧|舊|而不是|最初|起初|先前|不用|弃用|误|誤|作废",
     ja="以前|もとは|元は|元々|当初|かつて|ではなく|置き換え|やめ|旧|だった|でした|誤り|間違|改め|前は|前まで",
@@ -92,45 +114,63 @@ _OLD_VALUE: dict[Language, str] = {
     "de": r"von {0}(?: \w+){{0,4}} (?:auf|zu) [0-9\w]+|(?:statt|anstatt|nicht mehr|vorher) {0}"
     r"|{0}\W{{0,3}}(?:→|->)",
     "es": r"(?:de|desde) {0} a\b|(?:en lugar de|en vez de|ya no|antes) {0}|{0}\W{{0,3}}(?:→|->)",
-    "zh": r"(?:从|由){0}(?:改|换|升|降|调|增|减|提|变|到)|(?:不再|原来|原本|之前)(?:是|用|为)?{0}|{0}\W{{0,3}}(?:→|->)",
-    "ja": r"{0}から.{{0,12}}(?:変|改|上げ|下げ|引き)|{0}ではなく|{0}をやめ|(?:以前|当初|もと)は{0}|{0}\W{{0,3}}(?:→|->)",
+    "zh": r"(?:从|由){0}(?:改|换|升|降|调|增|减|提|变|到)|(?:不再|原来|原本|之前)(?:是|用|为)?{0}"
+    r"|{0}\W{{0,3}}(?:→|->)",
+    "ja": r"{0}から.{{0,12}}(?:変|改|上げ|下げ|引き)|{0}ではなく|{0}をやめ|(?:以前|当初|もと)は{0}"
+    r"|{0}\W{{0,3}}(?:→|->)",
 }
 _WITHDRAWN = by_language(
     en=r"reopen\w*|reconsider\w*|withdr\w+|revok\w*|revers\w+|lifted|relax\w*|overturn\w*|given up|gave in"
     r"|under discussion|up for discussion|where possible|if possible|ideally|rethought|undone|after all|softened"
     r"|negotiable|optional|dropped|abolished|changed (?:his|her|their) mind|not any ?more",
-    de=r"zurückgenommen|aufgehoben|gelockert|doch (?:wieder|nicht|noch)|nun doch|überdacht|neu verhandelt|nach möglichkeit"
+    de=r"zurückgenommen|aufgehoben|gelockert|doch (?:wieder|nicht|noch)|nun doch|überdacht|neu verhandelt"
+    r"|nach möglichkeit"
     r"|möglichst|widerrufen|zur diskussion|hinfällig|aufgegeben|fällt weg|entfällt",
-    es=r"retirad\w+|anulad\w+|revocad\w+|reconsider\w+|al final sí|si es posible|a ser posible|en lo posible|relajad\w+"
+    es=r"retirad\w+|anulad\w+|revocad\w+|reconsider\w+|al final sí|si es posible|a ser posible|en lo posible"
+    r"|relajad\w+"
     r"|en discusión|levantad\w+|derogad\w+|se dejó de",
     zh="撤回|撤销|取消了|重新考虑|重新讨论|尽量|尽可能|收回|松口|改口|作罢|还在讨论",
     ja="撤回|取り消|緩め|再検討|なるべく|できれば|できるだけ|見直し",
 )
 _SAID_TO_BE = by_language(
-    en=r"sa(?:ys|id)|claim(?:s|ed)?|thinks?|thought|believes?|believed|suspect(?:s|ed)?|suggest(?:s|ed)?|propos(?:es|ed)"
-    r"|wrote|writes|wonder(?:s|ed)|guess(?:es|ed)|reckon(?:s|ed)?|doubt(?:s|ed)?|warn(?:s|ed)|fear(?:s|ed)?|argu(?:es|ed)",
+    en=r"sa(?:ys|id)|claim(?:s|ed)?|thinks?|thought|believes?|believed|suspect(?:s|ed)?|suggest(?:s|ed)?"
+    r"|propos(?:es|ed)"
+    r"|wrote|writes|wonder(?:s|ed)|guess(?:es|ed)|reckon(?:s|ed)?|doubt(?:s|ed)?|warn(?:s|ed)|fear(?:s|ed)?"
+    r"|argu(?:es|ed)",
     de=r"sagte?|behauptete?|meinte?|glaubte?|vermutete?|schlug|schlägt|schrieb|bezweifelte?|hält|warnte?|findet|fand",
-    es=r"dijo|dice|afirm[aó]|cree|creía|opin[aó]|sugiri?[óe]\w*|propuso|propone|escribió|sospecha|pid[eió]\w*|comenta|duda",
+    es=r"dijo|dice|afirm[aó]|cree|creía|opin[aó]|sugiri?[óe]\w*|propuso|propone|escribió|sospecha|pid[eió]\w*"
+    r"|comenta|duda",
     zh="说|称|认为|觉得|怀疑|建议|提议|主张|写道|猜测|听说|据说|担心",
     ja="と言っ|と述べ|と主張|と考え|と思|と提案|提案した|と書い|推測|と疑|らしい|という",
 )
 _UNSETTLED = by_language(
-    en=r"ask\w*|question\w*|suggest\w*|propos\w*|offer\w*|claim\w*|alleg\w*|rumou?r\w*|heard|hearsay|consider\w*|maybe"
-    r"|perhaps|might|could|would|whether|if|undecided|unclear|unconfirmed|confirm\w*|wonder\w*|idea|option|alternative"
-    r"|according to|going by|said|says|wrote|writes|th(?:inks?|ought)|believ\w*|suspect\w*|guess\w*|reckon\w*|doubt\w*"
+    en=r"ask\w*|question\w*|suggest\w*|propos\w*|offer\w*|claim\w*|alleg\w*|rumou?r\w*|heard|hearsay"
+    r"|consider\w*|maybe"
+    r"|perhaps|might|could|would|whether|if|undecided|unclear|unconfirmed|confirm\w*|wonder\w*|idea|option"
+    r"|alternative"
+    r"|according to|going by|said|says|wrote|writes|th(?:inks?|ought)|believ\w*|suspect\w*|guess\w*|reckon\w*"
+    r"|doubt\w*"
     r"|jok\w+|sarcas\w+|ironic\w*|reject\w*|declin\w*|turned down|against|instead|wrong|mistaken|false|contradict\w*"
-    r"|refus\w*|opinion|view|eye|find(?:s|ing)?|found|supposed\w*|apparent\w*|seem\w*|wish\w*|want\w*|like[sd]?|plead\w*"
+    r"|refus\w*|opinion|view|eye|find(?:s|ing)?|found|supposed\w*|apparent\w*|seem\w*|wish\w*|want\w*|like[sd]?"
+    r"|plead\w*"
     r"|argu\w+|untested|unproven|hypothes\w+|rule[sd]? out|dismiss\w*|open|sure|certain",
-    de=r"frag\w*|gefragt|vorschl\w*|vorschlag\w*|vorgeschlagen|schl[uä]gt?\w*|angeb\w*|angebot\w*|behaupt\w*|gerücht\w*"
-    r"|gehört|vielleicht|könnte\w*|ob|unklar|offen|laut|zufolge|meint\w*|sagt\w*|schrieb|findet|hält|glaub\w*|vermut\w*"
-    r"|scherz\w*|ironi\w*|spott\w*|abgelehnt|lehn\w*|verworfen|dagegen|stattdessen|falsch|überleg\w*|erwog\w*|idee|wünsch\w*"
+    de=r"frag\w*|gefragt|vorschl\w*|vorschlag\w*|vorgeschlagen|schl[uä]gt?\w*|angeb\w*|angebot\w*|behaupt\w*"
+    r"|gerücht\w*"
+    r"|gehört|vielleicht|könnte\w*|ob|unklar|offen|laut|zufolge|meint\w*|sagt\w*|schrieb|findet|hält|glaub\w*"
+    r"|vermut\w*"
+    r"|scherz\w*|ironi\w*|spott\w*|abgelehnt|lehn\w*|verworfen|dagegen|stattdessen|falsch|überleg\w*|erwog\w*"
+    r"|idee|wünsch\w*"
     r"|angeblich|soll|sollen|sicher|unbestätigt|zweifel\w*",
-    es=r"pregunt\w*|propus\w*|propuest\w*|propon\w*|suger\w*|sugir\w*|ofert\w*|ofrec\w*|afirm\w*|rumor\w*|oy[óe]|quizás?"
-    r"|tal vez|podría\w*|si|según|dice|dijo|cree|opin\w*|comenta\w*|pid\w+|querría|quería|broma|ironía|rechaz\w*|descart\w*"
+    es=r"pregunt\w*|propus\w*|propuest\w*|propon\w*|suger\w*|sugir\w*|ofert\w*|ofrec\w*|afirm\w*|rumor\w*"
+    r"|oy[óe]|quizás?"
+    r"|tal vez|podría\w*|si|según|dice|dijo|cree|opin\w*|comenta\w*|pid\w+|querría|quería|broma|ironía"
+    r"|rechaz\w*|descart\w*"
     r"|falso|errón\w*|indecis\w*|duda\w*|idea|sospech\w*|supuest\w*|al parecer|segur\w+",
-    zh="问|問|建议|建議|提议|提議|听说|聽說|据说|據說|传言|传闻|也许|可能|是否|要不要|吗|考虑|玩笑|讽刺|拒绝|否决|采纳|反对|错|说|称"
+    zh="问|問|建议|建議|提议|提議|听说|聽說|据说|據說|传言|传闻|也许|可能|是否|要不要|吗|考虑|玩笑|讽刺|拒绝"
+    "|否决|采纳|反对|错|说|称"
     "|认为|觉得|怀疑|猜|想法|主张|疑|推测|猜测|定论|坊间|传|或将|确定",
-    ja="質問|聞い|尋ね|提案|案を|案は|噂|うわさ|らしい|かもしれ|どうか|か？|検討|冗談|皮肉|断っ|却下|見送|否定|誤り|と言|と述べ|によると"
+    ja="質問|聞い|尋ね|提案|案を|案は|噂|うわさ|らしい|かもしれ|どうか|か？|検討|冗談|皮肉|断っ|却下|見送|否定"
+    "|誤り|と言|と述べ|によると"
     "|という|との|推測|仮説|疑|確か",
 )
 _BEFORE = 24
@@ -146,8 +186,8 @@ def is_called_untrue(text: str, language: Language) -> bool:
 def keeps_reservation(fact: str, said: str, language: Language) -> bool:
     """Tell whether what is said is put off, undecided or limited, as the fact is.
 
-    What is undecided has to read so: that it comes later is not enough. A fact without any such words is not judged. The
-    present of a day to come (`it gets a restart on 2 June`) puts off by the day that it has from the fact.
+    What is undecided has to read so: that it comes later is not enough. A fact without any such words is not judged.
+    The present of a day to come (`it gets a restart on 2 June`) puts off by the day that it has from the fact.
     """
     kinds = [cues for cues in (_DEFERRED, _LIMITED) if _has(cues, fact, language)]
     undecided = _has(_UNDECIDED, fact, language)
@@ -226,7 +266,7 @@ def withdraws(text: str, language: Language) -> bool:
 
 
 def reported(text: str, language: Language) -> tuple[str, str] | None:
-    """Return who says something, and what, where a text reports what somebody says or thinks; None where it does not."""
+    """Return who says something, and what, where a text reports what somebody says or thinks; else None."""
     said = normalised(text)
     found = _SAID_TO_BE[language].search(said)
     return (said[: found.start()], said[found.end() :]) if found else None

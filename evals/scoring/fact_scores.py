@@ -1,7 +1,7 @@
 """Scores of facts: what should be there is, as it was meant, and what should not hold any more does not."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 
 from evals.case_files import Language
@@ -9,9 +9,10 @@ from evals.scoring import cues
 from evals.scoring.dates import names_day
 from evals.scoring.denials import denials
 from evals.scoring.figures import Figure, figure
-from evals.scoring.gold import Atom, Change, Gold
+from evals.scoring.gold import Atom, Change, Gold, Row
 from evals.scoring.matching import Judge, Left, Verdict
-from evals.scoring.text import holds_all, sentences
+from evals.scoring.text import holds_all, normalised, sentences
+from server.core.records import Trust
 
 _STILL_THERE = 0.8
 """How many of the words of a fact, beside all that is exact, stand in a row that still says it."""
@@ -67,7 +68,7 @@ def _calls_it_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by
 
 
 def noise_gone(gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
-    """What mattered to nobody is gone: no row has all that is exact of it and most of its words, or says it in others."""
+    """What mattered to nobody is gone: no row has all that is exact and most words of it, or says it otherwise."""
     lasting = [atom.fact for atom in gold.lasting()]
     return figure("noise gone", (noise_fault(atom, lasting, left, by) for atom in gold.noise))
 
@@ -139,22 +140,36 @@ def ruling_fault(verdict: Verdict, language: Language) -> str | None:
     return None
 
 
-def attribution(verdicts: Sequence[Verdict]) -> Figure:
-    """Rows go back to who said it. A row that does not tell who counts for nothing."""
-    return figure("attribution", _speakers(verdicts))
+def attribution(verdicts: Sequence[Verdict], log: Sequence[Row]) -> Figure:
+    """Rows go back to who said it. One that does not tell who, or stands for several, counts for nothing."""
+    speakers: dict[str, Trust] = {row.id: row.by for row in log}
+    return figure("attribution", _speakers(verdicts, speakers))
 
 
-def _speakers(verdicts: Sequence[Verdict]) -> Iterator[str | None]:
+def _speakers(verdicts: Sequence[Verdict], speakers: Mapping[str, Trust]) -> Iterator[str | None]:
     for verdict in verdicts:
-        if verdict.kept and verdict.row and verdict.atom.by and (said := verdict.row.by or _named(verdict.row.text)):
-            right = verdict.atom.by
+        right = verdict.atom.by
+        if verdict.kept and verdict.row and right and (said := _speaker(verdict.row, speakers)):
             yield None if said == right else f"{right} said it, not {said}: {verdict.atom.fact}"
+
+
+def _speaker(row: Left, speakers: Mapping[str, Trust]) -> str | None:
+    cited = {speakers[source] for source in row.sources if source in speakers}
+    if len(cited) > 1:
+        return None
+    return row.by or _named(row.text) or next(iter(cited), None)
+
+
+_NAMED = {
+    "user": re.compile(r"(?:der |die |el |la )?(?:user|nutzer\w*|usuari[oa])\b|用户|用戶|ユーザー"),
+    "assistant": re.compile(r"(?:der |el )?(?:assistant|agent|assistent|asistente)\b|助手|アシスタント"),
+    "tool": re.compile(r"(?:das |la )?(?:tool|werkzeug|herramienta)\b|工具|ツール"),
+}
 
 
 def _named(text: str) -> str | None:
     """Return who said a row by its first words."""
-    first = text.split(" ", 1)[0].strip(":,").casefold()
-    return {"user": "user", "assistant": "assistant", "agent": "assistant", "tool": "tool"}.get(first)
+    return next((who for who, words in _NAMED.items() if words.match(normalised(text))), None)
 
 
 def dates(verdicts: Sequence[Verdict]) -> Figure:

@@ -23,6 +23,8 @@ _FATES: tuple[Fate, ...] = get_args(Fate)
 
 _WORDS = 0.6
 """How many of a fact's words stand in a row that says it in the same words."""
+_CERTAIN = 0.8
+"""The same in a row that does not go back to where the fact stands, while one that does turns it around."""
 _WORDS_BESIDE = 0.5
 """The same where what must stay letter by letter is there as well."""
 
@@ -78,12 +80,18 @@ class Judge:
         """Tell whether a text holds words letter by letter."""
         return holds(text, words, self.language)
 
-    def _order(self, verdict: Verdict) -> tuple[int, bool, float]:
-        """Order verdicts: of two rows that keep an atom the one that goes back to where it stands is the one meant."""
+    def _order(self, verdict: Verdict) -> tuple[int, int, float]:
+        """Order verdicts: of two rows that keep an atom the one that goes back to where it stands is the one meant.
+
+        A row that goes back there and turns it around tells more than another that happens to have some of its words.
+        """
         cited = verdict.row is not None and bool({*verdict.row.sources} & {*verdict.atom.rows})
-        rank = 0 if verdict.kept else _FATES.index(verdict.fate)
-        # A row that cites it and says something else tells more than one that happens to have its words.
-        return (rank if cited or rank else 1), not cited, -self.share(verdict.atom.fact, verdict.statement)
+        share = self.share(verdict.atom.fact, verdict.statement)
+        if verdict.kept:
+            rank = 0 if cited else 1 if share >= _CERTAIN else 3
+        else:
+            rank = 2 if cited and verdict.fate == "contradicted" else 4
+        return rank, _FATES.index(verdict.fate), -share
 
     def _in_row(self, atom: Atom, row: Left) -> Verdict | None:
         """Return what a row makes of an atom; None where it is about something else."""

@@ -1,8 +1,8 @@
 """Whether what belongs together still does: a text that swaps two addresses has all words of the right one.
 
 What stands nearest to what is compared, among the identifiers and numbers of both texts and what must stay letter by
-letter. A pair of a fact counts as torn apart only where both its halves have found another partner each, or one has found
-the partner of another pair.
+letter. A pair of a fact counts as torn apart only where both its halves have found another partner each, or one has
+found the partner of another pair.
 """
 
 import re
@@ -49,7 +49,7 @@ def torn_apart(fact: str, exact: Sequence[str], statement: str) -> str | None:
 
 
 def _rival(fact: str, statement: str, token: _Token, wanted: _Token, there: Sequence[_Token]) -> str | None:
-    """Return what a token goes with instead of what is wanted, and does not go with in the fact; None if there is none."""
+    """Return what a token goes with instead of what is wanted, unless it goes with that in the fact, too."""
     partner = _partner(statement, token, wanted.kind, there)
     if partner is None or partner.words == wanted.words or _together(fact, token.words, partner.words):
         return None

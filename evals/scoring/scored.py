@@ -63,7 +63,7 @@ def score(gold: Gold, log: Sequence[Row], left: Sequence[Left], by: Judge) -> Sc
         "asserted": gold.asserted,
     }
     verdicts = {name: [by.judge(atom, left) for atom in atoms] for name, atoms in facts.items()}
-    figures = [*_of_facts(gold, verdicts, left, by), *_of_rows(gold, log, left, by)]
+    figures = [*_of_facts(gold, log, verdicts, left, by), *_of_rows(gold, log, left, by)]
     return Scored(
         {name: its for name, its in verdicts.items() if its},
         {figure.name: figure for figure in figures if figure.of},
@@ -73,7 +73,7 @@ def score(gold: Gold, log: Sequence[Row], left: Sequence[Left], by: Judge) -> Sc
 
 
 def _of_facts(
-    gold: Gold, verdicts: Mapping[str, Sequence[Verdict]], left: Sequence[Left], by: Judge
+    gold: Gold, log: Sequence[Row], verdicts: Mapping[str, Sequence[Verdict]], left: Sequence[Left], by: Judge
 ) -> Iterator[Figure]:
     lasting = [verdict for its in verdicts.values() for verdict in its]
     yield fact_scores.retention(RETENTION, lasting, lambda verdict: verdict.kept)
@@ -83,7 +83,7 @@ def _of_facts(
     yield fact_scores.still_open(verdicts["open"], by)
     yield fact_scores.unsettled(gold.unsettled, left, by)
     yield fact_scores.ruling_stands(verdicts["asserted"], by)
-    yield fact_scores.attribution(lasting)
+    yield fact_scores.attribution(lasting, log)
     yield fact_scores.dates(lasting)
 
 

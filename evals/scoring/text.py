@@ -116,7 +116,7 @@ _SMALL: Mapping[Language, frozenset[str]] = {
 def words_of(text: str, language: Language) -> frozenset[str]:
     """Return the stemmed words of a text that mean something by themselves; single characters of Chinese and Japanese.
 
-    Pairs of characters, by which recall finds such texts, are too rarely the same where something is said in other words.
+    Pairs of characters, by which recall finds such texts, are rarely the same where something is said in other words.
     """
     if language not in ("zh", "ja"):
         return frozenset(stems(text, language))

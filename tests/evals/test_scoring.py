@@ -101,6 +101,114 @@ def test_what_becomes_of_a_fact(wanted: Atom, text: str, fate: Fate, meaning: Me
 
 
 @pytest.mark.parametrize(
+    ("fact", "exact", "text", "kept"),
+    [
+        # A denial said in other words, or in another place, is the same denial.
+        ("200 runs had no failure.", ("200",), "200 runs without a failure.", True),
+        (
+            "It failed in 1 of 9 runs on arm-3 and in none on x64-1.",
+            ("1", "9"),
+            "arm-3: 1 of 9 runs failed; x64-1: never.",
+            True,
+        ),
+        (
+            "No floats and no Decimal are allowed in the ledger.",
+            (),
+            "Both floats and Decimal are ruled out in the ledger.",
+            True,
+        ),
+        (
+            "heron-17 had a loss of 1.4 at step 400, and no NaN.",
+            ("heron-17",),
+            "heron-17 got to step 400 without a NaN, loss 1.4.",
+            True,
+        ),
+        ("Rooms cost at most 130 EUR.", ("130 EUR",), "Rooms cost no more than 130 EUR.", True),
+        ("The job is not started before 10:00.", ("10:00",), "The job starts no earlier than 10:00.", True),
+        # A denial too many, too few, or its opposite.
+        ("200 runs had no failure.", ("200",), "200 runs had a failure.", False),
+        (
+            "The CI gets neither --forked nor retries.",
+            ("--forked",),
+            "The CI gets --forked and retries as a safety net.",
+            False,
+        ),
+        ("Rooms cost at most 130 EUR.", ("130 EUR",), "Rooms cost at least 130 EUR.", False),
+        ("Above 2 Gbit the uplink costs 4 cents.", ("2 Gbit",), "Up to 2 Gbit the uplink costs 4 cents.", False),
+        (
+            "The rate is never above 1e-4 without warm-up.",
+            ("1e-4",),
+            "Without warm-up the rate is never below 1e-4.",
+            False,
+        ),
+        ("Never deploy on a Friday.", ("Friday",), "Deploy on a Friday.", False),
+        # What belongs together is torn apart.
+        (
+            "web-1 is 10.0.0.17, and web-2 is 10.0.0.71.",
+            ("web-1", "web-2"),
+            "web-1 has 10.0.0.17 and web-2 has 10.0.0.71.",
+            True,
+        ),
+        (
+            "web-1 is 10.0.0.17, and web-2 is 10.0.0.71.",
+            ("web-1", "web-2"),
+            "web-1 has 10.0.0.71 and web-2 has 10.0.0.17.",
+            False,
+        ),
+        ("pro-eu takes 310 GB.", ("pro-eu", "310 GB"), "pro-eu has 4 TB; prod-eu stays at 310 GB.", False),
+        ("pro-eu takes 310 GB.", ("pro-eu", "310 GB"), "prod-eu has 4 TB; pro-eu stays at 310 GB.", True),
+        # What holds is told as what was before.
+        ("The batch size of Heron is 64.", ("64",), "The batch size of Heron went from 64 to 256.", False),
+        ("The batch size of Heron is 64.", ("64",), "The batch size of Heron went from 32 to 64.", True),
+        # Somebody's word is told as a fact.
+        ("A blog claims that Loomcast 3 drops Markdown.", ("Loomcast 3",), "Loomcast 3 drops Markdown.", False),
+        (
+            "A blog claims that Loomcast 3 drops Markdown.",
+            ("Loomcast 3",),
+            "Loomcast 3 drops Markdown, according to a blog.",
+            True,
+        ),
+        (
+            "The assistant thinks that the curve looks undertrained.",
+            (),
+            "To the assistant's eye the curve looks undertrained.",
+            True,
+        ),
+    ],
+)
+def test_a_fact_in_other_words_is_told_from_one_with_another_meaning(
+    fact: str, exact: tuple[str, ...], text: str, kept: bool, meaning: Meaning
+) -> None:
+    assert Judge("en", meaning).judge(atom(fact, *exact), left(text)).kept is kept
+
+
+@pytest.mark.parametrize(
+    ("language", "fact", "text", "kept"),
+    [
+        ("de", "Das Buchen nimmt niemand außer Jona ab.", "Außer Jona nimmt niemand das Buchen ab.", True),
+        (
+            "de",
+            "Die Prüfung findet nicht vor November statt.",
+            "Die Prüfung findet frühestens im November statt.",
+            True,
+        ),
+        ("de", "Kein Laufen bis zum MRT am 6. August.", "Bis zum MRT am 6. August wird nicht gelaufen.", True),
+        ("de", "Die 31 Abweichungen werden nicht nachgebucht.", "Die 31 Abweichungen werden nachgebucht.", False),
+        ("es", "Por página se admiten como máximo 100.", "Por página no se admiten más que 100.", True),
+        ("es", "El panel no usa offset, usa cursor.", "El panel usa offset, no usa cursor.", False),
+        ("zh", "正文不得超过30页。", "正文最多30页。", True),
+        ("zh", "接口的时间戳用毫秒，不用秒。", "接口时间戳的单位是毫秒，弃用秒。", True),
+        ("zh", "供应商必须签字。", "供应商不必签字。", False),
+        ("ja", "再起動は手動でしなければならない。", "再起動は手動でする必要がある。", True),
+        ("ja", "空行は必ずエラーにする。", "空行は例外なくエラーにする。", True),
+        ("ja", "積算は最低64回。", "積算は多くても64回までとする。", False),
+    ],
+)
+def test_it_is_so_in_other_languages(language: Language, fact: str, text: str, kept: bool, meaning: Meaning) -> None:
+    assert Judge(language, meaning).judge(atom(fact), left(text)).kept is kept
+
+
+@pytest.mark.parametrize(
     ("language", "fact", "kept", "turned"),
     [
         ("de", "Freitags wird nie ausgeliefert.", "Nie wird freitags ausgeliefert.", "Freitags wird ausgeliefert."),
@@ -192,6 +300,42 @@ def test_a_limit_stays_a_limit(text: str, right: bool, meaning: Meaning) -> None
     gold = Gold(open=(atom("The flag --fast is used for beta customers only.", "--fast"),))
     made = scored(gold, left(text), meaning, "The flag --fast is used for beta customers only.")
     assert (made.figures["still open"].share == 1.0) is right
+
+
+@pytest.mark.parametrize(
+    ("fact", "text", "right"),
+    [
+        # What is undecided has to read so; that it comes later is not enough.
+        ("Whether the office moves is decided in May.", "The office may or may not move: open until May.", True),
+        ("Whether the office moves is decided in May.", "The office moves, as decided.", True),
+        ("Whether the office moves is decided in May.", "The office will move in May.", False),
+        ("Guests may not print for now.", "Guests may not print for the time being.", True),
+        ("Guests may not print for now.", "Guests may not print.", False),
+        ("The cards get new firmware in July.", "Firmware for the cards: pencilled in for July.", True),
+        ("The tokenizer is planned for autumn.", "The tokenizer was finished as planned in autumn.", False),
+        ("A night costs at most 130 EUR.", "A night does not exceed 130 EUR.", True),
+        ("kiln-3 only has 768 MiB.", "The 768 MiB are an exception for kiln-3.", True),
+        ("kiln-3 only has 768 MiB.", "kiln-3 has 768 MiB.", False),
+    ],
+)
+def test_every_kind_of_reservation_has_to_stay(fact: str, text: str, right: bool, meaning: Meaning) -> None:
+    made = scored(Gold(open=(atom(fact),)), left(text), meaning, fact)
+    assert (made.figures["retention"].share, made.figures.get("still open") is not None) == (1.0, True)
+    assert (made.figures["still open"].share == 1.0) is right
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("Jobs are restarted by hand, always.", True),
+        ("Jobs are restarted by hand where possible.", False),
+        ("Jobs are restarted by hand, though that was reopened.", False),
+    ],
+)
+def test_a_ruling_that_is_softened_or_reopened_does_not_stand(text: str, right: bool, meaning: Meaning) -> None:
+    gold = Gold(asserted=(atom("Jobs are always restarted by hand."),))
+    made = scored(gold, left(text), meaning, "Jobs are always restarted by hand.")
+    assert (made.figures["ruling stands"].share == 1.0) is right
 
 
 @pytest.mark.parametrize(
@@ -298,6 +442,41 @@ def test_who_said_it_and_when_are_looked_up_in_the_row_that_keeps_it(meaning: Me
     assert [good[name].share for name in ("attribution", "dates")] == [1.0, 1.0]
     assert [bad[name].share for name in ("attribution", "dates")] == [0.0, 0.0]
     assert [by_words[name].share for name in ("attribution", "dates")] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("language", "noise", "text", "gone"),
+    [
+        ("en", "The user bets on cosmic rays.", "The user's money is on cosmic rays.", False),
+        ("en", "The assistant praised the reviews.", "The reviews were found to be pleasantly clear.", False),
+        ("en", "The assistant listed the editors that it knows.", "pnpm is what the web client is built with.", True),
+        ("zh", "用户说先去厨房热饭。", "用户中途去厨房热了饭。", False),
+        ("zh", "用户说先去厨房热饭。", "网页客户端用 pnpm 构建。", True),
+        ("ja", "猫がキーボードに乗った。", "途中、猫がキーボードに上がる一幕もあった。", False),
+    ],
+)
+def test_noise_in_other_words_is_noise(language: Language, noise: str, text: str, gone: bool, meaning: Meaning) -> None:
+    gold = Gold(keep=(atom("pnpm is used."),), noise=(atom(noise),))
+    figures = scored(gold, left(text), meaning, noise, language=language).figures
+    assert (figures["noise gone"].share == 1.0) is gone
+
+
+def test_a_row_for_the_words_of_several_is_attributed_to_nobody(meaning: Meaning) -> None:
+    gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user"),))
+    log = [Row(id="r1", at=AT, text="We use pnpm."), Row(id="r2", at=AT, text="pnpm 9 is there.", by="tool")]
+    by = Judge("en", meaning)
+    several = score(gold, log, [Left("o", "We use pnpm, 9 is there.", ("r1", "r2"), "tool")], by).figures
+    from_source = score(gold, log, [Left("o", "We use pnpm.", ("r1",))], by).figures
+    wrong_source = score(gold, log, [Left("o", "We use pnpm.", ("r2",))], by).figures
+    assert "attribution" not in several
+    assert (from_source["attribution"].share, wrong_source["attribution"].share) == (1.0, 0.0)
+
+
+def test_a_row_that_turns_a_fact_around_is_not_hidden_by_one_with_some_of_its_words(meaning: Meaning) -> None:
+    fact = atom("The mutant S-131 shows no activity.", "S-131", rows=("r1",))
+    turned = Left("a", "The mutant S-131 shows activity.", ("r1",))
+    beside = Left("b", "S-113 is the wild type, S-131 the mutant.", ("r2",))
+    assert Judge("en", meaning).judge(fact, [turned, beside]).fate == "contradicted"
 
 
 def test_noise_that_is_still_there_and_words_that_nobody_said_are_found(meaning: Meaning) -> None:
