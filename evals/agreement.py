@@ -78,6 +78,12 @@ class Agreement:
         elif label is not None and fault is None:
             self.differences.append(f"{place}: {label.fault} ({label.why}), the scores find nothing wrong")
 
+    def document(self) -> dict[str, Any]:
+        """Return it for machines: of how many facts readers and scores say the same, and where they do not."""
+        right = {kind: {"of": of, "same": of - self.alarms[kind]} for kind, of in self.right.items()}
+        wrong = {fault: {"of": of, "same": self.noticed[fault]} for fault, of in self.wrong.items()}
+        return {"right": right, "wrong": wrong, "differences": self.differences}
+
 
 def agreement(
     files: Annotated[list[Path] | None, typer.Argument(exists=True, dir_okay=False, help="Other files.")] = None,
@@ -93,7 +99,7 @@ def agreement(
         if differences:
             for line in found.differences:
                 typer.echo(line)
-        told[path.name] = found
+        told[path.name] = found.document()
     if json_file:
         write_json(json_file, told)
 
@@ -124,6 +130,7 @@ def agreed(labelled: Sequence[Labelled], cases: Mapping[str, Case], meaning: Mea
 
 def fact_faults(gold: Gold, left: Sequence[Left], by: Judge) -> Iterator[tuple[str, str, str | None]]:
     """Yield each fact of a gold: its list, the fact, and what the scores find wrong with it, None for nothing."""
+    by.read(gold, left)
     for atom in gold.keep:
         yield "keep", atom.fact, _lost(by.judge(atom, left))
     for change in gold.replaced:

@@ -61,7 +61,8 @@ _PLAINLY: Mapping[Language, Ways] = {
             r"at (?:the )?(?:very )?least|min(?:imum)?\.?(?: of)?": "least",
             "(?:no|not) later than|not after": "by",
             "(?:no|not) (?:earlier|sooner) than|not before|not until|only (?:after|from|once)": "after",
-            "not only|not just|no doubt|no matter|no problem|whether or not|(?<=may )or may not|(?:no|without) exceptions?": "",
+            "not only|not just|no doubt|no matter|no problem|whether or not|(?<=may )or may not": "",
+            "(?:no|without) exceptions?": "",
             "nothing but|no one but": "only",
             "(?:and )?(?:nothing else|nobody else|no one else|no others?|nowhere else)": "only",
             r"(?:not|won't|\w+n't) (?P<what>(?:be|come|happen|start|begin|change|move|follow|go)\b[^.,;]{0,40}?) ?"
@@ -122,7 +123,8 @@ _PLAINLY: Mapping[Language, Ways] = {
 """Turns that have the words of a denial and are none, or that say in other words what a shorter one says."""
 _OPPOSITES: Mapping[Language, str] = {
     "en": "enable/disable allow/block allow/forbid on/off before/after above/below over/under most/least above/most"
-    " over/most more/most longer/most higher/most larger/most greater/most exceed/most below/least under/least less/least more/less much/few much/little many/few"
+    " over/most more/most longer/most higher/most larger/most greater/most exceed/most below/least under/least"
+    " less/least more/less much/few much/little many/few"
     " require/optional mandatory/optional add/remove include/exclude accept/decline accept/reject public/private"
     " start/stop increase/decrease raise/lower rise/fall above/fall keep/delete keep/drop keep/remove"
     " stay/delete stay/remove stay/move succeed/fail"

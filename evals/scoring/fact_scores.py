@@ -11,7 +11,7 @@ from evals.scoring.denials import denials
 from evals.scoring.figures import Figure, figure
 from evals.scoring.gold import Atom, Change, Gold, Row
 from evals.scoring.matching import Judge, Left, Verdict
-from evals.scoring.text import holds_all, normalised, sentences
+from evals.scoring.text import holds_all, normalised, parts, sentences
 from server.core.records import Trust
 
 _STILL_THERE = 0.8
@@ -20,7 +20,6 @@ _NEAR, _NEARER = 0.55, 0.25
 """Cosine from which a part of a row says what is noise, and by how much it is nearer to that than to what lasts."""
 _SIGNS = 0.4
 """The same for Chinese and Japanese, of which the model knows little: how many of the signs are there."""
-_PARTS = re.compile(r"[;；]")
 
 
 def retention(name: str, verdicts: Sequence[Verdict], good: Callable[[Verdict], bool]) -> Figure:
@@ -77,9 +76,9 @@ def noise_fault(atom: Atom, lasting: Sequence[str], left: Sequence[Left], by: Ju
     for row in left:
         if holds_all(row.text, atom.exact, by.language) and by.share(atom.fact, row.text) >= _STILL_THERE:
             return f"still there: {atom.fact} ({row.id})"
-        for said in {part for sentence in sentences(row.text) for part in (sentence, *_PARTS.split(sentence))}:
+        for said in [part for sentence in sentences(row.text) for part in parts(sentence)]:
             if _means(atom.fact, said, lasting, by):
-                return f"still there: {atom.fact} ({row.id}: {said.strip()})"
+                return f"still there: {atom.fact} ({row.id}: {said})"
     return None
 
 

@@ -11,11 +11,11 @@ from typing import Literal, get_args
 
 from evals.case_files import Language
 from evals.scoring import cues
-from evals.scoring.gold import Atom
+from evals.scoring.gold import Atom, Gold
 from evals.scoring.meaning import ALONE, BESIDE, Meaning
 from evals.scoring.pairing import torn_apart
 from evals.scoring.polarity import turned_around
-from evals.scoring.text import holds, holds_all, sentences, share, words_of
+from evals.scoring.text import holds, holds_all, parts, sentences, share, words_of
 from server.core.records import Trust
 
 Fate = Literal["verbatim", "by meaning", "contradicted", "changed", "lost"]
@@ -65,6 +65,14 @@ class Judge:
         """`meaning` has the last word where the words differ."""
         self.language: Language = language
         self.meaning = meaning
+
+    def read(self, gold: Gold, left: Sequence[Left]) -> None:
+        """Embed all that is going to be compared, which is quicker together than one by one."""
+        texts = [row.text for row in left]
+        said = [sentence for text in texts for sentence in sentences(text)]
+        if self.language not in ("zh", "ja"):
+            said = [part for sentence in said for part in parts(sentence)]
+        self.meaning.read([*(atom.fact for atom in gold.atoms()), *texts, *said])
 
     def judge(self, atom: Atom, rows: Sequence[Left]) -> Verdict:
         """Return what became of an atom in rows: the best that one of them makes of it."""

@@ -55,7 +55,7 @@ class Scored:
 
 def score(gold: Gold, log: Sequence[Row], left: Sequence[Left], by: Judge) -> Scored:
     """Return the scores of what is left of a log."""
-    by.meaning.read([atom.fact for atom in gold.atoms()] + [row.text for row in left])
+    by.read(gold, left)
     facts = {
         "keep": gold.keep,
         "replaced": tuple(change.new for change in gold.replaced),

@@ -99,6 +99,11 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
 
 
+def parts(sentence: str) -> list[str]:
+    """Return a sentence and what stands between its semicolons."""
+    return list(dict.fromkeys((sentence, *(part.strip() for part in re.split("[;；]", sentence) if part.strip()))))
+
+
 def clauses(text: str, language: Language) -> list[str]:
     """Return the parts of a text that state something each; what is denied (`not npm`) is a part of its own."""
     parts = (part for sentence in sentences(text) for part in _CLAUSE[language].split(sentence))
