@@ -10,10 +10,10 @@ from rich.progress import Progress
 
 from server.app import make_embedders
 from server.cli.database import settings_for, with_database
-from server.cli.evaluation_report import write_report
-from server.cli.output import AsJson, DataDir, note, print_json, progress, say, table
+from server.cli.evaluation_report import check_report, write_report
+from server.cli.output import AsJson, DataDir, note, print_json, progress, say
 from server.core.pool_evaluation import PoolEvaluation
-from server.core.pool_verdicts import Status, Verdict, headline, verdicts
+from server.core.pool_verdicts import HEADINGS, Status, Verdict, headline, of_subject, to_do, verdicts
 from server.usecases.authenticate import require_pool
 from server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
 from server.usecases.parts import Parts
@@ -22,6 +22,7 @@ app = typer.Typer(add_completion=False)
 
 _MARK: dict[Status, str] = {"ok": "✓", "warning": "!", "wrong": "✗", "unknown": "?"}
 _MOST_QUERIES = 2_000
+_MOST_DAYS = 36_500
 
 
 @app.command("eval")
@@ -29,7 +30,9 @@ def evaluate(
     pool: Annotated[str, typer.Option(help="The pool to look at.")] = "default",
     queries: Annotated[int, typer.Option(min=1, max=_MOST_QUERIES, help="How many questions to ask.")] = 100,
     seed: Annotated[int, typer.Option(help="What they are drawn with; the same seed draws the same.")] = 0,
-    stale_days: Annotated[int, typer.Option(min=1, help="From so many days without use a row may be stale.")] = 90,
+    stale_days: Annotated[
+        int, typer.Option(min=1, max=_MOST_DAYS, help="From so many days without use a row may be stale.")
+    ] = 90,
     projects: Annotated[int, typer.Option(min=0, max=50, help="Whose packs are looked at: the largest so many.")] = 3,
     meaning: Annotated[
         bool, typer.Option("--meaning/--no-meaning", help="Embed the questions, as recall does.")
@@ -43,6 +46,8 @@ def evaluate(
     Nothing is written to the pool. The exit code is 1 when something is wrong.
     """
     settings = settings_for(data_dir)
+    if report is not None:
+        check_report(report)
     asked = EvaluationRequest(queries, seed, stale_days, projects)
 
     async def work(parts: Parts) -> PoolEvaluation:
@@ -57,7 +62,7 @@ def evaluate(
     with progress(shown=not as_json) as shown:
         found = with_database(settings, work)
     said = verdicts(found)
-    if report:
+    if report is not None:
         write_report(report, found, said)
     if as_json:
         print_json(_document(found, said))
@@ -88,12 +93,13 @@ def _document(found: PoolEvaluation, said: list[Verdict]) -> dict[str, Any]:
 
 def _show(found: PoolEvaluation, said: list[Verdict], report: Path | None) -> None:
     say(f"Pool {found.pool} at {found.moment:%Y-%m-%d %H:%M} UTC: {headline(said)}")
-    say()
-    table(("", "figure", "", "what it means"), [(_MARK[v.status], v.figure, v.shown, v.meaning) for v in said])
-    advice = [verdict for verdict in said if verdict.advice]
-    if advice:
+    width = max(len(one.figure) for one in said)
+    for subject, heading in HEADINGS.items():
+        say(f"\n{heading}")
+        for one in of_subject(said, subject):
+            say(f"{_MARK[one.status]} {one.figure:<{width}}  {one.shown}")
+    if urgent := to_do(said):
         say("\nWhat to do")
-    for verdict in advice:
-        say(f"{_MARK[verdict.status]} {verdict.figure}: {verdict.advice}")
-    if report:
-        note(f"The report is in {report}.")
+    for one in urgent:
+        say(f"{_MARK[one.status]} {one.figure}: {one.meaning} Good would be: {one.good}.\n  {one.advice}")
+    note(f"The report is in {report}." if report else "`--report FILE.html` explains every figure, with pictures.")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,9 +16,11 @@ from server.core.records import KINDS
 # warns of.
 sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, pygal.PluginImportFixer)]
 
-# Four that people who see colours differently can tell apart (Okabe and Ito, 2008), dark enough on white.
-_COLORS = ("#0072b2", "#d55e00", "#007f5f", "#8a4f7d")
-_TEXT = "#1c2430"
+# The page gives these; where a picture stands alone, it is dark on white. Four that people who see colours differently
+# can tell apart (Okabe and Ito, 2008).
+_COLORS = ("var(--one, #0072b2)", "var(--two, #d55e00)", "var(--three, #007f5f)", "var(--four, #8a4f7d)")
+_TEXT, _SUBTLE = "var(--text, #1c2430)", "var(--subtle, #4a5565)"
+_LINE, _GROUND = "var(--line, #d5dae1)", "var(--ground, #ffffff)"
 _SVG = "http://www.w3.org/2000/svg"
 _BINS = 10
 
@@ -31,9 +33,12 @@ Drawn = tuple[ElementTree.Element | None, str]
 def recall_chart(found: PoolEvaluation) -> Drawn:
     """Draw how often the answer is among the first k, for each way of searching."""
     ways = found.ranks_by_way()
-    bars = {way: [round(100 * ranks.recall[depth], 1) for depth in DEPTHS] for way, ranks in ways.items()}
-    labels = [f"first {depth}" if depth > 1 else "the first" for depth in DEPTHS]
-    caption = "The share of questions whose answer is among the first hits, in percent, for each way of searching."
+    bars = {way: [round(100 * ranks.recall[depth]) for depth in DEPTHS] for way, ranks in ways.items()}
+    labels = [f"among the first {depth}" if depth > 1 else "the very first" for depth in DEPTHS]
+    caption = (
+        f"In how many of 100 cases the right text was {labels[0]}, or {' or '.join(labels[1:])} hits. Full recall is"
+        " what agents get; the others are its parts, each alone. Higher is better."
+    )
     return _bars("recall", bars, labels, "% of questions", whole=True), caption
 
 
@@ -42,8 +47,11 @@ def scores_chart(found: PoolEvaluation) -> Drawn:
     right = [one.score for one in found.asked if one.score is not None]
     wrongly = [one.score for one in found.made_up if one.score is not None]
     bars = {"right answers": _binned(right), "answers to made-up questions": _binned(wrongly)}
-    labels = [f"{low / _BINS:.1f}" for low in range(_BINS)]
-    caption = "How many answers have which score (from the number to the next): the further apart the two, the better."
+    labels = [f"{low / _BINS:.1f}–{(low + 1) / _BINS:.1f}" for low in range(_BINS)]
+    caption = (
+        "How many answers had which score (0 to 1). Right answers should stand on the right and answers to made-up"
+        " questions on the left, or best not at all: where both stand, the score does not tell them apart."
+    )
     return _bars("scores", bars if right or wrongly else {}, labels, "answers"), caption
 
 
@@ -51,9 +59,11 @@ def ages_chart(found: PoolEvaluation) -> Drawn:
     """Draw how many live rows of each kind there are, by age."""
     counts = found.store.by_age
     bars = {kind: [counts[kind].get(age, 0) for age in range(len(AGES))] for kind in KINDS if kind in counts}
-    return _bars(
-        "ages", bars, AGES, "live rows", stacked=True
-    ), "Live rows by kind, and by how long ago they were said."
+    caption = (
+        "Live rows, by kind and by how long ago they were said. Old ones are no fault: reflections condense what"
+        " matters of them."
+    )
+    return _bars("ages", bars, AGES, "live rows", stacked=True), caption
 
 
 def times_chart(found: PoolEvaluation) -> Drawn:
@@ -62,12 +72,14 @@ def times_chart(found: PoolEvaluation) -> Drawn:
     if len(taken) < _BINS:
         return None, ""
     marks = [taken[0], *quantiles(taken, n=_BINS, method="inclusive"), taken[-1]]
-    labels = ["0 %", *(f"{10 * n} %" for n in range(1, _BINS)), "100 %"]
-    bars = {"milliseconds": [round(mark, 1) for mark in marks]}
+    labels = ["fastest", *(f"{10 * n} %" for n in range(1, _BINS)), "slowest"]
+    bars = {"milliseconds": [round(mark) for mark in marks]}
     caption = (
-        "So many percent of the recalls took at most so many milliseconds, the embedding of the question included."
+        f"Half of the recalls took at most {median(taken):,.0f} ms, nine of ten at most {marks[-2]:,.0f} ms, the"
+        " embedding of the question included. Good would be: all well below two seconds, for which the hooks of agents"
+        " wait. They were asked here one after the other, beside whatever else this machine had to do."
     )
-    return _bars("times", bars, labels, "ms"), caption
+    return _bars("times", bars, labels, "milliseconds"), caption
 
 
 def _binned(scores: Sequence[float]) -> list[int]:
@@ -91,20 +103,22 @@ def _bars(
         return None
     kind: Callable[..., Any] = pygal.StackedBar if stacked else pygal.Bar
     style = Style(
-        background="#ffffff",
-        plot_background="#ffffff",
+        background=_GROUND,
+        plot_background=_GROUND,
         foreground=_TEXT,
         foreground_strong=_TEXT,
-        foreground_subtle="#4a5565",
+        foreground_subtle=_SUBTLE,
         colors=_COLORS,
+        # Else it works them out of the colours, which it cannot read.
+        value_colors=(_TEXT,) * len(_COLORS),
         opacity="1",
         font_family="system-ui, sans-serif",
         label_font_size=14,
         major_label_font_size=14,
         legend_font_size=14,
         value_font_size=13,
-        guide_stroke_color="#d5dae1",
-        major_guide_stroke_color="#d5dae1",
+        guide_stroke_color=_LINE,
+        major_guide_stroke_color=_LINE,
         title_font_size=15,
     )
     chart: Any = kind(
@@ -114,6 +128,7 @@ def _bars(
         js=[],
         y_title=unit,
         legend_at_bottom=True,
+        legend_at_bottom_columns=len(_COLORS),
         show_legend=stacked or len(bars) > 1,
         range=(0, 100) if whole else None,
         include_x_axis=True,
@@ -121,6 +136,8 @@ def _bars(
         print_values_position="top",
         print_zeroes=False,
         truncate_legend=-1,
+        truncate_label=-1,
+        max_scale=6,
         disable_xml_declaration=True,
     )
     # Its own is drawn anew each time.

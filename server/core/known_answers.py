@@ -28,6 +28,8 @@ _FEW = 3
 _SMALL_SHARE = 0.01
 _LONGEST_WORD = 40
 _SHORTEST_WORD = 3
+# So many characters of a text are shown beside its question.
+_SHOWN = 160
 # Nobody asks for a hash, for a number alone, or for what stands around an escaped end of a line.
 _UNSAYABLE = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*|.*\\.*", re.IGNORECASE)
 _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*#')
@@ -45,12 +47,13 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """A question, the text that answers it, and in which way it was made."""
+    """A question, in which way it was made, and the text that answers it, as far as one line shows it."""
 
     query: str
     way: Way
     id: str
     tier: Tier
+    text: str
 
 
 def known_answers(
@@ -76,12 +79,24 @@ def known_answers(
     return made
 
 
+def in_one_line(content: str, words: Sequence[str]) -> str:
+    """Return what one line shows of a text: all of it, or what stands around the first of these words."""
+    line = " ".join(content.split())
+    if len(line) <= _SHOWN:
+        return line
+    places = [place for word in words if (place := line.find(word)) >= 0]
+    # It begins with a whole word.
+    start = line.rfind(" ", 0, max(0, min(places, default=0) - _SHOWN // 4)) + 1
+    end = start + _SHOWN
+    return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
+
+
 def _first_query(
     text: Told, words: Sequence["_Sayable"], ways: Sequence[Way], few: int, seed: int
 ) -> KnownAnswer | None:
     for way in ways:
         if query := _query(text, words, way, few, random.Random(f"{seed} {text.id}")):  # noqa: S311 - no secret
-            return KnownAnswer(query, way, text.id, text.tier)
+            return KnownAnswer(query, way, text.id, text.tier, in_one_line(text.content, query.split()))
     return None
 
 

@@ -11,6 +11,11 @@ from server.core.records import Kind, Tier
 AGES = ("up to a week", "up to a month", "up to three months", "up to a year", "over a year")
 """The classes of age of rows."""
 DEPTHS = (1, 5, 10)
+FULL = "full recall"
+BY_WORDS = "by words alone"
+BY_MEANING = "by meaning alone"
+BY_INDEX = "by meaning, with the index"
+"""The ways of searching: as users get it, and one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class MadeUp:
-    """A question that nothing answers, and the score of what answered it all the same (None: nothing, rightly)."""
+    """A question that nothing answers; the score and the words of what answered it all the same, or None (rightly)."""
 
     query: str
     score: float | None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +186,10 @@ class PoolEvaluation:
         """Return how well each way of searching finds the known answers, as far as it was tried."""
         searched = [one.meaning for one in self.asked if one.meaning.searched]
         found = {
-            "full recall": [one.full for one in self.asked],
-            "keyword": [one.keyword for one in self.asked],
-            "meaning, exact": [one.exact for one in searched],
-            "meaning, by index": [one.approximate for one in searched if one.indexed],
+            FULL: [one.full for one in self.asked],
+            BY_WORDS: [one.keyword for one in self.asked],
+            BY_MEANING: [one.exact for one in searched],
+            BY_INDEX: [one.approximate for one in searched if one.indexed],
         }
         return {way: ranks(some) for way, some in found.items() if some}
 

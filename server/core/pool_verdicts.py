@@ -4,13 +4,24 @@ The limits are rules of thumb, made by looking at pools: what is below them dese
 `wrong` is only what should never be.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from server.core.agreement import LEAST
 from server.core.counts import counted
-from server.core.pool_evaluation import DEPTHS, FreshPack, PoolEvaluation, Ranks
+from server.core.pool_evaluation import (
+    BY_INDEX,
+    BY_MEANING,
+    BY_WORDS,
+    DEPTHS,
+    FULL,
+    FreshPack,
+    IndexProbe,
+    PoolEvaluation,
+    Ranks,
+)
 
 Status = Literal["ok", "warning", "wrong", "unknown"]
 
@@ -20,24 +31,48 @@ MOST_FALSE_ANSWERS = 0.1
 GOOD_COVERAGE = 0.8
 MOST_STALE = 0.2
 MOST_REPEATED = 0.05
+_MANY_MISSING = 0.1
 
-_WAYS = {
-    "full recall": "How often the text that a question was made of is among the first hits that users get.",
-    "keyword": "The same by words alone.",
-    "meaning, exact": "The same by meaning alone, every vector looked at.",
-    "meaning, by index": "The same by meaning alone, by the index of vectors.",
+_WAYS: Mapping[str, tuple[str, str]] = {
+    FULL: (
+        "How often the text that a question was made of is among the hits that an agent gets.",
+        f"at least {GOOD_RECALL:.0%} among the first {max(DEPTHS)}",
+    ),
+    BY_WORDS: (
+        "The same where only words are compared, as recall does where there are no vectors.",
+        "whatever makes full recall good",
+    ),
+    BY_MEANING: (
+        "The same where only meanings are compared, with every vector; rare words and codes have little meaning.",
+        "whatever makes full recall good",
+    ),
+    BY_INDEX: (
+        "The same through the index of vectors, which makes the search by meaning fast where there are many.",
+        "about as much as by meaning alone",
+    ),
 }
-_POOR = "`esker doctor` and the figures below say what keeps texts from being found; the questions are in --json."
+
+Subject = Literal["answers", "vectors", "rows", "packs"]
+HEADINGS: Mapping[Subject, str] = {
+    "answers": "Can it be found?",
+    "vectors": "The search by meaning",
+    "rows": "What is stored",
+    "packs": "What a new session would be shown",
+}
+_BY_URGENCY: Sequence[Status] = ("wrong", "warning", "unknown", "ok")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One figure: its name, what it is, what it means, and what to do about it, if anything."""
+    """One figure: what it is about, its name, what it is, what it means, what would be good, and what to do, if
+    anything."""
 
+    about: Subject
     figure: str
     shown: str
     status: Status
     meaning: str
+    good: str
     advice: str | None = None
 
 
@@ -46,86 +81,145 @@ def verdicts(found: PoolEvaluation) -> list[Verdict]:
     return [*_answers(found), *_vectors(found), *_rows(found), *(_pack(pack) for pack in found.packs)]
 
 
+def of_subject(said: Sequence[Verdict], subject: Subject) -> list[Verdict]:
+    """Return what is said about one subject."""
+    return [verdict for verdict in said if verdict.about == subject]
+
+
+def to_do(said: Sequence[Verdict]) -> list[Verdict]:
+    """Return the figures about which something can be done, the worst first."""
+    return sorted((verdict for verdict in said if verdict.advice), key=lambda one: _BY_URGENCY.index(one.status))
+
+
 # Answers -----------------------------------------------------------------------------------------------------------
 
 
 def _answers(found: PoolEvaluation) -> Iterator[Verdict]:
     ways = found.ranks_by_way()
-    for way, meaning in _WAYS.items():
+    for way, (meaning, good) in _WAYS.items():
         if way in ways:
-            yield _recall(way, ways[way], meaning)
+            yield _recall(found, way, ways[way], meaning, good)
     if not found.asked:
-        yield Verdict("full recall", "not measured", "unknown", "No text was long and telling enough to ask about.")
+        yield _nothing_asked(found)
     elif reason := found.without_meaning:
-        hint = "Vectors count for nothing in the figures of the questions that this concerns."
-        yield Verdict("search by meaning", "left out", "warning", f"Why: {reason}.", hint)
+        yield Verdict(
+            "answers",
+            "search by meaning",
+            "left out",
+            "warning",
+            f"Why: {reason}. Full recall was asked without vectors, too.",
+            "it takes part",
+            "`esker doctor` says what the embedder needs; without `--no-meaning` the questions are embedded.",
+        )
     false = found.false_answers
+    good = false <= MOST_FALSE_ANSWERS
     yield Verdict(
+        "answers",
         "false answers",
         f"{_share(false)} of {counted(len(found.made_up), 'question')}",
-        "ok" if false <= MOST_FALSE_ANSWERS else "warning",
-        "How often a question of made-up words, which nothing answers, was answered all the same.",
-        None if false <= MOST_FALSE_ANSWERS else "Agents should read scores: the report shows those of both kinds.",
+        "ok" if good else "warning",
+        "How often a question of made-up words, which nothing in memory answers, got an answer all the same.",
+        f"at most {MOST_FALSE_ANSWERS:.0%}",
+        None if good else _why_false(found),
     )
 
 
-def _recall(way: str, ranks: Ranks, meaning: str) -> Verdict:
+def _nothing_asked(found: PoolEvaluation) -> Verdict:
+    meaning, good = _WAYS[FULL]
+    advice = "Questions are made of texts of a sentence or more: look again when there are some."
+    if is_empty(found):
+        advice = "This pool is empty: `esker ingest --all` sends it what there is, `esker install` what comes."
+    return Verdict("answers", FULL, "not measured", "unknown", meaning, good, advice)
+
+
+def _recall(found: PoolEvaluation, way: str, ranks: Ranks, meaning: str, good: str) -> Verdict:
     best = ranks.recall[max(DEPTHS)]
-    shown = " / ".join(_share(ranks.recall[depth]) for depth in DEPTHS)
     # What users get is what counts; one way alone may be weak.
     status: Status = "ok"
-    if way == "full recall" and best < GOOD_RECALL:
+    if way == FULL and best < GOOD_RECALL:
         status = "warning" if best >= POOR_RECALL else "wrong"
-    return Verdict(
-        way,
-        f"{shown} in the first {'/'.join(map(str, DEPTHS))}; MRR {ranks.mrr:.2f}; {counted(ranks.asked, 'question')}",
-        status,
-        meaning,
-        None if status == "ok" else _POOR,
+    shown = (
+        f"{_share(best)} in the first {max(DEPTHS)}, {_share(ranks.recall[1])} at the top"
+        f" ({counted(ranks.asked, 'question')})"
     )
+    return Verdict("answers", way, shown, status, meaning, good, None if status == "ok" else _why_poor(found))
+
+
+def _why_poor(found: PoolEvaluation) -> str:
+    return _unready(found) or (
+        "--report shows the questions that were not answered, --json has them all; `esker recall QUESTION --explain`"
+        " says why a hit stands where it stands."
+    )
+
+
+def _why_false(found: PoolEvaluation) -> str:
+    return _unready(found) or (
+        "Agents should give little weight to hits of such scores: the page that --report writes shows them beside those"
+        " of right answers."
+    )
+
+
+def _unready(found: PoolEvaluation) -> str | None:
+    """Return what to do first where many texts have no vector, so that recall knows little but their words."""
+    missing = found.store.missing
+    if missing is None or missing.missing < _MANY_MISSING * missing.texts or not missing.missing:
+        return None
+    lacking = f"{missing.missing:,} of {counted(missing.texts, 'text')} have no vector yet"
+    return f"Most likely because {lacking}: look again when they have."
 
 
 # Vectors -----------------------------------------------------------------------------------------------------------
 
 
 def _vectors(found: PoolEvaluation) -> Iterator[Verdict]:
-    for index in found.store.indexes:
-        good = index.agreement >= LEAST
-        yield Verdict(
-            f"index of {index.tier} vectors",
-            f"{_share(index.agreement)} of the nearest",
-            "ok" if good else "wrong",
-            "How much of what the exact search finds is found by the index that recall uses.",
-            None if good else "Drop it as `esker doctor` says: recall is exact until the worker has made it anew.",
-        )
+    yield from map(_index, found.store.indexes)
     yield _waiting(found)
     tables = found.store.vectors
     orphaned, outdated = sum(each.orphaned for each in tables), sum(each.outdated for each in tables)
     yield _none(
+        "vectors",
         "orphaned vectors",
         orphaned + outdated,
-        "Vectors of texts that are gone, or of words that have changed: found by nobody, they only take room.",
-        "The worker's upkeep deletes them: does one run?",
+        "Vectors of texts that are gone, or of words that have changed: they are never shown and only take room.",
+        "The worker's upkeep deletes them: does one run? `esker serve` starts one.",
     )
     yield _none(
+        "vectors",
         "vectors of another model",
         sum(each.vectors for each in tables if each.state != "active"),
-        "What a model made that recall does not use, or not yet.",
+        "What another embedding model made: recall does not use it, or not yet.",
         "`esker reembed --status` says why they are there, `esker reembed --drop-retired` lets them go.",
+    )
+
+
+def _index(index: IndexProbe) -> Verdict:
+    good = index.agreement >= LEAST
+    return Verdict(
+        "vectors",
+        f"index of {index.tier} vectors",
+        f"{_share(index.agreement)} of the nearest",
+        "ok" if good else "wrong",
+        "How much of what a search of every vector finds is found by the index that recall uses.",
+        f"at least {LEAST:.0%}",
+        None if good else "Drop it as `esker doctor` says: recall is exact until the worker has made it anew.",
     )
 
 
 def _waiting(found: PoolEvaluation) -> Verdict:
     name, missing = "texts without a vector", found.store.missing
+    meaning = "Rows and passages that recall finds by their words, and by their meaning not yet."
     if missing is None:
-        hint = "`esker serve` starts an embedding worker, unless ESKER_EMBEDDER is none."
-        return Verdict(name, "all", "warning", "No model has embedded this pool: recall is by keyword alone.", hint)
+        shown = "none there yet" if is_empty(found) else "all"
+        advice = "No model has embedded this pool: `esker serve` starts a worker, unless ESKER_EMBEDDER is none."
+        return Verdict("vectors", name, shown, "warning", meaning, "none", advice)
     advice = "Does a worker run? `esker serve` starts one, `esker worker` is one."
     if missing.failed:
         advice = "`esker doctor` says why, `esker doctor --retry` tries them again."
-    detail = f"{missing.missing:,} of {missing.texts:,} ({missing.waiting:,} wait, {missing.failed:,} failed)"
-    meaning = "Rows and passages that cannot be found by meaning yet."
-    return Verdict(name, detail, "warning" if missing.missing else "ok", meaning, advice if missing.missing else None)
+    shown = f"{missing.missing:,} of {missing.texts:,}"
+    if missing.missing:
+        shown += f" ({missing.waiting:,} wait, {missing.failed:,} failed)"
+    status: Status = "warning" if missing.missing else "ok"
+    return Verdict("vectors", name, shown, status, meaning, "none", advice if missing.missing else None)
 
 
 # Rows --------------------------------------------------------------------------------------------------------------
@@ -139,21 +233,24 @@ def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
         rows.stale,
         rows.live,
         MOST_STALE,
-        f"Live rows of low priority that nobody has used for {counted(found.stale_days, 'day')}.",
-        "`esker reflect` condenses what is old; `esker forget ID` deletes a row.",
+        f"Live rows of low priority that nobody has used for {counted(found.stale_days, 'day')}. They do no harm:"
+        " packs show others before them.",
+        "`esker reflect` condenses those that can be, `esker forget ID` deletes one; or leave them.",
     )
     yield _none(
+        "rows",
         "expired rows",
         rows.unmarked,
-        f"Rows past the time they are valid that no upkeep has marked; {rows.expired:,} have expired in all. "
-        "None of them is shown.",
+        f"Rows past the time they are valid that no upkeep has marked as such; {rows.expired:,} have expired in all."
+        " None of them is shown.",
         "A server that runs marks them: does one run?",
     )
     yield _none(
+        "rows",
         "orphaned rows",
         len(found.store.orphaned_rows),
-        "Live rows of which no message and no row is left that they came from, so that nothing proves them.",
-        "`esker expand ID` shows one (ids are in --json), `esker forget ID` deletes it.",
+        "Live rows that came from messages or rows of which none is left, so that nothing proves them.",
+        "--json has their ids: `esker expand ID` shows one, `esker forget ID` deletes it.",
     )
     yield _few(
         "repeated rows",
@@ -164,24 +261,34 @@ def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
         "`esker reflect` condenses them; `esker forget ID` deletes a row and all that says the same.",
     )
     yield Verdict(
+        "rows",
         "superseded rows",
         _of(rows.superseded, rows.rows),
         "ok",
-        "Kept, hidden unless asked for: what was replaced by something newer, or condensed.",
+        "Rows that something newer or shorter has replaced. They are kept, and hidden unless asked for.",
+        "any number",
     )
 
 
 def _coverage(found: PoolEvaluation) -> Verdict:
     messages = found.store.messages
     share = messages.covered / messages.messages if messages.messages else 1.0
-    meaning = "How many messages stand in an observation group, so that their facts are rows."
-    shown = f"{_of(messages.covered, messages.messages)}; {messages.waiting:,} wait, {messages.lost:,} lost"
+    meaning = "How many messages an observer has read, so that their facts are rows. The others are found as passages."
+    good = f"at least {GOOD_COVERAGE:.0%}, and none lost"
+    status: Status = "ok"
+    advice = None
+    shown = _of(messages.covered, messages.messages)
+    if messages.messages:
+        shown += f"; {messages.waiting:,} wait, {messages.lost:,} lost"
     if messages.lost:
-        advice = "Messages were marked as observed that no group covers: send the transcripts again (`esker ingest`)."
-        return Verdict("coverage", shown, "wrong", meaning, advice)
-    if share < GOOD_COVERAGE:
-        return Verdict("coverage", shown, "warning", meaning, "`esker observe` has what waits observed.")
-    return Verdict("coverage", shown, "ok", meaning)
+        status = "wrong"
+        advice = "Messages are marked as observed that no group covers: send the transcripts again (`esker ingest`)."
+    elif share < GOOD_COVERAGE:
+        status, advice = "warning", "`esker observe` has what waits observed."
+    return Verdict("rows", "coverage", shown, status, meaning, good, advice)
+
+
+# Packs -------------------------------------------------------------------------------------------------------------
 
 
 def _pack(pack: FreshPack) -> Verdict:
@@ -189,7 +296,7 @@ def _pack(pack: FreshPack) -> Verdict:
         f"{_share(pack.precision)} of {counted(pack.rows, 'row')} right;"
         f" {pack.tokens:,} of {counted(pack.budget, 'token')}"
     )
-    meaning = "A new session's pack: rows that are live, of its project, not expired, and said once."
+    meaning = "What a new session would be shown: rows that are live, of its project, not expired, and said once."
     faults = sorted(set(pack.faults.values()))
     repeats_alone = all("before it" in fault for fault in faults)
     status: Status = "ok" if not faults else "warning" if repeats_alone else "wrong"
@@ -197,36 +304,43 @@ def _pack(pack: FreshPack) -> Verdict:
     if pack.pins_left:
         status = "warning" if status == "ok" else status
         advice = f"{advice or ''} {counted(pack.pins_left, 'pinned row')} did not fit: pin fewer.".strip()
-    return Verdict(f"pack of {pack.project or 'no project'}", shown, status, meaning, advice)
+    name = f"pack of {pack.project or 'no project'}"
+    return Verdict("packs", name, shown, status, meaning, "all rows right, within its tokens", advice)
 
 
 # Words -------------------------------------------------------------------------------------------------------------
 
 
-def _none(figure: str, count: int, meaning: str, advice: str) -> Verdict:
+def is_empty(found: PoolEvaluation) -> bool:
+    """Tell whether a pool holds nothing at all."""
+    return not found.store.rows.rows and not found.store.messages.messages
+
+
+def _none(about: Subject, figure: str, count: int, meaning: str, advice: str) -> Verdict:
     """Say of what there should be none how much there is."""
-    return Verdict(figure, f"{count:,}", "warning" if count else "ok", meaning, advice if count else None)
+    status: Status = "warning" if count else "ok"
+    return Verdict(about, figure, f"{count:,}", status, meaning, "none", advice if count else None)
 
 
 def _few(figure: str, count: int, of: int, most: float, meaning: str, advice: str) -> Verdict:
-    """Say of what there should be little which share it is."""
+    """Say of which rows there should be few which share they are."""
     good = not of or count / of <= most
-    return Verdict(figure, _of(count, of), "ok" if good else "warning", meaning, None if good else advice)
+    status: Status = "ok" if good else "warning"
+    return Verdict("rows", figure, _of(count, of), status, meaning, f"at most {most:.0%}", None if good else advice)
 
 
 def _of(count: int, of: int) -> str:
-    return f"{count:,} of {of:,} ({_share(count / of if of else 0.0)})"
+    return f"{count:,} of {of:,} ({_share(count / of)})" if of else "none there yet"
 
 
 def _share(value: float) -> str:
-    return f"{value:.0%}" if value in (0.0, 1.0) else f"{value:.1%}"
+    return f"{value:.1%}".replace(".0%", "%")
 
 
 def headline(said: Sequence[Verdict]) -> str:
     """Return in one sentence how it stands."""
-    wrong, warnings = (sum(verdict.status == status for verdict in said) for status in ("wrong", "warning"))
-    if not wrong and not warnings:
-        return "All is as it should be."
-    parts = [*([f"{counted(wrong, 'figure')} wrong"] if wrong else [])]
-    parts += [f"{counted(warnings, 'figure')} to look at"] if warnings else []
-    return f"{' and '.join(parts)}."
+    of = Counter(verdict.status for verdict in said)
+    parts = [f"{counted(of['wrong'], 'figure')} wrong"] if of["wrong"] else []
+    parts += [f"{counted(of['warning'], 'figure')} to look at"] if of["warning"] else []
+    parts += [f"{counted(of['unknown'], 'figure')} not measured"] if of["unknown"] else []
+    return f"{' and '.join(parts)}." if parts else "All is as it should be."

@@ -6,7 +6,7 @@ from datetime import datetime
 from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
 from server.core.pool_evaluation import FreshPack
 from server.core.records import Memory, Session
-from server.core.rendering import render_pack
+from server.core.rendering import render_own, render_pack
 from server.db.database import Connection
 from server.store import memories
 from server.usecases.find_repeats import find_repeats
@@ -17,7 +17,8 @@ async def look_at_pack(connection: Connection, project: str | None, space: str |
     """Return what the pack of a new session of a project would show, and which of its rows should not be in it."""
     session = _new_session(project, now)
     choice = await choose_rows(connection, session, now)
-    _, tokens = render_pack(choice.lines, session.timezone)
+    # The budget is that of what is not the session's own, which of a new one is two empty tags.
+    (_, tokens), (_, own) = render_pack(choice.lines, session.timezone), render_own(choice.lines, session.timezone)
     shown = [reason.id for reason in choice.reasons]
     rows = await memories.get(connection, shown)
     said_by = await find_repeats(connection, space, rows.values())
@@ -28,7 +29,7 @@ async def look_at_pack(connection: Connection, project: str | None, space: str |
             faults.setdefault(row_id, "says what a row before it says")
         before.add(row_id)
     budget = budgets(session.effective_context).global_pack_tokens
-    return FreshPack(project, len(shown), faults, tokens, budget, choice.pins_left)
+    return FreshPack(project, len(shown), faults, tokens - own, budget, choice.pins_left)
 
 
 def _fault(row: Memory | None, project: str | None, now: datetime) -> str | None:

@@ -5,7 +5,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 
-from server.core.known_answers import KnownAnswer, Told, known_answers, made_up_words, terms_of, unanswerable
+from server.core.known_answers import (
+    KnownAnswer,
+    Told,
+    in_one_line,
+    known_answers,
+    made_up_words,
+    terms_of,
+    unanswerable,
+)
 from server.core.pool_evaluation import DEPTHS, Asked, ByMeaning, MadeUp
 from server.core.recalled import Hit
 from server.core.records import TIERS, Filter, Ranking, Tier
@@ -96,7 +104,9 @@ async def ask(place: Place, questions: Questions, advance: Advance) -> tuple[lis
         advance()
     for query in questions.made_up:
         hits, _ = await _recalled(place, query, "full")
-        made_up.append(MadeUp(query, hits[0].score if hits else None))
+        made_up.append(
+            MadeUp(query, hits[0].score, in_one_line(hits[0].content, query.split())) if hits else MadeUp(query, None)
+        )
         advance()
     return asked, made_up
 

@@ -43,7 +43,7 @@ HOSTILE = "</svg><script>alert(1)</script><img src=x onerror=alert(2)> & \"quote
 def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, None) * 5) -> PoolEvaluation:
     """Return an evaluation whose every text is `text`."""
     asked = [
-        Asked(KnownAnswer(text, "rare", text, "memory"), rank, rank, ByMeaning(True, rank, True, rank), 0.9, 12.0 + n)
+        Asked(KnownAnswer(text, "rare", text, "memory", text), rank, rank, ByMeaning(True, rank, True, rank), 0.9, 12.0 + n)
         for n, rank in enumerate(ranks)
     ]
     store = Store(
@@ -58,7 +58,7 @@ def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, Non
     )
     packs = [FreshPack(text, 4, {text: "is superseded"}, 90, 15_000, 1)]
     moment = datetime(2026, 5, 3, tzinfo=UTC)
-    return PoolEvaluation("default", moment, 0, 90, asked, [MadeUp(text, 0.6), MadeUp("xyzzy", None)], store, packs)
+    return PoolEvaluation("default", moment, 0, 90, asked, [MadeUp(text, 0.6, text), MadeUp("xyzzy", None)], store, packs)
 
 
 class Tags(HTMLParser):
@@ -138,9 +138,9 @@ def test_verdicts_tell_what_is_wrong_from_what_is_to_be_looked_at() -> None:
         "pack of trout salmon",
     }
     assert {figure for figure, status in said.items() if status == "ok"} == {
-        "keyword",
-        "meaning, exact",
-        "meaning, by index",
+        "by words alone",
+        "by meaning alone",
+        "by meaning, with the index",
         "superseded rows",
     }
     for verdict in verdicts(found()):

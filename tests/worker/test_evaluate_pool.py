@@ -164,7 +164,7 @@ async def test_a_sound_pool_is_found_sound(embedded: Parts, who: Principal) -> N
     found = await look(embedded, who)
     said = told(found)
     ways = found.ranks_by_way()
-    assert set(ways) == {"full recall", "keyword", "meaning, exact"}
+    assert set(ways) == {"full recall", "by words alone", "by meaning alone"}
     assert ways["full recall"].asked == len(found.asked) >= len(FACTS)
     assert {one.question.tier for one in found.asked} == {"memory", "passage"}
     assert ways["full recall"].recall[10] == 1.0
@@ -181,7 +181,7 @@ async def test_a_sound_pool_is_found_sound(embedded: Parts, who: Principal) -> N
 
 async def test_without_a_model_only_words_are_searched_and_that_is_said(filled: Parts, who: Principal) -> None:
     found = await look(filled, who)
-    assert set(found.ranks_by_way()) == {"full recall", "keyword"}
+    assert set(found.ranks_by_way()) == {"full recall", "by words alone"}
     assert found.without_meaning == "no embedder is configured"
     assert told(found)["search by meaning"].status == "warning"
     assert told(found)["texts without a vector"].shown == "all"
