@@ -93,10 +93,12 @@ def _document(found: PoolEvaluation, said: list[Verdict]) -> dict[str, Any]:
 
 def _show(found: PoolEvaluation, said: list[Verdict], report: Path | None) -> None:
     say(f"Pool {found.pool} at {found.moment:%Y-%m-%d %H:%M} UTC: {headline(said)}")
-    width = max(len(one.figure) for one in said)
     for subject, heading in HEADINGS.items():
-        say(f"\n{heading}")
-        for one in of_subject(said, subject):
+        about = of_subject(said, subject)
+        width = max((len(one.figure) for one in about), default=0)
+        if about:
+            say(f"\n{heading}")
+        for one in about:
             say(f"{_MARK[one.status]} {one.figure:<{width}}  {one.shown}")
     if urgent := to_do(said):
         say("\nWhat to do")

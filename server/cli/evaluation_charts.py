@@ -24,7 +24,8 @@ _LINE, _GROUND = "var(--line, #d5dae1)", "var(--ground, #ffffff)"
 _SVG = "http://www.w3.org/2000/svg"
 _BINS = 10
 
-_UNWANTED = {f"{{{_SVG}}}script"}
+# A title that nobody gave says only what has drawn it.
+_UNWANTED = {f"{{{_SVG}}}script", f"{{{_SVG}}}title"}
 
 Drawn = tuple[ElementTree.Element | None, str]
 """A picture, or None where there is nothing to show, and a sentence that says what is in it."""
@@ -128,7 +129,7 @@ def _bars(
         js=[],
         y_title=unit,
         legend_at_bottom=True,
-        legend_at_bottom_columns=len(_COLORS),
+        legend_at_bottom_columns=len(bars),
         show_legend=stacked or len(bars) > 1,
         range=(0, 100) if whole else None,
         include_x_axis=True,
@@ -149,10 +150,11 @@ def _bars(
 
 
 def _alone(drawn: str) -> ElementTree.Element:
-    """Return a drawing without its scripts."""
+    """Return a drawing without its scripts and its titles. Whoever cannot see it hears of it as one."""
     ElementTree.register_namespace("", _SVG)
     root = ElementTree.fromstring(drawn)  # noqa: S314 - it was made here
     for parent in list(root.iter()):
         for child in [child for child in parent if child.tag in _UNWANTED]:
             parent.remove(child)
+    root.set("role", "img")
     return root

@@ -42,7 +42,7 @@ _ABOUT: Mapping[Subject, str] = {
 }
 _WORDS: Mapping[str, str] = {
     "row": "One fact that memory keeps: an observation, a reflection, or a note that somebody wrote.",
-    "live": "Not replaced by anything newer (superseded): what recall and packs show.",
+    "live": "Neither replaced by something newer (superseded) nor past its time (expired): what recall and packs show.",
     "passage": "A few messages in a row, word for word, searchable for what no row has kept.",
     "reflection": "A row that condenses others.",
     "recall": "The search that agents use: by words and by meaning together.",
@@ -71,7 +71,7 @@ table { border-collapse: collapse; width: 100%; font-size: 0.92rem; }
 th, td { text-align: left; vertical-align: top; padding: 0.45rem 0.9rem 0.45rem 0;
          border-bottom: 1px solid var(--line); }
 table.figures th:first-child { width: 13rem; } table.figures th:nth-child(2) { width: 15rem; }
-table.texts { table-layout: fixed; } th.number { width: 9rem; } table.texts th:first-child { width: 26%; }
+table.texts { table-layout: fixed; } th.number { width: 10rem; } table.texts th:first-child { width: 26%; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .ok { color: var(--ok); } .warning { color: var(--warning); } .wrong { color: var(--wrong); font-weight: 600; }
 .unknown { color: var(--subtle); }
@@ -81,8 +81,7 @@ dt { font-weight: 600; } dd { margin: 0 0 0.5rem; }
 @media (max-width: 42rem) {
   tr { display: block; border-bottom: 1px solid var(--line); padding: 0.5rem 0; }
   th { display: none; } td { display: block; border: 0; padding: 0.1rem 0; }
-  tdtable.texts { table-layout: fixed; } th.number { width: 9rem; } table.texts th:first-child { width: 26%; }
-.number { text-align: left; white-space: normal; }
+  td.number { text-align: left; white-space: normal; }
   td[data-of]::before { content: attr(data-of) ": "; color: var(--subtle); }
 }
 """.strip()
@@ -221,6 +220,7 @@ def _figures(said: Sequence[Verdict]) -> str:
 def _figure(chart: ElementTree.Element | None, caption: str) -> str:
     if chart is None:
         return "<p>There is nothing to draw.</p>"
+    chart.set("aria-label", caption)
     drawn = ElementTree.tostring(chart, encoding="unicode", short_empty_elements=True)
     return f"<figure>{drawn}<figcaption>{_text(caption)}</figcaption></figure>"
 

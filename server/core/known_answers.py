@@ -85,8 +85,10 @@ def in_one_line(content: str, words: Sequence[str]) -> str:
     if len(line) <= _SHOWN:
         return line
     places = [place for word in words if (place := line.find(word)) >= 0]
-    # It begins with a whole word.
-    start = line.rfind(" ", 0, max(0, min(places, default=0) - _SHOWN // 4)) + 1
+    first = min(places, default=0)
+    start = max(0, first - _SHOWN // 4)
+    # It begins with a whole word, where there is one.
+    start = line.find(" ", start, first) + 1 or start if start else 0
     end = start + _SHOWN
     return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
 

@@ -79,8 +79,8 @@ class Messages:
 class RowCounts:
     """How many rows a pool has.
 
-    `expired` are past the time they are valid, and `unmarked` those of them that no upkeep has marked. `stale` are live
-    ones of low priority that nobody has used for a while.
+    `live` ones are neither superseded nor expired. `expired` are past the time they are valid, and `unmarked` those of
+    them that no upkeep has marked. `stale` are live ones of low priority that nobody has used for a while.
     """
 
     rows: int

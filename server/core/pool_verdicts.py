@@ -109,7 +109,8 @@ def _answers(found: PoolEvaluation) -> Iterator[Verdict]:
             "warning",
             f"Why: {reason}. Full recall was asked without vectors, too.",
             "it takes part",
-            "`esker doctor` says what the embedder needs; without `--no-meaning` the questions are embedded.",
+            "`esker serve` runs a worker that embeds pools, `esker doctor` says what an embedder lacks; `--no-meaning`"
+            " leaves it out on purpose.",
         )
     false = found.false_answers
     good = false <= MOST_FALSE_ANSWERS
@@ -237,13 +238,14 @@ def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
         " packs show others before them.",
         "`esker reflect` condenses those that can be, `esker forget ID` deletes one; or leave them.",
     )
-    yield _none(
+    yield Verdict(
         "rows",
         "expired rows",
-        rows.unmarked,
-        f"Rows past the time they are valid that no upkeep has marked as such; {rows.expired:,} have expired in all."
-        " None of them is shown.",
-        "A server that runs marks them: does one run?",
+        f"{rows.expired:,}, {rows.unmarked:,} not marked" if rows.expired else "0",
+        "warning" if rows.unmarked else "ok",
+        "Rows past the time for which they hold, such as an offer that has ended. None of them is shown.",
+        "any number, all marked",
+        "A server that runs marks them, which keeps packs fast: does one run?" if rows.unmarked else None,
     )
     yield _none(
         "rows",

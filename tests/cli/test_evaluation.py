@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import sys
 from dataclasses import replace
@@ -14,7 +15,7 @@ from xml.etree import ElementTree
 import psycopg
 import pytest
 
-from server.cli.evaluation_report import page, write_report
+from server.cli.evaluation_report import check_report, page, write_report
 from server.core.errors import InvalidInput
 from server.core.known_answers import KnownAnswer
 from server.core.pool_evaluation import (
@@ -31,10 +32,11 @@ from server.core.pool_evaluation import (
     Store,
     VectorTable,
 )
-from server.core.pool_verdicts import verdicts
+from server.core.pool_verdicts import headline, verdicts
 from server.core.records import Principal
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
+from tests.support.databases import contents
 from tests.support.processes import esker
 
 HOSTILE = "</svg><script>alert(1)</script><img src=x onerror=alert(2)> & \"quotes\" 'too' \x1b[31m"
@@ -43,7 +45,14 @@ HOSTILE = "</svg><script>alert(1)</script><img src=x onerror=alert(2)> & \"quote
 def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, None) * 5) -> PoolEvaluation:
     """Return an evaluation whose every text is `text`."""
     asked = [
-        Asked(KnownAnswer(text, "rare", text, "memory", text), rank, rank, ByMeaning(True, rank, True, rank), 0.9, 12.0 + n)
+        Asked(
+            KnownAnswer(text, "rare", text, "memory", text),
+            rank,
+            rank,
+            ByMeaning(True, rank, True, rank),
+            0.9,
+            12.0 + n,
+        )
         for n, rank in enumerate(ranks)
     ]
     store = Store(
@@ -58,7 +67,9 @@ def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, Non
     )
     packs = [FreshPack(text, 4, {text: "is superseded"}, 90, 15_000, 1)]
     moment = datetime(2026, 5, 3, tzinfo=UTC)
-    return PoolEvaluation("default", moment, 0, 90, asked, [MadeUp(text, 0.6, text), MadeUp("xyzzy", None)], store, packs)
+    return PoolEvaluation(
+        "default", moment, 0, 90, asked, [MadeUp(text, 0.6, text), MadeUp("xyzzy", None)], store, packs
+    )
 
 
 class Tags(HTMLParser):
@@ -95,6 +106,54 @@ def test_the_page_runs_nothing_loads_nothing_and_escapes_every_text() -> None:
     assert text.replace("http://www.w3.org/2000/svg", "").count("://") == 0
 
 
+def test_a_text_turns_no_writing_but_its_own_and_hides_nothing() -> None:
+    turned = "\u202eevil\u2066 \x07 ספינת הדייג"
+    text = page(found(turned), verdicts(found(turned)))
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x07]", text)
+    assert text.count("<bdi>evil  ספינת הדייג</bdi>") >= 4
+
+
+def test_the_page_shows_the_texts_that_were_missed_and_those_that_came_wrongly() -> None:
+    evaluation = found()
+    missed = [replace(one, question=replace(one.question, text="A heron moored here.")) for one in evaluation.asked]
+    wrongly = [MadeUp("Who repaired the xyzzy?", 0.6, "A walrus repaired the pier."), MadeUp("xyzzy", None)]
+    words = read(page(replace(evaluation, asked=missed, made_up=wrongly), [])).words
+    assert words.count("A heron moored here.") == sum(one.full is None for one in missed)
+    assert words.count("A walrus repaired the pier.") == 1
+
+
+def test_the_page_says_of_each_figure_what_it_is_what_would_be_good_and_what_to_do() -> None:
+    said = verdicts(found())
+    words = "".join(read(page(found(), said)).words).replace("`", "")
+    for one in said:
+        assert f"{one.meaning.replace('`', '')} Good would be: {one.good.replace('`', '')}." in words
+        # Beside the figure, and among what is to be done next.
+        assert one.advice is None or words.count(one.advice.replace("`", "")) >= 2, one.figure
+    _, _, first = words.partition("What to do next")
+    wrong = [first.index(one.figure) for one in said if one.status == "wrong"]
+    others = [first.index(one.figure) for one in said if one.status == "warning"]
+    assert max(wrong) < min(others)
+
+
+def test_where_nothing_is_to_be_done_the_page_says_so() -> None:
+    good = [one for one in verdicts(found()) if one.status == "ok"]
+    assert "Nothing: every figure is good." in "".join(read(page(found(), good)).words)
+
+
+def test_no_picture_is_titled_with_what_drew_it_and_each_says_what_it_shows() -> None:
+    seen = read(page(found(), verdicts(found())))
+    assert not any("pygal" in word.casefold() for word in seen.words if "{" not in word)
+    pictures = [attributes for tag, attributes in seen.tags if tag == "svg"]
+    assert all(picture["role"] == "img" and picture["aria-label"] in seen.words for picture in pictures)
+
+
+def test_colours_are_those_of_the_page_in_light_and_in_dark() -> None:
+    text = page(found(), verdicts(found()))
+    light, _, dark = text[: text.index("* {")].partition("prefers-color-scheme: dark")
+    named = set(re.findall(r"var\((--[a-z]+)", text))
+    assert named == set(re.findall(r"(--[a-z]+):", light)) == set(re.findall(r"(--[a-z]+):", dark))
+
+
 def test_every_picture_is_sound_and_their_ids_differ() -> None:
     text = page(found(), verdicts(found()))
     drawn = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
@@ -128,6 +187,40 @@ def test_a_page_of_nothing_says_so() -> None:
 def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="No such file"):
         write_report(tmp_path / "no" / "report.html", found(), [])
+
+
+def test_where_no_page_can_be_written_is_told_before_anything_else(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is a folder"):
+        check_report(tmp_path)
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        check_report(tmp_path / "no" / "report.html")
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        check_report(tmp_path / "file" / "report.html")
+    check_report(tmp_path / "report.html")
+    check_report(tmp_path / "file")
+
+
+def test_where_many_vectors_are_missing_that_is_the_first_thing_to_mend() -> None:
+    evaluation = found()
+    few = replace(evaluation, store=replace(evaluation.store, missing=Missing(100, 2, 2, 0)))
+    many = replace(evaluation, store=replace(evaluation.store, missing=Missing(100, 40, 40, 0)))
+    for figure in ("full recall", "false answers"):
+        [of_few] = [one.advice or "" for one in verdicts(few) if one.figure == figure]
+        [of_many] = [one.advice or "" for one in verdicts(many) if one.figure == figure]
+        assert "40 of 100 texts have no vector yet" in of_many
+        assert "vector" not in of_few
+
+
+def test_of_an_empty_pool_only_that_is_said() -> None:
+    nothing = found(ranks=())
+    bare = Store(Messages(0, 0, 0, 0), RowCounts(0, 0, 0, 0, 0, 0), {}, [], [], None, [], Repeated(0, []))
+    empty = replace(nothing, made_up=[], packs=[], store=bare)
+    said = verdicts(empty)
+    assert "1 figure not measured" in headline(said)
+    assert "esker ingest" in (said[0].advice or "")
+    assert "This pool is empty" in "".join(read(page(empty, said)).words)
+    assert not any("0%" in one.shown and one.figure != "false answers" for one in said)
 
 
 def test_verdicts_tell_what_is_wrong_from_what_is_to_be_looked_at() -> None:
@@ -178,6 +271,31 @@ async def test_a_table_for_people_json_for_machines_and_a_page(
     again = json.loads((await evaluated(database_url, "--queries", "6", "--json")).stdout)
     assert again["recall"] == document["recall"]
     assert again["made_up"] == document["made_up"]
+
+
+async def test_the_command_writes_nothing_but_its_page(
+    parts: Parts, who: Principal, database_url: str, owner_url: str, tmp_path: Path
+) -> None:
+    await remember(parts, who, [Note(f"Berth {n} of the eel wharf was dredged by Ottilie.") for n in range(4)])
+    before = contents(owner_url)
+    assert (await evaluated(database_url, "--report", str(tmp_path / "report.html"))).returncode == 0
+    assert contents(owner_url) == before
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+async def test_a_page_that_cannot_be_written_is_told_before_the_pool_is_looked_at(
+    parts: Parts, database_url: str, tmp_path: Path
+) -> None:
+    done = await evaluated(database_url, "--pool", "nobody", "--report", str(tmp_path))
+    assert done.returncode == 1
+    assert "is a folder" in done.stderr
+    assert "nobody" not in done.stderr
+
+
+async def test_so_many_days_that_no_calendar_has_them_are_wrong_usage(parts: Parts, database_url: str) -> None:
+    done = await evaluated(database_url, "--stale-days", "999999999")
+    assert done.returncode == 2
+    assert "36500" in done.stderr
 
 
 async def test_what_is_wrong_is_the_exit_code(parts: Parts, who: Principal, database_url: str, owner_url: str) -> None:

@@ -39,3 +39,8 @@ def dump(owner_url: str) -> str:
     """Return a dump of the whole database."""
     done = subprocess.run([BINARIES / "pg_dump", "--dbname", owner_url], capture_output=True, text=True, check=True)
     return done.stdout
+
+
+def contents(owner_url: str) -> list[str]:
+    """Return the lines of a dump but those that are drawn anew for each, so that two can be compared."""
+    return [line for line in dump(owner_url).splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))]

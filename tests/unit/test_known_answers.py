@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.known_answers import KnownAnswer, Told, known_answers, made_up_words, terms_of, unanswerable
+from server.core.known_answers import (
+    KnownAnswer,
+    Told,
+    in_one_line,
+    known_answers,
+    made_up_words,
+    terms_of,
+    unanswerable,
+)
 from server.core.records import Tier
 from server.core.terms import index_terms, telling_words
 
@@ -102,6 +110,21 @@ def test_labels_of_the_observer_are_not_asked_with() -> None:
 
 def test_no_more_are_made_than_asked_for() -> None:
     assert len(asked_of(*(told(FISH, f"mem_{n}") for n in range(8)), limit=3)) == 3
+
+
+@given(st.text(), st.text())
+def test_what_is_shown_of_a_text_is_one_line_that_holds_what_was_asked(before: str, behind: str) -> None:
+    content = f"{before * 9} {FISH} {behind * 9}"
+    shown = in_one_line(content, ["Ottilie", "perch"])
+    assert "\n" not in shown
+    assert len(shown) <= 162
+    assert "Ottilie" in shown
+    assert shown.strip("…") in " ".join(content.split())
+
+
+def test_a_short_text_is_shown_whole() -> None:
+    assert in_one_line(f"{FISH}\n", ["nothing"]) == FISH
+    assert not in_one_line("one two " * 60, []).startswith("…")
 
 
 def test_chinese_is_asked_by_a_few_characters() -> None:

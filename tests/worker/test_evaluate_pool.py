@@ -1,9 +1,10 @@
 """A pool is looked at from its own rows: what is wrong is found, and looking changes nothing."""
 
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from datetime import timedelta
+from itertools import islice
 from typing import Any, LiteralString
 
 import psycopg
@@ -11,10 +12,13 @@ import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 
 from server.core.hits import TextHit
+from server.core.known_answers import made_up_words
 from server.core.pool_evaluation import PoolEvaluation
 from server.core.pool_verdicts import Verdict, headline, verdicts
 from server.core.records import Pool, Principal, Space
+from server.core.tokens import estimate_tokens
 from server.providers.query_embedders import QueryEmbedders
+from server.providers.remote_embedder import RemoteEmbedder
 from server.store import search, vectors
 from server.usecases import evaluate_packs, index_vectors
 from server.usecases.authenticate import create_pool
@@ -24,11 +28,12 @@ from server.usecases.index_vectors import index_large_tiers
 from server.usecases.ingest import IncomingMessage, ingest
 from server.usecases.observe import observe, observe_leased
 from server.usecases.open_session import SessionRequest, open_session
+from server.usecases.pack import get_pack
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
 from server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
-from tests.support.databases import dump
+from tests.support.databases import contents
 from tests.support.embedding_server import embedding_server
 from tests.support.vectors import note_with_vectors, unit_vectors
 from tests.worker.test_worker import asked_at, drain
@@ -85,17 +90,29 @@ async def filled(parts: Parts, who: Principal) -> Parts:
     return parts
 
 
+@asynccontextmanager
+async def scripted_embedder() -> AsyncGenerator[RemoteEmbedder]:
+    """An embedder to which texts are alike that share words."""
+    async with embedding_server(64) as endpoint, asked_at(endpoint) as embedder:
+        yield embedder
+
+
+async def with_vectors(parts: Parts, who: Principal, notes: Sequence[Note], embedder: RemoteEmbedder) -> Parts:
+    """Write notes and embed all that is in the pool; return parts whose recall asks the embedder, too."""
+    if notes:
+        await remember(parts, who, notes)
+    space = await embedder.load()
+    await make_space(parts, space)
+    await register(parts, space, or_retired=False)
+    await drain(parts, embedder, space)
+    return replace(parts, embedders=QueryEmbedders(lambda _: embedder, "scripted"))
+
+
 @pytest.fixture
-async def embedded(filled: Parts, who: Principal) -> Any:
+async def embedded(filled: Parts, who: Principal) -> AsyncGenerator[Parts]:
     """The same, with vectors of a scripted embedder that recall asks, too."""
-    async with AsyncExitStack() as stack:
-        endpoint = await stack.enter_async_context(embedding_server(64))
-        embedder = await stack.enter_async_context(asked_at(endpoint))
-        space = await embedder.load()
-        await make_space(filled, space)
-        await register(filled, space, or_retired=False)
-        await drain(filled, embedder, space)
-        yield replace(filled, embedders=QueryEmbedders(lambda _: embedder, "scripted"))
+    async with scripted_embedder() as embedder:
+        yield await with_vectors(filled, who, [], embedder)
 
 
 def plant(owner_url: str, statement: LiteralString, **values: Any) -> None:
@@ -104,20 +121,15 @@ def plant(owner_url: str, statement: LiteralString, **values: Any) -> None:
         connection.execute(statement, values)
 
 
-def all_of(owner_url: str) -> list[str]:
-    """Return a dump of the whole database, without the lines that are drawn anew for each."""
-    return [line for line in dump(owner_url).splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))]
-
-
 # Nothing is changed -------------------------------------------------------------------------------------------------
 
 
 async def test_looking_changes_nothing(embedded: Parts, who: Principal, owner_url: str) -> None:
-    before = all_of(owner_url)
+    before = contents(owner_url)
     found = await look(embedded, who)
     assert found.asked
     assert found.packs
-    assert all_of(owner_url) == before
+    assert contents(owner_url) == before
 
 
 async def test_a_second_look_finds_the_same(embedded: Parts, who: Principal) -> None:
@@ -282,6 +294,69 @@ async def test_stale_and_expired_rows_are_found(
     assert (await look(filled, who)).store.rows.unmarked == 0
 
 
+@pytest.mark.parametrize(
+    ("change", "live", "stale"),
+    [
+        ("priority = 'low'", 12, 1),
+        ("priority = 'medium'", 12, 0),
+        ("priority = 'low', kind = 'manual'", 12, 0),
+        ("priority = 'low', last_used_at = %(now)s", 12, 0),
+        ("priority = 'low', valid_until = %(now)s", 11, 0),
+        ("priority = 'low', superseded_by = 'mem_0', superseded_at = %(now)s, outdated_at = %(now)s", 11, 0),
+    ],
+)
+async def test_stale_is_what_is_live_of_low_priority_not_pinned_and_not_used(
+    parts: Parts, who: Principal, owner_url: str, clock: FakeClock, change: str, live: int, stale: int
+) -> None:
+    await remember(parts, who, [Note(fact) for fact in FACTS])
+    clock.now += timedelta(days=91)
+    changed: Any = f"UPDATE memories SET {change} WHERE content LIKE 'The podcast%%'"  # noqa: S608
+    plant(owner_url, changed, now=clock())
+    found = (await look(parts, who, EvaluationRequest(queries=4))).store
+    assert (found.rows.rows, found.rows.live, found.rows.stale) == (len(FACTS), live, stale)
+    # Those of each age are the live ones, and so are those that are compared.
+    assert sum(count for of_kind in found.by_age.values() for count in of_kind.values()) == live
+    assert found.repeated.compared == live
+
+
+async def test_only_rows_of_which_nothing_is_left_are_orphaned(filled: Parts, who: Principal, owner_url: str) -> None:
+    drawn: LiteralString = (
+        "UPDATE memories SET kind = 'reflection', reflection_id = 'ref_1', source_ids = %(sources)s"
+        " WHERE content LIKE 'The museum%%'"
+    )
+    plant(owner_url, drawn, sources=["mem_gone", "mem_lost"])
+    [orphan] = (await look(filled, who)).store.orphaned_rows
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        [(museum,), (podcast,)] = connection.execute(
+            "SELECT id FROM memories WHERE content LIKE 'The museum%' OR content LIKE 'The podcast%' ORDER BY content"
+        ).fetchall()
+    assert orphan == museum
+    # One of its sources is enough.
+    plant(owner_url, drawn, sources=["mem_gone", podcast])
+    assert (await look(filled, who)).store.orphaned_rows == []
+    # What was said again stands on what said it again.
+    plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
+    said_once = (await look(filled, who)).store.orphaned_rows
+    plant(
+        owner_url,
+        "INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)"
+        " SELECT pool_id, id, session_id, group_id, ARRAY[1], said_at FROM memories WHERE id = %(first)s",
+        first=said_once[0],
+    )
+    assert (await look(filled, who)).store.orphaned_rows == said_once[1:]
+
+
+async def test_of_rows_that_say_the_same_all_but_one_are_repeats_and_projects_do_not_meet(
+    parts: Parts, who: Principal
+) -> None:
+    said = ["The heron licence ends in May.", "the HERON licence ends in May", "The heron licence ends in  May!"]
+    await remember(parts, who, [Note(text, project="north") for text in said])
+    await remember(parts, who, [Note(fact, project="north") for fact in FACTS[:3]])
+    await remember(parts, who, [Note(fact, project="south") for fact in FACTS[:3]])
+    found = (await look(parts, who)).store.repeated
+    assert (found.compared, len(found.ids)) == (9, 2)
+
+
 async def test_orphaned_rows_are_found(filled: Parts, who: Principal, owner_url: str) -> None:
     assert (await look(filled, who)).store.orphaned_rows == []
     plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
@@ -355,6 +430,44 @@ async def test_an_index_that_misses_rows_is_found(
     assert told(found)["index of memory vectors"].status == "wrong"
 
 
+async def test_exact_and_approximate_search_are_measured_side_by_side(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_vectors, "LARGE", 200)
+    monkeypatch.setattr(index_vectors, "SMALL", 100)
+    notes = [
+        Note(f"Berth {word} of wharf {n % 7} was dredged.") for n, word in enumerate(islice(made_up_words(1), 250))
+    ]
+    async with scripted_embedder() as embedder:
+        embedded = await with_vectors(parts, who, notes, embedder)
+        session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+        await ingest(
+            parts, who.pool_id, session.id, [IncomingMessage("m1", "user", "Ottilie moored the eel boat late.")]
+        )
+        await drain(parts, embedder, await embedder.load())
+        await index_large_tiers(parts)
+        sound = await look(embedded, who)
+        of_rows = [one for one in sound.asked if one.question.tier == "memory"]
+        assert len(of_rows) < len(sound.asked)
+        # Passages are too few to have an index.
+        assert [one.meaning.indexed for one in sound.asked] == [one in of_rows for one in sound.asked]
+        assert sound.ranks_by_way()["by meaning, with the index"].asked == len(of_rows)
+        assert [one.meaning.approximate for one in of_rows] == [one.meaning.exact for one in of_rows]
+        assert sum(one.meaning.exact is not None for one in of_rows) > len(of_rows) / 2
+
+        through_index: Any = search.by_vector_index
+
+        async def misses_the_nearest(*arguments: Any) -> list[TextHit]:
+            *others, limit = arguments
+            return (await through_index(*others, limit + 10))[10:]
+
+        monkeypatch.setattr(search, "by_vector_index", misses_the_nearest)
+        blind = await look(embedded, who)
+    assert [one.meaning.exact for one in blind.asked] == [one.meaning.exact for one in sound.asked]
+    ways = blind.ranks_by_way()
+    assert ways["by meaning, with the index"].recall[10] < ways["by meaning alone"].recall[10] / 2
+
+
 async def test_what_should_not_be_in_a_pack_is_named(filled: Parts, who: Principal, owner_url: str) -> None:
     again = "the BACKUP of the ledger runs  on Tuesdays from the Oslo bastion!"
     await remember(filled, who, [Note(again, project="north")])
@@ -362,6 +475,13 @@ async def test_what_should_not_be_in_a_pack_is_named(filled: Parts, who: Princip
     assert pack.project == "north"
     assert set(pack.faults.values()) == {"says what a row before it says"}
     assert pack.precision == 1 - 1 / pack.rows
+
+
+async def test_the_tokens_of_a_pack_are_those_that_its_budget_is_about(filled: Parts, who: Principal) -> None:
+    [pack] = (await look(filled, who)).packs
+    session = await open_session(filled, who.pool_id, SessionRequest("api", "s2", project="north"))
+    shown, _, _ = (await get_pack(filled, who.pool_id, session.id)).text.partition("<local_observations>")
+    assert pack.tokens == estimate_tokens(shown)
 
 
 @pytest.mark.parametrize(

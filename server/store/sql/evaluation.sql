@@ -39,10 +39,10 @@ FROM (
 ) AS counted
 
 -- name: rows
--- How many rows there are: live, superseded, past the time they are valid and still counted as live by packs' indexes,
--- and live ones of low priority that nobody has used for a while.
+-- How many rows there are: live, superseded, past the time they are valid, those of them that packs' indexes still
+-- count as live, and live ones of low priority that nobody has used for a while.
 SELECT count(*) AS rows,
-       count(*) FILTER (WHERE superseded_at IS NULL) AS live,
+       count(*) FILTER (WHERE superseded_at IS NULL AND (valid_until IS NULL OR valid_until > %(moment)s)) AS live,
        count(*) FILTER (WHERE superseded_at IS NOT NULL) AS superseded,
        count(*) FILTER (WHERE superseded_at IS NULL AND valid_until <= %(moment)s) AS expired,
        count(*) FILTER (WHERE superseded_at IS NULL AND valid_until <= %(moment)s AND NOT expired) AS unmarked,
@@ -54,7 +54,8 @@ FROM memories
 -- How many live rows of each kind were said in the last week, month, quarter and year, and before.
 SELECT kind, width_bucket(extract(epoch FROM %(moment)s - said_at) / 86400, ARRAY[7, 30, 91, 365]::float8[]) AS age,
        count(*) AS live
-FROM memories WHERE superseded_at IS NULL GROUP BY 1, 2 ORDER BY 1, 2
+FROM memories WHERE superseded_at IS NULL AND (valid_until IS NULL OR valid_until > %(moment)s)
+GROUP BY 1, 2 ORDER BY 1, 2
 
 -- name: orphaned_rows
 -- Live rows of which nothing is left that they came from: no message of an observation, no source of a reflection.
