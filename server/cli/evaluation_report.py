@@ -120,6 +120,19 @@ def page(found: PoolEvaluation, said: Sequence[Verdict]) -> str:
         f'<p class="box">{_text(_in_words(found, said))}</p>',
         "<h2>What to do next</h2>",
         _to_do(said),
+        *([] if is_empty(found) else _sections(found, said)),
+    ]
+    head = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{_text(title)}</title>\n<style>\n{_STYLE}\n</style></head>\n<body>\n"
+    )
+    return head + "\n".join(parts) + "\n</body></html>\n"
+
+
+def _sections(found: PoolEvaluation, said: Sequence[Verdict]) -> list[str]:
+    return [
         *_section(said, "answers", *_answers(found)),
         *_section(said, "vectors"),
         *_section(said, "rows", _figure(*ages_chart(found))),
@@ -130,13 +143,6 @@ def page(found: PoolEvaluation, said: Sequence[Verdict]) -> str:
         "<h2>Words on this page</h2>",
         f"<dl>{''.join(f'<dt>{_text(word)}</dt><dd>{_text(meaning)}</dd>' for word, meaning in _WORDS.items())}</dl>",
     ]
-    head = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_text(title)}</title>\n<style>\n{_STYLE}\n</style></head>\n<body>\n"
-    )
-    return head + "\n".join(parts) + "\n</body></html>\n"
 
 
 # Words -------------------------------------------------------------------------------------------------------------

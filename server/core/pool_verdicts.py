@@ -209,10 +209,11 @@ def _index(index: IndexProbe) -> Verdict:
 def _waiting(found: PoolEvaluation) -> Verdict:
     name, missing = "texts without a vector", found.store.missing
     meaning = "Rows and passages that recall finds by their words, and by their meaning not yet."
+    if is_empty(found):
+        return Verdict("vectors", name, "none there yet", "ok", meaning, "none")
     if missing is None:
-        shown = "none there yet" if is_empty(found) else "all"
         advice = "No model has embedded this pool: `esker serve` starts a worker, unless ESKER_EMBEDDER is none."
-        return Verdict("vectors", name, shown, "warning", meaning, "none", advice)
+        return Verdict("vectors", name, "all", "warning", meaning, "none", advice)
     advice = "Does a worker run? `esker serve` starts one, `esker worker` is one."
     if missing.failed:
         advice = "`esker doctor` says why, `esker doctor --retry` tries them again."

@@ -32,7 +32,7 @@ from server.core.pool_evaluation import (
     Store,
     VectorTable,
 )
-from server.core.pool_verdicts import headline, verdicts
+from server.core.pool_verdicts import HEADINGS, headline, verdicts
 from server.core.records import Principal
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
@@ -217,9 +217,12 @@ def test_of_an_empty_pool_only_that_is_said() -> None:
     bare = Store(Messages(0, 0, 0, 0), RowCounts(0, 0, 0, 0, 0, 0), {}, [], [], None, [], Repeated(0, []))
     empty = replace(nothing, made_up=[], packs=[], store=bare)
     said = verdicts(empty)
-    assert "1 figure not measured" in headline(said)
-    assert "esker ingest" in (said[0].advice or "")
-    assert "This pool is empty" in "".join(read(page(empty, said)).words)
+    assert headline(said) == "1 figure not measured."
+    [only] = [one.advice or "" for one in said if one.advice]
+    assert "esker ingest" in only
+    words = "".join(read(page(empty, said)).words)
+    assert "This pool is empty" in words
+    assert not any(heading in words for heading in HEADINGS.values())
     assert not any("0%" in one.shown and one.figure != "false answers" for one in said)
 
 
