@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-from server.core.terms import index_terms
+from server.core.languages import ENGLISH, language_of
+from server.core.terms import terms
 from server.core.tokens import estimate_tokens, trim_to_tokens
 
 
@@ -15,7 +16,9 @@ def excerpt(text: str, asked: Collection[str], tokens: int) -> str:
         return text
     lines = text.splitlines()
     costs = [estimate_tokens(line) + 1 for line in lines]
-    held = [len(set(index_terms(line)).intersection(asked)) for line in lines]
+    # A line is often too short to show its language, and to look for one in each took as long as all else here.
+    language = language_of(text) or ENGLISH
+    held = [len(set(terms(line, language)).intersection(asked)) for line in lines]
     best, most, start, spent = (0, 1), -1, 0, 0
     for end, cost in enumerate(costs, start=1):
         spent += cost

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.excerpts import excerpt
-from server.core.terms import asked_terms, index_terms
+from server.core.terms import asked_terms, index_terms, terms
 from server.core.tokens import estimate_tokens
 
 LINES = st.lists(
@@ -40,3 +40,9 @@ def test_what_fits_is_shown_whole() -> None:
 def test_a_line_that_is_too_long_is_cut() -> None:
     shown = excerpt("word " * 900 + "Xanadu", ["xanadu"], 50)
     assert 40 <= estimate_tokens(shown) <= 50
+
+
+def test_a_short_line_is_read_in_the_language_of_the_whole_text() -> None:
+    said = "Wir haben das mit den anderen besprochen, und es ist noch nicht für alle klar, was daraus wird."
+    text = "\n".join([*[said] * 6, "Rechnungen: geprüft.", *[said] * 6])
+    assert "Rechnungen" in excerpt(text, terms("Rechnung", "german"), 40)
