@@ -91,18 +91,18 @@ def test_a_reflection_without_fault_has_every_score_in_full(meaning: Meaning) ->
 
 
 def test_every_fault_is_noticed_by_the_score_that_is_there_for_it(meaning: Meaning) -> None:
-    told = caught(REFLECTION[::6], meaning)
+    told = caught(REFLECTION, meaning)
     shares_caught = {fault: row["fell"].get(CAUGHT_BY[fault], 0) / row["cases"] for fault, row in told.items()}
     assert set(shares_caught) == set(MUTATIONS)
     # Where another row still says the fact, no score can fall.
-    assert {fault: share for fault, share in shares_caught.items() if share < 0.85} == {}
+    assert {fault: share for fault, share in shares_caught.items() if share < 0.96} == {}
 
 
 # What needs no model --------------------------------------------------------------------------------------------------
 
 
 def test_the_extractive_reflector_invents_nothing_and_keeps_what_matters(server: Server, meaning: Meaning) -> None:
-    for case in REFLECTION[::6]:
+    for case in REFLECTION:
         server.post_lines("/v1/import", stored_log(case).file())
         made = score(case.gold, case.rows, reflect(server, case).left, Judge(case.language, meaning))
         for name in ("grounded", "never said", "sources"):
@@ -113,7 +113,7 @@ def test_the_extractive_reflector_invents_nothing_and_keeps_what_matters(server:
 def test_the_extractive_observer_covers_everything_and_says_no_word_that_nobody_said(
     server: Server, meaning: Meaning
 ) -> None:
-    for case in OBSERVATION[::3]:
+    for case in OBSERVATION:
         observed = observe(server, case.case, case.messages)
         made = score(case.gold, log_of(case), observed.left, Judge(case.language, meaning))
         assert (observed.coverage, made.figures["never said"].share) == (1.0, 1.0), case.case
@@ -132,7 +132,7 @@ def test_a_pack_shows_what_it_must_within_its_scope_and_budget_and_stays(server:
 def test_what_was_planted_where_an_agent_reads_is_never_what_the_user_said(
     server: Server, meaning: Meaning, place: str
 ) -> None:
-    for case in [case for case in POISON if case.place == place][::5]:
+    for case in (case for case in POISON if case.place == place):
         after = live_through(server, case)
         words = (*case.planted, *case.decoded)
         by = Judge(case.language, meaning)
