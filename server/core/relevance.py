@@ -16,6 +16,12 @@ from server.core.calibration import Calibration
 TELLING_WORDS = 6
 """So many of a query's rarest words are enough to be about it; long queries hold more words than any answer has."""
 
+MOST_UNHEARD = 2
+"""So many words of a query that nobody has ever said are counted: people have other words for a thing, and misspell."""
+# How steeply known words count less where unheard ones weigh more. At 1.5 one word beside two unheard ones is enough if
+# it is rare and the text short; at 1 common ones were, too, and at 2 a question of two rare words must not misspell one.
+_UNHEARD = 1.5
+
 FEW_HOLD_A_NAME = 20
 """An identifier that so many parts of texts hold at most is asked for itself."""
 
@@ -103,6 +109,16 @@ class Scale:
         weight = self.calibration.weight
         by_chance = max(_LEAST_OUT, _BY_CHANCE + _A_FOLD * math.log(self.texts + 1))
         return weight * _DEVIATION * by_chance + (1 - weight) * _ENOUGH_WORDS
+
+
+def share_told(known: float, unheard: float) -> float:
+    """Return how much of what the words of a text give counts where a query has words that nobody has ever said.
+
+    `known` is what those words of the query weigh that somebody has said, `unheard` what the others do, of which
+    MOST_UNHEARD count. It is 1 while the known ones weigh at least as much: a text with a common word of a question
+    is no answer when what the question is about was never spoken of.
+    """
+    return (known / unheard) ** _UNHEARD if known < unheard else 1.0
 
 
 def _words(signals: Signals) -> float:

@@ -1,7 +1,7 @@
 """The two searches of recall, by keyword and by meaning, each in one tier."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -10,7 +10,8 @@ from psycopg.sql import Composed
 
 from server.core.hits import TextHit
 from server.core.records import Filter, Tier
-from server.core.relevance import FEW_HOLD_A_NAME, TELLING_WORDS
+from server.core.relevance import FEW_HOLD_A_NAME, MOST_UNHEARD, TELLING_WORDS, share_told
+from server.core.terms import is_pair
 from server.core.window import Window
 from server.db.database import Connection
 from server.db.statements import Statements, for_pool, for_space
@@ -128,14 +129,17 @@ async def by_keyword(
 
     Whether the scope is `narrow` decides by which way they are found. Of very common words in a
     large pool only those texts are scored that stand out by the others; where these are few, as a filter may leave
-    them, all are. A score is a share of what the query's most telling words could give at most.
+    them, all are. A score is a share of what the query's most telling words could give at most, less where most of
+    what it asks for is in words that nobody has said.
     """
     first, found = await _scored(connection, tier, asked, what, limit, reading, narrow=narrow)
     if first["looked_up"] < reading.looked_up * limit and not first["is_whole"]:
         first, found = await _scored(connection, tier, asked, what, limit, EVERYTHING, narrow=narrow)
     if not found:
         return [], None
-    return found, Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]))
+    told = share_told(float(first["known"]), float(first["unheard"]))
+    weights = Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]) / told)
+    return [replace(hit, score=hit.score * told) for hit in found], weights
 
 
 async def _scored(
@@ -147,9 +151,11 @@ async def _scored(
         "tier": MARK[tier],
         "terms": asked.terms,
         "words": asked.words,
+        "pairs": list(map(is_pair, asked.terms)),
         "names": asked.names,
         "few": FEW_HOLD_A_NAME,
         "telling": TELLING_WORDS,
+        "most_unheard": MOST_UNHEARD,
         "limit": limit,
         "looked_up": reading.looked_up * limit,
         "enough": reading.enough,
