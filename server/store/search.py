@@ -1,7 +1,7 @@
 """The two searches of recall, by keyword and by meaning, each in one tier."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -65,12 +65,17 @@ EVERYTHING = Reading(enough=2**53)
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a query's terms weigh in one tier, for scores of other texts in the same search."""
+    """What a query's terms weigh in one tier, for scores of other texts in the same search.
+
+    `told` is how much scores count where words decide alone: less than 1 where most of the query is in words that
+    nobody has said.
+    """
 
     terms: list[str]
     weights: list[float]
     mean_terms: float
     ideal: float
+    told: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +134,7 @@ async def by_keyword(
 
     Whether the scope is `narrow` decides by which way they are found. Of very common words in a
     large pool only those texts are scored that stand out by the others; where these are few, as a filter may leave
-    them, all are. A score is a share of what the query's most telling words could give at most, less where most of
-    what it asks for is in words that nobody has said.
+    them, all are. A score is a share of what the query's most telling words could give at most.
     """
     first, found = await _scored(connection, tier, asked, what, limit, reading, narrow=narrow)
     if first["looked_up"] < reading.looked_up * limit and not first["is_whole"]:
@@ -138,8 +142,7 @@ async def by_keyword(
     if not found:
         return [], None
     told = share_told(float(first["known"]), float(first["unheard"]))
-    weights = Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]) / told)
-    return [replace(hit, score=hit.score * told) for hit in found], weights
+    return found, Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]), told)
 
 
 async def _scored(
