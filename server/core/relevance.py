@@ -18,7 +18,7 @@ TELLING_WORDS = 6
 
 MOST_UNHEARD = 2
 """So many words of a query that nobody has ever said are counted: people have other words for a thing, and misspell."""
-# How steeply known words count less where unheard ones weigh more. At 1.5 a word beside two unheard ones is enough where
+# How steeply known words count less where unheard ones weigh more. At 1.5 one word beside two unheard ones is enough if
 # it is rare and the text short. At 1 common ones were, too; at 2 a question of two words must not misspell either.
 _UNHEARD = 1.5
 

@@ -24,7 +24,6 @@ _CHUNK = re.compile(
     r"|(?P<identifier>[A-Za-z0-9_]+(?:[-._:/\\@#+][A-Za-z0-9_]+)+)"
     rf"|(?P<word>[^\W{CJK}]+)"
 )
-_PAIR = re.compile(rf"[{CJK}]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _COMPOUND = re.compile(r"[A-Za-z]+(?:[-/][A-Za-z]+)+")
 _AMOUNT = re.compile(r"[0-9]+[A-Za-z]{1,3}")
@@ -96,11 +95,6 @@ def _spelled(plain: str, language: str) -> Iterator[Word]:
         first = _chunk_terms(chunk, language)[0][:MAX_TERM]
         if first and first not in small:
             yield Word(chunk[0], chunk.start(), (first,), _is_name(chunk))
-
-
-def is_pair(term: str) -> bool:
-    """Tell whether a term is a pair of neighbouring characters, or one alone, which may be no word at all."""
-    return _PAIR.fullmatch(term) is not None
 
 
 def _says_little(part: str) -> bool:

@@ -11,7 +11,6 @@ from psycopg.sql import Composed
 from server.core.hits import TextHit
 from server.core.records import Filter, Tier
 from server.core.relevance import FEW_HOLD_A_NAME, MOST_UNHEARD, TELLING_WORDS, share_told
-from server.core.terms import is_pair
 from server.core.window import Window
 from server.db.database import Connection
 from server.db.statements import Statements, for_pool, for_space
@@ -154,7 +153,6 @@ async def _scored(
         "tier": MARK[tier],
         "terms": asked.terms,
         "words": asked.words,
-        "pairs": list(map(is_pair, asked.terms)),
         "names": asked.names,
         "few": FEW_HOLD_A_NAME,
         "telling": TELLING_WORDS,

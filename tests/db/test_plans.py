@@ -40,7 +40,6 @@ WORDS = {
     "tier": "m",
     "terms": ["river", "number"],
     "words": [0, 1],
-    "pairs": [False, False],
     "telling": 6,
     "most_unheard": 2,
     "names": [],

@@ -5,13 +5,12 @@ size AS (
            greatest(coalesce(sum(terms)::float8 / nullif(sum(parts), 0), 1), 1) AS mean_terms
     FROM tier_sizes WHERE tier = %(tier)s
 ), counted AS (
-    -- A word is unheard of where neither tier has it. Two characters of a text without spaces may be no word at all.
+    -- What neither tier has is not known.
     SELECT asked.term, asked.word, asked.place, held.parts,
-           asked.is_pair OR held.parts > 0 OR (
+           held.parts > 0 OR (
                SELECT true FROM postings WHERE tier IN ('m', 'p') AND term = asked.term LIMIT 1
            ) IS TRUE AS is_known
-    FROM unnest(%(terms)s::text[], %(words)s::int[], %(pairs)s::bool[])
-        WITH ORDINALITY AS asked (term, word, is_pair, place)
+    FROM unnest(%(terms)s::text[], %(words)s::int[]) WITH ORDINALITY AS asked (term, word, place)
     CROSS JOIN LATERAL (
         SELECT count(*)::float8 AS parts FROM postings WHERE tier = %(tier)s AND term = asked.term OFFSET 0
     ) AS held
@@ -23,14 +22,16 @@ size AS (
     FROM (SELECT *, sum(parts) OVER (ORDER BY parts, place) - parts AS rarer FROM counted) AS counted
     CROSS JOIN size
 ), asked_words AS (
-    -- Of the forms of a word those count that are there.
-    SELECT coalesce(max(weight) FILTER (WHERE there), max(weight)) AS weight, bool_or(is_known) AS is_known
+    -- Of the forms of a word those count that are there. Two characters that are not known may be no word: those of a
+    -- text without spaces may belong to two, and an apostrophe leaves some behind.
+    SELECT coalesce(max(weight) FILTER (WHERE there), max(weight)) AS weight, bool_or(is_known) AS is_known,
+           NOT bool_or(is_known) AND max(length(term)) > 2 AS is_unheard
     FROM weighed GROUP BY word
 ), ideal AS (
-    -- Words that are unheard of are the rarest there are, and all weigh the same.
+    -- Unheard words are the rarest there are, and all weigh the same.
     SELECT greatest(sum(weight ORDER BY weight DESC) FILTER (WHERE place <= %(telling)s) * 2.2, 1e-9) AS score,
            coalesce(sum(weight ORDER BY weight DESC) FILTER (WHERE is_known), 0) AS known,
-           coalesce(max(weight) * least(count(*) FILTER (WHERE NOT is_known), %(most_unheard)s), 0) AS unheard
+           coalesce(max(weight) * least(count(*) FILTER (WHERE is_unheard), %(most_unheard)s), 0) AS unheard
     FROM (SELECT *, row_number() OVER (ORDER BY weight DESC) AS place FROM asked_words) AS ranked
 ), asked AS MATERIALIZED (
     SELECT coalesce(array_agg(weight ORDER BY place), '{}') AS weights, (SELECT mean_terms FROM size) AS mean_terms,
