@@ -380,7 +380,8 @@ async def test_rare_words_count_more_than_common_ones(client: httpx2.AsyncClient
 
 
 KEPT = (
-    *(f"The {colour} boats keep their ropes on deck {n}." for n, colour in enumerate(("red", "green", "blue") * 8)),
+    *(f"Boat {n} lies at pier {n % 7}." for n in range(40)),
+    *(f"The crews of {place} keep their ropes on deck." for place in ("Antwerp", "Bergen", "Cork")),
     "We keep the rye flour in the cellar of the mill, beside the yeast.",
 )
 

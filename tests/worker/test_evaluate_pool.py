@@ -246,8 +246,9 @@ async def test_a_made_up_question_that_is_answered_is_counted(
 
 
 async def test_made_up_questions_are_not_answered_by_the_ordinary_words_in_them(parts: Parts, who: Principal) -> None:
-    ordinary = ["keeps", "repaired", "checks often", "likes the colour of", "decided about", "was late for"]
-    await remember(parts, who, [Note(f"Crew {n} {ordinary[n % 6]} boat {7 * n}.") for n in range(120)])
+    ordinary = ["keeps", "repaired", "often checks", "likes the colour of", "decided about", "was late for"]
+    told = [f"The crew of {place} {did} the boat." for place in ("Antwerp", "Bergen", "Cork") for did in ordinary]
+    await remember(parts, who, [Note(text) for text in (*told, *(f"Pier {n} is long." for n in range(80)))])
     found = await look(parts, who, replace(_ASKED, queries=100))
     assert len(found.made_up) == 20
     assert found.false_answers <= 0.2
