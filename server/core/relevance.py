@@ -16,6 +16,12 @@ from server.core.calibration import Calibration
 TELLING_WORDS = 6
 """So many of a query's rarest words are enough to be about it; long queries hold more words than any answer has."""
 
+MOST_UNHEARD = 2
+"""So many words of a query that nobody has ever said are counted: people have other words for a thing, and misspell."""
+# How steeply known words count less where unheard ones weigh more. At 1.5 one word beside two unheard ones is enough if
+# it is rare and the text short. At 1 common ones were, too; at 2 a question of two words must not misspell either.
+_UNHEARD = 1.5
+
 FEW_HOLD_A_NAME = 20
 """An identifier that so many parts of texts hold at most is asked for itself."""
 
@@ -63,12 +69,14 @@ class Signals:
 class Scale:
     """What evidence is measured by: what a cosine is worth for the query, and among how many texts was searched.
 
-    `by_meaning` says whether the search by meaning took part.
+    `by_meaning` says whether the search by meaning took part. `told` is how much of what words give counts where they
+    decide alone (`share_told`).
     """
 
     calibration: Calibration
     texts: int
     by_meaning: bool = True
+    told: float = 1.0
 
     def relevance(self, own: Signals, around: float = 0.0) -> float:
         """Return the evidence for a text as a multiple of what is enough; the best of unrelated texts stays below 1.
@@ -79,20 +87,26 @@ class Scale:
         return self._by_evidence(own, around) + (1.0 if own.named else 0.0)
 
     def _by_evidence(self, own: Signals, around: float) -> float:
-        alone = _words(own) + self._meaning(own)
+        alone = self._words(own) + self._meaning(own)
         evidence = alone + min(around, max(alone, 0.0))
+        by_words = self.told * evidence / _ENOUGH_WORDS
         if not self.by_meaning:
-            return evidence / _ENOUGH_WORDS
+            return by_words
         relevance = evidence / self._floor()
         # What has no vector yet can be an answer by its words alone, but no better than they make it beside others.
-        return relevance if own.cosine is not None else max(relevance, min(1.0, evidence / _ENOUGH_WORDS))
+        return relevance if own.cosine is not None else max(relevance, min(1.0, by_words))
 
     def around(self, neighbours: Iterable[Signals], tokens: int) -> float:
         """Return what the neighbours of a text of so many tokens add to the evidence for it."""
         return min(1.0, _SHORT / max(1, tokens)) * sum(
-            _NEIGHBOUR_WORDS * _words(signals) + _NEIGHBOUR_MEANING * max(0.0, self._meaning(signals))
+            _NEIGHBOUR_WORDS * self._words(signals) + _NEIGHBOUR_MEANING * max(0.0, self._meaning(signals))
             for signals in neighbours
         )
+
+    def _words(self, signals: Signals) -> float:
+        # Where meaning has its full say, a shared word is no answer without it anyway.
+        unsure = 1 - self.calibration.weight if self.by_meaning else 0.0
+        return (1 - unsure * (1 - self.told)) * min(signals.keyword, _MOST_WORDS)
 
     def _meaning(self, signals: Signals) -> float:
         if signals.cosine is None:
@@ -105,8 +119,14 @@ class Scale:
         return weight * _DEVIATION * by_chance + (1 - weight) * _ENOUGH_WORDS
 
 
-def _words(signals: Signals) -> float:
-    return min(signals.keyword, _MOST_WORDS)
+def share_told(known: float, unheard: float) -> float:
+    """Return how much of what the words of a text give counts where a query has words that nobody has ever said.
+
+    `known` is what those words of the query weigh that somebody has said, `unheard` what the others do, of which
+    MOST_UNHEARD count. It is 1 while the known ones weigh at least as much: a text with a common word of a question
+    is no answer when what the question is about was never spoken of.
+    """
+    return (known / unheard) ** _UNHEARD if known < unheard else 1.0
 
 
 def score(relevance: float) -> float:

@@ -10,7 +10,7 @@ from psycopg.sql import Composed
 
 from server.core.hits import TextHit
 from server.core.records import Filter, Tier
-from server.core.relevance import FEW_HOLD_A_NAME, TELLING_WORDS
+from server.core.relevance import FEW_HOLD_A_NAME, MOST_UNHEARD, TELLING_WORDS, share_told
 from server.core.window import Window
 from server.db.database import Connection
 from server.db.statements import Statements, for_pool, for_space
@@ -64,12 +64,17 @@ EVERYTHING = Reading(enough=2**53)
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a query's terms weigh in one tier, for scores of other texts in the same search."""
+    """What a query's terms weigh in one tier, for scores of other texts in the same search.
+
+    `told` is how much scores count where words decide alone: less than 1 where most of the query is in words that
+    nobody has said.
+    """
 
     terms: list[str]
     weights: list[float]
     mean_terms: float
     ideal: float
+    told: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +140,8 @@ async def by_keyword(
         first, found = await _scored(connection, tier, asked, what, limit, EVERYTHING, narrow=narrow)
     if not found:
         return [], None
-    return found, Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]))
+    told = share_told(float(first["known"]), float(first["unheard"]))
+    return found, Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]), told)
 
 
 async def _scored(
@@ -150,6 +156,7 @@ async def _scored(
         "names": asked.names,
         "few": FEW_HOLD_A_NAME,
         "telling": TELLING_WORDS,
+        "most_unheard": MOST_UNHEARD,
         "limit": limit,
         "looked_up": reading.looked_up * limit,
         "enough": reading.enough,

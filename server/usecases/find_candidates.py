@@ -9,7 +9,7 @@ from server.core.records import Filter, Ranking, Tier
 from server.core.relevance import PARTS_BY_CHANCE, Scale, Signals
 from server.db.database import Connection
 from server.store import search
-from server.store.search import Neighbour, Weights, Words
+from server.store.search import Neighbour, Size, Weights, Words
 from server.store.vectors import PoolSpace
 from server.usecases.find_nearest import find_nearest
 
@@ -57,7 +57,7 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     }
     found = Candidates(
         tier,
-        Scale(asked.calibration, asked.tries * size.searched, by_meaning=asked.space is not None),
+        _scale(asked, size, weights),
         keyword=[hit.id for hit in worded],
         vector=sorted(near, key=lambda text_id: -near[text_id]),
         numbers={hit.id: hit.number for hit in (*nearest, *worded) if hit.number in signals},
@@ -66,6 +66,11 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     if tier == "passage" or asked.ranking != "full":
         return found
     return await _with_neighbours(connection, asked, what, found, weights)
+
+
+def _scale(asked: Question, size: Size, weights: Weights | None) -> Scale:
+    told = weights.told if weights else 1.0
+    return Scale(asked.calibration, asked.tries * size.searched, by_meaning=asked.space is not None, told=told)
 
 
 async def _signals(

@@ -379,6 +379,41 @@ async def test_rare_words_count_more_than_common_ones(client: httpx2.AsyncClient
     assert found[0] == rare
 
 
+KEPT = (
+    *(f"Boat {n} lies at pier {n % 7}." for n in range(40)),
+    *(f"The crews of {place} keep their ropes on deck." for place in ("Antwerp", "Bergen", "Cork")),
+    "We keep the rye flour in the cellar of the mill, beside the yeast.",
+)
+
+
+@pytest.mark.parametrize("question", ["Where does glaplack keep the vedroorg?", "keep momex foodreb drafoolm"])
+async def test_a_question_about_what_nobody_ever_spoke_of_is_not_answered_by_its_common_words(
+    client: httpx2.AsyncClient, question: str
+) -> None:
+    await noted(client, *KEPT)
+    answer = await recalled(client, question)
+    assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "degraded")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where do we keep the rye flour?",
+        # With a word misspelt, in a name that memory does not know, and with words for a thing that it does not use.
+        "Where do we keep the rye fluor?",
+        "Where does Zbigniew keep his flour?",
+        "In which building is the rye flour for baking stored?",
+        "Zbigniew's yeast, please",
+        "keep",
+    ],
+)
+async def test_a_few_words_that_memory_does_not_know_do_not_silence_an_answer(
+    client: httpx2.AsyncClient, question: str
+) -> None:
+    await noted(client, *KEPT)
+    assert KEPT[-1] in contents(await recalled(client, question, limit=50))
+
+
 async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: str) -> None:
     settings = Settings.from_environment({"ESKER_EMBEDDER": "openai:http://127.0.0.1:1/v1#none"})
     parts = make_parts(settings, Database(database_url), system_clock)

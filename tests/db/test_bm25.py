@@ -8,6 +8,8 @@ from server.core.records import Filter, Principal
 from server.db.database import Database
 from server.store import search
 from server.store.search import Words
+from server.usecases.ingest import IncomingMessage, ingest
+from server.usecases.open_session import SessionRequest, open_session
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
 
@@ -92,3 +94,73 @@ async def test_a_long_text_is_found_by_its_best_part(parts: Parts, who: Principa
         )
     assert len(hits) == 2
     assert hits[1].score > 0.8 * hits[0].score, "the text as a whole would be four times as long"
+
+
+LONG = "heron otter lemur badger walrus marmot falcon glaplack vedroorg momex foodreb drafoolm gegift".split()
+
+
+# Words that nobody has ever said -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize(
+    ("terms", "known", "unheard"),
+    [
+        (["heron", "otter"], ["heron", "otter"], 0),
+        (["heron", "glaplack"], ["heron"], 1),
+        (["heron", "otter", "glaplack", "vedroorg"], ["heron", "otter"], 2),
+        # However many there are, two count.
+        (["heron", "glaplack", "vedroorg", "momex", "foodreb"], ["heron"], 2),
+        # All words of a long question count, not only the most telling ones.
+        (LONG, [*ROWS[1].split(), "otter", "falcon"], 2),
+    ],
+)
+async def test_known_words_count_less_than_in_full_where_two_unheard_ones_weigh_more(
+    parts: Parts, who: Principal, database: Database, terms: list[str], known: list[str], unheard: int, narrow: bool
+) -> None:
+    await remember(parts, who, [Note(row) for row in ROWS])
+    async with database.tenant(who.pool_id) as connection:
+        words = Words(terms, list(range(len(terms))))
+        hits, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=narrow)
+    assert hits
+    assert weights is not None
+    weighs = sum(map(weight, set(known))), unheard * weight("glaplack")
+    assert weights.told == pytest.approx(min(1.0, (weighs[0] / weighs[1]) ** 1.5) if unheard else 1.0)
+
+
+async def test_a_word_is_known_that_stands_in_the_other_tier_or_is_there_in_one_of_its_forms(
+    parts: Parts, who: Principal, database: Database
+) -> None:
+    await remember(parts, who, [Note(row) for row in ROWS])
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+    await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", "glaplack vedroorg")])
+
+    async def told(terms: list[str], words: list[int]) -> float:
+        asked, what = Words(terms, words), Filter(parts.clock())
+        async with database.tenant(who.pool_id) as connection:
+            _, weights = await search.by_keyword(connection, "memory", asked, what, 10, narrow=False)
+        assert weights is not None
+        return weights.told
+
+    assert await told(["heron", "glaplack", "vedroorg"], [0, 1, 2]) == 1.0
+    assert await told(["heron", "momex", "foodreb"], [0, 1, 2]) < 1.0
+    assert await told(["heron", "otter", "otters", "momex"], [0, 1, 1, 2]) == 1.0
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        # A question in Chinese, and what is left of "Zbigniew's heron'll like the otter".
+        ["客户", "户爱", "爱喝", "喝什", "什么"],
+        ["zbigniew", "s", "heron", "ll", "otter"],
+    ],
+)
+async def test_two_characters_are_no_word_that_nobody_has_said(
+    parts: Parts, who: Principal, database: Database, terms: list[str]
+) -> None:
+    await remember(parts, who, [Note("客户喜欢辣的面条。"), Note("heron otter")])
+    async with database.tenant(who.pool_id) as connection:
+        words = Words(terms, list(range(len(terms))))
+        _, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=False)
+    assert weights is not None
+    assert weights.told == 1.0

@@ -41,6 +41,7 @@ WORDS = {
     "terms": ["river", "number"],
     "words": [0, 1],
     "telling": 6,
+    "most_unheard": 2,
     "names": [],
     "few": 20,
     "enough": 2_000,

@@ -1,16 +1,20 @@
 """Relevance: more evidence is never less, chance is not evidence, and a score means something."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.calibration import Calibration
-from server.core.relevance import Scale, Signals, score
+from server.core.relevance import Scale, Signals, score, share_told
 
 CALIBRATIONS = st.builds(Calibration, mean=st.floats(-0.2, 0.8), deviation=st.floats(0.01, 0.3), weight=st.floats(0, 1))
 SCALES = st.builds(Scale, calibration=CALIBRATIONS, texts=st.integers(1, 10**7))
 KEYWORDS = st.floats(0, 3)
 COSINES = st.floats(-1, 1)
+TOLD = st.floats(0, 1)
+WEIGHTS = st.floats(0.01, 1e3)
 SIGNALS = st.builds(Signals, keyword=KEYWORDS, cosine=st.none() | COSINES)
 ENGLISH = Calibration(0.038, 0.077, 1.0)
 
@@ -122,3 +126,70 @@ def test_what_holds_an_identifier_of_the_query_is_an_answer_and_stands_before_wh
     assert scale.relevance(Signals(0.1, 0.04)) < 1.0
     assert scale.relevance(Signals(0.1, 0.04, named=True)) > 1.0
     assert scale.relevance(Signals(0.1, 0.2, named=True)) > scale.relevance(Signals(0.1, 0.2))
+
+
+# Words that nobody has ever said -------------------------------------------------------------------------------------
+
+
+@given(WEIGHTS, WEIGHTS)
+def test_while_known_words_weigh_as_much_as_unheard_ones_they_count_in_full(one: float, other: float) -> None:
+    less, more = sorted((one, other))
+    assert share_told(more, less) == share_told(more, 0.0) == 1.0
+
+
+@given(WEIGHTS, WEIGHTS, WEIGHTS)
+def test_the_more_weight_unheard_words_have_the_less_known_ones_count(known: float, one: float, other: float) -> None:
+    few, many = sorted((one, other))
+    assert 0.0 < share_told(known, many) <= share_told(known, few) <= 1.0
+    less, more = sorted((one, other))
+    assert share_told(less, known) <= share_told(more, known)
+
+
+def test_one_common_word_is_no_answer_to_a_question_about_two_unheard_things_and_a_rare_one_is() -> None:
+    # Among 2,000 parts of texts: what is unheard of, what stands in fifty parts, and what stands in one.
+    unheard, common, rare = 8.3, 3.7, 7.2
+    for known, is_answer in ((common, False), (rare, True)):
+        share = known / (known + 2 * unheard)
+        scale = Scale(ENGLISH, 2_000, by_meaning=False, told=share_told(known, 2 * unheard))
+        assert (scale.relevance(Signals(share, None)) >= 1.0) == is_answer
+
+
+@given(SCALES, SIGNALS, st.floats(0, 5), TOLD, TOLD)
+def test_unheard_words_never_make_more_of_an_answer(
+    scale: Scale, own: Signals, around: float, one: float, other: float
+) -> None:
+    less, more = sorted((one, other))
+    found = [replace(scale, told=told).relevance(own, around) for told in (less, more)]
+    assert found[0] <= found[1] + 1e-9
+
+
+@given(SCALES, COSINES, TOLD)
+def test_what_is_found_by_meaning_counts_the_same_whatever_words_are_unheard(
+    scale: Scale, cosine: float, told: float
+) -> None:
+    found = Signals(0.0, cosine)
+    assert replace(scale, told=told).relevance(found) == scale.relevance(found)
+
+
+@given(st.integers(1, 10**6), KEYWORDS, COSINES, TOLD)
+def test_beside_a_model_that_knows_the_language_words_count_in_full(
+    texts: int, keyword: float, cosine: float, told: float
+) -> None:
+    found = Signals(keyword, cosine)
+    assert Scale(ENGLISH, texts, told=told).relevance(found) == Scale(ENGLISH, texts).relevance(found)
+
+
+def test_the_less_a_model_knows_of_a_language_the_more_unheard_words_weigh() -> None:
+    def left(weight: float, *, by_meaning: bool = True) -> float:
+        scale = Scale(Calibration(0.3, 0.1, weight), 1_000, by_meaning=by_meaning)
+        found = Signals(0.3, 0.3)
+        return replace(scale, told=0.1).relevance(found) / scale.relevance(found)
+
+    assert left(1.0) == 1.0 > left(0.5) > left(0.0) == pytest.approx(0.1)
+    assert left(1.0, by_meaning=False) == pytest.approx(0.1)
+
+
+def test_what_has_no_vector_yet_is_no_answer_by_one_common_word_beside_unheard_ones() -> None:
+    found = Signals(0.18, None)
+    assert Scale(ENGLISH, 1_000).relevance(found) == 1.0
+    assert Scale(ENGLISH, 1_000, told=0.1).relevance(found) < 1.0

@@ -245,6 +245,15 @@ async def test_a_made_up_question_that_is_answered_is_counted(
     assert told(wrongly)["false answers"].status == "warning"
 
 
+async def test_made_up_questions_are_not_answered_by_the_ordinary_words_in_them(parts: Parts, who: Principal) -> None:
+    ordinary = ["keeps", "repaired", "often checks", "likes the colour of", "decided about", "was late for"]
+    told = [f"The crew of {place} {did} the boat." for place in ("Antwerp", "Bergen", "Cork") for did in ordinary]
+    await remember(parts, who, [Note(text) for text in (*told, *(f"Pier {n} is long." for n in range(80)))])
+    found = await look(parts, who, replace(_ASKED, queries=100))
+    assert len(found.made_up) == 20
+    assert found.false_answers <= 0.2
+
+
 # What is wrong -----------------------------------------------------------------------------------------------------
 
 

@@ -5,28 +5,37 @@ size AS (
            greatest(coalesce(sum(terms)::float8 / nullif(sum(parts), 0), 1), 1) AS mean_terms
     FROM tier_sizes WHERE tier = %(tier)s
 ), counted AS (
-    SELECT asked.term, asked.word, asked.place, held.parts
+    -- What neither tier has is not known.
+    SELECT asked.term, asked.word, asked.place, held.parts,
+           held.parts > 0 OR (
+               SELECT true FROM postings WHERE tier IN ('m', 'p') AND term = asked.term LIMIT 1
+           ) IS TRUE AS is_known
     FROM unnest(%(terms)s::text[], %(words)s::int[]) WITH ORDINALITY AS asked (term, word, place)
     CROSS JOIN LATERAL (
         SELECT count(*)::float8 AS parts FROM postings WHERE tier = %(tier)s AND term = asked.term OFFSET 0
     ) AS held
 ), weighed AS MATERIALIZED (
-    SELECT term, word, place, counted.parts > 0 AS there, size.mean_terms,
+    SELECT term, word, place, counted.parts > 0 AS there, is_known, size.mean_terms,
            ln(1 + (greatest(size.parts - counted.parts, 0) + 0.5) / (counted.parts + 0.5)) AS weight,
            term = ANY (%(names)s::text[]) AND counted.parts <= %(few)s AS is_rare_name,
            rarer < %(enough)s OR rarer + counted.parts <= %(most)s AS is_read
     FROM (SELECT *, sum(parts) OVER (ORDER BY parts, place) - parts AS rarer FROM counted) AS counted
     CROSS JOIN size
+), asked_words AS (
+    -- Of the forms of a word those count that are there. Two characters that are not known may be no word: those of a
+    -- text without spaces may belong to two, and an apostrophe leaves some behind.
+    SELECT coalesce(max(weight) FILTER (WHERE there), max(weight)) AS weight, bool_or(is_known) AS is_known,
+           NOT bool_or(is_known) AND max(length(term)) > 2 AS is_unheard
+    FROM weighed GROUP BY word
 ), ideal AS (
-    SELECT greatest(sum(weight) * 2.2, 1e-9) AS score
-    FROM (
-        -- Of the forms of a word those count that are there.
-        SELECT coalesce(max(weight) FILTER (WHERE there), max(weight)) AS weight
-        FROM weighed GROUP BY word ORDER BY 1 DESC LIMIT %(telling)s
-    ) AS words
+    -- Unheard words are the rarest there are, and all weigh the same.
+    SELECT greatest(sum(weight ORDER BY weight DESC) FILTER (WHERE place <= %(telling)s) * 2.2, 1e-9) AS score,
+           coalesce(sum(weight ORDER BY weight DESC) FILTER (WHERE is_known), 0) AS known,
+           coalesce(max(weight) * least(count(*) FILTER (WHERE is_unheard), %(most_unheard)s), 0) AS unheard
+    FROM (SELECT *, row_number() OVER (ORDER BY weight DESC) AS place FROM asked_words) AS ranked
 ), asked AS MATERIALIZED (
     SELECT coalesce(array_agg(weight ORDER BY place), '{}') AS weights, (SELECT mean_terms FROM size) AS mean_terms,
-           (SELECT score FROM ideal) AS ideal, bool_and(is_read) AS is_whole
+           bool_and(is_read) AS is_whole
     FROM weighed
 )
 -- columns: score
@@ -97,9 +106,9 @@ WITH {weights}, scored AS (
     ) AS rest
     GROUP BY id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
-SELECT id, number, (found.score / 1e7 / ideal)::float8 AS score, named, weights, mean_terms, ideal, is_whole,
-       (SELECT count(*) FROM best) AS looked_up
-FROM asked LEFT JOIN found ON true
+SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
+       ideal.score AS ideal, known, unheard, is_whole, (SELECT count(*) FROM best) AS looked_up
+FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
 -- name: keyword_{tier}_in_scope
@@ -120,9 +129,9 @@ WITH {weights}, best AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT id FROM {{tier}_table} AS t WHERE t.number = best.number OFFSET 0) AS t
     GROUP BY t.id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
-SELECT id, number, (found.score / 1e7 / ideal)::float8 AS score, named, weights, mean_terms, ideal, true AS is_whole,
-       (SELECT count(*) FROM best) AS looked_up
-FROM asked LEFT JOIN found ON true
+SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
+       ideal.score AS ideal, known, unheard, true AS is_whole, (SELECT count(*) FROM best) AS looked_up
+FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
 -- name: keyword_scores
