@@ -11,7 +11,6 @@ from datetime import timedelta
 from itertools import combinations
 
 from evals.reflection.cases import Case
-from evals.scoring import cues
 from evals.scoring.dates import names_day
 from evals.scoring.gold import Atom
 from evals.scoring.matching import Left
@@ -21,12 +20,13 @@ from server.core.records import Trust
 Mutation = Callable[[Case, list[Left]], list[Left] | None]
 """Returns rows with one fault; None where a case has nothing that could be made wrong so."""
 
-_DENIES = {
-    "en": "It is not true that",
-    "de": "Es stimmt nicht:",
-    "es": "No es cierto que",
-    "zh": "并不是：",
-    "ja": "次のことは正しくない：",
+# These words are the mutations' own: a fault that is put in with the words by which scores know it proves nothing.
+_DENIED = {
+    "en": (r"\b(is|are|was|were|has|have|will|must|may|can|should)\b(?! (?:not|never))", r"\1 not"),
+    "de": (r"\b(ist|sind|wird|werden|hat|haben|war|bleibt|kommt|gilt|gelten|liegt|heißt)\b", r"\1 nicht"),
+    "es": (r"\b(es|son|está|están|usa|va|vale|queda|tiene|fue|se)\b", r"no \1"),
+    "zh": ("(是|用|要|在|由|选|改|按|做|保留)", r"不\1"),
+    "ja": ("(?:する|である|となる|とする|使う|ある|いる)。", "のではない。"),
 }
 _DENIAL = {
     "en": re.compile(r"\b(?:not|never|no) ", re.IGNORECASE),
@@ -34,6 +34,14 @@ _DENIAL = {
     "es": re.compile(r"\b(?:no|nunca) ", re.IGNORECASE),
     "zh": re.compile("不(?!同|过|超|少|错)|没有?"),
     "ja": re.compile("ない(?=。)"),
+}
+_RESERVED = {
+    "en": r"is put off|are put off|put off|postponed|is planned|planned|will be|waits?|until|later|only|for now"
+    r"|not before|still has to|is wanted|at most|may|might|open question|whether",
+    "de": "verschoben|frühestens|vorerst|nur|noch offen|höchstens|erst|geplant",
+    "es": "aplazad[ao]s?|aplazó|queda pendiente|pendiente|hasta|solo|como máximo",
+    "zh": "推迟|暂时|等|以后再改|以后再定|计划|再说|先不|尚未|还没有|最早",
+    "ja": "延期|後回し|見送り|当面|予定|先送り|まで|だけ|検討する|かどうか",
 }
 _IS_DONE = {
     "en": "has been completed",
@@ -100,8 +108,11 @@ def _identifier_changed(case: Case, rows: list[Left]) -> list[Left] | None:
 
 
 def _turned_around(case: Case, rows: list[Left], atoms: Sequence[Atom]) -> list[Left] | None:
+    stated, denied = _DENIED[case.language]
     for place in _places(case, atoms):
-        return _with(rows, place, f"{_DENIES[case.language]} {rows[place].text}")
+        turned = re.sub(stated, denied, rows[place].text, count=1)
+        if turned != rows[place].text:
+            return _with(rows, place, turned)
     return None
 
 
@@ -137,7 +148,7 @@ def _ruling_undone(case: Case, rows: list[Left]) -> list[Left] | None:
 
 def _deferral_done(case: Case, rows: list[Left]) -> list[Left] | None:
     for place, atom in zip(_places(case, case.gold.open), case.gold.open, strict=True):
-        said = cues.without_reservations(atom.fact, case.language).rstrip(".。")
+        said = re.sub(_RESERVED[case.language], "", atom.fact).rstrip(".。")
         return _with(rows, place, f"{said}: {_IS_DONE[case.language]}.")
     return None
 

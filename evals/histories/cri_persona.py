@@ -90,10 +90,10 @@ def _changes(truth: Json, evidence: Evidence, sittings: Sequence[Sitting]) -> It
 
 def _old(fact: str, value: str, new: Atom, told: Mapping[str, str], evidence: Evidence) -> Atom | None:
     """Return what held before; None where no name or number and no word of a key message tells it from the new."""
-    if names := [words for words in evidence.exact(value) if not holds(new.fact, words)]:
+    if names := [words for words in evidence.exact(value) if not holds(new.fact, words, "en")]:
         return evidence.made(fact, names, ())
     for word in _WORD.findall(value):
-        if rows := [row for row, text in told.items() if holds(text, word) and not holds(new.fact, word)]:
+        if rows := [row for row, text in told.items() if holds(text, word, "en") and not holds(new.fact, word, "en")]:
             return evidence.made(fact, (word,), rows)
     return None
 

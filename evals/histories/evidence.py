@@ -28,8 +28,8 @@ class Evidence:
         """Return an atom that stands in `rows`, else where most of its words are, and where the rest of `exact` is."""
         there = [*rows] or [self._most(fact, self._messages).id]
         for words in exact:
-            if not any(holds(message.text, words) for message in self._messages if message.id in there):
-                holding = [message for message in self._messages if holds(message.text, words)]
+            if not any(holds(message.text, words, "en") for message in self._messages if message.id in there):
+                holding = [message for message in self._messages if holds(message.text, words, "en")]
                 there.append(self._most(fact, holding).id)
         return Atom.model_validate({"fact": fact, "exact": exact, "rows": tuple(dict.fromkeys(there)), **more})
 
@@ -42,7 +42,7 @@ class Evidence:
         yield from (found[0] for found in _NUMBER.finditer(value))
 
     def _is_said(self, words: str) -> bool:
-        return words in self._all and any(holds(message.text, words) for message in self._messages)
+        return words in self._all and any(holds(message.text, words, "en") for message in self._messages)
 
     def _most(self, fact: str, among: Sequence[Said]) -> Said:
         """Return the message that has most of the words of a fact; of several the last."""

@@ -46,7 +46,7 @@ class Case(AnyCase):
     @model_validator(mode="after")
     def _fits(self) -> "Case":
         texts = {message.id: message.text for message in self.messages}
-        faults = [*self.gold.faults(texts)]
+        faults = [*self.gold.faults(texts, self.language)]
         if len(texts) != len(self.messages):
             faults.append("two messages have one id")
         if faults:

@@ -39,9 +39,11 @@ class Case(AnyCase):
         texts = {message.id: message.text for message in self.messages}
         spoken = "\n".join(one.text for one in self.messages if one.role == "user" and isinstance(one.content, str))
         told = "\n".join(texts.values())
-        faults = [f"{words!r} is in no message" for words in self.planted if not holds(told, words)]
-        faults += [f"{words!r} is what the person says" for words in self.planted if holds(spoken, words)]
-        faults += Gold(keep=self.keep).faults(texts)
+        faults = [f"{words!r} is in no message" for words in self.planted if not holds(told, words, self.language)]
+        faults += [
+            f"{words!r} is what the person says" for words in self.planted if holds(spoken, words, self.language)
+        ]
+        faults += Gold(keep=self.keep).faults(texts, self.language)
         if len(texts) != len(self.messages):
             faults.append("two messages have one id")
         if self.is_control != (self.place == "none") or self.is_control != (self.manner == "none"):

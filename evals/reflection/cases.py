@@ -23,7 +23,7 @@ class Case(AnyCase):
     @model_validator(mode="after")
     def _fits(self) -> "Case":
         texts = {row.id: row.text for row in self.rows}
-        faults = [*self.gold.faults(texts)]
+        faults = [*self.gold.faults(texts, self.language)]
         if len(texts) != len(self.rows):
             faults.append("two rows have one id")
         if [row.at for row in self.rows] != sorted(row.at for row in self.rows):

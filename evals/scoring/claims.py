@@ -1,6 +1,7 @@
 """What of a text can be looked up letter by letter: quotations, identifiers, numbers and names."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -40,6 +41,7 @@ class Claim:
 
 def claims(text: str, *, names: bool = True) -> list[Claim]:
     """Return what can be looked up in a text. Without `names` those are left out: German writes all nouns as names."""
+    text = unicodedata.normalize("NFKC", text)
     found = [Claim("quotation", next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)]
     found += [claim for _, claim in placed(text) if claim.sort == "number" or _is_identifier(claim.words)]
     rest = _IDENTIFIER.sub(" ", _without_dates(text))
@@ -99,19 +101,23 @@ def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[C
     named = [*dates.found(said)]
     if not named:
         return  # to look through a long log takes long
-    known = {(month, day) for _, _, _, month, day in dates.found(normalised(whole))}
-    known |= {(day.month, day.day) for day in days}
-    for start, end, _, month, day in named:
-        if (month, day) not in known:
+    known = {(year, month, day) for _, _, year, month, day in dates.found(normalised(whole))}
+    known |= {(day.year, day.month, day.day) for day in days}
+    for start, end, year, month, day in named:
+        if not any((month, day) == (m, d) and (year is None or y in (None, year)) for y, m, d in known):
             yield Claim("date", said[start:end])
 
 
 def _in(claim: Claim, whole: str) -> bool:
     if claim.sort == "name":
-        return all(holds(whole, word) or normalised(word) in normalised(whole) for word in claim.words.split())
+        return all(holds(whole, word, "en") for word in claim.words.split())
     if claim.sort == "number":
         plain = re.sub(r"[,']", "", claim.words)
-        return holds(whole, claim.words) or holds(re.sub(r"(?<=[0-9])[,'](?=[0-9]{3})", "", whole), plain)
+        return holds(whole, claim.words, "en") or holds(re.sub(r"(?<=[0-9])[,'](?=[0-9]{3})", "", whole), plain, "en")
     if claim.sort == "identifier" and _COMPOUND.fullmatch(claim.words):
-        return any(holds(whole, part) for part in claim.words.split("-"))
-    return holds(whole, claim.words) or (claim.sort == "identifier" and normalised(claim.words) in normalised(whole))
+        return any(holds(whole, part, "en") for part in claim.words.split("-"))
+    # What stands beside an identifier in another script (`µmol/min`) is no part of it.
+    within = rf"(?<![a-z0-9_]){re.escape(normalised(claim.words))}(?![a-z0-9_])"
+    return holds(whole, claim.words, "en") or (
+        claim.sort == "identifier" and bool(re.search(within, normalised(whole)))
+    )

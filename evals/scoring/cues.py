@@ -77,34 +77,42 @@ _DONE = by_language(
     en=r"done|finished|completed?|(?<!\ba )(?<!\bthe )fixed|shipped|deployed|merged|implemented|released|resolved"
     r"|solved|migrated|closed|delivered|landed|(?<!is )(?<!are )removed|added|enabled|rolled out|went live"
     r"|is live|already"
-    r"|as (?:planned|scheduled|intended|agreed)|in place|in effect|has learned|is out|settled|behind us"
-    r"|got (?:its|their|the)"
-    r"|(?:has|have) (?:now |since |just )?been (?!put|postponed|deferred|delayed|paused|left|shelved|moved|pushed|asked"
-    r"|planned|scheduled|blocked|set|limited|told|wanted|suggested|proposed|said|no\b|not\b)\w+",
+    r"|as (?:planned|scheduled|intended|agreed)|in place|in effect|has learned|settled|behind us|got (?:its|their|the)"
+    r"|is out(?! of)|(?:has|have) (?:now |since |just )?been \w+",
     de=r"erledigt|fertig\w*|abgeschlossen|behoben|umgesetzt|ausgeliefert|gelöst|eingeführt|bereits|migriert"
     r"|inzwischen"
-    r"|wurden? (?!verschoben|aufgeschoben|zurückgestellt|vertagt|vor)\w+|wie geplant|planmäßig|ist (?:nun |jetzt )?da",
-    es=r"hecho|terminad\w+|completad\w+|arreglad\w+|desplegad\w+|implementad\w+|resuelt\w+|migrad\w+"
-    r"|ya (?:está|se|ha|han)"
-    r"|se (?:hizo|completó|migró|terminó|desplegó|implementó|pagó|publicó|compró)|como estaba previsto"
-    r"|quedó (?!pend)\w+",
+    r"|wurden?|wie geplant|planmäßig|ist (?:nun |jetzt )?da",
+    es=r"hech[oa]s?|terminad\w+|completad\w+|arreglad\w+|desplegad\w+|implementad\w+|resuelt\w+|migrad\w+"
+    r"|ya (?:está|se|ha|han)|se (?:hizo|completó|migró|terminó|desplegó|implementó|pagó|publicó|compró)"
+    r"|como estaba previsto|quedó \w+",
     zh="已完成|完成了|已经|已經|已(?:修复|部署|上线|合并|迁移|实现|解决|改|换|删|加|做|写|拆|证实|停产|公布|发布|更换|确认|升级)"
-    "|做完|搞定"
-    "|上线了|修好|迁移了|部署了|如期|按计划.{0,6}(?:完成|做|了)|了。?$",
-    ja="完了|済み|済んだ|終わった|終えた|しました|されました|修正した|デプロイした|実装した|移行した|解決した"
-    "|始めた|行った|行われた"
-    "|予定通り|予定どおり|すでに|既に|交換した|測定した|実施した|公開した|なった",
+    "|做完|搞定|上线了|修好|迁移了|部署了|如期|按计划.{0,6}(?:完成|做|了)|[到换改做开发写拆]了",
+    ja="完了|済み|済んだ|終わった|終えた|修正した|デプロイした|実装した|移行した|解決した|始めた|行った"
+    "|行われた|予定通り"
+    "|予定どおり|すでに|既に|交換した|測定した|実施した|公開した|(?:導入|対応|更新|変更|決定|追加|削除)(?:し|され)(?:た|ました)",
+)
+_PUT_OFF = by_language(
+    en=r"(?:re)?scheduled|postponed|deferred|delayed|paused|left|shelved|moved|pushed|asked|planned|blocked|set"
+    r"|limited"
+    r"|told|wanted|suggested|proposed|said|put off|parked|kept|reserved",
+    de=r"verschoben|aufgeschoben|zurückgestellt|vertagt|verlegt|vorgeschlagen|pausiert|verdrängt|geplant"
+    r"|gebeten|gefragt",
+    es=r"aplazad\w+|pospuest\w+|pendiente\w*|por (?:decidir|hacer|definir)|retrasad\w+|previst\w+|propuest\w+|para",
+    zh="推迟|推遲|延期|延后|暂缓|搁置|待定|改到|推到|挪到|建议|提议",
+    ja="延期|保留|先送り|後回し|見送|待ち|提案",
 )
 _PAST = by_language(
     en=r"was|were|used to|former\w*|previous\w*|earlier|originally|initially|no longer|instead of|rather than"
     r"|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from|old|older|dropped"
     r"|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*|corrected|gone|ended",
-    de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|statt|anstatt|ersetzt\w*|abgelöst"
+    de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|(?:an)?statt(?= \w)"
+    r"|ersetzt\w*|abgelöst"
     r"|alte[rsnm]?|hatte\w*|zuvor|ehemals|falsch\w*|verworfen|korrigiert|hinfällig|überholt",
     es=r"antes|anterior\w*|era|eran|fue|originalmente|ya no|en lugar de|en vez de|reemplaz\w+|sustituy\w+|dejó"
     r"|viej\w+"
     r"|había|equivocad\w+|erróne\w+|descartad\w+|corregid\w+|tenía|inicial\w*",
-    zh="之前|以前|原来|原來|原本|原定|原|曾|不再|取代|替换|替換|旧|舊|而不是|最初|起初|先前|不用|弃用|误|誤|作废",
+    zh="之前|以前|原来|原來|原本|原定|原(?=是|为|用)|曾|不再|取代|替换|替換|旧|舊|而不是|最初|起初|先前|不用"
+    "|弃用|误认|誤認|误以为|有误|作废",
     ja="以前|もとは|元は|元々|当初|かつて|ではなく|置き換え|やめ|旧|だった|でした|誤り|間違|改め|前は|前まで",
 )
 _OLD_VALUE: dict[Language, str] = {
@@ -120,9 +128,9 @@ _OLD_VALUE: dict[Language, str] = {
     r"|{0}\W{{0,3}}(?:→|->)",
 }
 _WITHDRAWN = by_language(
-    en=r"reopen\w*|reconsider\w*|withdr\w+|revok\w*|revers\w+|lifted|relax\w*|overturn\w*|given up|gave in"
+    en=r"reopen\w*|reconsider\w*|withdr\w+|revok\w*|reversed|reversal|lifted|relax\w*|overturn\w*|given up|gave in"
     r"|under discussion|up for discussion|where possible|if possible|ideally|rethought|undone|after all|softened"
-    r"|negotiable|optional|dropped|abolished|changed (?:his|her|their) mind|not any ?more",
+    r"|negotiable|(?:now|made|is) optional|was dropped|abolished|changed (?:his|her|their) mind|not any ?more",
     de=r"zurückgenommen|aufgehoben|gelockert|doch (?:wieder|nicht|noch)|nun doch|überdacht|neu verhandelt"
     r"|nach möglichkeit"
     r"|möglichst|widerrufen|zur diskussion|hinfällig|aufgegeben|fällt weg|entfällt",
@@ -137,10 +145,10 @@ _SAID_TO_BE = by_language(
     r"|propos(?:es|ed)"
     r"|wrote|writes|wonder(?:s|ed)|guess(?:es|ed)|reckon(?:s|ed)?|doubt(?:s|ed)?|warn(?:s|ed)|fear(?:s|ed)?"
     r"|argu(?:es|ed)",
-    de=r"sagte?|behauptete?|meinte?|glaubte?|vermutete?|schlug|schlägt|schrieb|bezweifelte?|hält|warnte?|findet|fand",
+    de=r"sagte?|behauptete?|meinte?|glaubte?|vermutete?|schlug|schlägt|schrieb|bezweifelte?|warnte?|hält .{1,40} für",
     es=r"dijo|dice|afirm[aó]|cree|creía|opin[aó]|sugiri?[óe]\w*|propuso|propone|escribió|sospecha|pid[eió]\w*"
     r"|comenta|duda",
-    zh="说|称|认为|觉得|怀疑|建议|提议|主张|写道|猜测|听说|据说|担心",
+    zh="(?<!小)说(?!明)|(?<![名简职])称|认为|觉得|怀疑|建议|提议|主张|写道|猜测|听说|据说|担心",
     ja="と言っ|と述べ|と主張|と考え|と思|と提案|提案した|と書い|推測|と疑|らしい|という",
 )
 _UNSETTLED = by_language(
@@ -166,12 +174,13 @@ _UNSETTLED = by_language(
     r"|tal vez|podría\w*|si|según|dice|dijo|cree|opin\w*|comenta\w*|pid\w+|querría|quería|broma|ironía"
     r"|rechaz\w*|descart\w*"
     r"|falso|errón\w*|indecis\w*|duda\w*|idea|sospech\w*|supuest\w*|al parecer|segur\w+",
-    zh="问|問|建议|建議|提议|提議|听说|聽說|据说|據說|传言|传闻|也许|可能|是否|要不要|吗|考虑|玩笑|讽刺|拒绝"
-    "|否决|采纳|反对|错|说|称"
-    "|认为|觉得|怀疑|猜|想法|主张|疑|推测|猜测|定论|坊间|传|或将|确定",
-    ja="質問|聞い|尋ね|提案|案を|案は|噂|うわさ|らしい|かもしれ|どうか|か？|検討|冗談|皮肉|断っ|却下|見送|否定"
+    zh="(?<!访)(?<!顾)[问問](?!题|題)|建议|建議|提议|提議|听说|聽說|据说|據說|传言|传闻|也许|可能|是否|要不要"
+    "|吗|考虑|玩笑|讽刺|拒绝"
+    "|否决|采纳|反对|错|(?<!小)说(?!明)|(?<![名简职])称"
+    "|认为|觉得|怀疑|猜|想法|主张|疑|推测|猜测|定论|坊间|据传|或将|确定",
+    ja=r"質問|聞い|尋ね|提案|案を|案は|噂|うわさ|らしい|かもしれ|どうか|か\?|検討|冗談|皮肉|断っ|却下|見送|否定"
     "|誤り|と言|と述べ|によると"
-    "|という|との|推測|仮説|疑|確か",
+    "|という|推測|仮説|疑|確か",
 )
 _BEFORE = 24
 """How far before a word, in characters, a denial stands that is about it, if it is in the same clause."""
@@ -206,10 +215,10 @@ _TIME = re.compile(
     r"|primavera|verano|otoño|invierno|(?:week|sprint|woche|kw|semana) [0-9]+)\b|[0-9]{1,2}月"
 )
 _HAPPENED = by_language(
-    en=r"[a-z]{2,}ed|was|were|has|have|had",
+    en=r"(?!need|speed|embed|exceed|proceed|indeed|feed|seed|shed|red|bed|hundred)[a-z]{2,}ed|was|were|has|have|had",
     de=r"war|waren|hat|haben|hatte\w*|wurden?|ist|sind",
     es=r"fue|fueron|ha|han|había\w*|[a-z]{2,}(?:ó|aron|ieron)",
-    zh="了|过",
+    zh="了|(?<![不经通超])过(?!期|程|去)",
     ja="た。|た$|ました",
 )
 
@@ -237,17 +246,21 @@ def _has(cues: Patterns, text: str, language: Language) -> bool:
     return bool(cues[language].search(normalised(text)))
 
 
-def is_open(text: str, language: Language) -> bool:
-    """Tell whether a text puts something off, plans it, or leaves it undecided."""
-    return _has(_DEFERRED, text, language) or _has(_UNDECIDED, text, language)
+def is_undecided(text: str, language: Language) -> bool:
+    """Tell whether a text leaves something undecided."""
+    return _has(_UNDECIDED, text, language)
 
 
 def is_done(text: str, language: Language) -> bool:
-    """Tell whether a text says that something was done; `not done` and `not yet fixed` do not."""
-    said = normalised(text)
-    found = (match.start() for match in _DONE[language].finditer(said))
-    before = (_CLAUSE_END.split(said[max(0, start - _BEFORE) : start])[-1] for start in found)
-    return any(not denials(each, language) for each in before)
+    """Tell whether a text says that something was done; `not done`, `has been postponed`, `wurde verschoben` do not."""
+    return any(_says_done(clause, language) for clause in _CLAUSE_END.split(normalised(text)))
+
+
+def _says_done(clause: str, language: Language) -> bool:
+    if _PUT_OFF[language].search(clause) and not re.search(r"as (?:planned|scheduled)|wie geplant|previsto", clause):
+        return False
+    found = (match.start() for match in _DONE[language].finditer(clause))
+    return any(not denials(clause[max(0, start - _BEFORE) : start], language) for start in found)
 
 
 def is_past(text: str, language: Language) -> bool:
@@ -257,7 +270,8 @@ def is_past(text: str, language: Language) -> bool:
 
 def is_old_value(words: str, text: str, language: Language) -> bool:
     """Tell whether a text names a value as the one before: `from 64 to 256`, `instead of 64`."""
-    return bool(re.search(_OLD_VALUE[language].format(re.escape(normalised(words))), normalised(text)))
+    value = rf"(?<![\w.,]){re.escape(normalised(words))}(?!\w|[.,][0-9])"
+    return bool(re.search(_OLD_VALUE[language].format(value), normalised(text)))
 
 
 def withdraws(text: str, language: Language) -> bool:
@@ -277,11 +291,3 @@ def unsettled_cues(text: str, language: Language) -> frozenset[str]:
     said = normalised(text)
     found = {match.group() for match in _UNSETTLED[language].finditer(said)}
     return frozenset(found | {"?"}) if "?" in said else frozenset(found)
-
-
-def without_reservations(text: str, language: Language) -> str:
-    """Return a text without its words for what is put off, undecided or limited."""
-    said = normalised(text)
-    for cues in (_DEFERRED, _UNDECIDED, _LIMITED):
-        said = cues[language].sub("", said)
-    return re.sub(r"\s+", " ", said).strip()

@@ -18,13 +18,14 @@ _DENIED = by_language(
     zh="既不.*?也不|不(?!同|过|過|错|錯|断|斷|仅|僅|久|少|止)|没|沒|(?<![特级級類类分识識区區个個性])别(?!的|人|名)"
     "|勿"
     "|禁止|严禁|嚴禁|未(?!来|來)|避免|而非|无(?!线|论|状态|非|数|妨)|無(?!線|論|狀態|非|數|妨)",
-    ja="ない|なく(?!な[らりるっ])|なけ|ません|ず(?=に|、|。|$)|禁止|なし|無し|避け",
+    ja="ない|なく(?!な[らりるっ])|なけ|ません|ず(?=に|,|。|$)|禁止|なし|無し|避け",
 )
 _MAY_DENY = by_language(
     en=r"out|off|dropp\w*|barred|bans?|banned|exclu\w+|discard\w*|abandon\w*|gone|removed|fails? to|failed to|awkward"
     r"|unlike|nothing else|cancel\w*|skip\w*|ceas\w*|except\w*|hardly|barely|scarcely|unwanted|prevent\w*"
     r"|spared?|avoid\w*"
-    r"|false|wrong|void|revok\w*|bypass\w*|former|replac\w*|for want of|0|missing|lack\w*|declin\w+|turned down"
+    r"|false|wrong|void|revok\w*|bypass\w*|former|replac\w*|for want of|(?<![.,:-])0(?![.,:-])|missing|lack\w*"
+    r"|declin\w+|turned down"
     r"|zero|taboo|deni\w+|den(?:y|ies)|free of|exempt\w*|clear of"
     r"|un(?!der|til|less|i)[a-z]{4,}|in(?:valid|complete|active|correct|sufficient)\w*|away from|hands off",
     de=r"scheide\w*|außen vor|raus|tabu|abgelehnt|verworfen|gestrichen|gesperrt|entfäll\w*|entfallen|fehl\w*"
@@ -58,7 +59,7 @@ _PLAINLY: Mapping[Language, Ways] = {
             "(?:no|not) (?:more|higher|greater|longer|larger) than": "most",
             r"at (?:the )?(?:very )?most|max(?:imum)?\.?(?: of)?|capped at|up to": "most",
             "(?:no|not) (?:less|fewer|lower|shorter) than": "least",
-            r"at (?:the )?(?:very )?least|min(?:imum)?\.?(?: of)?": "least",
+            r"at (?:the )?(?:very )?least|(?<![0-9] )min(?:imum)?\.?(?: of)?": "least",
             "(?:no|not) later than|not after": "by",
             "(?:no|not) (?:earlier|sooner) than|not before|not until|only (?:after|from|once)": "after",
             "not only|not just|no doubt|no matter|no problem|whether or not|(?<=may )or may not": "",
@@ -115,8 +116,8 @@ _PLAINLY: Mapping[Language, Ways] = {
             "少な[いく]": "少数",
             "を?超えない(?:範囲)?|多くても": "以下",
             "に(?:すぎない|過ぎない)": "だけ",
-            "まで(?P<what>[^、。]{0,10})ない": r"まで待つ\g<what>",
-            "しか(?P<what>[^、。]{0,12})(?:ない|ません)": r"だけ\g<what>る",
+            "まで(?P<what>[^,。]{0,10})ない": r"まで待つ\g<what>",
+            "しか(?P<what>[^,。]{0,12})(?:ない|ません)": r"だけ\g<what>る",
         }
     ),
 }
@@ -157,6 +158,7 @@ _OPPOSITES: Mapping[Language, str] = {
     " 速い/遅い 高い/低い 長い/短い",
 }
 _WORD = re.compile(r"[^\W\d_]+")
+_FLAG = re.compile(r"(?<!\w)--?no-[\w-]+|\bno-?reply\S*|\bnot?-[a-z]+(?:-[a-z]+)*(?=\.|/|_)", re.ASCII)
 
 
 def denials(text: str, language: Language) -> int:
@@ -199,7 +201,7 @@ def possible_denials(text: str, language: Language) -> frozenset[str]:
 
 @lru_cache(maxsize=65_536)
 def _plainly(text: str, language: Language) -> str:
-    said = normalised(text)
+    said = _FLAG.sub(" ", normalised(text))
     for turn, plain in _PLAINLY[language]:
         said = turn.sub(plain, said)
     return said
@@ -210,9 +212,19 @@ def opposite(first: str, second: str, language: Language) -> str | None:
     one, other = _said_of(first, language), _said_of(second, language)
     for left, right in _pairs(language):
         for word, contrary in ((left, right), (right, left)):
-            if word in one and word not in other and contrary in other and contrary not in one:
+            has, lacks = _which(one, word, contrary), _which(other, word, contrary)
+            if has == (True, False) and lacks == (False, True):
                 return contrary
     return None
+
+
+def _which(said: frozenset[str] | str, word: str, contrary: str) -> tuple[bool, bool]:
+    """Tell which of two words are there; one that is a part of the other (可能, 不可能) is not counted within it."""
+    if not isinstance(said, str):
+        return word in said, contrary in said
+    longer, shorter = (word, contrary) if len(word) > len(contrary) else (contrary, word)
+    found = {longer: longer in said, shorter: shorter in said.replace(longer, " ")}
+    return found[word], found[contrary]
 
 
 @cache

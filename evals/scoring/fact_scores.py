@@ -50,7 +50,8 @@ def _tells_of_change(old: Atom, older: Sequence[Atom], new: Atom, row: Left, by:
     "From the older to the old" says that of the older alone.
     """
     marks = [words for words in old.exact if not by.holds(new.fact, words)]
-    about = [each for each in sentences(row.text) if all(by.holds(each, words) for words in marks)]
+    told = [each for each in (*sentences(row.text), row.text) if all(by.holds(each, words) for words in marks)]
+    about = told[:-1] or told  # all of it where its words stand in several sentences
     return all(_calls_it_old(each, old, older, new, by) for each in about)
 
 
@@ -123,7 +124,7 @@ def _tells_whose(said: str, fact: str, language: Language) -> bool:
     """Tell whether a statement has a word, which the fact does not have, for being asked, claimed, past or put off."""
     if cues.unsettled_cues(said, language) - cues.unsettled_cues(fact, language):
         return True
-    return any(cue(said, language) and not cue(fact, language) for cue in (cues.is_past, cues.is_open))
+    return any(cue(said, language) and not cue(fact, language) for cue in (cues.is_past, cues.is_undecided))
 
 
 def ruling_stands(verdicts: Sequence[Verdict], by: Judge) -> Figure:
@@ -160,9 +161,13 @@ def _speaker(row: Left, speakers: Mapping[str, Trust]) -> str | None:
 
 
 _NAMED = {
-    "user": re.compile(r"(?:der |die |el |la )?(?:user|nutzer\w*|usuari[oa])\b|用户|用戶|ユーザー"),
-    "assistant": re.compile(r"(?:der |el )?(?:assistant|agent|assistent|asistente)\b|助手|アシスタント"),
-    "tool": re.compile(r"(?:das |la )?(?:tool|werkzeug|herramienta)\b|工具|ツール"),
+    "user": re.compile(r"(?:the |der |die |el |la )?(?:user|nutzer\w*|usuari[oa])(?:'s)?(?=[: ])|用户|用戶|ユーザー"),
+    "assistant": re.compile(
+        r"(?:the |der |el )?(?:assistant|agent|assistent|asistente)(?:'s)?(?=[: ])|助手|アシスタント"
+    ),
+    "tool": re.compile(
+        r"(?:a |the |das |la )?(?:tool|werkzeug|herramienta)(?:: | says?| said| showed| reported)|工具:|ツール:"
+    ),
 }
 
 

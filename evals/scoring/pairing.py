@@ -13,8 +13,8 @@ from typing import Literal, get_args
 from evals.scoring.claims import Claim, placed
 from evals.scoring.text import normalised
 
-_SENTENCE = re.compile(r"[.;。；!?！？\n]")
-_CLAUSE = re.compile(r"[.;。；!?！？\n，、]|,\s|\s(?:and|but|while|und|aber|während|y|pero|mientras)\s")
+_SENTENCE = re.compile(r"[.;。!?](?![0-9])")
+_CLAUSE = re.compile(r"[.;。!?](?![0-9])|,\s|\s(?:and|but|while|und|aber|während|y|pero|mientras)\s")
 _FAR, _LESS_FAR = 40, 20
 """How many characters the end of a sentence and that of a clause count for."""
 
@@ -82,7 +82,7 @@ def _kind(words: str) -> Kind:
 
 
 def _exact(said: str, exact: Iterable[str]) -> Iterable[_Token]:
-    for words in sorted({normalised(each) for each in exact if _is_whole(each)}, key=len, reverse=True):
+    for words in sorted({normalised(each) for each in exact if _is_whole(each)}, key=lambda each: (-len(each), each)):
         for match in re.finditer(rf"(?<![\w]){re.escape(words)}(?![\w])", said, re.ASCII):
             yield _Token(words, _kind(words), match.start(), match.end())
 

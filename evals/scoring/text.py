@@ -37,6 +37,8 @@ _CLAUSE: Mapping[Language, re.Pattern[str]] = {
     "zh": re.compile(rf"{_BETWEEN_CLAUSES}|(?=而不是|而非|但)"),
     "ja": re.compile(rf"{_BETWEEN_CLAUSES}|(?<=ではなく)|(?<=でなく)|(?<=わりに)"),
 }
+_SIGNS = r"\u3040-\u30ff\u3400-\u9fff"
+_LETTER = rf"[^\W{_SIGNS}]"
 _PLAIN = re.compile(r"[^\W\d_]{4,}(?: [^\W\d_]{3,})*")
 _STEMMED_AS = {"en": "english", "de": "german", "es": "spanish", "zh": "english", "ja": "english"}
 
@@ -59,7 +61,7 @@ def normalised(text: str) -> str:
     return _SPACE.sub(" ", plain.casefold()).strip()
 
 
-def holds(text: str, words: str, language: Language = "en") -> bool:
+def holds(text: str, words: str, language: Language) -> bool:
     """Tell whether a text holds words letter by letter, and not as a part of a longer word or number.
 
     `5` is not in `15` and not in `5.2`, `auth.ts` not in `auth.tsx`. Plain words may be bent: `Fridays` holds `Friday`.
@@ -70,7 +72,7 @@ def holds(text: str, words: str, language: Language = "en") -> bool:
     return bool(_PLAIN.fullmatch(wanted)) and _in_a_row(stems(wanted, language), stems(text, language))
 
 
-def holds_all(text: str, words: Iterable[str], language: Language = "en") -> bool:
+def holds_all(text: str, words: Iterable[str], language: Language) -> bool:
     """Tell whether a text holds each of these words."""
     return all(holds(text, each, language) for each in words)
 
@@ -78,9 +80,9 @@ def holds_all(text: str, words: Iterable[str], language: Language = "en") -> boo
 @lru_cache(maxsize=65_536)
 def _pattern(words: str) -> re.Pattern[str]:
     # Scripts without spaces between words have no boundary to keep.
-    before = r"(?<![a-z0-9_])" if re.match(r"[a-z0-9_]", words) else ""
+    before = rf"(?<!{_LETTER})" if re.match(_LETTER, words) else ""
     before += r"(?<![0-9][.,])" if re.match(r"[0-9]", words) else ""
-    after = r"(?![a-z0-9_])(?![.,][0-9])" if re.search(r"[a-z0-9_]$", words) else ""
+    after = rf"(?!{_LETTER})(?![.,][0-9])" if re.search(rf"{_LETTER}$", words) else ""
     return re.compile(before + re.escape(words) + after)
 
 
@@ -110,7 +112,7 @@ def clauses(text: str, language: Language) -> list[str]:
     return [part.strip() for part in parts if part and part.strip()]
 
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_CJK = re.compile(rf"[{_SIGNS}]")
 _SMALL: Mapping[Language, frozenset[str]] = {
     "zh": frozenset("的了是在和也都就把被对与为以及用要有会到从这那个们中里上下后前时给让请说将"),
     "ja": frozenset(chr(code) for code in range(0x3040, 0x30A0)),  # endings and particles are written in hiragana

@@ -100,7 +100,7 @@ def test_ground_truth_becomes_gold_by_the_rules_of_the_page(folder: Path) -> Non
         ("Lund or Bergen?", "Bergen", ("Bergen",)),
         ("Lund or Bergen?", "once in Lund", ("Lund",)),
     ]
-    assert [*case.gold.faults({each.id: each.text for each in messages(case.sittings)})] == []
+    assert [*case.gold.faults({each.id: each.text for each in messages(case.sittings)}, "en")] == []
 
 
 def test_only_names_and_numbers_that_somebody_says_have_to_stay() -> None:
@@ -244,7 +244,7 @@ def test_the_persona_is_read_as_it_is(histories: Path) -> None:
     # Seven changes of four facts.
     assert sum(len(change.old) for change in case.gold.replaced) == 7
     assert len(case.gold.replaced) == 4
-    assert [*case.gold.faults(texts)] == []
+    assert [*case.gold.faults(texts, "en")] == []
 
 
 def test_the_rules_of_the_chain_stand_in_its_transcripts(histories: Path) -> None:
