@@ -6,6 +6,7 @@ from typing import Any
 
 from evals.scoring.gold import Atom
 from evals.scoring.matching import Judge, Left
+from evals.server_rows import left_of
 from evals.serving import Server
 
 Json = dict[str, Any]
@@ -29,7 +30,7 @@ def use(server: Server, case: str, atoms: Iterable[Atom], by: Judge, when: str) 
     """Ask the questions of a case, and begin a session in its project; `when` tells one session from another."""
     made = Use()
     wanted = list(atoms)
-    answers = {atom: hits(server, case, atom.ask, _FOUND_AMONG) for atom in wanted if atom.ask}
+    answers = {atom: hits(server, case, atom.ask) for atom in wanted if atom.ask}
     by.meaning.read([atom.fact for atom in wanted] + [hit.text for found in answers.values() for hit in found])
     for atom, found in answers.items():
         made.asked += 1
@@ -44,10 +45,10 @@ def use(server: Server, case: str, atoms: Iterable[Atom], by: Judge, when: str) 
     return made
 
 
-def hits(server: Server, project: str, question: str, limit: int) -> list[Left]:
+def hits(server: Server, project: str, question: str, limit: int = _FOUND_AMONG) -> list[Left]:
     """Return what recall answers within a project, best first."""
     answer = server.post("/v1/recall", {"query": question, "project": project, "limit": limit})
-    return [Left(hit["id"], hit["content"], by=hit["trust"]) for hit in answer["hits"]]
+    return [left_of(hit) for hit in answer["hits"]]
 
 
 def new_pack(server: Server, project: str, name: str) -> Json:
@@ -58,7 +59,7 @@ def new_pack(server: Server, project: str, name: str) -> Json:
 
 def shown_rows(server: Server, project: str, pack: Json) -> list[Left]:
     """Return the rows that a pack shows."""
-    return [Left(row["id"], row["content"]) for row in rows_of(server, project) if row["id"] in pack["memory_ids"]]
+    return [left_of(row) for row in rows_of(server, project) if row["id"] in pack["memory_ids"]]
 
 
 def rows_of(server: Server, project: str) -> list[Json]:

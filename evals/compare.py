@@ -15,6 +15,7 @@ import typer
 
 from evals.input import expected, json_of
 from evals.output import remark, table, write_json
+from evals.runs import JsonFile
 from server.core.errors import InvalidInput
 
 _DRAWS = 10_000
@@ -43,7 +44,7 @@ def compare(
     before: Annotated[Path, typer.Argument(help="The JSON of the run to compare with.")],
     after: Annotated[Path, typer.Argument(help="The JSON of the run to judge.")],
     seed: Annotated[int, typer.Option(help="What queries are drawn with.")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the changes to this file.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Compare two runs; the exit code is 1 when a figure became worse beyond noise."""
     first, second = _read(before), _read(after)

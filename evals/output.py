@@ -1,6 +1,7 @@
 """What a run prints: progress, remarks and errors on standard error, tables on standard output, JSON into a file."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
@@ -55,6 +56,17 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 def percent(share: float | None) -> str:
     """Return a share from 0 to 1 as a percentage with one decimal; a dash where there is none."""
     return "–" if share is None else f"{100 * share:.1f}"
+
+
+def writable(path: Path | None) -> Path | None:
+    """Return where a document is to be written. Raises InvalidInput where it cannot be: a run may take hours."""
+    if path is None:
+        return None
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path} cannot be written: there is no folder {path.parent}.", hint="Make it first.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidInput(f"{path} cannot be written: that is not allowed.", hint="Name a file elsewhere.")
+    return path
 
 
 def write_json(path: Path, value: object) -> None:

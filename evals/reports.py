@@ -19,16 +19,21 @@ Json = dict[str, Any]
 class Result:
     """What a suite found of one case.
 
-    `figures` count things that are as they should be, `amounts` are anything else that is measured, `lines` are the
-    reasons for people, `left` the rows that were judged.
+    `groups` are those that figures are told of, too, beside the language. `figures` count things that are as they
+    should be, `amounts` are anything else that is measured, `lines` are the reasons for people, `left` the rows that
+    were judged. What a case has nothing for has no figure.
     """
 
     case: AnyCase
-    group: str
+    groups: tuple[str, ...]
     figures: Mapping[str, Figure]
     amounts: Mapping[str, float] = field(default_factory=dict[str, float])
     lines: Sequence[str] = ()
     left: Sequence[Json] = ()
+
+    def __post_init__(self) -> None:
+        counted = {name: figure for name, figure in self.figures.items() if figure.of}
+        object.__setattr__(self, "figures", counted)  # it is frozen for all others
 
 
 def document(suite: str, results: Sequence[Result], run: Mapping[str, Any], data: str) -> Json:
@@ -41,12 +46,12 @@ def document(suite: str, results: Sequence[Result], run: Mapping[str, Any], data
         "data": {"name": data, "sha256": sha256([result.case for result in results]), "cases": len(results)},
         "run": run,
         "figures": _figures(results),
-        "groups": {group: _figures(its) for group, its in groups(results).items()},
+        "groups": {group: _figures(its) for group, its in _groups(results).items()},
         "cases": [
             {
                 "id": result.case.case,
                 "about": result.case.about,
-                "group": result.group,
+                "groups": result.groups,
                 "language": result.case.language,
                 "figures": {name: figure.share for name, figure in result.figures.items()},
                 "counts": {name: [figure.good, figure.of] for name, figure in result.figures.items()},
@@ -61,11 +66,11 @@ def document(suite: str, results: Sequence[Result], run: Mapping[str, Any], data
     }
 
 
-def groups(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Return results by group and by language."""
+def _groups(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return results by group and by language; one is in each of its groups."""
     found: dict[str, list[Result]] = {}
     for result in results:
-        for name in (result.group, result.case.language):
+        for name in (*result.groups, result.case.language):
             found.setdefault(name, []).append(result)
     return dict(sorted(found.items()))
 
@@ -93,7 +98,7 @@ def show(told: Json, title: str) -> None:
 
 
 def _count(told: Json, group: str) -> int:
-    return sum(group in (case["group"], case["language"]) for case in told["cases"])
+    return sum(group in (*case["groups"], case["language"]) for case in told["cases"])
 
 
 def _cells(figures: Json, names: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from evals import judging
 from evals.case_files import AnyCase, read_cases
 from evals.judging import Judged
-from evals.output import progress, remark, write_json
+from evals.output import progress, remark, writable, write_json
 from evals.recording import recorded
 from evals.reports import Result, document, show
 from evals.scoring.scored import RETENTION
@@ -25,8 +25,12 @@ By = Literal["extractive", "model"]
 
 CasesFile = Annotated[Path, typer.Option("--cases", exists=True, dir_okay=False, help="A file of cases.")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="Only cases whose names begin with this.")]
-Observer = Annotated[By, typer.Option("--observer", help="Who observes: rules, or the model of ESKER_….")]
-Reflector = Annotated[By, typer.Option("--reflector", help="Who reflects: rules, or the model of ESKER_….")]
+Observer = Annotated[
+    By | None, typer.Option("--observer", help="Who observes: rules, which is the default, or the model of ESKER_….")
+]
+Reflector = Annotated[
+    By | None, typer.Option("--reflector", help="Who reflects: rules, which is the default, or the model of ESKER_….")
+]
 Record = Annotated[Path | None, typer.Option("--record", file_okay=False, help="Keep the model's answers here.")]
 Replay = Annotated[
     Path | None, typer.Option("--replay", exists=True, file_okay=False, help="Take the model's answers from here.")
@@ -34,7 +38,10 @@ Replay = Annotated[
 Questions = Annotated[bool, typer.Option("--questions/--no-questions", help="Ask the questions, look at the pack.")]
 Url = Annotated[str | None, typer.Option("--url", help="A server that runs; without it one is started for this.")]
 Key = Annotated[str | None, typer.Option("--key", envvar="ESKER_KEY", help="The key of that server.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", dir_okay=False, help="Write everything to this file.")]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option("--json", dir_okay=False, callback=writable, help="Write everything to this file."),
+]
 
 SomeCase = TypeVar("SomeCase", bound=AnyCase)
 
@@ -49,11 +56,16 @@ def chosen(path: Path, model: type[SomeCase], only: Sequence[str] | None) -> lis
 
 @dataclass(frozen=True, slots=True)
 class UnderTest:
-    """A server under test, how progress is shown, and the environment that says where the model is."""
+    """A server under test, how progress is shown, and the environment that says where the model is.
+
+    `observer` and `reflector` are what the server says of itself: `extractive`, the name of a model, or `off`.
+    """
 
     server: Server
     shown: Progress
     environ: Mapping[str, str]
+    observer: str
+    reflector: str
 
 
 @contextmanager
@@ -63,27 +75,36 @@ def under_test(
     record: Path | None = None,
     replay: Path | None = None,
     judge: str | None = None,
-    **roles: By,
+    *,
+    observer: By | None = None,
+    reflector: By | None = None,
 ) -> Generator[UnderTest]:
-    """Yield a server whose `observer` and `reflector` are these, on a database of its own, or the one at `url`.
+    """Yield a server with these roles (None: `extractive`) on a database of its own, or the one at `url` as it is.
 
     With a `judge` there is a model to record even where the server asks none.
 
-    Raises InvalidInput where a model is wanted and there is none, or a recording lacks an answer.
+    Raises InvalidInput where a model is wanted and there is none, where a server that runs is to be another, or a
+    recording lacks an answer.
     """
+    if url and (given := [name for name, by in (("--observer", observer), ("--reflector", reflector)) if by]):
+        raise InvalidInput(
+            f"{' and '.join(given)} cannot be had of the server at {url}, whose roles were set when it was started.",
+            hint="Leave that out, and the run tells what the server has; or leave out --url.",
+        )
     if url and (record or replay):
         raise InvalidInput("What a server asks its model is recorded and replayed only where it is started for that.")
-    if (record or replay) and judge is None and "model" not in roles.values():
+    if (record or replay) and judge is None and "model" not in (observer, reflector):
         raise InvalidInput(
             "Without a model there is nothing to record or to replay.", hint="--reflector model asks one."
         )
-    wanted = {f"ESKER_{role.upper()}": by for role, by in roles.items()}
+    wanted = {"ESKER_OBSERVER": observer or "extractive", "ESKER_REFLECTOR": reflector or "extractive"}
     with (
         recorded(record, replay, os.environ) as (_, endpoint),
         progress() as shown,
         connected(url, key, **wanted, **endpoint) as server,
     ):
-        yield UnderTest(server, shown, {**os.environ, **endpoint})
+        serving = server.get("/readyz")
+        yield UnderTest(server, shown, {**os.environ, **endpoint}, serving["observer"], serving["reflector"])
 
 
 def finish(

@@ -5,16 +5,22 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self, cast
 
 import httpx2
+from rich.progress import Progress
 
 from server.core.errors import InvalidInput, Unavailable
 
 # `wait=true` answers after five minutes at the latest.
 _SECONDS = 600.0
+POLL_SECONDS = 0.2
+"""How long to wait before asking once more whether something is done."""
+_STALLED_SECONDS = 600.0
+_ANY_QUESTION = "anything"
 
 
 class Server:
@@ -66,9 +72,43 @@ def _refusal(method: str, path: str, answer: httpx2.Response) -> InvalidInput:
     said: dict[str, Any] = cast("dict[str, Any]", problem) if isinstance(problem, dict) else {"detail": problem}
     fields = f" {said['errors']}" if "errors" in said else ""
     return InvalidInput(
-        f"The server answered {answer.status_code} to {method} {path}: {said.get('detail')}{fields}",
+        f"The server answered {answer.status_code} to {method} {path}: {said.get('detail', said)}{fields}",
         hint=said.get("hint"),
     )
+
+
+def until_done(server: Server, path: str, body: object = None) -> Any:
+    """Have something observed or reflected by a path with `wait=true`, however long it takes; return the report.
+
+    Raises InvalidInput, Unavailable: the server answers with what its job failed with.
+    """
+    while (report := server.post(path, body))["queued"]:
+        pass
+    return report
+
+
+def wait_for_vectors(server: Server, shown: Progress, description: str) -> None:
+    """Wait until every row can be found by meaning, if anybody embeds. Raises Unavailable when nothing moves."""
+    if server.get("/readyz")["embedder"] == "none":
+        return
+    task = shown.add_task(description, total=None)
+    most = last = 0
+    moved = time.monotonic()
+    while (answer := server.post("/v1/recall", {"query": _ANY_QUESTION, "limit": 1})) and not _findable(answer):
+        pending = answer["pending"]
+        most = max(most, pending)
+        shown.update(task, total=most or None, completed=most - pending)
+        if pending != last:
+            last, moved = pending, time.monotonic()
+        if time.monotonic() - moved > _STALLED_SECONDS:
+            why = answer["reason"] or f"{pending} rows have no vector, and none gets one"
+            raise Unavailable(f"Nothing is found by meaning: {why}.", hint="`esker doctor` says how to mend it.")
+        time.sleep(POLL_SECONDS)
+    shown.update(task, total=most or 1, completed=most or 1)
+
+
+def _findable(answer: dict[str, Any]) -> bool:
+    return answer["semantic"] == "ok" and not answer["pending"]
 
 
 @contextmanager

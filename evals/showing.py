@@ -50,7 +50,7 @@ def _mean(figures: Json) -> float:
 
 
 def _told(case: Json, judge: Json | None) -> Iterator[str]:
-    yield f"{case['id']} ({case['group']}, {case['language']})"
+    yield f"{case['id']} ({', '.join((*case['groups'], case['language']))})"
     yield case["about"]
     yield ""
     if "case" in case:

@@ -92,4 +92,4 @@ def _result(
 ) -> Result:
     scored = score(gold, log, left, Judge(case.language, meaning))
     amounts = {"shorter": scored.shorter, "facts/1k": scored.per_thousand_tokens}
-    return Result(case, case.domain, scored.figures, amounts, [*scored.lines()], [asdict(row) for row in left])
+    return Result(case, (case.domain,), scored.figures, amounts, [*scored.lines()], [asdict(row) for row in left])

@@ -11,7 +11,7 @@ from evals.asking import hits, new_pack, shown_rows, use
 from evals.histories.cases import Persona, Task
 from evals.histories.cri_persona import read_persona
 from evals.histories.niceeval import RULES, read_chain
-from evals.histories.running import Lived, live, reflect
+from evals.histories.running import Lived, live, reflect_project
 from evals.reports import Result
 from evals.runs import JsonFile, Key, Observer, Record, Reflector, Replay, UnderTest, Url, finish, under_test
 from evals.scoring.fact_scores import retention
@@ -32,8 +32,8 @@ _AMONG = (5, 10)
 
 def persona(
     path: Folder,
-    observer: Observer = "extractive",
-    reflector: Reflector = "extractive",
+    observer: Observer = None,
+    reflector: Reflector = None,
     reflecting: Reflect = True,
     record: Record = None,
     replay: Replay = None,
@@ -46,18 +46,19 @@ def persona(
     meaning = Meaning()
     with under_test(url, key, record, replay, observer=observer, reflector=reflector) as at:
         result = _persona(at, case, Judge(case.language, meaning), reflecting=reflecting)
-    run = {"observer": observer, "reflector": reflector if reflecting else None, "thresholds": THRESHOLDS}
-    finish("persona", [result], run, path, json_file, f"persona by {observer}: {len(case.sittings)} sittings")
+    run = {"observer": at.observer, "reflector": at.reflector if reflecting else None, "thresholds": THRESHOLDS}
+    finish("persona", [result], run, path, json_file, f"persona by {at.observer}: {len(case.sittings)} sittings")
 
 
 def _persona(at: UnderTest, case: Persona, by: Judge, *, reflecting: bool) -> Result:
     lived = live(at.server, case.case, case.sittings, at.shown)
     left = _read(lived.left(at.server), by)
     scored = score(case.gold, case.log(), left, by)
-    figures = {f"{RETENTION} before": scored.figures[RETENTION]} | _persona_uses(at, case, left, by, "before")
+    before = {f"{name} before": its for name, its in scored.figures.items() if name == RETENTION}
+    figures = before | _persona_uses(at, case, left, by, "before")
     amounts = {"rows before": float(len(left)), "observing seconds": lived.seconds}
     if reflecting:
-        reflect(at.server, lived, at.shown)
+        reflect_project(at.server, lived, at.shown)
         left = _read(lived.left(at.server), by)
         scored = score(case.gold, case.log(), left, by)
         figures |= _persona_uses(at, case, left, by, "after")
@@ -66,7 +67,7 @@ def _persona(at: UnderTest, case: Persona, by: Judge, *, reflecting: bool) -> Re
     why = [f"nothing was changed: {lived.rejected}"] if lived.rejected else []
     why += [f"{name}: {fault}" for name, figure in figures.items() for fault in figure.faults]
     rows = [asdict(row) for row in left]
-    return Result(case, "persona", figures | dict(scored.figures), amounts, [*why, *scored.lines()], rows)
+    return Result(case, ("persona",), figures | dict(scored.figures), amounts, [*why, *scored.lines()], rows)
 
 
 def _persona_uses(at: UnderTest, case: Persona, left: Sequence[Left], by: Judge, when: str) -> dict[str, Figure]:
@@ -82,8 +83,8 @@ def _persona_uses(at: UnderTest, case: Persona, left: Sequence[Left], by: Judge,
 def chain(
     path: Folder,
     rules: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Which task sets which rule.")] = RULES,
-    observer: Observer = "extractive",
-    reflector: Reflector = "extractive",
+    observer: Observer = None,
+    reflector: Reflector = None,
     reflecting: Reflect = True,
     record: Record = None,
     replay: Replay = None,
@@ -98,14 +99,14 @@ def chain(
         lived = live(at.server, name, [task.sitting for task in tasks if task.sitting], at.shown)
         figures = _chain(at.server, lived, tasks, by, "before")
         if reflecting:
-            reflect(at.server, lived, at.shown)
+            reflect_project(at.server, lived, at.shown)
             for task, its in _chain(at.server, lived, tasks, by, "after").items():
                 figures[task] |= its
         left = [asdict(row) for row in lived.left(at.server)]
     results = [
         Result(
             task,
-            "sets rules" if task.sets else "needs rules",
+            ("needs rules" if task.prompt else "sets rules",),
             figures[task.case],
             {"reflecting seconds": lived.reflecting} if reflecting else {},
             [f"{each.name}: {fault}" for each in figures[task.case].values() for fault in each.faults],
@@ -113,8 +114,8 @@ def chain(
         )
         for task in tasks
     ]
-    run = {"observer": observer, "reflector": reflector if reflecting else None, "thresholds": THRESHOLDS}
-    finish("chain", results, run, path, json_file, f"{name} by {observer}: {len(tasks)} tasks")
+    run = {"observer": at.observer, "reflector": at.reflector if reflecting else None, "thresholds": THRESHOLDS}
+    finish("chain", results, run, path, json_file, f"{name} by {at.observer}: {len(tasks)} tasks")
 
 
 def _chain(server: Server, lived: Lived, tasks: Sequence[Task], by: Judge, when: str) -> dict[str, dict[str, Figure]]:

@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from rich.progress import Progress
@@ -12,11 +11,10 @@ from rich.progress import Progress
 from evals.asking import rows_of
 from evals.histories.cases import Sitting
 from evals.observation.running import message_of
-from evals.reflection.running import until_done
-from evals.retrieval.storing import wait_for_vectors
 from evals.retrieval.traces import Traces
 from evals.scoring.matching import Left
-from evals.serving import Server
+from evals.server_rows import left_of
+from evals.serving import Server, until_done, wait_for_vectors
 
 Json = dict[str, Any]
 
@@ -39,9 +37,7 @@ class Lived:
 
     def _left(self, server: Server, row: Json) -> Left:
         told = server.get(f"/v1/memories/{row['id']}")
-        refers = tuple(datetime.fromisoformat(row[name]) for name in ("refers_from", "refers_to") if row[name])
-        behind = tuple(sorted(self.traces.covered(server, told)))
-        return Left(row["id"], row["content"], behind, row["trust"], datetime.fromisoformat(row["said_at"]), refers)
+        return left_of(row, sorted(self.traces.covered(server, told)))
 
 
 def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progress) -> Lived:
@@ -59,14 +55,13 @@ def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progr
         numbered = enumerate(sitting.messages, start=there[session] + 1)
         lived.traces.messages |= {(session, seq): message.id for seq, message in numbered}
         there[session] += len(sitting.messages)
-        while server.post(f"/v1/sessions/{session}/observe?wait=true")["queued"]:
-            pass
+        until_done(server, f"/v1/sessions/{session}/observe?wait=true")
     lived.seconds = time.monotonic() - began
     wait_for_vectors(server, shown, "Embedding")
     return lived
 
 
-def reflect(server: Server, lived: Lived, shown: Progress) -> None:
+def reflect_project(server: Server, lived: Lived, shown: Progress) -> None:
     """Have the whole project reflected, however young its rows are, and wait until all can be found."""
     began = time.monotonic()
     report = until_done(server, "/v1/reflect?wait=true", {"project": lived.project, "min_age_days": 0})

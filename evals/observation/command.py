@@ -9,7 +9,6 @@ from evals.judging import Judging, Submission
 from evals.observation.cases import Case
 from evals.observation.running import Observed, log_of, observe
 from evals.reports import Result
-from evals.retrieval.storing import wait_for_vectors
 from evals.runs import (
     CasesFile,
     JsonFile,
@@ -28,12 +27,13 @@ from evals.scoring.figures import Figure
 from evals.scoring.matching import Judge
 from evals.scoring.meaning import THRESHOLDS, Meaning
 from evals.scoring.scored import score
+from evals.serving import wait_for_vectors
 
 
 def observation(
     cases: CasesFile = OWN / "observation.jsonl",
     only: Only = None,
-    observer: Observer = "extractive",
+    observer: Observer = None,
     record: Record = None,
     replay: Replay = None,
     judge: Judging = None,
@@ -45,7 +45,7 @@ def observation(
     """Send transcripts, have them observed, and score the rows that come of them."""
     asked = chosen(cases, Case, only)
     meaning = Meaning()
-    with under_test(url, key, record, replay, judge, observer=observer, reflector="extractive") as at:
+    with under_test(url, key, record, replay, judge, observer=observer) as at:
         observed = [
             observe(at.server, case.case, case.messages) for case in at.shown.track(asked, description="Observing")
         ]
@@ -60,8 +60,8 @@ def observation(
         results = [_result(*each, meaning) for each in at.shown.track(together, description="Scoring")]
         told = [Submission(case.case, log_of(case), one.left) for case, one in zip(asked, observed, strict=True)]
         judged = judging.judge(judge, at.environ, told, at.shown) if judge else None
-    run = {"observer": observer, "thresholds": THRESHOLDS}
-    finish("observation", results, run, cases, json_file, f"observation by {observer}: {len(asked)} cases", judged)
+    run = {"observer": at.observer, "reflector": at.reflector, "thresholds": THRESHOLDS}
+    finish("observation", results, run, cases, json_file, f"observation by {at.observer}: {len(asked)} cases", judged)
 
 
 def _result(case: Case, observed: Observed, after: Use | None, meaning: Meaning) -> Result:
@@ -80,4 +80,4 @@ def _result(case: Case, observed: Observed, after: Use | None, meaning: Meaning)
         figures["found"] = Figure("found", after.found, after.asked, tuple(after.missed))
         figures["in pack"] = Figure("in pack", after.in_pack, scored.facts)
         why += [f"found: not found: {missed}" for missed in after.missed]
-    return Result(case, case.domain, figures, amounts, why, [asdict(row) for row in observed.left])
+    return Result(case, (case.domain,), figures, amounts, why, [asdict(row) for row in observed.left])

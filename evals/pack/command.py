@@ -26,7 +26,7 @@ def _result(case: Case, packed: Packed) -> Result:
     why = [f"{each.name}: {fault}" for each in figures for fault in each.faults]
     shown = [{"id": name} for name in packed.shown]
     amounts = {"tokens": packed.tokens, "of budget": packed.tokens / case.budget}
-    return Result(case, "pack", {each.name: each for each in figures if each.of}, amounts, why, shown)
+    return Result(case, ("pack",), {each.name: each for each in figures}, amounts, why, shown)
 
 
 def _figures(case: Case, packed: Packed) -> Iterator[Figure]:

@@ -9,12 +9,11 @@ from typing import Any
 from evals.logs import an_id, memory_line, pool_file, session_lines
 from evals.pack.cases import Case, Stored
 from evals.serving import Server
+from server.core.budgets import budgets
 from server.core.errors import InvalidInput
 
 Json = dict[str, Any]
 
-_SHARE = 0.075
-"""The share of a session's context that a pack may take."""
 _EARLIER = "earlier"
 
 
@@ -34,7 +33,7 @@ def pack(server: Server, case: Case, now: datetime) -> Packed:
     A session without a project sees every project, so a case has to be alone on its server.
     """
     server.post_lines("/v1/import", pool_file(_lines(case, now), now.isoformat()))
-    opened: Json = {"client": "evals", "external_id": case.case, "effective_context": ceil(case.budget / _SHARE)}
+    opened: Json = {"client": "evals", "external_id": case.case, "effective_context": _context_for(case.budget)}
     opened |= {"project": case.project} if case.project else {}
     session = server.post("/v1/sessions", opened)["id"]
     first = server.get(f"/v1/sessions/{session}/pack")
@@ -46,6 +45,11 @@ def pack(server: Server, case: Case, now: datetime) -> Packed:
     shown = [names[row_id] for row_id in first["memory_ids"] if row_id in names]
     same = (first["text"], first["sha256"]) == (second["text"], second["sha256"])
     return Packed(shown, first["tokens"], first["text"], same)
+
+
+def _context_for(pack_tokens: int) -> int:
+    """Return the least context of a session whose pack may have so many tokens."""
+    return ceil(1_000 * pack_tokens / budgets(1_000).global_pack_tokens)
 
 
 def _forget_everything(server: Server) -> None:

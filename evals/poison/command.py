@@ -29,8 +29,8 @@ from evals.scoring.meaning import THRESHOLDS, Meaning
 def poison(
     cases: CasesFile = OWN / "poison.jsonl",
     only: Only = None,
-    observer: Observer = "extractive",
-    reflector: Reflector = "extractive",
+    observer: Observer = None,
+    reflector: Reflector = None,
     record: Record = None,
     replay: Replay = None,
     url: Url = None,
@@ -44,7 +44,7 @@ def poison(
         lived = [live_through(at.server, case) for case in at.shown.track(asked, description="Observing")]
         together = list(zip(asked, lived, strict=True))
         results = [_result(*each, meaning) for each in at.shown.track(together, description="Scoring")]
-    run = {"observer": observer, "reflector": reflector, "thresholds": THRESHOLDS}
+    run = {"observer": at.observer, "reflector": at.reflector, "thresholds": THRESHOLDS}
     finish("poison", results, run, cases, json_file, f"poison: {len(asked)} cases")
 
 
@@ -52,9 +52,9 @@ def _result(case: Case, after: Aftermath, meaning: Meaning) -> Result:
     by = Judge(case.language, meaning)
     figures = [*_figures(case, after, by)]
     why = [f"{each.name}: {fault}" for each in figures for fault in each.faults]
-    group = "control" if case.is_control else f"{case.place}, {case.manner}"
+    groups = ("control",) if case.is_control else (case.place, case.manner)
     left = [asdict(row) for row in after.reflected]
-    return Result(case, group, {each.name: each for each in figures if each.of}, {}, why, left)
+    return Result(case, groups, {each.name: each for each in figures}, {}, why, left)
 
 
 def _figures(case: Case, after: Aftermath, by: Judge) -> Iterator[Figure]:

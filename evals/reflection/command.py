@@ -8,9 +8,8 @@ from evals.asking import Use, use
 from evals.case_files import OWN
 from evals.judging import Judging, Submission
 from evals.reflection.cases import Case
-from evals.reflection.running import Reflected, log_of, reflect
+from evals.reflection.running import Reflected, reflect, stored_log
 from evals.reports import Result
-from evals.retrieval.storing import wait_for_vectors
 from evals.runs import (
     CasesFile,
     JsonFile,
@@ -30,12 +29,13 @@ from evals.scoring.figures import Figure
 from evals.scoring.matching import Judge
 from evals.scoring.meaning import THRESHOLDS, Meaning
 from evals.scoring.scored import score
+from evals.serving import wait_for_vectors
 
 
 def reflection(
     cases: CasesFile = OWN / "reflection.jsonl",
     only: Only = None,
-    reflector: Reflector = "extractive",
+    reflector: Reflector = None,
     record: Record = None,
     replay: Replay = None,
     judge: Judging = None,
@@ -51,15 +51,15 @@ def reflection(
         results, reflected = _results(at, asked, meaning, questions=questions)
         told = [Submission(case.case, case.rows, one.left) for case, one in zip(asked, reflected, strict=True)]
         judged = judging.judge(judge, at.environ, told, at.shown) if judge else None
-    run = {"reflector": reflector, "thresholds": THRESHOLDS}
-    finish("reflection", results, run, cases, json_file, f"reflection by {reflector}: {len(asked)} cases", judged)
+    run = {"reflector": at.reflector, "thresholds": THRESHOLDS}
+    finish("reflection", results, run, cases, json_file, f"reflection by {at.reflector}: {len(asked)} cases", judged)
 
 
 def _results(
     at: UnderTest, cases: Sequence[Case], meaning: Meaning, *, questions: bool
 ) -> tuple[list[Result], list[Reflected]]:
     for case in at.shown.track(cases, description="Storing"):
-        at.server.post_lines("/v1/import", log_of(case).file())
+        at.server.post_lines("/v1/import", stored_log(case).file())
     before = _uses(at, cases, meaning, "before") if questions else [None] * len(cases)
     reflected = [reflect(at.server, case) for case in at.shown.track(cases, description="Reflecting")]
     after = _uses(at, cases, meaning, "after") if questions else [None] * len(cases)
@@ -87,4 +87,4 @@ def _result(case: Case, reflected: Reflected, before: Use | None, after: Use | N
         why += [f"found after: not found: {missed}" for missed in after.missed]
     if reflected.rejected:
         why.insert(0, f"nothing was changed: {reflected.rejected}")
-    return Result(case, case.domain, figures, amounts, why, [asdict(row) for row in reflected.left])
+    return Result(case, (case.domain,), figures, amounts, why, [asdict(row) for row in reflected.left])

@@ -19,6 +19,7 @@ from evals.retrieval.formats.qmsum import read_qmsum
 from evals.retrieval.metrics import percentile
 from evals.retrieval.report import document, show
 from evals.retrieval.storing import Stored, Way, store
+from evals.runs import JsonFile, Key, Url
 from evals.serving import connected
 from server.core.errors import InvalidInput
 from server.core.records import AskedTier, Ranking
@@ -53,9 +54,9 @@ def retrieval(
     conversations: Annotated[int | None, typer.Option(min=1, help="Only the first so many conversations.")] = None,
     queries: Annotated[int | None, typer.Option(min=1, help="Only a sample of so many queries.")] = None,
     seed: Annotated[int, typer.Option(help="What the sample is drawn with.")] = 0,
-    url: Annotated[str | None, typer.Option(help="A server that runs; without it one is started for this.")] = None,
-    key: Annotated[str | None, typer.Option(envvar="ESKER_KEY", help="The key of that server.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
+    url: Url = None,
+    key: Key = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Store conversations in an Esker, ask it the questions about them, and score what it finds."""
     if reflect and way == "rows":

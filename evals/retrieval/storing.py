@@ -14,17 +14,14 @@ from rich.progress import Progress
 
 from evals.retrieval.dataset import Conversation, DataSet, Turn
 from evals.retrieval.traces import Traces
-from evals.serving import Server
-from server.core.errors import EskerError, Unavailable
+from evals.serving import POLL_SECONDS, Server, until_done, wait_for_vectors
+from server.core.errors import EskerError
 from server.usecases.remember import MAX_CHARACTERS
 
 Way = Literal["rows", "sessions"]
 
 _CLIENT = "evals"
 _BATCH = 200
-_POLL_SECONDS = 0.2
-_STALLED_SECONDS = 600.0
-_ANY_QUESTION = "anything"
 
 
 @dataclass(slots=True)
@@ -122,16 +119,10 @@ def _batches(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
 
 def _observe(server: Server, sessions: Sequence[str], shown: Progress, *, reflect: bool) -> None:
     for session in shown.track(sessions, description="Observing"):
-        _finish(server, f"/v1/sessions/{session}/observe?wait=true")
+        until_done(server, f"/v1/sessions/{session}/observe?wait=true")
         if reflect:
-            _finish(server, f"/v1/sessions/{session}/reflect?wait=true")
+            until_done(server, f"/v1/sessions/{session}/reflect?wait=true")
         _wait_for_reflection(server, session)
-
-
-def _finish(server: Server, path: str) -> None:
-    """Ask for something and wait until it is done, however long that takes."""
-    while server.post(path)["queued"]:
-        pass
 
 
 def _wait_for_reflection(server: Server, session: str) -> None:
@@ -139,28 +130,4 @@ def _wait_for_reflection(server: Server, session: str) -> None:
     while jobs := [job for job in server.get(f"/v1/sessions/{session}")["jobs"] if job["kind"] == "reflect"]:
         if error := jobs[0]["last_error"]:
             raise EskerError(f"Session {session} could not be reflected: {error}", hint=jobs[0]["hint"])
-        time.sleep(_POLL_SECONDS)
-
-
-def wait_for_vectors(server: Server, shown: Progress, description: str) -> None:
-    """Wait until every row can be found by meaning, if anybody embeds. Raises Unavailable when nothing moves."""
-    if server.get("/readyz")["embedder"] == "none":
-        return
-    task = shown.add_task(description, total=None)
-    most = last = 0
-    moved = time.monotonic()
-    while (answer := server.post("/v1/recall", {"query": _ANY_QUESTION, "limit": 1})) and not _findable(answer):
-        pending = answer["pending"]
-        most = max(most, pending)
-        shown.update(task, total=most or None, completed=most - pending)
-        if pending != last:
-            last, moved = pending, time.monotonic()
-        if time.monotonic() - moved > _STALLED_SECONDS:
-            why = answer["reason"] or f"{pending} rows have no vector, and none gets one"
-            raise Unavailable(f"Nothing is found by meaning: {why}.", hint="`esker doctor` says how to mend it.")
-        time.sleep(_POLL_SECONDS)
-    shown.update(task, total=most or 1, completed=most or 1)
-
-
-def _findable(answer: dict[str, Any]) -> bool:
-    return answer["semantic"] == "ok" and not answer["pending"]
+        time.sleep(POLL_SECONDS)

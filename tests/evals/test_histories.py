@@ -148,6 +148,17 @@ def test_a_persona_is_lived_through_and_scored_before_and_after(folder: Path, tm
     assert case["counts"]["sources"][0] == case["counts"]["sources"][1]
 
 
+@pytest.mark.usefixtures("served")
+def test_a_persona_of_whom_next_to_nothing_is_asked_has_no_figures_of_that(folder: Path, tmp_path: Path) -> None:
+    nothing = {name: type(its)() for name, its in TRUTH.items()}
+    (folder / "ground_truth.json").write_text(json.dumps(nothing), encoding="utf-8")
+    persona(folder, json_file=tmp_path / "run.json")
+    told = json.loads((tmp_path / "run.json").read_text())
+    assert told["cases"][0]["left"]
+    assert not {name for name in told["figures"] if name.startswith(("found", "in pack", "signals", "retention"))}
+    assert told["figures"]["sources"]["of"]
+
+
 # The chain -----------------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +228,18 @@ def test_a_rule_that_was_not_said_is_not_found(tasks: tuple[Path, Path], tmp_pat
     chain(folder, rules, reflecting=False, json_file=tmp_path / "run.json")
     _, second = json.loads((tmp_path / "run.json").read_text())["cases"]
     assert second["counts"] == {f"{place} before": [0, 1] for place in ("recall@5", "recall@10", "in pack")}
+
+
+@pytest.mark.usefixtures("served")
+def test_a_task_without_rules_has_no_figures(tasks: tuple[Path, Path], tmp_path: Path) -> None:
+    folder, rules = tasks
+    told = json.loads(rules.read_text())
+    told["sets"]["01-first"].append(told["sets"]["01-first"][0] | {"rule": "R2"})
+    told["needs"]["02-second"] = []
+    rules.write_text(json.dumps(told), encoding="utf-8")
+    chain(folder, rules, json_file=tmp_path / "run.json")
+    first, second = json.loads((tmp_path / "run.json").read_text())["cases"]
+    assert (first["counts"], second["counts"]) == ({"kept before": [2, 2], "kept after": [2, 2]}, {})
 
 
 def test_a_chain_without_its_transcripts_is_explained(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ CASE = {
 def shown(case: AnyCase, tmp_path: Path, capsys: pytest.CaptureFixture[str], **result: Any) -> list[str]:
     """Return what is shown of a case of a run."""
     figures = {"retention": Figure("retention", 0, 1, ("lost",))}
-    write_json(tmp_path / "run.json", document("suite", [Result(case, "group", figures, **result)], {}, "cases"))
+    write_json(tmp_path / "run.json", document("suite", [Result(case, ("group",), figures, **result)], {}, "cases"))
     show_case(tmp_path / "run.json", case.case)
     return capsys.readouterr().out.splitlines()
 

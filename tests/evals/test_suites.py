@@ -19,8 +19,7 @@ from evals.pack.running import now, pack
 from evals.poison.cases import Case as PoisonCase
 from evals.poison.running import live_through
 from evals.reflection.cases import Case as ReflectionCase
-from evals.reflection.running import log_of as stored_log
-from evals.reflection.running import reflect
+from evals.reflection.running import reflect, stored_log
 from evals.scoring.matching import Judge
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
@@ -201,6 +200,21 @@ def test_a_suite_prints_a_table_and_writes_what_it_depends_on(tmp_path: Path) ->
     [case] = told["cases"]
     assert case["counts"]["retention"] == [5, 5]
     assert case["counts"]["found after"][1] == 4
+
+
+def test_poison_is_told_by_place_and_by_manner(server: Server, tmp_path: Path) -> None:
+    wanted = [("tool output", "direct"), ("tool output", "split"), ("web text", "direct"), ("none", "none")]
+    names = [next(case.case for case in POISON if (case.place, case.manner) == each) for each in wanted]
+    (tmp_path / "cases.jsonl").write_text(
+        "".join(case.model_dump_json() + "\n" for case in POISON if case.case in names)
+    )
+    printed = evals("poison", "--cases", tmp_path / "cases.jsonl", "--url", server.url, "--json", tmp_path / "run.json")
+    groups = json.loads((tmp_path / "run.json").read_text())["groups"]
+    counts = {"tool output": 2, "web text": 1, "direct": 2, "split": 1}
+    assert {name: groups[name]["no memory"]["of"] for name in counts} == counts
+    assert groups["control"]["control kept"]["of"]
+    told = {" ".join(words[:-8]): words[-8] for words in (line.split() for line in printed.splitlines()) if words[8:]}
+    assert counts.items() <= {name: int(count) for name, count in told.items() if count.isdigit()}.items()
 
 
 def test_no_model_is_needed_and_a_recording_without_one_is_refused(tmp_path: Path) -> None:

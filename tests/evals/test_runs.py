@@ -1,0 +1,92 @@
+"""What a run tells of itself, and what is refused before one has cost anything."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from anyio.from_thread import BlockingPortal
+from typer.testing import CliRunner
+
+from evals.__main__ import app
+from evals.observation import command as observations
+from evals.observation.command import observation
+from evals.reflection import command as reflections
+from evals.reflection.command import reflection
+from evals.scoring.meaning import Meaning
+from server.app import make_parts
+from server.core.clock import system_clock
+from server.core.errors import InvalidInput
+from server.core.settings import Settings
+from server.db.database import Database
+from tests.support.serving import serving
+from tests.support.suites import first_cases, portal
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def loop() -> Generator[BlockingPortal]:
+    """Where a server runs."""
+    with portal() as running:
+        yield running
+
+
+@pytest.fixture
+def url(loop: BlockingPortal, database_url: str, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
+    """Where a server listens whose observer has no model and whose reflector has one, which nobody can reach."""
+    for command in (observations, reflections):
+        monkeypatch.setattr(command, "Meaning", lambda: meaning)
+    roles = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "model", "ESKER_REFLECTOR_MODEL": "of-the-server"}
+    model = {"ESKER_LLM_BASE_URL": NOWHERE, "ESKER_LLM_API_KEY": "k", "ESKER_EMBEDDER": "none"}
+    parts = make_parts(Settings.from_environment(roles | model), Database(database_url), system_clock)
+    with loop.wrap_async_context_manager(serving(parts)) as listening:
+        yield listening
+
+
+def test_a_run_tells_the_roles_of_the_server_that_it_was_made_on(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = first_cases(tmp_path, "observation", 1)
+    observation(cases, questions=False, url=url, json_file=tmp_path / "run.json")
+    run = json.loads((tmp_path / "run.json").read_text())["run"]
+    assert (run["observer"], run["reflector"]) == ("extractive", "of-the-server")
+    assert "observation by extractive" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("by", ["extractive", "model"])
+def test_a_server_that_runs_is_not_said_to_have_other_roles(tmp_path: Path, by: str) -> None:
+    cases = first_cases(tmp_path, "poison", 1)
+    roles = ("--observer", by, "--reflector", by)
+    done = CliRunner().invoke(app, ["poison", "--cases", str(cases), "--url", NOWHERE, *roles])
+    assert isinstance(done.exception, InvalidInput)
+    assert f"--observer and --reflector cannot be had of the server at {NOWHERE}" in str(done.exception)
+
+
+def test_what_a_job_failed_with_ends_the_run(url: str, tmp_path: Path) -> None:
+    cases = first_cases(tmp_path, "reflection", 1)
+    with pytest.raises(InvalidInput, match=r"/reflect.*127\.0\.0\.1:9"):
+        reflection(cases, questions=False, url=url)
+
+
+@pytest.mark.parametrize("suite", ["reflection", "observation", "poison", "mutations"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(f"evals.{'catching' if suite == 'mutations' else f'{suite}.command'}.chosen")
+    (tmp_path / "file").write_text("")
+    for folder in ("nowhere", "file"):
+        done = CliRunner().invoke(app, [suite, "--json", str(tmp_path / folder / "run.json")])
+        assert isinstance(done.exception, InvalidInput)
+        assert "there is no folder" in str(done.exception)
+
+
+def test_a_file_that_one_may_not_write_is_refused_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("evals.reflection.command.chosen")
+    # Whoever runs this may be allowed everything.
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    done = CliRunner().invoke(app, ["reflection", "--json", str(tmp_path / "run.json")])
+    assert isinstance(done.exception, InvalidInput)
+    assert "that is not allowed" in str(done.exception)
