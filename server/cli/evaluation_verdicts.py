@@ -6,7 +6,7 @@ The limits are rules of thumb, made by looking at pools: what is below them dese
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from server.core.agreement import LEAST
@@ -279,11 +279,13 @@ def _expired(rows: RowCounts) -> Verdict:
 
 def _repeated(repeated: Repeated) -> Verdict:
     meaning = "Live rows that say what another live row says. An answer shows them once, but they cost tokens in packs."
-    if repeated.crowded:
-        crowded = counted(repeated.crowded, "row has its", "rows have their")
-        meaning += f" There may be more: {crowded} words in common with too many others to be compared with each."
     advice = "`esker reflect` condenses them; `esker forget ID` deletes a row and all that says the same."
-    return _few("repeated rows", len(repeated.ids), repeated.compared, MOST_REPEATED, meaning, advice)
+    verdict = _few("repeated rows", len(repeated.ids), repeated.compared, MOST_REPEATED, meaning, advice)
+    if not repeated.crowded:
+        return verdict
+    more = " There may be more: some rows have words in common with too many others to be compared with each."
+    shown = f"{verdict.shown}; {repeated.crowded:,} not compared with all"
+    return replace(verdict, shown=shown, meaning=meaning + more)
 
 
 def _coverage(found: PoolEvaluation) -> Verdict:

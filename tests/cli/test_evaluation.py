@@ -268,8 +268,9 @@ def test_that_not_all_rows_were_compared_is_told() -> None:
     evaluation = found()
     crowded = replace(evaluation, store=replace(evaluation.store, repeated=Repeated(9, [], 1_200)))
     for some, told in ((evaluation, False), (crowded, True)):
-        [meaning] = [one.meaning for one in verdicts(some) if one.figure == "repeated rows"]
-        assert ("1,200 rows have their words in common with too many others" in meaning) == told
+        [verdict] = [one for one in verdicts(some) if one.figure == "repeated rows"]
+        assert verdict.shown.endswith("; 1,200 not compared with all") == told
+        assert ("There may be more" in verdict.meaning) == told
 
 
 # As a command ------------------------------------------------------------------------------------------------------
