@@ -11,9 +11,10 @@ from rich.progress import Progress
 from server.app import make_embedders
 from server.cli.database import settings_for, with_database
 from server.cli.evaluation_report import check_report, write_report
+from server.cli.evaluation_verdicts import HEADINGS, Status, Verdict, headline, of_subject, to_do, verdicts
 from server.cli.output import AsJson, DataDir, note, print_json, progress, say
 from server.core.pool_evaluation import PoolEvaluation
-from server.core.pool_verdicts import HEADINGS, Status, Verdict, headline, of_subject, to_do, verdicts
+from server.core.settings import Settings
 from server.usecases.authenticate import require_pool
 from server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
 from server.usecases.parts import Parts
@@ -49,18 +50,8 @@ def evaluate(
     if report is not None:
         check_report(report)
     asked = EvaluationRequest(queries, seed, stale_days, projects)
-
-    async def work(parts: Parts) -> PoolEvaluation:
-        found = await require_pool(parts, pool)
-        embedders = make_embedders(settings) if meaning else None
-        try:
-            return await evaluate_pool(replace(parts, embedders=embedders), found, asked, Steps(shown))
-        finally:
-            if embedders:
-                await embedders.close()
-
     with progress(shown=not as_json) as shown:
-        found = with_database(settings, work)
+        found = with_database(settings, lambda parts: _found(parts, pool, asked, settings if meaning else None, shown))
     said = verdicts(found)
     if report is not None:
         write_report(report, found, said)
@@ -70,6 +61,19 @@ def evaluate(
         _show(found, said, report)
     if any(verdict.status == "wrong" for verdict in said):
         raise typer.Exit(1)
+
+
+async def _found(
+    parts: Parts, pool: str, asked: EvaluationRequest, meaning: Settings | None, shown: Progress
+) -> PoolEvaluation:
+    """Evaluate the pool of this name; `meaning` are the settings of the embedder, if there is to be one."""
+    found = await require_pool(parts, pool)
+    embedders = make_embedders(meaning) if meaning else None
+    try:
+        return await evaluate_pool(replace(parts, embedders=embedders), found, asked, Steps(shown))
+    finally:
+        if embedders:
+            await embedders.close()
 
 
 class Steps:

@@ -12,8 +12,9 @@ from pygal.style import Style  # pyright: ignore[reportMissingTypeStubs]
 from server.core.pool_evaluation import AGES, DEPTHS, PoolEvaluation
 from server.core.records import KINDS
 
-# For maps that we have not, pygal puts a finder of modules into the way of every later import, of a kind that Python
-# warns of.
+# For maps that we have not, pygal puts a finder of modules into the way of every later import, whatever is imported of
+# it, and there is no setting against that. Python warns of such finders (this one has no `find_spec`), so it is taken
+# out again as soon as it is there.
 sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, pygal.PluginImportFixer)]
 
 # The page gives these; where a picture stands alone, it is dark on white. Four that people who see colours differently
@@ -103,7 +104,40 @@ def _bars(
     if not bars:
         return None
     kind: Callable[..., Any] = pygal.StackedBar if stacked else pygal.Bar
-    style = Style(
+    chart: Any = kind(
+        **_ALWAYS,
+        style=_style(),
+        y_title=unit,
+        legend_at_bottom_columns=len(bars),
+        show_legend=stacked or len(bars) > 1,
+        range=(0, 100) if whole else None,
+        print_values=not stacked,
+    )
+    # Its own is drawn anew each time.
+    chart.uuid = name
+    chart.x_labels = list(labels)
+    for label, values in bars.items():
+        chart.add(label, list(values))
+    return _alone(chart.render())
+
+
+_ALWAYS: Mapping[str, Any] = {
+    "width": 900,
+    "height": 360,
+    "js": [],
+    "legend_at_bottom": True,
+    "include_x_axis": True,
+    "print_values_position": "top",
+    "print_zeroes": False,
+    "truncate_legend": -1,
+    "truncate_label": -1,
+    "max_scale": 6,
+    "disable_xml_declaration": True,
+}
+
+
+def _style() -> Style:
+    return Style(
         background=_GROUND,
         plot_background=_GROUND,
         foreground=_TEXT,
@@ -122,31 +156,6 @@ def _bars(
         major_guide_stroke_color=_LINE,
         title_font_size=15,
     )
-    chart: Any = kind(
-        style=style,
-        width=900,
-        height=360,
-        js=[],
-        y_title=unit,
-        legend_at_bottom=True,
-        legend_at_bottom_columns=len(bars),
-        show_legend=stacked or len(bars) > 1,
-        range=(0, 100) if whole else None,
-        include_x_axis=True,
-        print_values=not stacked,
-        print_values_position="top",
-        print_zeroes=False,
-        truncate_legend=-1,
-        truncate_label=-1,
-        max_scale=6,
-        disable_xml_declaration=True,
-    )
-    # Its own is drawn anew each time.
-    chart.uuid = name
-    chart.x_labels = list(labels)
-    for label, values in bars.items():
-        chart.add(label, list(values))
-    return _alone(chart.render())
 
 
 def _alone(drawn: str) -> ElementTree.Element:

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 from server import VERSION
 from server.cli.evaluation_charts import ages_chart, recall_chart, scores_chart, times_chart
+from server.cli.evaluation_verdicts import HEADINGS, Status, Subject, Verdict, headline, is_empty, of_subject, to_do
 from server.cli.pool_file import replaced
 from server.core.counts import counted
 from server.core.errors import InvalidInput
 from server.core.known_answers import Way
 from server.core.pool_evaluation import DEPTHS, FULL, Asked, PoolEvaluation
-from server.core.pool_verdicts import HEADINGS, Status, Subject, Verdict, headline, is_empty, of_subject, to_do
 
 _MOST_SHOWN = 15
 _SAYS: Mapping[Status, str] = {

@@ -7,7 +7,7 @@ filtering; Chaudhuri, Ganti and Kaushik, 2006). Retold (`same_meaning`, `retells
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -18,37 +18,62 @@ from server.core.records import Memory
 from server.core.retelling import retold_print
 from server.core.similarity import SAME_WORDS, Fingerprint, fingerprint
 
+# So many rows that have something in common are compared, each with each: with thousands it would take minutes.
+_MOST_ALIKE = 500
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows with what is compared of them, by id: one for each wording and project; `worded` are all that share it."""
+    """Rows with what is compared of them, by id: one for each wording and project; `worded` are all that share it.
+
+    Only those that stand in one group are compared. For those `by_gist` it counts how near they are by meaning.
+    `crowded` are the rows that are missing in a group which would have become too large.
+    """
 
     by_id: Mapping[str, Memory]
     marks: Mapping[str, Fingerprint]
-    retold: Mapping[str, Fingerprint]
     worded: Mapping[str, Sequence[str]]
+    by_gist: Sequence[Sequence[str]]
+    by_words: Sequence[Sequence[str]]
+    crowded: Collection[str]
 
 
 def compared(rows: Iterable[Memory]) -> Rows:
-    """Return rows ready to be compared."""
+    """Return rows ready to be compared; of too many that have something in common, the first ones."""
     worded: dict[tuple[str, str | None], list[Memory]] = defaultdict(list)
     for row in rows:
         worded[wording(row), row.project].append(row)
     firsts = {same[0].id: same[0] for same in worded.values()}
+    marks = {row_id: fingerprint(row.content) for row_id, row in firsts.items()}
+    by_gist, by_words = _by_gist(firsts, marks), _by_words(marks)
     return Rows(
         firsts,
-        {row_id: fingerprint(row.content) for row_id, row in firsts.items()},
-        {row_id: retold_print(row.content) for row_id, row in firsts.items()},
+        marks,
         {same[0].id: [row.id for row in same] for same in worded.values()},
+        [group[:_MOST_ALIKE] for group in by_gist],
+        [group[:_MOST_ALIKE] for group in by_words],
+        {row_id for group in (*by_gist, *by_words) for row_id in group[_MOST_ALIKE:]},
     )
 
 
-def retold_groups(rows: Rows) -> list[list[str]]:
-    """Return the ids of rows that share a gist, for which it counts how near they are by meaning."""
+def _by_gist(rows: Mapping[str, Memory], marks: Mapping[str, Fingerprint]) -> list[list[str]]:
     groups: dict[Hashable, dict[str, None]] = defaultdict(dict)
-    for prints in (rows.marks, rows.retold):
+    for prints in (marks, {row_id: retold_print(row.content) for row_id, row in rows.items()}):
         for row_id, one in prints.items():
             groups[tuple(sorted(one.gist))][row_id] = None
+    return _of_several(groups)
+
+
+def _by_words(marks: Mapping[str, Fingerprint]) -> list[list[str]]:
+    groups: dict[Hashable, dict[str, None]] = defaultdict(dict)
+    held = Counter(term for one in marks.values() for term in one.terms)
+    for row_id, one in marks.items():
+        for key in _prefix(one, held):
+            groups[key][row_id] = None
+    return _of_several(groups)
+
+
+def _of_several(groups: Mapping[Hashable, Mapping[str, None]]) -> list[list[str]]:
     return [list(group) for group in groups.values() if len(group) > 1]
 
 
@@ -89,14 +114,8 @@ def _meet(one: Memory, other: Memory) -> bool:
 
 def _pairs(rows: Rows) -> set[tuple[str, str]]:
     """Return the pairs of ids, each in order, that are worth comparing."""
-    groups: dict[Hashable, set[str]] = defaultdict(set)
-    held = Counter(term for one in rows.marks.values() for term in one.terms)
-    for row_id, one in rows.marks.items():
-        for key in _prefix(one, held):
-            groups[key].add(row_id)
-    for number, group in enumerate(retold_groups(rows)):
-        groups[number].update(group)
-    return {(min(pair), max(pair)) for group in groups.values() for pair in combinations(group, 2)}
+    groups = (*rows.by_words, *rows.by_gist)
+    return {(min(pair), max(pair)) for group in groups for pair in combinations(group, 2)}
 
 
 def _prefix(one: Fingerprint, held: Mapping[str, int]) -> Iterator[Hashable]:

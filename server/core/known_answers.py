@@ -15,6 +15,7 @@ from typing import Literal
 
 from server.core.labels import without_label
 from server.core.records import Tier
+from server.core.scripts import CJK
 from server.core.terms import Word, telling_words
 
 Way = Literal["identifier", "name", "date", "rare"]
@@ -26,12 +27,16 @@ _FEWEST_WORDS = 4
 # What no more texts than these, or this share of all, hold tells a text from the others.
 _FEW = 3
 _SMALL_SHARE = 0.01
+MOST_FEW = 1_000
+"""However many texts there are, what more than these hold tells nothing. So whoever counts them counts one further."""
 _LONGEST_WORD = 40
 _SHORTEST_WORD = 3
 # So many characters of a text are shown beside its question.
 _SHOWN = 160
 # Nobody asks for a hash, for a number alone, or for what stands around an escaped end of a line.
 _UNSAYABLE = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*|.*\\.*", re.IGNORECASE)
+# Between characters of a script without spaces a word begins and ends anywhere.
+_BEGINS, _ENDS = rf"(?:(?<![^\W{CJK}])|(?=[{CJK}]))", rf"(?:(?![^\W{CJK}])|(?<=[{CJK}]))"
 _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*#')
 
 
@@ -62,15 +67,16 @@ def known_answers(
     """Return at most `limit` questions about these texts, in their order, each made in the
     way that was taken least of those that it allows.
 
-    `held` says how many texts of a tier hold a term, `sizes` how many there are. A text that is too short, or has
-    nothing of its own, makes none. The same texts and the same seed make the same questions.
+    `held` says how many texts of a tier hold a term, counted up to more than `MOST_FEW`, `sizes` how many there are. A
+    text that is too short, or has nothing of its own, makes none. The same texts and the same seed make the same
+    questions.
     """
     made: list[KnownAnswer] = []
     made_so = Counter[Way]()
     for text in texts:
         if len(made) >= limit:
             break
-        few = max(_FEW, round(_SMALL_SHARE * sizes.get(text.tier, 0)))
+        few = min(MOST_FEW, max(_FEW, round(_SMALL_SHARE * sizes.get(text.tier, 0))))
         words = _sayable(text.content, held.get(text.tier, {}))
         found = _first_query(text, words, sorted(WAYS, key=lambda way: made_so[way]), few, seed)
         if found:
@@ -80,12 +86,16 @@ def known_answers(
 
 
 def in_one_line(content: str, words: Sequence[str]) -> str:
-    """Return what one line shows of a text: all of it, or what stands around the first of these words."""
+    """Return what one line shows of a text: all of it, or what stands around the first of these words.
+
+    They are looked for as words, in capitals or not: "on" does not stand in "conversation".
+    """
     line = " ".join(content.split())
     if len(line) <= _SHOWN:
         return line
-    places = [place for word in words if (place := line.find(word)) >= 0]
-    first = min(places, default=0)
+    any_word = "|".join(map(re.escape, words))
+    found = re.search(f"{_BEGINS}(?:{any_word}){_ENDS}", line, re.IGNORECASE) if words else None
+    first = found.start() if found else 0
     start = max(0, first - _SHOWN // 4)
     # It begins with a whole word, where there is one.
     start = line.find(" ", start, first) + 1 or start if start else 0
@@ -97,8 +107,10 @@ def _first_query(
     text: Told, words: Sequence["_Sayable"], ways: Sequence[Way], few: int, seed: int
 ) -> KnownAnswer | None:
     for way in ways:
-        if query := _query(text, words, way, few, random.Random(f"{seed} {text.id}")):  # noqa: S311 - no secret
-            return KnownAnswer(query, way, text.id, text.tier, in_one_line(text.content, query.split()))
+        draw = random.Random(f"{seed} {text.id}")  # noqa: S311 - no secret
+        if chosen := _chosen(words, way, few, draw):
+            query = " ".join([*chosen, f"on {_day(text.said_at)}"] if way == "date" else chosen)
+            return KnownAnswer(query, way, text.id, text.tier, in_one_line(text.content, chosen))
     return None
 
 
@@ -141,23 +153,22 @@ def _is_proper(text: str, word: Word) -> bool:
     return capital and bool(before) and before not in _OPENS_SENTENCE
 
 
-def _query(text: Told, words: Sequence[_Sayable], way: Way, few: int, draw: random.Random) -> str | None:
-    """Return a question about a text, or None where it allows none in this way.
+def _chosen(words: Sequence[_Sayable], way: Way, few: int, draw: random.Random) -> list[str]:
+    """Return words of a text to ask for it with, in its order, or none where it allows no question in this way.
 
-    It has at most half of the text's words, and one that only few texts hold.
+    They are at most half of the text's words, and one of them only few texts hold.
     """
     most = min(_MOST_WORDS[way], len(words) // 2)
     rarest = sorted(filter(_can_be_asked, words), key=lambda each: (each.held, each.word.start))
     first = next((each for each in rarest if _leads(each, way)), None)
     if len(words) < _FEWEST_WORDS or first is None or rarest[0].held > few:
-        return None
+        return []
     # Not only the rarest words: those are often odd ones.
     others = [each for each in rarest[: max(most + 1, len(rarest) // 3)] if each is not first]
     chosen = [first, *draw.sample(others, min(most - 1, len(others)))]
     if min(each.held for each in chosen) > few:
         chosen[-1] = rarest[0]
-    asked = " ".join(each.word.spelled for each in sorted(chosen, key=lambda each: each.word.start))
-    return f"{asked} on {_day(text.said_at)}" if way == "date" else asked
+    return [each.word.spelled for each in sorted(chosen, key=lambda each: each.word.start)]
 
 
 def _leads(each: _Sayable, way: Way) -> bool:

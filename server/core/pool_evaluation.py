@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import fmean
+from typing import Literal
 
 from server.core.known_answers import KnownAnswer
 from server.core.records import Kind, Tier
@@ -117,10 +118,19 @@ class IndexProbe:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """How many live rows were compared, and which of them say what another one says."""
+    """How many live rows were compared, and which of them say what another one says.
+
+    `crowded` of them share their words with so many others that they were not compared with each of those.
+    """
 
     compared: int
     ids: Sequence[str]
+    crowded: int
+
+
+PackFault = Literal["gone", "superseded", "expired", "elsewhere", "repeat"]
+"""Why a row should not be in a pack: it is not there any more, something has replaced it, its time is over, it is of
+another project, or a row before it says the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +139,7 @@ class FreshPack:
 
     project: str | None
     rows: int
-    faults: Mapping[str, str]
+    faults: Mapping[str, PackFault]
     tokens: int
     budget: int
     pins_left: int

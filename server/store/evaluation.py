@@ -17,9 +17,6 @@ from server.store.vectors import MARK
 SQL = Statements(Path(__file__).parent / "sql/evaluation.sql")
 _SAMPLE: Mapping[Tier, LiteralString] = {"memory": SQL["sample_memories"], "passage": SQL["sample_passages"]}
 
-# What more texts hold tells nothing from anything.
-_MOST_HELD = 1_000
-
 
 async def sample(connection: Connection, tier: Tier, seed: int, limit: int, moment: datetime) -> list[Told]:
     """Return some texts of a tier that recall may find, the same ones for the same seed."""
@@ -28,9 +25,9 @@ async def sample(connection: Connection, tier: Tier, seed: int, limit: int, mome
         return await cursor.fetchall()
 
 
-async def held(connection: Connection, tier: Tier, terms: Collection[str]) -> dict[str, int]:
-    """Return how many texts of a tier hold each of these terms, up to a number that is many."""
-    values = {"tier": MARK[tier], "terms": sorted(terms), "most": _MOST_HELD}
+async def held(connection: Connection, tier: Tier, terms: Collection[str], most: int) -> dict[str, int]:
+    """Return how many texts of a tier hold each of these terms, counted up to `most`."""
+    values = {"tier": MARK[tier], "terms": sorted(terms), "most": most}
     cursor = await connection.execute(SQL["held"], values)
     return {str(row[0]): int(row[1]) for row in await cursor.fetchall()}
 
@@ -67,9 +64,10 @@ async def rows_by_age(connection: Connection, moment: datetime) -> dict[Kind, di
     return found
 
 
-async def orphaned_rows(connection: Connection) -> list[str]:
+async def orphaned_rows(connection: Connection, moment: datetime) -> list[str]:
     """Return the ids of live rows whose sources are all gone."""
-    return [str(row[0]) for row in await (await connection.execute(SQL["orphaned_rows"])).fetchall()]
+    cursor = await connection.execute(SQL["orphaned_rows"], {"moment": moment})
+    return [str(row[0]) for row in await cursor.fetchall()]
 
 
 async def vector_tables(connection: Connection) -> list[VectorTable]:
@@ -82,6 +80,7 @@ async def vector_tables(connection: Connection) -> list[VectorTable]:
     return found
 
 
-async def largest_projects(connection: Connection, limit: int) -> list[str | None]:
+async def largest_projects(connection: Connection, moment: datetime, limit: int) -> list[str | None]:
     """Return the projects with the most live rows; None is what belongs to no project."""
-    return [row[0] for row in await (await connection.execute(SQL["largest_projects"], {"limit": limit})).fetchall()]
+    cursor = await connection.execute(SQL["largest_projects"], {"moment": moment, "limit": limit})
+    return [row[0] for row in await cursor.fetchall()]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
-from server.core.pool_evaluation import FreshPack
+from server.core.pool_evaluation import FreshPack, PackFault
 from server.core.records import Memory, Session
 from server.core.rendering import render_own, render_pack
 from server.db.database import Connection
@@ -21,32 +21,34 @@ async def look_at_pack(connection: Connection, project: str | None, space: str |
     (_, tokens), (_, own) = render_pack(choice.lines, session.timezone), render_own(choice.lines, session.timezone)
     shown = [reason.id for reason in choice.reasons]
     rows = await memories.get(connection, shown)
-    said_by = await find_repeats(connection, space, rows.values())
-    faults = {row_id: fault for row_id in shown if (fault := _fault(rows.get(row_id), project, now))}
+    said_by = (await find_repeats(connection, space, rows.values())).said_by
+    faults: dict[str, PackFault] = {
+        row_id: fault for row_id in shown if (fault := _fault(rows.get(row_id), project, now))
+    }
     before: set[str] = set()
     for row_id in shown:
         if not before.isdisjoint(said_by.get(row_id, ())):
-            faults.setdefault(row_id, "says what a row before it says")
+            faults.setdefault(row_id, "repeat")
         before.add(row_id)
     budget = budgets(session.effective_context).global_pack_tokens
     return FreshPack(project, len(shown), faults, tokens - own, budget, choice.pins_left)
 
 
-def _fault(row: Memory | None, project: str | None, now: datetime) -> str | None:
+def _fault(row: Memory | None, project: str | None, now: datetime) -> PackFault | None:
     return next(_faults(row, project, now), None)
 
 
-def _faults(row: Memory | None, project: str | None, now: datetime) -> Iterator[str]:
+def _faults(row: Memory | None, project: str | None, now: datetime) -> Iterator[PackFault]:
     if row is None:
-        yield "is gone"
+        yield "gone"
         return
     if row.superseded_at is not None:
-        yield "is superseded"
+        yield "superseded"
     if row.valid_until is not None and row.valid_until <= now:
-        yield "has expired"
+        yield "expired"
     # A session without a project sees all of the pool.
     if project is not None and row.project not in (None, project):
-        yield "belongs to another project"
+        yield "elsewhere"
 
 
 def _new_session(project: str | None, now: datetime) -> Session:

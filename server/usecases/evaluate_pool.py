@@ -15,6 +15,7 @@ from server.usecases.evaluate_packs import look_at_pack
 from server.usecases.evaluate_recall import Place, ask, make_questions
 from server.usecases.find_repeats import find_repeats
 from server.usecases.index_vectors import compare_index
+from server.usecases.inquiry import active_space
 from server.usecases.parts import Parts
 
 # The newest so many rows are compared with each other.
@@ -50,13 +51,9 @@ async def evaluate_pool(parts: Parts, pool: Pool, asked: EvaluationRequest, step
 async def _load(parts: Parts, pool: Pool) -> None:
     """Wait for the model that embeds questions, before there is a transaction that would wait as well."""
     async with parts.database.tenant(pool.id) as connection:
-        space = await _active(connection)
+        space, _ = await active_space(connection, parts)
     if space and parts.embedders:
         await parts.embedders.tried(space.source)
-
-
-async def _active(connection: Connection) -> PoolSpace | None:
-    return next((space for space in await vectors.spaces(connection) if space.state == "active"), None)
 
 
 async def _evaluate(
@@ -65,19 +62,20 @@ async def _evaluate(
     within = replace(parts, database=snapshot, clock=lambda: now, paraphrases=None, reranking=None)
     what = Filter(now)
     async with snapshot.tenant(pool.id) as connection:
-        space = await _active(connection)
+        space, _ = await active_space(connection, within)
         name = space.name if space else None
         done = steps("Comparing rows", 1)
         rows = await _newest(connection, what)
-        said_by = await find_repeats(connection, name, rows)
+        found = await find_repeats(connection, name, rows)
         done()
         done = steps("Counting", 1)
-        store = await _store(connection, space, asked, now, Repeated(len(rows), repeated(said_by)))
+        repeats = Repeated(len(rows), repeated(found.said_by), found.crowded)
+        store = await _store(connection, space, asked, now, repeats)
         done()
-        questions = await make_questions(connection, said_by, what, limit=asked.queries, seed=asked.seed)
+        questions = await make_questions(connection, found.said_by, what, limit=asked.queries, seed=asked.seed)
         done = steps("Asking questions", len(questions.known) + len(questions.made_up))
-        answered, made_up = await ask(Place(within, pool.id, connection, what), questions, done)
-        projects = await evaluation.largest_projects(connection, asked.projects)
+        answered, made_up = await ask(Place(within, pool.id, connection, what, space), questions, done)
+        projects = await evaluation.largest_projects(connection, now, asked.projects)
         done = steps("Looking at packs", len(projects))
         packs: list[FreshPack] = []
         for project in projects:
@@ -107,7 +105,7 @@ async def _store(
         messages=await evaluation.messages(connection),
         rows=await evaluation.rows(connection, now, now - timedelta(days=asked.stale_days)),
         by_age=await evaluation.rows_by_age(connection, now),
-        orphaned_rows=await evaluation.orphaned_rows(connection),
+        orphaned_rows=await evaluation.orphaned_rows(connection, now),
         vectors=await evaluation.vector_tables(connection),
         missing=Missing(missing.texts, missing.missing, missing.waiting, missing.failed) if missing else None,
         indexes=indexes,

@@ -6,6 +6,7 @@ from itertools import islice
 from time import perf_counter
 
 from server.core.known_answers import (
+    MOST_FEW,
     KnownAnswer,
     Told,
     in_one_line,
@@ -17,13 +18,13 @@ from server.core.known_answers import (
 from server.core.pool_evaluation import DEPTHS, Asked, ByMeaning, MadeUp
 from server.core.recalled import Hit
 from server.core.records import TIERS, Filter, Ranking, Tier
-from server.core.terms import index_terms
+from server.core.terms import index_terms, telling_words
 from server.db.database import Connection
 from server.store import evaluation, search
 from server.store.vectors import PoolSpace
 from server.usecases.find_candidates import MOST
 from server.usecases.find_nearest import find_nearest
-from server.usecases.inquiry import active_space, semantic_of
+from server.usecases.inquiry import semantic_of
 from server.usecases.parts import Parts
 from server.usecases.recall import recall
 from server.usecases.recall_request import RecallRequest
@@ -61,7 +62,7 @@ async def make_questions(
     held: dict[Tier, Mapping[str, int]] = {}
     sizes: dict[Tier, int] = {}
     for tier, terms in terms_of([*texts, *passages]).items():
-        held[tier] = await evaluation.held(connection, tier, terms)
+        held[tier] = await evaluation.held(connection, tier, terms, MOST_FEW + 1)
         sizes[tier] = (await search.size(connection, tier, what)).in_tier
 
     def about(some: Sequence[Told], most: int) -> list[KnownAnswer]:
@@ -79,39 +80,44 @@ async def _made_up(connection: Connection, count: int, seed: int) -> list[str]:
     terms = {word: index_terms(word)[0] for word in words}
     known: set[str] = set()
     for tier in TIERS:
-        held = await evaluation.held(connection, tier, set(terms.values()))
+        held = await evaluation.held(connection, tier, set(terms.values()), 1)
         known.update(term for term, texts in held.items() if texts)
     return unanswerable([word for word in words if terms[word] not in known][: 2 * count], seed)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where questions are asked: the parts, with a snapshot as their database, a pool and its connection."""
+    """Where questions are asked: the parts, with a snapshot as their database, a pool, its connection and its space."""
 
     parts: Parts
     pool_id: str
     connection: Connection
     what: Filter
+    space: PoolSpace | None
 
 
 async def ask(place: Place, questions: Questions, advance: Advance) -> tuple[list[Asked], list[MadeUp]]:
     """Ask all questions and return what became of them."""
-    space, _ = await active_space(place.connection, place.parts)
     asked: list[Asked] = []
     made_up: list[MadeUp] = []
     for question, answers in questions.known:
-        asked.append(await _ask(place, space, question, answers))
+        asked.append(await _ask(place, question, answers))
         advance()
     for query in questions.made_up:
-        hits, _ = await _recalled(place, query, "full")
-        made_up.append(
-            MadeUp(query, hits[0].score, in_one_line(hits[0].content, query.split())) if hits else MadeUp(query, None)
-        )
+        made_up.append(await _ask_in_vain(place, query))
         advance()
     return asked, made_up
 
 
-async def _ask(place: Place, space: PoolSpace | None, question: KnownAnswer, answers: frozenset[str]) -> Asked:
+async def _ask_in_vain(place: Place, query: str) -> MadeUp:
+    hits, _ = await _recalled(place, query, "full")
+    if not hits:
+        return MadeUp(query, None)
+    words = [word.spelled for word in telling_words(query)]
+    return MadeUp(query, hits[0].score, in_one_line(hits[0].content, words))
+
+
+async def _ask(place: Place, question: KnownAnswer, answers: frozenset[str]) -> Asked:
     hits, milliseconds = await _recalled(place, question.query, "full")
     rank = _rank(hits, answers)
     by_keyword, _ = await _recalled(place, question.query, "keyword")
@@ -119,7 +125,7 @@ async def _ask(place: Place, space: PoolSpace | None, question: KnownAnswer, ans
         question,
         rank,
         _rank(by_keyword, answers),
-        await _by_meaning(place, space, question, answers),
+        await _by_meaning(place, question, answers),
         hits[rank - 1].score if rank else None,
         milliseconds,
     )
@@ -138,10 +144,9 @@ def _rank(hits: Sequence[Hit], answers: frozenset[str]) -> int | None:
     return next(found, None)
 
 
-async def _by_meaning(
-    place: Place, space: PoolSpace | None, question: KnownAnswer, answers: frozenset[str]
-) -> ByMeaning:
+async def _by_meaning(place: Place, question: KnownAnswer, answers: frozenset[str]) -> ByMeaning:
     """Search by meaning alone among the texts of the answer's tier: exactly and, where there is one, by the index."""
+    space = place.space
     semantic = await semantic_of(place.parts, space, RecallRequest(question.query), question.query)
     if space is None or semantic.space is None:
         return ByMeaning(reason=semantic.reason)

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from server.cli.evaluation_report import check_report, page, write_report
+from server.cli.evaluation_verdicts import HEADINGS, headline, verdicts
 from server.core.errors import InvalidInput
 from server.core.known_answers import KnownAnswer
 from server.core.pool_evaluation import (
@@ -26,13 +27,13 @@ from server.core.pool_evaluation import (
     MadeUp,
     Messages,
     Missing,
+    PackFault,
     PoolEvaluation,
     Repeated,
     RowCounts,
     Store,
     VectorTable,
 )
-from server.core.pool_verdicts import HEADINGS, headline, verdicts
 from server.core.records import Principal
 from server.usecases.parts import Parts
 from server.usecases.remember import Note, remember
@@ -63,9 +64,9 @@ def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, Non
         [VectorTable("s", text, "active", 9, 1, 1), VectorTable("t", None, None, 3, 0, 0)],
         Missing(9, 2, 1, 1),
         [IndexProbe("memory", 20, 0.5)],
-        Repeated(9, [text]),
+        Repeated(9, [text], 0),
     )
-    packs = [FreshPack(text, 4, {text: "is superseded"}, 90, 15_000, 1)]
+    packs = [FreshPack(text, 4, {text: "superseded"}, 90, 15_000, 1)]
     moment = datetime(2026, 5, 3, tzinfo=UTC)
     return PoolEvaluation(
         "default", moment, 0, 90, asked, [MadeUp(text, 0.6, text), MadeUp("xyzzy", None)], store, packs
@@ -214,7 +215,7 @@ def test_where_many_vectors_are_missing_that_is_the_first_thing_to_mend() -> Non
 
 def test_of_an_empty_pool_only_that_is_said() -> None:
     nothing = found(ranks=())
-    bare = Store(Messages(0, 0, 0, 0), RowCounts(0, 0, 0, 0, 0, 0), {}, [], [], None, [], Repeated(0, []))
+    bare = Store(Messages(0, 0, 0, 0), RowCounts(0, 0, 0, 0, 0, 0), {}, [], [], None, [], Repeated(0, [], 0))
     empty = replace(nothing, made_up=[], packs=[], store=bare)
     said = verdicts(empty)
     assert headline(said) == "1 figure not measured."
@@ -241,6 +242,35 @@ def test_verdicts_tell_what_is_wrong_from_what_is_to_be_looked_at() -> None:
     }
     for verdict in verdicts(found()):
         assert (verdict.advice is None) == (verdict.status == "ok"), verdict
+
+
+@pytest.mark.parametrize(
+    ("faults", "status", "said"),
+    [
+        ((), "ok", None),
+        (("repeat",), "warning", "a row that says what a row before it says"),
+        (("gone",), "wrong", "a row that is gone"),
+        (("expired", "repeat"), "wrong", "a row that has expired; a row that says what a row before it says"),
+        (("superseded", "superseded"), "wrong", "a row that is superseded"),
+        (("elsewhere",), "wrong", "a row that belongs to another project"),
+    ],
+)
+def test_a_pack_with_a_repeat_is_to_be_looked_at_and_one_with_another_fault_is_wrong(
+    faults: tuple[PackFault, ...], status: str, said: str | None
+) -> None:
+    pack = FreshPack("north", 4, {f"mem_{n}": fault for n, fault in enumerate(faults)}, 90, 15_000, 0)
+    [verdict] = [one for one in verdicts(replace(found(), packs=[pack])) if one.about == "packs"]
+    assert verdict.status == status
+    assert verdict.advice == (said and f"In it: {said}. Which rows those are is in --json.")
+
+
+def test_that_not_all_rows_were_compared_is_told() -> None:
+    evaluation = found()
+    crowded = replace(evaluation, store=replace(evaluation.store, repeated=Repeated(9, [], 1_200)))
+    for some, told in ((evaluation, False), (crowded, True)):
+        [verdict] = [one for one in verdicts(some) if one.figure == "repeated rows"]
+        assert verdict.shown.endswith("; 1,200 not compared with all") == told
+        assert ("There may be more" in verdict.meaning) == told
 
 
 # As a command ------------------------------------------------------------------------------------------------------

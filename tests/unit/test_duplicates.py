@@ -2,10 +2,12 @@
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.duplicates import compared, repeated, repeats, retold_groups
+from server.core import duplicates
+from server.core.duplicates import compared, repeated, repeats
 from server.core.hits import say_the_same
 from server.core.records import Memory
 from server.core.retelling import retold_print
@@ -68,4 +70,19 @@ def test_what_a_reflection_was_drawn_from_is_no_repeat_of_it() -> None:
 
 def test_only_rows_with_one_gist_are_compared_by_meaning() -> None:
     rows = [memory("Deploys go to Render."), memory("The user said that deploys are done on Render."), memory("A cat.")]
-    assert [set(group) for group in retold_groups(compared(rows))] == [{rows[0].id, rows[1].id}]
+    assert [set(group) for group in compared(rows).by_gist] == [{rows[0].id, rows[1].id}]
+
+
+def test_of_too_many_that_are_alike_the_first_are_compared_and_the_others_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(duplicates, "_MOST_ALIKE", 3)
+    rows = [memory(f"The deploy runs nightly on Render{mark}", id=f"mem_{n}") for n, mark in enumerate(".!?;:")]
+    ready = compared(rows)
+    assert all(len(group) == 3 for group in (*ready.by_gist, *ready.by_words))
+    assert set(ready.crowded) == {"mem_3", "mem_4"}
+    assert repeats(ready, {}).keys() == {"mem_0", "mem_1", "mem_2"}
+    # What shares its wording with another is found all the same.
+    again = memory("the deploy  runs nightly on Render:", id="mem_5")
+    assert repeats(compared([*rows, again]), {})["mem_4"] == {"mem_5"}
+    assert not compared(rows[:3]).crowded

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.known_answers import (
+    MOST_FEW,
     KnownAnswer,
     Told,
     in_one_line,
@@ -101,6 +102,14 @@ def test_a_question_has_a_word_that_few_texts_hold() -> None:
         assert "eel" in question.query
 
 
+def test_however_many_texts_there_are_a_word_that_stands_in_too_many_to_count_is_not_rare() -> None:
+    counted = dict.fromkeys(terms_of([told(FISH)])["memory"], MOST_FEW + 1)
+    for size in (100_000, 100_000_000):
+        assert not known_answers([told(FISH)], {"memory": counted}, {"memory": size}, limit=1, seed=0)
+        [question] = known_answers([told(FISH)], {"memory": counted | {"eel": 1}}, {"memory": size}, limit=1, seed=0)
+        assert "eel" in question.query
+
+
 def test_labels_of_the_observer_are_not_asked_with() -> None:
     content = "User decision: trout, salmon, pike, perch, eel"
     for seed in range(20):
@@ -120,6 +129,25 @@ def test_what_is_shown_of_a_text_is_one_line_that_holds_what_was_asked(before: s
     assert len(shown) <= 162
     assert "Ottilie" in shown
     assert shown.strip("…") in " ".join(content.split())
+
+
+def test_beside_a_dated_question_stands_the_place_of_its_words() -> None:
+    # The words of the date stand long before, alone and within others.
+    text = told(f"{'Conversations of May 2026 went on and on for 33 days. ' * 6}Then Ottilie hid trout.")
+    held = dict.fromkeys(terms_of([text])["memory"], 900) | dict.fromkeys(("ottili", "hid", "trout"), 1)
+    for seed in range(8):
+        asked = known_answers([text] * 3, {"memory": held}, {"memory": 1_000}, limit=3, seed=seed)
+        [dated] = [question for question in asked if question.way == "date"]
+        assert set(dated.query.removesuffix(" on 3 May 2026").split()) < {"Ottilie", "hid", "trout"}
+        assert dated.text.endswith("Then Ottilie hid trout.")
+
+
+def test_words_are_looked_for_as_words_in_capitals_or_not() -> None:
+    filling = "the conversation went along " * 12
+    assert in_one_line(f"{filling}and ON it went", ["on"]).endswith("and ON it went")
+    assert in_one_line(f"{filling}src/auth.ts:45 fails", ["auth.ts:45"]).endswith("src/auth.ts:45 fails")
+    assert in_one_line(f"{filling}我们决定把数据库迁移", ["数据库"]).endswith("我们决定把数据库迁移")
+    assert in_one_line(f"{filling}on it", ["convers"]).startswith("the conversation")
 
 
 def test_a_short_text_is_shown_whole() -> None:

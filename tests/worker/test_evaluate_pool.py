@@ -11,16 +11,17 @@ import psycopg
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 
+from server.cli.evaluation_verdicts import Verdict, headline, verdicts
+from server.core import known_answers
 from server.core.hits import TextHit
 from server.core.known_answers import made_up_words
 from server.core.pool_evaluation import PoolEvaluation
-from server.core.pool_verdicts import Verdict, headline, verdicts
 from server.core.records import Pool, Principal, Space
 from server.core.tokens import estimate_tokens
 from server.providers.query_embedders import QueryEmbedders
 from server.providers.remote_embedder import RemoteEmbedder
 from server.store import search, vectors
-from server.usecases import evaluate_packs, index_vectors
+from server.usecases import evaluate_packs, evaluate_recall, index_vectors
 from server.usecases.authenticate import create_pool
 from server.usecases.embed import make_space, register
 from server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
@@ -254,6 +255,17 @@ async def test_made_up_questions_are_not_answered_by_the_ordinary_words_in_them(
     assert found.false_answers <= 0.2
 
 
+@pytest.mark.parametrize(("few", "asked"), [(3, 3), (2, 0)])
+async def test_words_are_counted_further_than_what_is_few(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch, few: int, asked: int
+) -> None:
+    monkeypatch.setattr(known_answers, "MOST_FEW", few)
+    monkeypatch.setattr(evaluate_recall, "MOST_FEW", few)
+    words = ["trout", "salmon", "pike", "perch", "herring", "mackerel", "sturgeon", "halibut"]
+    await remember(parts, who, [Note(" ".join([*words[n:], *words[:n]])) for n in (0, 3, 5)])
+    assert len((await look(parts, who)).asked) == asked
+
+
 # What is wrong -----------------------------------------------------------------------------------------------------
 
 
@@ -373,6 +385,23 @@ async def test_orphaned_rows_are_found(filled: Parts, who: Principal, owner_url:
     assert told(found)["orphaned rows"].status == "warning"
 
 
+async def test_what_has_expired_is_not_live_and_so_no_orphan_and_no_reason_to_look_at_a_project(
+    filled: Parts, who: Principal, owner_url: str, clock: FakeClock
+) -> None:
+    await remember(filled, who, [Note(f"Berth {n} belongs to the {n}th boat.", project="south") for n in range(30)])
+    plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
+    found = await look(filled, who)
+    assert found.store.orphaned_rows
+    assert [pack.project for pack in found.packs] == ["south", "north"]
+    over: LiteralString = (
+        "UPDATE memories SET valid_until = %(now)s WHERE kind = 'observation' OR (project = 'south' AND %(all)s)"
+    )
+    plant(owner_url, over, now=clock(), all=False)
+    assert (await look(filled, who)).store.orphaned_rows == []
+    plant(owner_url, over, now=clock(), all=True)
+    assert [pack.project for pack in (await look(filled, who)).packs] == ["north"]
+
+
 async def test_a_gap_between_groups_is_found(filled: Parts, who: Principal, owner_url: str) -> None:
     plant(owner_url, "UPDATE observation_groups SET first_seq = 2, last_seq = 2")
     found = await look(filled, who)
@@ -481,7 +510,7 @@ async def test_what_should_not_be_in_a_pack_is_named(filled: Parts, who: Princip
     await remember(filled, who, [Note(again, project="north")])
     [pack] = (await look(filled, who)).packs
     assert pack.project == "north"
-    assert set(pack.faults.values()) == {"says what a row before it says"}
+    assert set(pack.faults.values()) == {"repeat"}
     assert pack.precision == 1 - 1 / pack.rows
 
 
@@ -495,9 +524,9 @@ async def test_the_tokens_of_a_pack_are_those_that_its_budget_is_about(filled: P
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ("superseded_by = 'mem_0', superseded_at = now(), outdated_at = now()", "is superseded"),
-        ("valid_until = '2020-01-01'", "has expired"),
-        ("project = 'south'", "belongs to another project"),
+        ("superseded_by = 'mem_0', superseded_at = now(), outdated_at = now()", "superseded"),
+        ("valid_until = '2020-01-01'", "expired"),
+        ("project = 'south'", "elsewhere"),
     ],
 )
 async def test_a_pack_is_checked_against_the_rows_themselves(

@@ -1,6 +1,9 @@
 -- columns: memory_seen
 visible_memories(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, %(moment)s, false)
 
+-- columns: is_live
+superseded_at IS NULL AND (valid_until IS NULL OR valid_until > %(moment)s)
+
 -- name: sample_memories
 -- Some rows that recall may find, the same ones for the same seed.
 SELECT t.id, 'memory' AS tier, t.content, t.said_at FROM {memory_seen} AS t
@@ -42,25 +45,24 @@ FROM (
 -- How many rows there are: live, superseded, past the time they are valid, those of them that packs' indexes still
 -- count as live, and live ones of low priority that nobody has used for a while.
 SELECT count(*) AS rows,
-       count(*) FILTER (WHERE superseded_at IS NULL AND (valid_until IS NULL OR valid_until > %(moment)s)) AS live,
+       count(*) FILTER (WHERE {is_live}) AS live,
        count(*) FILTER (WHERE superseded_at IS NOT NULL) AS superseded,
        count(*) FILTER (WHERE superseded_at IS NULL AND valid_until <= %(moment)s) AS expired,
        count(*) FILTER (WHERE superseded_at IS NULL AND valid_until <= %(moment)s AND NOT expired) AS unmarked,
-       count(*) FILTER (WHERE superseded_at IS NULL AND (valid_until IS NULL OR valid_until > %(moment)s)
-                              AND priority = 'low' AND kind <> 'manual' AND last_used_at < %(before)s) AS stale
+       count(*) FILTER (WHERE {is_live} AND priority = 'low' AND kind <> 'manual' AND last_used_at < %(before)s) AS stale
 FROM memories
 
 -- name: rows_by_age
 -- How many live rows of each kind were said in the last week, month, quarter and year, and before.
 SELECT kind, width_bucket(extract(epoch FROM %(moment)s - said_at) / 86400, ARRAY[7, 30, 91, 365]::float8[]) AS age,
        count(*) AS live
-FROM memories WHERE superseded_at IS NULL AND (valid_until IS NULL OR valid_until > %(moment)s)
+FROM memories WHERE {is_live}
 GROUP BY 1, 2 ORDER BY 1, 2
 
 -- name: orphaned_rows
 -- Live rows of which nothing is left that they came from: no message of an observation, no source of a reflection.
 SELECT m.id FROM memories m
-WHERE m.superseded_at IS NULL AND (
+WHERE {is_live} AND (
     m.kind = 'observation' AND NOT EXISTS (
         SELECT FROM messages t WHERE t.session_id = m.session_id AND t.seq = ANY (m.source_seqs))
     AND NOT EXISTS (
@@ -89,5 +91,5 @@ LEFT JOIN passages p ON v.tier = 'p' AND p.number = v.number
 
 -- name: largest_projects
 -- The projects with the most live rows; what belongs to none counts as one.
-SELECT project, count(*) AS live FROM memories WHERE superseded_at IS NULL
+SELECT project, count(*) AS live FROM memories WHERE {is_live}
 GROUP BY project ORDER BY live DESC, project NULLS LAST LIMIT %(limit)s

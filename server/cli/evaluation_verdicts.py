@@ -6,7 +6,7 @@ The limits are rules of thumb, made by looking at pools: what is below them dese
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from server.core.agreement import LEAST
@@ -19,8 +19,11 @@ from server.core.pool_evaluation import (
     FULL,
     FreshPack,
     IndexProbe,
+    PackFault,
     PoolEvaluation,
     Ranks,
+    Repeated,
+    RowCounts,
 )
 
 Status = Literal["ok", "warning", "wrong", "unknown"]
@@ -228,26 +231,10 @@ def _waiting(found: PoolEvaluation) -> Verdict:
 
 
 def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
-    rows, repeated = found.store.rows, found.store.repeated
+    rows = found.store.rows
     yield _coverage(found)
-    yield _few(
-        "stale rows",
-        rows.stale,
-        rows.live,
-        MOST_STALE,
-        f"Live rows of low priority that nobody has used for {counted(found.stale_days, 'day')}. They do no harm:"
-        " packs show others before them.",
-        "`esker reflect` condenses those that can be, `esker forget ID` deletes one; or leave them.",
-    )
-    yield Verdict(
-        "rows",
-        "expired rows",
-        f"{rows.expired:,}, {rows.unmarked:,} not marked" if rows.expired else "0",
-        "warning" if rows.unmarked else "ok",
-        "Rows past the time for which they hold, such as an offer that has ended. None of them is shown.",
-        "any number, all marked",
-        "A server that runs marks them, which keeps packs fast: does one run?" if rows.unmarked else None,
-    )
+    yield _stale(rows, found.stale_days)
+    yield _expired(rows)
     yield _none(
         "rows",
         "orphaned rows",
@@ -255,14 +242,7 @@ def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
         "Live rows that came from messages or rows of which none is left, so that nothing proves them.",
         "--json has their ids: `esker expand ID` shows one, `esker forget ID` deletes it.",
     )
-    yield _few(
-        "repeated rows",
-        len(repeated.ids),
-        repeated.compared,
-        MOST_REPEATED,
-        "Live rows that say what another live row says. An answer shows them once, but they cost tokens in packs.",
-        "`esker reflect` condenses them; `esker forget ID` deletes a row and all that says the same.",
-    )
+    yield _repeated(found.store.repeated)
     yield Verdict(
         "rows",
         "superseded rows",
@@ -271,6 +251,41 @@ def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
         "Rows that something newer or shorter has replaced. They are kept, and hidden unless asked for.",
         "any number",
     )
+
+
+def _stale(rows: RowCounts, days: int) -> Verdict:
+    return _few(
+        "stale rows",
+        rows.stale,
+        rows.live,
+        MOST_STALE,
+        f"Live rows of low priority that nobody has used for {counted(days, 'day')}. They do no harm: packs show others"
+        " before them.",
+        "`esker reflect` condenses those that can be, `esker forget ID` deletes one; or leave them.",
+    )
+
+
+def _expired(rows: RowCounts) -> Verdict:
+    return Verdict(
+        "rows",
+        "expired rows",
+        f"{rows.expired:,}, {rows.unmarked:,} not marked" if rows.expired else "0",
+        "warning" if rows.unmarked else "ok",
+        "Rows past the time for which they hold, such as an offer that has ended. None of them is shown.",
+        "any number, all marked",
+        "A server that runs marks them, which keeps packs fast: does one run?" if rows.unmarked else None,
+    )
+
+
+def _repeated(repeated: Repeated) -> Verdict:
+    meaning = "Live rows that say what another live row says. An answer shows them once, but they cost tokens in packs."
+    advice = "`esker reflect` condenses them; `esker forget ID` deletes a row and all that says the same."
+    verdict = _few("repeated rows", len(repeated.ids), repeated.compared, MOST_REPEATED, meaning, advice)
+    if not repeated.crowded:
+        return verdict
+    more = " There may be more: some rows have words in common with too many others to be compared with each."
+    shown = f"{verdict.shown}; {repeated.crowded:,} not compared with all"
+    return replace(verdict, shown=shown, meaning=meaning + more)
 
 
 def _coverage(found: PoolEvaluation) -> Verdict:
@@ -294,16 +309,25 @@ def _coverage(found: PoolEvaluation) -> Verdict:
 # Packs -------------------------------------------------------------------------------------------------------------
 
 
+_FAULTS: Mapping[PackFault, str] = {
+    "gone": "is gone",
+    "superseded": "is superseded",
+    "expired": "has expired",
+    "elsewhere": "belongs to another project",
+    "repeat": "says what a row before it says",
+}
+
+
 def _pack(pack: FreshPack) -> Verdict:
     shown = (
         f"{_share(pack.precision)} of {counted(pack.rows, 'row')} right;"
         f" {pack.tokens:,} of {counted(pack.budget, 'token')}"
     )
     meaning = "What a new session would be shown: rows that are live, of its project, not expired, and said once."
-    faults = sorted(set(pack.faults.values()))
-    repeats_alone = all("before it" in fault for fault in faults)
-    status: Status = "ok" if not faults else "warning" if repeats_alone else "wrong"
-    advice = f"In it: a row that {'; a row that '.join(faults)}. Which rows those are is in --json." if faults else None
+    faults = set(pack.faults.values())
+    status: Status = "ok" if not faults else "warning" if faults == {"repeat"} else "wrong"
+    named = "; ".join(f"a row that {words}" for fault, words in _FAULTS.items() if fault in faults)
+    advice = f"In it: {named}. Which rows those are is in --json." if faults else None
     if pack.pins_left:
         status = "warning" if status == "ok" else status
         advice = f"{advice or ''} {counted(pack.pins_left, 'pinned row')} did not fit: pin fewer.".strip()
