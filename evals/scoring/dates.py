@@ -21,7 +21,9 @@ _MONTHS = (
     ("dec", "december", "dezember", "dez", "diciembre", "dic"),
 )
 _NUMBER = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names}
-_VERBS = "not|well|be|have|fail|need|change|take|get|go|come|use|also|still|only|never|require|cause|contain|differ|slip"
+_VERBS = (
+    "not|well|be|have|fail|need|change|take|get|go|come|use|also|still|only|never|require|cause|contain|differ|slip"
+)
 # `step 3 may fail` names no day.
 _NAME = "|".join(sorted(_NUMBER, key=len, reverse=True)).replace("|may|", f"|may(?! (?:{_VERBS})\\b)|")
 _MONTH_NAME = re.compile(rf"(?<!\w)(?!may\b)(?:{_NAME})(?!\w)|(?<=\b(?:in|by|of) )may\b|(?<=\b(?:until|since) )may\b")
