@@ -56,9 +56,11 @@ def expected(what: str, path: Path, hint: str) -> Generator[None]:
     try:
         yield
     except ValidationError as error:
-        raise InvalidInput(f"{path} is no {what} ({first_problem(error)}).", hint=hint) from error
+        raise InvalidInput(f"{path} is no {what}: {first_problem(error)}.", hint=hint) from error
+    except KeyError as error:
+        raise InvalidInput(f"{path} is no {what}: it has no {error}.", hint=hint) from error
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-        raise InvalidInput(f"{path} is no {what} ({type(error).__name__}: {error}).", hint=hint) from error
+        raise InvalidInput(f"{path} is no {what}: {error}.", hint=hint) from error
 
 
 def first_problem(error: ValidationError) -> str:

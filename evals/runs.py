@@ -48,10 +48,16 @@ SomeCase = TypeVar("SomeCase", bound=AnyCase)
 
 def chosen(path: Path, model: type[SomeCase], only: Sequence[str] | None) -> list[SomeCase]:
     """Return the cases of a file, or those of them whose names begin so. Raises InvalidInput where there are none."""
-    found = [case for case in read_cases(path, model) if not only or case.case.startswith(tuple(only))]
-    if not found:
-        raise InvalidInput(f"{path.name} has no such case.", hint="Every line of the file begins with the name of one.")
-    return found
+    cases = read_cases(path, model)
+    for begin in only or ():
+        if not any(case.case.startswith(begin) for case in cases):
+            names = ", ".join(case.case for case in cases[:5])
+            raise InvalidInput(
+                f"{path.name} has no case whose name begins with {begin!r}.", hint=f"It has {len(cases)}: {names} …"
+            )
+    if not cases:
+        raise InvalidInput(f"{path.name} has no case.")
+    return [case for case in cases if not only or case.case.startswith(tuple(only))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ def _lines(told: Json, name: str | None, run: Path) -> Iterator[str]:
 
 
 def _worst(told: Json) -> Iterator[str]:
+    if not any(share < 1 for case in told["cases"] for share in case["figures"].values()):
+        yield f"None of the {len(told['cases'])} cases has a fault: {', '.join(case['id'] for case in told['cases'])}."
     by_mean = sorted(told["cases"], key=lambda case: _mean(case["figures"]))
     for case in by_mean:
         low = [f"{name} {100 * share:.0f}" for name, share in case["figures"].items() if share < 1]

@@ -4,6 +4,7 @@ A line of the file is a case: `{"case": …, "rows": […]}`. A row is a text, o
 rows or messages), `by` and `at`, as far as they are known.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -82,6 +83,8 @@ def _known(path: Path, suite: str) -> dict[str, Known]:
 
 def _read(path: Path) -> list[Output]:
     outputs = [output for _, output in models_of(path, Output)]
+    if twice := [case for case, count in Counter(output.case for output in outputs).items() if count > 1]:
+        raise InvalidInput(f"{path.name} has the case {twice[0]!r} twice.", hint="Give every output a file of its own.")
     if not outputs:
         raise InvalidInput(f"There is no case in {path.name}.")
     return outputs

@@ -39,7 +39,7 @@ def _words(value: Json) -> list[str]:
 class Case(AnyCase):
     """A session and its gold; `rows` of an atom are ids of messages."""
 
-    domain: Domain
+    domain: Domain = "other"
     messages: Annotated[tuple[Said, ...], Field(min_length=1, max_length=200)]
     gold: Gold
 

@@ -11,7 +11,7 @@ from evals.scoring.gold import Domain, Gold, Row
 class Case(AnyCase):
     """A log, which may be of several sittings, and its gold."""
 
-    domain: Domain
+    domain: Domain = "other"
     rows: Annotated[tuple[Row, ...], Field(min_length=2, max_length=200)]
     gold: Gold
 

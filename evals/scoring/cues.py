@@ -65,7 +65,7 @@ _LIMITED = by_language(
     r"|nothing else|no (?:one|other|others) else"
     r"|no other|nowhere else|as long as|never more|or less|under|in betas|experiment\w*|ends?|ending|expir\w*|goes",
     de=r"nur|außer\w*|ausser|ausgenommen|ausschließlich|vorerst|vorläufig|höchstens|maximal|mindestens|vorübergehend"
-    r"|begrenzt|beschränkt|bis|allein|lediglich|einzig|nicht (?:mehr|länger|öfter|höher|später) als"
+    r"|begrenzt|beschränkt|bis|allein|lediglich|einzig|nicht öfter|nicht (?:mehr|länger|höher|später) als"
     r"|kein\w* ander\w*|sonst\w*|derzeit",
     es=r"s[oó]lo|solamente|únicamente|exclusiv\w+|excepto|salvo|por ahora|de momento|temporal\w*|como (?:máximo|mucho)"
     r"|máximo|no más|hasta|limitad\w+|ningún otro|ninguna otra|nada más|provisional\w*|mientras",
@@ -77,14 +77,15 @@ _DONE = by_language(
     en=r"done|finished|completed?|(?<!\ba )(?<!\bthe )fixed|shipped|deployed|merged|implemented|released|resolved"
     r"|solved|migrated|closed|delivered|landed|(?<!is )(?<!are )removed|added|enabled|rolled out|went live"
     r"|is live|already"
-    r"|as (?:planned|scheduled|intended|agreed)|in place|in effect|has learned|settled|behind us|got (?:its|their|the)"
+    r"|as (?:planned|scheduled|intended|agreed)|in place|in effect|has learned|settled|took place|taken place"
+    r"|is over|was a success|(?:is|are) booked|got (?:its|their|the)"
     r"|is out(?! of)|(?:has|have) (?:now |since |just )?been \w+",
     de=r"erledigt|fertig\w*|abgeschlossen|behoben|umgesetzt|ausgeliefert|gelöst|eingeführt|bereits|migriert"
     r"|inzwischen"
-    r"|wurden?|wie geplant|planmäßig|ist (?:nun |jetzt )?da",
+    r"|wurden?|wie geplant|planmäßig|fand\b.*\bstatt|stattgefunden|gebucht|ist (?:nun |jetzt )?da",
     es=r"hech[oa]s?|terminad\w+|completad\w+|arreglad\w+|desplegad\w+|implementad\w+|resuelt\w+|migrad\w+"
     r"|ya (?:está|se|ha|han)|se (?:hizo|completó|migró|terminó|desplegó|implementó|pagó|publicó|compró)"
-    r"|como estaba previsto|quedó \w+",
+    r"|como estaba previsto|tuvo lugar|quedó \w+",
     zh="已完成|完成了|已经|已經|已(?:修复|部署|上线|合并|迁移|实现|解决|改|换|删|加|做|写|拆|证实|停产|公布|发布|更换|确认|升级)"
     "|做完|搞定|上线了|修好|迁移了|部署了|如期|按计划.{0,6}(?:完成|做|了)|[到换改做开发写拆]了",
     ja="完了|済み|済んだ|終わった|終えた|修正した|デプロイした|実装した|移行した|解決した|始めた|行った"
@@ -115,13 +116,30 @@ _PAST = by_language(
     "|弃用|误认|誤認|误以为|有误|作废",
     ja="以前|もとは|元は|元々|当初|かつて|ではなく|置き換え|やめ|旧|だった|でした|誤り|間違|改め|前は|前まで",
 )
+_CHANGED = by_language(
+    en=r"now|moved?|switch\w*|chang\w*|since|after|bec[ao]me|becomes|rose|rises|raised|lower\w*|reduced|from"
+    r"|instead|again"
+    r"|back|new|current\w*|by now|turned|grew|went|correct\w*|actual\w*|really|until|in fact"
+    r"|no longer|revised|last|before",
+    de="jetzt|nun|seit|nach|geändert|gewechselt|umgestellt|neu\\w*|inzwischen|aktuell|statt|auf|wieder|doch"
+    "|zurück|von|bis"
+    "|tatsächlich|wurde\\w*",
+    es="ahora|desde|tras|después|cambi\\w+|pas[óa]|nuev\\w+|actual\\w*|sub\\w+|baj\\w+"
+    "|vuelve|volvi\\w+|hasta"
+    "|realidad|queda",
+    zh="现|改|变|换|起|今|后|新|升|降|调|搬|迁|更|由|从|又|回|目前|实",
+    ja="現在|今|変|から|新|改|後|移|切り替|戻|なった|上が|下が|更新|実際",
+)
 _OLD_VALUE: dict[Language, str] = {
     "en": r"from (?:the )?{0} (?:to|→)|(?:instead of|rather than|no longer|used to be|formerly|previously) (?:the )?{0}"
     r"|of {0}(?: \w+){{0,4}} (?:was|were|is|has been) (?:raised|lowered|changed|increased|reduced|cut|lifted) to"
+    r"|(?:before that|until then|till then)(?:(?! now)[^.;,]){{0,40}}{0}"
+    r"|{0}[^.;,]{{0,40}} (?:are|is) (?:over|gone|history)"
     r"|{0}\W{{0,3}}(?:→|->|=>)|(?:up|down) from {0}",
     "de": r"von {0}(?: \w+){{0,4}} (?:auf|zu) [0-9\w]+|(?:statt|anstatt|nicht mehr|vorher) {0}"
     r"|{0}\W{{0,3}}(?:→|->)",
-    "es": r"(?:de|desde) {0} a\b|(?:en lugar de|en vez de|ya no|antes) {0}|{0}\W{{0,3}}(?:→|->)",
+    "es": r"(?:de|desde) {0} a (?=[0-9])|\(?antes(?! de)[^.;,)]{{0,40}}{0}|(?:en lugar de|en vez de|ya no"
+    r"|antes) {0}|{0}\W{{0,3}}(?:→|->)",
     "zh": r"(?:从|由){0}(?:改|换|升|降|调|增|减|提|变|到)|(?:不再|原来|原本|之前)(?:是|用|为)?{0}"
     r"|{0}\W{{0,3}}(?:→|->)",
     "ja": r"{0}から.{{0,12}}(?:変|改|上げ|下げ|引き)|{0}ではなく|{0}をやめ|(?:以前|当初|もと)は{0}"
@@ -190,6 +208,29 @@ _CLAUSE_END = re.compile(r"[,.;:。]")
 def is_called_untrue(text: str, language: Language) -> bool:
     """Tell whether a text says of what it states that it is not so."""
     return bool(_UNTRUE[language].search(normalised(text)))
+
+
+def has_happened(fact: str, said: str, language: Language) -> bool:
+    """Tell whether what is said tells as past, without a word for what is to come, what a fact puts off."""
+    if not _has(_DEFERRED, fact, language) or _has(_HAPPENED, fact, language) or not _has(_HAPPENED, said, language):
+        return False
+    return not any(_has(cues, said, language) for cues in (_TO_COME, _UNDECIDED, _PUT_OFF))
+
+
+_TO_COME = by_language(
+    en=r"later|tomorrow|yet|postpon\w*|defer\w*|on hold|pending|plan(?:s|ned)?|will|won't|'ll|wants? to|would like"
+    r"|going to|intend\w*|due|next|remains?|still|waits?|waiting|to follow|is to|are to|not|no|never|only|until"
+    r"|till|unless"
+    r"|for now|for the time being|keeps?|stays?|goes|earliest|at most|limited|so far",
+    de=r"später|morgen|noch|geplant|soll\w*|frühestens|warte\w*|nächste\w*|folgt|kein\w*|nicht|nur|vorerst|bis"
+    r"|wird|werden"
+    r"|will|möchte|offen|dran|erst|höchstens",
+    es=r"más tarde|más adelante|mañana|aplaz\w+|pendiente\w*|todavía|aún|será|habrá|próxim\w+|no|hasta|sólo"
+    r"|solo|quiere"
+    r"|en espera|antes|falta\w*|queda\w*|deja\w*",
+    zh="明天|推迟|延|暂|尚|还|待|计划|打算|将|等|再|才|不|没|未|只|仅|最早",
+    ja="延期|後|保留|未|まだ|予定|まで|つもり|来|次|待|見送|先送|ない|だけ|のみ|当面|限",
+)
 
 
 def keeps_reservation(fact: str, said: str, language: Language) -> bool:
@@ -266,6 +307,11 @@ def _says_done(clause: str, language: Language) -> bool:
 def is_past(text: str, language: Language) -> bool:
     """Tell whether a text says of something that it held before."""
     return _has(_PAST, text, language) or "→" in text or "->" in text
+
+
+def tells_of_change(text: str, language: Language) -> bool:
+    """Tell whether a text says that one thing took the place of another."""
+    return is_past(text, language) or _has(_CHANGED, text, language)
 
 
 def is_old_value(words: str, text: str, language: Language) -> bool:

@@ -8,12 +8,12 @@ from evals.case_files import Language
 from evals.scoring.text import by_language, normalised, stems, words_of
 
 _DENIED = by_language(
-    en=r"neither\b.*?\bnor|not|never|no|none|nothing|nobody|nowhere|without|cannot|neither|nor"
+    en=r"neither\b.*?\bnor|not|never|no|none|nothing|nobody|nowhere|without|cannot|neither|nor|non"
     r"|stop(?:ped|s)? using|forbid\w*|forbade|prohibit\w*|refus\w+|reject\w+|instead of|rather than|\w+n't",
     de=r"weder\b.*?\bnoch|nicht|nichts|nie|niemals|niemand\w*|nirgends|kein\w*|ohne|weder|(?:an)?statt(?= \w)"
     r"|anstelle"
-    r"|verboten|untersagt|vermeide\w*",
-    es=r"ni\b.*?\bni|no|nunca|jamás|nadie|nada|sin|ningun[oa]?|ningún|tampoco|ni|evitar|evita\w*|prohib\w+"
+    r"|verboten|untersagt|weiger\w*|vermeide\w*",
+    es=r"ni\b.*?\bni|no|nunca|jamás|nadie|nada|sin|ningun[oa]?|ningún|tampoco|ni|evitar|evita\w*|prohib\w+|nieg\w+"
     "|en lugar de|en vez de",
     zh="既不.*?也不|不(?!同|过|過|错|錯|断|斷|仅|僅|久|少|止)|没|沒|(?<![特级級類类分识識区區个個性])别(?!的|人|名)"
     "|勿"
@@ -64,6 +64,7 @@ _PLAINLY: Mapping[Language, Ways] = {
             "(?:no|not) (?:earlier|sooner) than|not before|not until|only (?:after|from|once)": "after",
             "not only|not just|no doubt|no matter|no problem|whether or not|(?<=may )or may not": "",
             "(?:no|without) exceptions?": "",
+            "(?:at no|without) (?:charge|cost)|free of charge": "for free",
             "nothing but|no one but": "only",
             "(?:and )?(?:nothing else|nobody else|no one else|no others?|nowhere else)": "only",
             r"(?:not|won't|\w+n't) (?P<what>(?:be|come|happen|start|begin|change|move|follow|go)\b[^.,;]{0,40}?) ?"
@@ -92,6 +93,7 @@ _PLAINLY: Mapping[Language, Ways] = {
             "no menos de|como mínimo|(?:al|por lo) menos|mínimo(?: de)?": "minimo",
             "no antes de|hasta que no|no hasta": "después",
             r"no (?P<what>[^.,;]{0,40}?) ?(?:antes de|hasta)": r"\g<what> después",
+            r"no (?P<said>[^.,;]{0,60}?) ?\b(?:nunca|jamás|nada|nadie|ningun\w*|ningún|tampoco)": r"no \g<said>",
             "no s[oó]lo|no solamente|sin duda|sin falta|sin embargo|sin excepción": "",
             r"no (?P<what>[^.,;]{0,30}) más que": r"\g<what> maximo",
         }
@@ -158,6 +160,7 @@ _OPPOSITES: Mapping[Language, str] = {
     " 速い/遅い 高い/低い 長い/短い",
 }
 _WORD = re.compile(r"[^\W\d_]+")
+_PREFIX = re.compile(r"^(?:un|in|im|ir|non|dis|des)(?=[^\W\d_]{4})")
 _FLAG = re.compile(r"(?<!\w)--?no-[\w-]+|\bno-?reply\S*|\bnot?-[a-z]+(?:-[a-z]+)*(?=\.|/|_)", re.ASCII)
 
 
@@ -215,7 +218,15 @@ def opposite(first: str, second: str, language: Language) -> str | None:
             has, lacks = _which(one, word, contrary), _which(other, word, contrary)
             if has == (True, False) and lacks == (False, True):
                 return contrary
-    return None
+    return _prefixed(one, other) or _prefixed(other, one)
+
+
+def _prefixed(one: frozenset[str] | str, other: frozenset[str] | str) -> str | None:
+    """Return the word of the second text that is one of the first behind a prefix that denies (`unnecessary`)."""
+    if isinstance(one, str) or isinstance(other, str):
+        return None
+    denied = ((word, _PREFIX.sub("", word)) for word in other - one)
+    return next((word for word, rest in denied if rest != word and rest in one and rest not in other), None)
 
 
 def _which(said: frozenset[str] | str, word: str, contrary: str) -> tuple[bool, bool]:

@@ -57,7 +57,7 @@ def _tells_of_change(old: Atom, older: Sequence[Atom], new: Atom, row: Left, by:
 
 def _calls_it_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by: Judge) -> bool:
     if any(by.holds(sentence, words) for words in new.exact if not by.holds(old.fact, words)):
-        return True
+        return cues.tells_of_change(sentence, by.language) or denials(sentence, by.language) > 0
     if any(by.holds(sentence, words) for atom in older for words in atom.exact if not by.holds(old.fact, words)):
         return False
     more_denied = denials(sentence, by.language) > denials(old.fact, by.language)
@@ -102,7 +102,7 @@ def open_fault(verdict: Verdict, language: Language) -> str | None:
     fact, said = verdict.atom.fact, verdict.statement
     if verdict.fate == "contradicted":
         return f"turned around: {said}"
-    if cues.is_done(said, language) and not cues.is_done(fact, language):
+    if (cues.is_done(said, language) and not cues.is_done(fact, language)) or cues.has_happened(fact, said, language):
         return f"turned into done: {said}"
     return None if cues.keeps_reservation(fact, said, language) else f"without its reservation: {said}"
 

@@ -5,7 +5,7 @@ docs/evals.md tells the fields in prose.
 
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
@@ -13,7 +13,8 @@ from evals.case_files import Language, Name, Strict, Text
 from evals.scoring.text import holds
 from server.core.records import Category, Priority, Trust
 
-Domain = Literal["coding", "infrastructure", "assistant", "research"]
+Domain = Name
+"""What a case is about, for its table: ours are `coding`, `infrastructure`, `assistant` and `research`."""
 
 
 class Row(Strict):

@@ -23,9 +23,17 @@ def turned_around(fact: str, statement: str, language: Language) -> tuple[str, s
     if cues.is_called_untrue(statement, language) and not cues.is_called_untrue(fact, language):
         return fact, statement
     stated = _statements(statement, language)
-    for clause in _statements(fact, language):
-        about = [each for each in _about(clause, stated, language) if _share(clause, each, language) >= _SAME_CLAUSE]
-        if about and all(_turns(clause, each, fact, statement, language) for each in about):
+    told = [(clause, [*_about(clause, stated, language)]) for clause in _statements(fact, language)]
+    for clause, found in told:
+        about = [each for each in found if _share(clause, each, language) >= _SAME_CLAUSE]
+        # What one clause of the statement says of several of the fact is held against these together.
+        together = [
+            other for other, its in told if its[0] == found[0] and _share(other, its[0], language) >= _SAME_CLAUSE
+        ]
+        whole = ", ".join(together) or clause
+        if about and all(
+            _turns(each_of, each, fact, statement, language) for each in about for each_of in {clause, whole}
+        ):
             return clause, about[0]
     return None
 
