@@ -217,7 +217,7 @@ def _waiting(found: PoolEvaluation) -> Verdict:
     if missing is None:
         advice = "No model has embedded this pool: `esker serve` starts a worker, unless ESKER_EMBEDDER is none."
         return Verdict("vectors", name, "all", "warning", meaning, "none", advice)
-    advice = "Does a worker run? `esker serve` starts one, `esker worker` is one."
+    advice = "The worker of `esker serve` embeds them, one after another; where no server runs, `esker worker` does."
     if missing.failed:
         advice = "`esker doctor` says why, `esker doctor --retry` tries them again."
     shown = f"{missing.missing:,} of {missing.texts:,}"
@@ -259,8 +259,8 @@ def _stale(rows: RowCounts, days: int) -> Verdict:
         rows.stale,
         rows.live,
         MOST_STALE,
-        f"Live rows of low priority that nobody has used for {counted(days, 'day')}. They do no harm: packs show others"
-        " before them.",
+        f"Live rows of low priority that have been in memory for {counted(days, 'day')} and that nobody has used since."
+        " They do no harm: packs show others before them.",
         "`esker reflect` condenses those that can be, `esker forget ID` deletes one; or leave them.",
     )
 

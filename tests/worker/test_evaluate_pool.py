@@ -321,6 +321,7 @@ async def test_stale_and_expired_rows_are_found(
         ("priority = 'medium'", 12, 0),
         ("priority = 'low', kind = 'manual'", 12, 0),
         ("priority = 'low', last_used_at = %(now)s", 12, 0),
+        ("priority = 'low', created_at = %(now)s", 12, 0),  # of an old transcript, taken in today
         ("priority = 'low', valid_until = %(now)s", 11, 0),
         ("priority = 'low', superseded_by = 'mem_0', superseded_at = %(now)s, outdated_at = %(now)s", 11, 0),
     ],

@@ -49,7 +49,7 @@ SELECT count(*) AS rows,
        count(*) FILTER (WHERE superseded_at IS NOT NULL) AS superseded,
        count(*) FILTER (WHERE superseded_at IS NULL AND valid_until <= %(moment)s) AS expired,
        count(*) FILTER (WHERE superseded_at IS NULL AND valid_until <= %(moment)s AND NOT expired) AS unmarked,
-       count(*) FILTER (WHERE {is_live} AND priority = 'low' AND kind <> 'manual' AND last_used_at < %(before)s) AS stale
+       count(*) FILTER (WHERE {is_live} AND priority = 'low' AND kind <> 'manual' AND greatest(last_used_at, created_at) < %(before)s) AS stale
 FROM memories
 
 -- name: rows_by_age
