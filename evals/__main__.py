@@ -1,5 +1,6 @@
 """`python -m evals SUITE`: each suite is a command of this program."""
 
+import signal
 import sys
 
 import typer
@@ -33,6 +34,7 @@ app.command("compare")(compare.compare)
 
 def run() -> None:
     """Run a command and exit: 0 when all went well, 1 for a regression or an explained error, 2 for wrong usage."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, and its folder removed
     try:
         typer.main.get_command(app)(prog_name="python -m evals")
     except EskerError as error:

@@ -113,6 +113,8 @@ def _read(path: Path, cases: Mapping[str, Case]) -> list[Labelled]:
         if astray := [label.fact for label in one.labels if label.fact not in facts]:
             raise InvalidInput(f"{place}: the gold has no fact {astray[0]!r}.")
         found.append(one)
+    if not found:
+        raise InvalidInput(f"There is no reflection in {path.name}.")
     return found
 
 

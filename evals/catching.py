@@ -17,6 +17,7 @@ from evals.runs import CasesFile, JsonFile, Only, Record, Replay, chosen
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
+from server.core.errors import InvalidInput
 
 PER_TOKENS = "facts/1k"
 
@@ -33,6 +34,8 @@ def mutations(
 
     A judge is asked about each case without a fault and with each.
     """
+    if (record or replay) and not judge:
+        raise InvalidInput("Without a judge there is nothing to record or to replay.", hint="--judge names a model.")
     asked = chosen(cases, Case, only)
     meaning = Meaning()
     with progress() as shown:
@@ -55,7 +58,7 @@ def mutations(
 def planted(cases: Sequence[Case]) -> list[Submission]:
     """Return every case without a fault and with each that it can have."""
     made: list[Submission] = []
-    for case in cases:
+    for case in (case for case in cases if any(case.gold.lasting())):
         made.append(Submission(f"{case.case}/", case.rows, faultless(case)))
         for fault, mutate in MUTATIONS.items():
             if rows := mutate(case, faultless(case)):
@@ -97,7 +100,7 @@ def _cell(fell: int, of: int) -> str:
 def caught(cases: Sequence[Case], meaning: Meaning) -> dict[str, Any]:
     """Return for each fault the number of cases that can have it, and in how many of them which score fell."""
     told: dict[str, Any] = {fault: {"cases": 0, "fell": {}} for fault in MUTATIONS}
-    for case in cases:
+    for case in (case for case in cases if any(case.gold.lasting())):
         by = Judge(case.language, meaning)
         before = shares(case, faultless(case), by)
         for fault, mutate in MUTATIONS.items():

@@ -5,7 +5,9 @@ bootstrap: the queries are drawn anew with replacement, and where the middle 95 
 have made of it (Efron and Tibshirani 1993, chapter 13).
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,7 +45,7 @@ class Change:
 def compare(
     before: Annotated[Path, typer.Argument(help="The JSON of the run to compare with.")],
     after: Annotated[Path, typer.Argument(help="The JSON of the run to judge.")],
-    seed: Annotated[int, typer.Option(help="What queries are drawn with.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="What queries are drawn with.")] = 0,
     json_file: JsonFile = None,
 ) -> None:
     """Compare two runs; the exit code is 1 when a figure became worse beyond noise."""
@@ -52,10 +54,13 @@ def compare(
         remark("The runs are about different data: only queries of the same name are compared.")
     found = changes(first["queries"], second["queries"], seed)
     if not found:
-        raise InvalidInput("The two runs have no query and arm in common.")
+        raise InvalidInput("The two runs have no case or query in common that has the same figures in both.")
+    for gone in _gone(first["queries"], second["queries"]):
+        remark(gone)
     rows = [
         (
             f"{change.arm} {change.figure}",
+            f"{change.queries:,}",
             *(f"{100 * value:.1f}" for value in (change.before, change.after)),
             f"{100 * (change.after - change.before):+.1f}",
             f"{100 * change.low:+.1f} … {100 * change.high:+.1f}",
@@ -63,7 +68,7 @@ def compare(
         )
         for change in found
     ]
-    table(f"{before.name} → {after.name}", ["", "before", "after", "change", "95 %", ""], rows)
+    table(f"{before.name} → {after.name}", ["", "of", "before", "after", "change", "95 %", ""], rows)
     if json_file:
         write_json(json_file, found)
     if any(change.verdict == "worse" for change in found):
@@ -77,8 +82,15 @@ def _read(path: Path) -> dict[str, Any]:
         return {"sha256": told["data"]["sha256"], "queries": [_query(query) for query in queries]}
 
 
+def _number(value: Any) -> float:
+    """Return a figure. Raises ValueError for one that is none, which nothing can be compared with."""
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no figure")
+    return float(value)
+
+
 def _query(query: Mapping[str, Any]) -> dict[str, Any]:
-    arms = {arm: {name: float(value) for name, value in its["figures"].items()} for arm, its in query["arms"].items()}
+    arms = {arm: {name: _number(value) for name, value in its["figures"].items()} for arm, its in query["arms"].items()}
     return {"id": query["id"], "arms": {arm: {"figures": figures} for arm, figures in arms.items()}}
 
 
@@ -107,6 +119,18 @@ def _pairs(before: Queries, after: Queries) -> dict[tuple[str, str], list[tuple[
                 if figure in was:
                     pairs.setdefault((arm, figure), []).append((was[figure], value))
     return pairs
+
+
+def _gone(before: Queries, after: Queries) -> Iterator[str]:
+    """Yield which figures of the first run are missing for cases or queries of the second, or the other way round."""
+    counts = [
+        Counter((arm, name) for query in its for arm in query["arms"] for name in query["arms"][arm]["figures"])
+        for its in (before, after)
+    ]
+    for arm, name in counts[0] | counts[1]:
+        first, second = (its[arm, name] for its in counts)
+        if first != second:
+            yield f"{arm} {name}: {first:,} before, {second:,} after; only what both have is compared."
 
 
 def _change(arm: str, figure: str, values: "np.ndarray[Any, np.dtype[np.float64]]", seed: int) -> Change:

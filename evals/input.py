@@ -14,7 +14,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file. Raises InvalidInput where it cannot be read or is not UTF-8."""
+    """Return the text of a file. Raises InvalidInput where it is none, cannot be read or is not UTF-8."""
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"{path} is no file.")
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

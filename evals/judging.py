@@ -39,7 +39,7 @@ _FEWEST = 3
 class Mark(BaseModel):
     """From 1, bad, to 5, nothing to criticise."""
 
-    score: Annotated[int, Field(ge=1, le=5)]
+    score: Annotated[int, Field(ge=1, le=5, strict=True)]
     reason: Annotated[str, Field(min_length=1, max_length=2_000)]
 
 

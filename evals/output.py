@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -19,9 +21,17 @@ _WIDEST = 10_000
 _aside = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def say(line: str) -> None:
+    """Print a line on standard output; what would steer a terminal in it is shown and does not."""
+    typer.echo(_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", line))
+
+
 def remark(text: str) -> None:
     """Print a line about the run on standard error, so that standard output holds the figures alone."""
-    _aside.print(text, markup=False, style="dim")
+    _aside.print(_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text), markup=False, style="dim")
 
 
 def show_error(error: EskerError) -> None:

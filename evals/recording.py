@@ -161,7 +161,8 @@ def recorded(
     if tape.missing:
         several = f"{len(tape.missing)} requests are" if len(tape.missing) > 1 else "A request is"
         raise InvalidInput(
-            f"{several} not in the recording ({tape.missing[0]}): our prompts or the cases have changed since.",
+            f"{several} not in the recording ({tape.missing[0]}): our prompts or the cases have"
+            " changed since, or the recording was not finished.",
             hint="Record it anew with a model, and compare the two runs.",
         ) from failed
     if failed:

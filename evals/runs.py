@@ -17,7 +17,7 @@ from evals.output import progress, remark, writable, write_json
 from evals.recording import recorded
 from evals.reports import Result, document, show
 from evals.scoring.scored import RETENTION
-from evals.serving import Server, connected
+from evals.serving import Server, connected, refuse_used_pool
 from server.core.errors import InvalidInput
 
 By = Literal["extractive", "model"]
@@ -89,8 +89,8 @@ def under_test(
 
     With a `judge` there is a model to record even where the server asks none.
 
-    Raises InvalidInput where a model is wanted and there is none, where a server that runs is to be another, or a
-    recording lacks an answer.
+    Raises InvalidInput where a model is wanted and there is none, where a server that runs is to be another or its
+    pool is in use, or a recording lacks an answer.
     """
     if url and (given := [name for name, by in (("--observer", observer), ("--reflector", reflector)) if by]):
         raise InvalidInput(
@@ -109,6 +109,8 @@ def under_test(
         progress() as shown,
         connected(url, key, **wanted, **endpoint) as server,
     ):
+        if url:
+            refuse_used_pool(server)
         serving = server.get("/readyz")
         yield UnderTest(server, shown, {**os.environ, **endpoint}, serving["observer"], serving["reflector"])
 

@@ -77,6 +77,15 @@ def _refusal(method: str, path: str, answer: httpx2.Response) -> InvalidInput:
     )
 
 
+def refuse_used_pool(server: Server) -> None:
+    """Raise InvalidInput where a pool has something: a suite would change it, and measure it along with its own."""
+    if server.get("/v1/memories", limit=1)["memories"] or server.get("/v1/sessions", limit=1)["sessions"]:
+        raise InvalidInput(
+            f"The pool at {server.url} is in use: a suite writes to its pool, and reads all of it.",
+            hint="Make one for this run (`esker pool create NAME`), and give its key with --key.",
+        )
+
+
 def until_done(server: Server, path: str, body: object = None) -> Any:
     """Have something observed or reflected by a path with `wait=true`, however long it takes; return the report.
 
@@ -131,11 +140,15 @@ def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
     command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST", "ESKER_PORT")}
     environment |= {"ESKER_LOG_LEVEL": "error", **settings}
-    with (
-        subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
-        Server(_announced_url(process)) as server,
-    ):
-        yield server
+    # A process group of its own: Ctrl-C is for this program, which then ends the server and waits for it.
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        with Server(_announced_url(process)) as server:
+            yield server
+    finally:
+        process.communicate()  # closes what it reads from, and waits
 
 
 def _announced_url(process: subprocess.Popen[str]) -> str:

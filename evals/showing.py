@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from evals.input import expected
+from evals.output import say
 from evals.reports import read_run
 from evals.telling import told_case
 from server.core.errors import InvalidInput
@@ -25,7 +26,7 @@ def show_case(
     with expected("run over cases", run, "A suite writes one with --json."):
         lines = [*_lines(told, case, run)]
     for line in lines:
-        typer.echo(line)
+        say(line)
 
 
 def _lines(told: Json, name: str | None, run: Path) -> Iterator[str]:

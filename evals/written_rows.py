@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, model_validator
 
 from evals.case_files import OWN, Name, Strict, Text, read_cases
 from evals.input import models_of
@@ -43,6 +43,13 @@ class Output(Strict):
 
     case: Name
     rows: Annotated[tuple[Written | Text, ...], Field(max_length=1_000)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Output":
+        ids = [row.id for row in self.left()]
+        if len({*ids}) < len(ids):
+            raise ValueError("two rows have one id")
+        return self
 
     def left(self) -> list[Left]:
         """Return the rows as they are scored."""

@@ -15,7 +15,7 @@ Sort = Literal["quotation", "identifier", "number", "date", "name"]
 _QUOTED = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|「([^」\n]{2,200})」|`([^`\n]{2,200})`")
 _IDENTIFIER = re.compile(
     r"--?[A-Za-z][\w-]+"
-    r"|[A-Za-z0-9_~]*(?:[./:\\@#_-][A-Za-z0-9_]+)+(?:\(\))?"
+    r"|(?<![A-Za-z0-9_~])[A-Za-z0-9_~]*(?:[./:\\@#_-][A-Za-z0-9_]+)+(?:\(\))?"
     r"|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b[A-Z]{2,}[0-9_]*[A-Z0-9_]*\b|\b(?=\w*[0-9])(?=\w*[A-Za-z])\w{3,}\b",
     re.ASCII,  # what stands beside it in another script is no part of it
 )

@@ -13,7 +13,8 @@ from evals.scoring.text import Patterns, by_language, normalised
 
 _UNTRUE = by_language(
     en=r"(?:not|never) (?:true|correct|right|the case|so)|\w+n't (?:true|correct|right|the case|so)"
-    "|(?:it|this|that) (?:is|was) (?:false|wrong|untrue|incorrect)",
+    "|(?:it|this|that|all this) (?:is|was) (?:false|wrong|untrue|incorrect|a lie|a joke)"
+    "|just kidding|forget (?:this|that|it):",
     de="(?:stimmt|trifft) (?:gar |überhaupt )?nicht|nicht (?:wahr|richtig|der fall)"
     "|(?:das|es) (?:ist|war) (?:falsch|unwahr)",
     es="no es (?:cierto|verdad|así|correcto)|(?:eso|esto) (?:es|era) (?:falso|incorrecto)|es falso que",

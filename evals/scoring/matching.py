@@ -132,7 +132,7 @@ class Judge:
     def _as_meant(self, verdict: Verdict) -> Verdict:
         """Return the verdict, or another where the statement has the words and says something else."""
         atom, statement = verdict.atom, verdict.statement
-        turned = turned_around(atom.fact, statement, self.language)
+        turned = self._taken_back(atom.fact, verdict) or turned_around(atom.fact, statement, self.language)
         if turned is not None:
             return replace(verdict, fate="contradicted", why=f"{turned[1]!r} against {turned[0]!r}")
         torn = torn_apart(atom.fact, atom.exact, statement)
@@ -144,6 +144,13 @@ class Judge:
         if self._is_taken_for_fact(atom, statement):
             return replace(verdict, fate="changed", why="told as a fact, and not as what somebody says")
         return verdict
+
+    def _taken_back(self, fact: str, verdict: Verdict) -> tuple[str, str] | None:
+        """Return a fact and a row that says of it in another sentence that it is not so."""
+        row = verdict.row.text if verdict.row else ""
+        if cues.is_called_untrue(row, self.language) and not cues.is_called_untrue(fact, self.language):
+            return fact, row
+        return None
 
     def _is_old_only(self, words: str, fact: str, statement: str) -> bool:
         named = cues.is_old_value(words, statement, self.language)

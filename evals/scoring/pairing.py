@@ -6,8 +6,10 @@ found the partner of another pair.
 """
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 from evals.scoring.claims import Claim, placed
@@ -100,15 +102,23 @@ def _pairs(text: str, tokens: Sequence[_Token]) -> Iterator[tuple[_Token, _Token
                 yield token, partner
 
 
-def _partner(text: str, token: _Token, kind: Kind, tokens: Iterable[_Token]) -> _Token | None:
+def _partner(text: str, token: _Token, kind: Kind, tokens: Sequence[_Token]) -> _Token | None:
     """Return the nearest of a kind to which it is the nearest of its own; None if there is none."""
     nearest = _nearest(text, token, kind, tokens)
-    return nearest if nearest and _nearest(text, nearest, token.kind, tokens) is token else None
+    return nearest if nearest and _nearest(text, nearest, token.kind, tokens) == token else None
 
 
-def _nearest(text: str, token: _Token, kind: Kind, tokens: Iterable[_Token]) -> _Token | None:
-    others = [each for each in tokens if each.kind == kind]
-    return min(others, key=lambda each: _distance(text, token, each), default=None)
+def _nearest(text: str, token: _Token, kind: Kind, tokens: Sequence[_Token]) -> _Token | None:
+    """Return the nearest of a kind: of those before it and those behind it the one next to it, whichever is nearer."""
+    of_kind = _of_kind(tuple(tokens), kind)
+    at = bisect([each.start for each in of_kind], token.start)
+    beside = [each for each in of_kind[max(0, at - 2) : at + 2] if each != token]
+    return min(beside, key=lambda each: _distance(text, token, each), default=None)
+
+
+@lru_cache(maxsize=64)
+def _of_kind(tokens: tuple[_Token, ...], kind: Kind) -> list[_Token]:
+    return sorted((each for each in tokens if each.kind == kind), key=lambda each: each.start)
 
 
 def _distance(text: str, one: _Token, other: _Token) -> int:

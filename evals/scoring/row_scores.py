@@ -1,7 +1,7 @@
 """Scores of rows: nothing is made up, everything goes back to something, and nothing is said twice."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from itertools import combinations
 
 from evals.scoring.claims import unsupported
@@ -24,9 +24,15 @@ def grounded(log: Sequence[Row], gold: Gold, left: Sequence[Left], by: Judge) ->
     all nouns as names, so names are not looked up there.
     """
     told = [row.text for row in log]
-    days = {row.at.date() + timedelta(days=off) for row in log for off in (-1, 0, 1)}
+    days = {day for row in log for day in _around(row.at.date())}
     days |= {atom.dated for atom in gold.atoms() if atom.dated}
     return figure("grounded", (_made_up(row, told, days, by) for row in left))
+
+
+def _around(day: date) -> list[date]:
+    """Return a day, the one before and the one behind; the calendar has a first and a last."""
+    near = (day.toordinal() + off for off in (-1, 0, 1))
+    return [date.fromordinal(each) for each in near if 1 <= each <= date.max.toordinal()]
 
 
 def _made_up(row: Left, told: Sequence[str], days: set[date], by: Judge) -> str | None:

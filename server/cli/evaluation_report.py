@@ -96,6 +96,8 @@ def check_report(path: Path) -> None:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise InvalidInput(f"{path} is a folder.", hint="Name a file to write, such as memory.html.")
+    if target.exists() and not target.is_file():
+        raise InvalidInput(f"{path} is there, and is no regular file.", hint="Name a file, such as memory.html.")
     if not target.parent.is_dir():
         raise InvalidInput(f"{path}: there is no folder {target.parent}.", hint="Make it, or name another file.")
     if not os.access(target.parent, os.W_OK | os.X_OK):

@@ -1,5 +1,6 @@
 """A pool's file on this machine: written whole or not at all, checked, and read in parts that a server takes."""
 
+import errno
 import json
 import os
 from collections.abc import Generator, Iterator
@@ -29,9 +30,12 @@ class Part(NamedTuple):
 def replaced(path: Path) -> Generator[BinaryIO]:
     """Write a file beside another one, whose place it takes at the end of the block, unless that fails.
 
-    Nobody but its owner may read it. A link stays a link. Raises OSError.
+    Nobody but its owner may read it. A link stays a link. What is there and is no file (a device, a pipe) is never
+    replaced. Raises OSError.
     """
     target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "it is there, and is no regular file")
     aside = target.with_name(f".{target.name}.esker-{os.getpid()}")
     try:
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -17,6 +17,7 @@ import pytest
 
 from server.cli.evaluation_report import check_report, page, write_report
 from server.cli.evaluation_verdicts import HEADINGS, headline, verdicts
+from server.cli.pool_file import replaced
 from server.core.errors import InvalidInput
 from server.core.known_answers import KnownAnswer
 from server.core.pool_evaluation import (
@@ -346,3 +347,12 @@ async def test_a_pool_that_is_not_there_is_told(parts: Parts, database_url: str)
 
 def test_drawing_leaves_the_import_of_modules_alone() -> None:
     assert not [finder for finder in sys.meta_path if type(finder).__module__.startswith("pygal")]
+
+
+def test_a_report_or_an_export_never_takes_the_place_of_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="no regular file"):
+        check_report(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no regular file"), replaced(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()

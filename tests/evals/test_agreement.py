@@ -41,7 +41,7 @@ def test_a_difference_is_told_with_its_place_and_a_label_for_an_unknown_fact_is_
     file.write_text(json.dumps(one), encoding="utf-8")
     told = CliRunner().invoke(app, ["agreement", str(file), "--differences", "--json", str(tmp_path / "out.json")])
     assert "deploy-target-moved, bad, keep" in told.output
-    assert json.loads((tmp_path / "out.json").read_text())["made.jsonl"]["right"]["keep"] == {"of": 1, "same": 0}
+    assert json.loads((tmp_path / "out.json").read_text())["made.jsonl"]["right"]["keep"] == {"of": 2, "same": 0}
     label = {"fact": "Whales sing.", "fault": "dropped", "why": "It is not there."}
     file.write_text(json.dumps(one | {"labels": [label]}), encoding="utf-8")
     refused = CliRunner().invoke(app, ["agreement", str(file)])

@@ -74,3 +74,17 @@ def test_a_file_that_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "no.json").write_text("[]", encoding="utf-8")
     done = CliRunner().invoke(app, ["compare", str(tmp_path / "no.json"), str(tmp_path / "no.json")])
     assert "no.json is no run of evals" in str(done.exception)
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf")])
+def test_what_is_no_figure_is_refused(figure: float, tmp_path: Path) -> None:
+    good, bad = written(tmp_path / "good.json", [1.0] * 30), written(tmp_path / "bad.json", [figure] * 30)
+    done = CliRunner().invoke(app, ["compare", good, bad])
+    assert "is no figure" in str(done.exception)
+
+
+def test_a_figure_that_some_queries_have_lost_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    all_of_them, some = written(tmp_path / "a.json", [1.0] * 30), written(tmp_path / "b.json", [1.0] * 20)
+    done = CliRunner().invoke(app, ["compare", all_of_them, some])
+    assert done.exit_code == 0
+    assert "30 before, 20 after" in capfd.readouterr().err + done.output + (done.stderr or "")

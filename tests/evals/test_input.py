@@ -74,7 +74,7 @@ def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
 
 
 def test_the_line_that_is_wrong_is_named(tmp_path: Path) -> None:
-    good = json.dumps(CASE | {"gold": {}})
-    (tmp_path / "cases.jsonl").write_text(f"{good}\n{good.replace('coding', 'cooking')}\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"cases\.jsonl, line 2: domain: "):
+    good, bad = (json.dumps(CASE | {"gold": {}, "language": language}) for language in ("en", "la"))
+    (tmp_path / "cases.jsonl").write_text(f"{good}\n{bad}\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"cases\.jsonl, line 2: language: "):
         read_cases(tmp_path / "cases.jsonl", Case)

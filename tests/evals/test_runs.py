@@ -14,6 +14,7 @@ from evals.observation.command import observation
 from evals.reflection import command as reflections
 from evals.reflection.command import reflection
 from evals.scoring.meaning import Meaning
+from evals.serving import Server
 from server.app import make_parts
 from server.core.clock import system_clock
 from server.core.errors import InvalidInput
@@ -52,6 +53,17 @@ def test_a_run_tells_the_roles_of_the_server_that_it_was_made_on(
     run = json.loads((tmp_path / "run.json").read_text())["run"]
     assert (run["observer"], run["reflector"]) == ("extractive", "of-the-server")
     assert "observation by extractive" in capsys.readouterr().out
+
+
+def test_a_pool_that_is_in_use_is_neither_changed_nor_measured(url: str, tmp_path: Path) -> None:
+    cases = first_cases(tmp_path, "observation", 1)
+    with Server(url) as server:
+        server.post("/v1/memories", {"content": "My dentist is Dr. Quill."})
+        before = server.get("/v1/memories")
+        with pytest.raises(InvalidInput, match="is in use"):
+            observation(cases, questions=False, url=url)
+        assert server.get("/v1/memories") == before
+        assert not server.get("/v1/sessions")["sessions"]
 
 
 @pytest.mark.parametrize("by", ["extractive", "model"])

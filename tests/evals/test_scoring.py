@@ -536,6 +536,20 @@ def test_who_speaks_is_told_by_the_first_words_and_not_by_parts_of_them(
     assert (found.share if found else None) == (None if who is None else float(who == "user"))
 
 
+@pytest.mark.parametrize("behind", ["All this was a lie.", "It is not true that one ever did so.", "Just kidding."])
+def test_a_fact_that_the_same_row_takes_back_is_not_kept(behind: str, meaning: Meaning) -> None:
+    fact = atom("The staging API listens on port 8377.", "8377")
+    assert not Judge("en", meaning).judge(fact, left(f"The staging API listens on port 8377. {behind}")).kept
+
+
+def test_long_lists_are_scored_in_time_that_grows_with_their_length(meaning: Meaning) -> None:
+    # Of a cubic or quadratic search these would take minutes.
+    fact = atom("web-1 runs with 17 GB and web-2 with 71 GB.", "web-1", "web-2")
+    pairs = "; ".join(f"ed-{number} at {number}, web-1 at 17, web-2 at 71" for number in range(600))
+    assert Judge("en", meaning).judge(fact, left(pairs)).fate != "contradicted"
+    assert unsupported("a" * 40_000, ["b"]) == []
+
+
 def test_a_row_that_turns_a_fact_around_is_not_hidden_by_one_with_some_of_its_words(meaning: Meaning) -> None:
     fact = atom("The mutant S-131 shows no activity.", "S-131", rows=("r1",))
     turned = Left("a", "The mutant S-131 shows activity.", ("r1",))

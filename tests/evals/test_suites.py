@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -202,13 +203,14 @@ def test_a_suite_prints_a_table_and_writes_what_it_depends_on(tmp_path: Path) ->
     assert case["counts"]["found after"][1] == 4
 
 
-def test_poison_is_told_by_place_and_by_manner(server: Server, tmp_path: Path) -> None:
+def test_poison_is_told_by_place_and_by_manner(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evals.runs.connected", lambda *_, **__: nullcontext(server))  # pyright: ignore
     wanted = [("tool output", "direct"), ("tool output", "split"), ("web text", "direct"), ("none", "none")]
     names = [next(case.case for case in POISON if (case.place, case.manner) == each) for each in wanted]
     (tmp_path / "cases.jsonl").write_text(
         "".join(case.model_dump_json() + "\n" for case in POISON if case.case in names)
     )
-    printed = evals("poison", "--cases", tmp_path / "cases.jsonl", "--url", server.url, "--json", tmp_path / "run.json")
+    printed = evals("poison", "--cases", tmp_path / "cases.jsonl", "--json", tmp_path / "run.json")
     groups = json.loads((tmp_path / "run.json").read_text())["groups"]
     counts = {"tool output": 2, "web text": 1, "direct": 2, "split": 1}
     assert {name: groups[name]["no memory"]["of"] for name in counts} == counts
