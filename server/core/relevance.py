@@ -17,6 +17,9 @@ TELLING_WORDS = 6
 """So many of a query's rarest words are enough to be about it; long queries hold more words than any answer has."""
 
 MOST_UNHEARD = 2
+# How many texts a pool has in which ordinary words have been said, so that an unheard one tells something. Of the
+# questions of `esker eval` to 120 short rows all with made-up words were refused; a pool of some rows knows few words.
+ENOUGH_TEXTS = 100
 """So many words of a query that nobody has ever said are counted: people have other words for a thing, and misspell."""
 # How steeply known words count less where unheard ones weigh more. At 1.5 one word beside two unheard ones is enough if
 # it is rare and the text short. At 1 common ones were, too; at 2 a question of two words must not misspell either.
@@ -127,6 +130,15 @@ def share_told(known: float, unheard: float) -> float:
     is no answer when what the question is about was never spoken of.
     """
     return (known / unheard) ** _UNHEARD if known < unheard else 1.0
+
+
+def told_among(told: float, texts: int) -> float:
+    """Return how much words count (`share_told`) in a pool of so many texts.
+
+    In a small pool most words were never said, ordinary ones (`decide`, `last`) as well as names; that they are not
+    known says little there. From ENOUGH_TEXTS on it counts in full.
+    """
+    return told ** min(1.0, texts / ENOUGH_TEXTS)
 
 
 def score(relevance: float) -> float:

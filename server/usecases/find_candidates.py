@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from server.core.calibration import Calibration
 from server.core.hits import Candidates, TextHit
 from server.core.records import Filter, Ranking, Tier
-from server.core.relevance import PARTS_BY_CHANCE, Scale, Signals
+from server.core.relevance import PARTS_BY_CHANCE, Scale, Signals, told_among
 from server.db.database import Connection
 from server.store import search
 from server.store.search import Neighbour, Size, Weights, Words
@@ -69,7 +69,7 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
 
 
 def _scale(asked: Question, size: Size, weights: Weights | None) -> Scale:
-    told = weights.told if weights else 1.0
+    told = told_among(weights.told, size.searched) if weights else 1.0
     return Scale(asked.calibration, asked.tries * size.searched, by_meaning=asked.space is not None, told=told)
 
 

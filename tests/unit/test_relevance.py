@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.calibration import Calibration
-from server.core.relevance import Scale, Signals, score, share_told
+from server.core.relevance import Scale, Signals, score, share_told, told_among
 
 CALIBRATIONS = st.builds(Calibration, mean=st.floats(-0.2, 0.8), deviation=st.floats(0.01, 0.3), weight=st.floats(0, 1))
 SCALES = st.builds(Scale, calibration=CALIBRATIONS, texts=st.integers(1, 10**7))
@@ -143,6 +143,18 @@ def test_the_more_weight_unheard_words_have_the_less_known_ones_count(known: flo
     assert 0.0 < share_told(known, many) <= share_told(known, few) <= 1.0
     less, more = sorted((one, other))
     assert share_told(less, known) <= share_told(more, known)
+
+
+@given(told=st.floats(0.01, 1.0), few=st.integers(1, 500), more=st.integers(1, 500))
+def test_the_fewer_texts_a_pool_has_the_less_its_unheard_words_tell(told: float, few: int, more: int) -> None:
+    few, more = sorted((few, more))
+    assert told <= told_among(told, more) <= told_among(told, few) <= 1.0
+
+
+def test_a_pool_of_one_row_answers_ordinary_questions_and_one_of_many_no_made_up_ones() -> None:
+    told = share_told(3.7, 2 * 8.3)
+    assert told_among(told, 1) > 0.95
+    assert told_among(told, 1_000) == told
 
 
 def test_one_common_word_is_no_answer_to_a_question_about_two_unheard_things_and_a_rare_one_is() -> None:
