@@ -8,37 +8,33 @@ from evals.case_files import Language
 from evals.scoring.text import by_language, normalised, stems, words_of
 
 _DENIED = by_language(
-    en=r"neither\b.*?\bnor|not|never|no|none|nothing|nobody|nowhere|without|cannot|neither|nor|non"
-    r"|stop(?:ped|s)? using|forbid\w*|forbade|prohibit\w*|refus\w+|reject\w+|instead of|rather than|\w+n't",
+    en=r"neither\b.*?\bnor|not|never|no|none|nothing|nobody|nowhere|without|cannot|neither|nor|non|stop(?:ped|s)? using"
+    r"|forbid\w*|forbade|prohibit\w*|refus\w+|reject\w+|instead of|rather than|\w+n't",
     de=r"weder\b.*?\bnoch|nicht|nichts|nie|niemals|niemand\w*|nirgends|kein\w*|ohne|weder|(?:an)?statt(?= \w)"
-    r"|anstelle"
-    r"|verboten|untersagt|weiger\w*|vermeide\w*",
+    r"|anstelle|verboten|untersagt|weiger\w*|vermeide\w*",
     es=r"ni\b.*?\bni|no|nunca|jamás|nadie|nada|sin|ningun[oa]?|ningún|tampoco|ni|evitar|evita\w*|prohib\w+|nieg\w+"
     "|en lugar de|en vez de",
     zh="既不.*?也不|不(?!同|过|過|错|錯|断|斷|仅|僅|久|少|止)|没|沒|(?<![特级級類类分识識区區个個性])别(?!的|人|名)"
-    "|勿"
-    "|禁止|严禁|嚴禁|未(?!来|來)|避免|而非|无(?!线|论|状态|非|数|妨)|無(?!線|論|狀態|非|數|妨)",
+    "|勿|禁止|严禁|嚴禁|未(?!来|來)|避免|而非|无(?!线|论|状态|非|数|妨)|無(?!線|論|狀態|非|數|妨)",
     ja="ない|なく(?!な[らりるっ])|なけ|ません|ず(?=に|,|。|$)|禁止|なし|無し|避け",
 )
 _MAY_DENY = by_language(
-    en=r"out|off|dropp\w*|barred|bans?|banned|exclu\w+|discard\w*|abandon\w*|gone|removed|fails? to|failed to|awkward"
-    r"|unlike|nothing else|cancel\w*|skip\w*|ceas\w*|except\w*|hardly|barely|scarcely|unwanted|prevent\w*"
-    r"|spared?|avoid\w*"
-    r"|false|wrong|void|revok\w*|bypass\w*|former|replac\w*|for want of|(?<![.,:-])0(?![.,:-])|missing|lack\w*"
-    r"|declin\w+|turned down"
-    r"|zero|taboo|deni\w+|den(?:y|ies)|free of|exempt\w*|clear of"
-    r"|un(?!der|til|less|i)[a-z]{4,}|in(?:valid|complete|active|correct|sufficient)\w*|away from|hands off",
+    en=r"out|off|dropp\w*|barred|bans?|banned|exclu\w+|discard\w*|abandon\w*|gone|removed|fails? to|failed to"
+    r"|awkward|unlike|nothing else|cancel\w*|skip\w*|ceas\w*|except\w*|hardly|barely|scarcely|unwanted"
+    r"|prevent\w*|spared?|avoid\w*|false|wrong|void|revok\w*|bypass\w*|former|replac\w*|for want of"
+    r"|(?<![.,:-])0(?![.,:-])|missing|lack\w*|declin\w+|turned down|zero|taboo|deni\w+|den(?:y|ies)|free of"
+    r"|exempt\w*|clear of|un(?!der|til|less|i)[a-z]{4,}|in(?:valid|complete|active|correct|sufficient)\w*"
+    "|away from|hands off",
     de=r"scheide\w*|außen vor|raus|tabu|abgelehnt|verworfen|gestrichen|gesperrt|entfäll\w*|entfallen|fehl\w*"
     r"|verzicht\w*|kaum|frei von|un(?!ter|ser|d)[a-zäöü]{4,}|gescheitert|misslungen|null|abgesagt|lehnt\w*|weg"
-    r"|ausgeschlossen|ausgenommen|widerlegt",
+    "|ausgeschlossen|ausgenommen|widerlegt",
     es=r"fuera|descart\w+|rechaz\w+|excl\w+|intocable\w*|falt\w+|carec\w+|cero|cancel\w+|retir\w+|dej\w+"
-    r"|fall[aóoe]\w*"
-    r"|im(?:posible|pide\w*)|in(?:activ|válid|complet|correct|suficient)\w+|vet\w+|vedad\w+|salvo|excepto|apenas",
-    zh="弃用|棄用|放弃|免|停用|停止|作废|排除|取消|除外|谢绝|拒绝|拒絕|否决|否決|缺|废|误|错|搁置|清零|为零"
-    "|无妨|落选|原样|不变|另计|另算|不计|待",
+    r"|fall[aóoe]\w*|im(?:posible|pide\w*)|in(?:activ|válid|complet|correct|suficient)\w+|vet\w+|vedad\w+|salvo"
+    "|excepto|apenas",
+    zh="弃用|棄用|放弃|免|停用|停止|作废|排除|取消|除外|谢绝|拒绝|拒絕|否决|否決|缺|废|误|错|搁置|清零|为零|无妨"
+    "|落选|原样|不变|另计|另算|不计|待",
     ja="不[一-龠]|非[一-龠]|無[一-龠]|未[一-龠]|禁|除外|対象外|断[っりら]|却下|中止|廃止|やめ|要ら|いら|触ら|誤"
-    "|失敗|欠|ゼロ"
-    "|外す|外れ|外し|見送",
+    "|失敗|欠|ゼロ|外す|外れ|外し|見送",
 )
 """What may be meant as a denial, or not: beside such a word a denial less proves nothing."""
 

@@ -34,6 +34,7 @@ def supersession(changes: Sequence[Change], new: Sequence[Verdict], left: Sequen
 
 
 def change_fault(change: Change, new: Verdict, left: Sequence[Left], by: Judge) -> str | None:
+    """Return what is wrong with what is left of a change, None for nothing; `new` is what became of what holds now."""
     if not new.kept:
         return f"{new.fate}: {change.new.fact}"
     for place, old in enumerate(change.old):
@@ -74,6 +75,7 @@ def noise_gone(gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
 
 
 def noise_fault(atom: Atom, lasting: Sequence[str], left: Sequence[Left], by: Judge) -> str | None:
+    """Return where noise is still there, None for nowhere; `lasting` are facts that a row may be about instead."""
     for row in left:
         if holds_all(row.text, atom.exact, by.language) and by.share(atom.fact, row.text) >= _STILL_THERE:
             return f"still there: {atom.fact} ({row.id})"
@@ -99,6 +101,7 @@ def still_open(verdicts: Sequence[Verdict], by: Judge) -> Figure:
 
 
 def open_fault(verdict: Verdict, language: Language) -> str | None:
+    """Return how a statement turns what is open into something else, None where it does not."""
     fact, said = verdict.atom.fact, verdict.statement
     if verdict.fate == "contradicted":
         return f"turned around: {said}"
@@ -113,6 +116,7 @@ def unsettled(atoms: Sequence[Atom], left: Sequence[Left], by: Judge) -> Figure:
 
 
 def unsettled_fault(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
+    """Return which row tells as a fact what is none, None where no row does."""
     for row in left:
         verdict = by.judge(atom, [row])
         if verdict.kept and not _tells_whose(verdict.statement, atom.fact, by.language):
@@ -133,6 +137,7 @@ def ruling_stands(verdicts: Sequence[Verdict], by: Judge) -> Figure:
 
 
 def ruling_fault(verdict: Verdict, language: Language) -> str | None:
+    """Return how a ruling does not stand any more, None where it does."""
     if not verdict.kept:
         return f"{verdict.fate}: {verdict.atom.fact}"
     if cues.withdraws(verdict.statement, language) and not cues.withdraws(verdict.atom.fact, language):
