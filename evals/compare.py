@@ -79,7 +79,10 @@ def _read(path: Path) -> dict[str, Any]:
     told: dict[str, Any] = json_of(path)
     with expected("run of evals", path, "A suite writes one with --json."):
         queries = told["queries"] if "queries" in told else _of_cases(told)
-        return {"sha256": told["data"]["sha256"], "queries": [_query(query) for query in queries]}
+        read = [_query(query) for query in queries]
+        if len({query["id"] for query in read}) < len(read):
+            raise ValueError("it has one query twice")
+        return {"sha256": told["data"]["sha256"], "queries": read}
 
 
 def _number(value: Any) -> float:

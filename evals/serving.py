@@ -79,7 +79,10 @@ def _refusal(method: str, path: str, answer: httpx2.Response) -> InvalidInput:
 
 def refuse_used_pool(server: Server) -> None:
     """Raise InvalidInput where a pool has something: a suite would change it, and measure it along with its own."""
-    if server.get("/v1/memories", limit=1)["memories"] or server.get("/v1/sessions", limit=1)["sessions"]:
+    if (
+        server.get("/v1/memories", limit=1, include_superseded="true")["memories"]
+        or server.get("/v1/sessions", limit=1)["sessions"]
+    ):
         raise InvalidInput(
             f"The pool at {server.url} is in use: a suite writes to its pool, and reads all of it.",
             hint="Make one for this run (`esker pool create NAME`), and give its key with --key.",

@@ -38,14 +38,14 @@ def change_fault(change: Change, new: Verdict, left: Sequence[Left], by: Judge) 
     if not new.kept:
         return f"{new.fate}: {change.new.fact}"
     for place, old in enumerate(change.old):
-        now_old = [row for row in left if not _tells_of_change(old, change.old[:place], change.new, row, by)]
+        now_old = [row for row in left if not _tells_it_as_old(old, change.old[:place], change.new, row, by)]
         stated = by.judge(old, now_old)
         if stated.kept:
             return f"as though it still held: {stated.statement}"
     return None
 
 
-def _tells_of_change(old: Atom, older: Sequence[Atom], new: Atom, row: Left, by: Judge) -> bool:
+def _tells_it_as_old(old: Atom, older: Sequence[Atom], new: Atom, row: Left, by: Judge) -> bool:
     """Tell whether every sentence of a row that has the old says that it is old: in so many words, or beside the new.
 
     "From the older to the old" says that of the older alone.

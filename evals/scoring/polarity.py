@@ -8,7 +8,6 @@ says most of it and against all that say some of it, and is turned around only i
 from collections.abc import Iterator, Sequence
 
 from evals.case_files import Language
-from evals.scoring import cues
 from evals.scoring.denials import denials, denials_of, denied_in, opposite, possible_denials, without_denials
 from evals.scoring.text import clauses, sentences, words_of
 
@@ -20,22 +19,21 @@ _OF_THE_FACT = 2 / 3
 
 def turned_around(fact: str, statement: str, language: Language) -> tuple[str, str] | None:
     """Return a part of a fact and one of a statement of which one denies what the other says; None if there is none."""
-    if cues.is_called_untrue(statement, language) and not cues.is_called_untrue(fact, language):
-        return fact, statement
     stated = _statements(statement, language)
     told = [(clause, [*_about(clause, stated, language)]) for clause in _statements(fact, language)]
     for clause, found in told:
-        about = [each for each in found if _share(clause, each, language) >= _SAME_CLAUSE]
-        # What one clause of the statement says of several of the fact is held against these together.
-        together = [
-            other for other, its in told if its[0] == found[0] and _share(other, its[0], language) >= _SAME_CLAUSE
-        ]
-        whole = ", ".join(together) or clause
+        about = [each for each in found if _says(each, clause, language)]
+        # What one clause of the statement says of several of the fact is held against these together, too.
+        together = ", ".join(other for other, its in told if its[0] == found[0] and _says(its[0], other, language))
         if about and all(
-            _turns(each_of, each, fact, statement, language) for each in about for each_of in {clause, whole}
+            _turns(part, each, fact, statement, language) for each in about for part in (clause, together or clause)
         ):
             return clause, about[0]
     return None
+
+
+def _says(said: str, clause: str, language: Language) -> bool:
+    return _share(clause, said, language) >= _SAME_CLAUSE
 
 
 def _statements(text: str, language: Language) -> list[str]:
