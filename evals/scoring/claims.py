@@ -21,6 +21,7 @@ _IDENTIFIER = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])", re.ASCII)
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[A-ZÄÖÜ][a-zäöüß]+)+")  # `XLSX-Export`, as German builds words
+_SEVERAL = re.compile(r"(?P<list>[A-Za-z]+(?:/[A-Za-z]+)+)|[0-9]+-[0-9]+")  # `vegan/flexitarian`, `60-90`
 _ORDINAL = re.compile(r"\b([0-9]+)(st|nd|rd|th)\b")
 _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
 # Words that begin with a capital wherever they stand, and name nothing that could be made up.
@@ -116,6 +117,10 @@ def _in(claim: Claim, whole: str) -> bool:
         return holds(whole, claim.words, "en") or holds(re.sub(r"(?<=[0-9])[,'](?=[0-9]{3})", "", whole), plain, "en")
     if claim.sort == "identifier" and _COMPOUND.fullmatch(claim.words):
         return any(holds(whole, part, "en") for part in claim.words.split("-"))
+    if claim.sort == "identifier" and (several := _SEVERAL.fullmatch(claim.words)):
+        return holds(whole, claim.words, "en") or all(
+            holds(whole, part, "en") for part in re.split("/" if several["list"] else "-", claim.words)
+        )
     # What stands beside an identifier in another script (`µmol/min`) is no part of it.
     within = rf"(?<![a-z0-9_]){re.escape(normalised(claim.words))}(?![a-z0-9_])"
     return holds(whole, claim.words, "en") or (

@@ -95,10 +95,10 @@ _PUT_OFF = by_language(
     ja="延期|保留|先送り|後回し|見送|待ち|提案",
 )
 _PAST = by_language(
-    en=r"was|were|used to|former\w*|previous\w*|earlier|originally|initially|no longer|instead of|rather than"
-    r"|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from|old|older"
-    r"|dropped|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*|corrected"
-    "|gone|ended",
+    en=r"was|were|history|used to|former\w*|previous\w*|earlier|originally|initially|no longer|instead of"
+    r"|rather than|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from"
+    r"|old|older|dropped|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*"
+    "|corrected|gone|ended",
     de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|(?:an)?statt(?= \w)|ersetzt\w*"
     r"|abgelöst|alte[rsnm]?|hatte\w*|zuvor|ehemals|falsch\w*|verworfen|korrigiert|hinfällig|überholt",
     es=r"antes|anterior\w*|era|eran|fue|originalmente|ya no|en lugar de|en vez de|reemplaz\w+|sustituy\w+|dejó"
@@ -261,6 +261,7 @@ def is_undecided(text: str, language: Language) -> bool:
 
 def is_done(text: str, language: Language) -> bool:
     """Tell whether a text says that something was done; `not done`, `has been postponed`, `wurde verschoben` do not."""
+    ""
     ""
     return any(_says_done(clause, language) for clause in _CLAUSE_END.split(normalised(text)))
 

@@ -258,6 +258,7 @@ _LOG = ("Deploys go to Fly.io.", "Deploys go to the box hel1-04.")
     [
         (["Deploys go to the box hel1-04."], True),
         (["Deploys go to the box hel1-04 (before: Fly.io)."], True),
+        (["Deploys go to the box hel1-04.", "History of deploys: they go to Fly.io."], True),
         (["Deploys moved from Fly.io to the box hel1-04."], True),
         (["Deploys go to the box hel1-04.", "Deploys no longer go to Fly.io."], True),
         (["Deploys go to the box hel1-04.", "Deploys go to Fly.io."], False),
@@ -429,13 +430,15 @@ def test_what_is_only_a_part_of_something_else_stands_nowhere(text: str, source:
         ("The service checkout-api runs 3 replicas.", []),
         ("On 4 March 2026 Maria Keller deployed it.", []),
         ("It was 1200 requests.", []),
+        ("It was api/replicas, 3-1200 of them.", []),
+        ("It was api/whales, 3-1300 of them.", ["3-1300", "api/whales"]),
         ("The service checkout-api2 runs 4 replicas.", ["checkout-api2", "4"]),
         ("On 5 March Peter Keller deployed it.", ["5 march", "Peter Keller"]),
         ('"We never test."', ["We never test."]),
     ],
 )
 def test_what_stands_in_no_source_is_named(text: str, from_nowhere: list[str]) -> None:
-    sources = ["checkout-api has 3 replicas", "2026-03-04: Maria Keller deployed; 1,200 requests"]
+    sources = ["checkout-api, an api, has 3 replicas", "2026-03-04: Maria Keller deployed; 1,200 requests; 1200 in all"]
     assert sorted(claim.words for claim in unsupported(text, sources)) == sorted(from_nowhere)
 
 
