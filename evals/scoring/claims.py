@@ -117,12 +117,13 @@ def _in(claim: Claim, whole: str) -> bool:
         return holds(whole, claim.words, "en") or holds(re.sub(r"(?<=[0-9])[,'](?=[0-9]{3})", "", whole), plain, "en")
     if claim.sort == "identifier" and _COMPOUND.fullmatch(claim.words):
         return any(holds(whole, part, "en") for part in claim.words.split("-"))
-    if claim.sort == "identifier" and (several := _SEVERAL.fullmatch(claim.words)):
-        return holds(whole, claim.words, "en") or all(
-            holds(whole, part, "en") for part in re.split("/" if several["list"] else "-", claim.words)
-        )
+    return holds(whole, claim.words, "en") or (claim.sort == "identifier" and _has_identifier(claim.words, whole))
+
+
+def _has_identifier(words: str, whole: str) -> bool:
     # What stands beside an identifier in another script (`µmol/min`) is no part of it.
-    within = rf"(?<![a-z0-9_]){re.escape(normalised(claim.words))}(?![a-z0-9_])"
-    return holds(whole, claim.words, "en") or (
-        claim.sort == "identifier" and bool(re.search(within, normalised(whole)))
-    )
+    if re.search(rf"(?<![a-z0-9_]){re.escape(normalised(words))}(?![a-z0-9_])", normalised(whole)):
+        return True
+    several = _SEVERAL.fullmatch(words)
+    between = "/" if several and several["list"] else "-"
+    return several is not None and all(holds(whole, part, "en") for part in words.split(between))

@@ -95,8 +95,8 @@ _PUT_OFF = by_language(
     ja="延期|保留|先送り|後回し|見送|待ち|提案",
 )
 _PAST = by_language(
-    en=r"was|were|history|used to|former\w*|previous\w*|earlier|originally|initially|no longer|instead of"
-    r"|rather than|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from"
+    en=r"was|were|(?<![a-z] )history(?=:| of)|(?:as|is) history|used to|former\w*|previous\w*|earlier|originally"
+    r"|initially|no longer|instead of|rather than|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from"
     r"|old|older|dropped|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*"
     "|corrected|gone|ended",
     de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|(?:an)?statt(?= \w)|ersetzt\w*"
@@ -261,8 +261,6 @@ def is_undecided(text: str, language: Language) -> bool:
 
 def is_done(text: str, language: Language) -> bool:
     """Tell whether a text says that something was done; `not done`, `has been postponed`, `wurde verschoben` do not."""
-    ""
-    ""
     return any(_says_done(clause, language) for clause in _CLAUSE_END.split(normalised(text)))
 
 
