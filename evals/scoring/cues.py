@@ -96,7 +96,8 @@ _PUT_OFF = by_language(
 )
 _PAST = by_language(
     en=r"was|were|(?<![a-z] )history(?=:| of)|(?:as|is) history|used to|former\w*|previous\w*|earlier|originally"
-    r"|initially|no longer|instead of|rather than|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from"
+    r"|initially|no longer|instead of|rather than"
+    r"|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from"
     r"|old|older|dropped|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*"
     "|corrected|gone|ended",
     de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|(?:an)?statt(?= \w)|ersetzt\w*"
