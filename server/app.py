@@ -82,7 +82,8 @@ def make_app(parts: Parts) -> FastAPI:
     app.state.metrics = metrics
     problems.install(app)
     for routes in (sessions, memories, briefing, reflections, pool_file, spend, health):
-        app.include_router(routes.router)
+        # The routes themselves: a router that is included makes each of them anew, when it is first asked for.
+        app.router.routes.extend(routes.router.routes)
     # The routes and not the sub-app, so that a path that is nowhere is our 404.
     app.router.routes.extend(tools.routes)
     app.add_middleware(McpRoute)

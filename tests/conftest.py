@@ -50,6 +50,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 30))
 
 
+# Nothing here speaks TLS, but each client would read all certificates of the system. A directory is read when needed.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = "/nowhere"
+
 # How long an example takes depends on what else the machine does; benchmarks measure speed.
 hypothesis.settings.register_profile("short", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=300)
