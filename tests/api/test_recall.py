@@ -59,26 +59,23 @@ FACTS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("question", "fact"),
-    [
-        ("Which package manager do we install with?", 0),
-        ("What closes idle connections?", 1),
-        ("When does the product launch?", 2),
-        ("How much money can customers get back?", 3),
-        ("What is wrong on the screens at the harbour?", 4),
-        ("Does anybody in the family keep dogs?", 5),
-    ],
+QUESTIONS = (
+    "Which package manager do we install with?",
+    "What closes idle connections?",
+    "When does the product launch?",
+    "How much money can customers get back?",
+    "What is wrong on the screens at the harbour?",
+    "Does anybody in the family keep dogs?",
 )
-async def test_a_question_finds_what_it_means_not_what_it_says(
-    meaning: httpx2.AsyncClient, question: str, fact: int
-) -> None:
+
+
+async def test_a_question_finds_what_it_means_not_what_it_says(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *FACTS)
     await settled(meaning)
-    answer = await recalled(meaning, question, explain=True)
-    assert answer["semantic"] == "ok"
-    assert contents(answer)[0] == FACTS[fact]
-    assert answer["hits"][0]["parts"]["vector_rank"] == 1
+    for question, fact in zip(QUESTIONS, FACTS, strict=True):
+        answer = await recalled(meaning, question, explain=True)
+        assert (answer["semantic"], contents(answer)[0]) == ("ok", fact), question
+        assert answer["hits"][0]["parts"]["vector_rank"] == 1, question
 
 
 async def test_a_row_is_findable_by_meaning_within_about_a_second(meaning: httpx2.AsyncClient) -> None:
@@ -92,12 +89,12 @@ async def test_a_row_is_findable_by_meaning_within_about_a_second(meaning: httpx
     assert contents(answer) == [FACTS[5]]
 
 
-@pytest.mark.parametrize("nonsense", ["purple elephants in quantum lasagna", "kubernetes ingress yaml", "qwxz vbnm"])
-async def test_about_nothing_the_answer_is_nothing(meaning: httpx2.AsyncClient, nonsense: str) -> None:
+async def test_about_nothing_the_answer_is_nothing(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *FACTS)
     await settled(meaning)
-    answer = await recalled(meaning, nonsense)
-    assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "ok")
+    for nonsense in ("purple elephants in quantum lasagna", "kubernetes ingress yaml", "qwxz vbnm"):
+        answer = await recalled(meaning, nonsense)
+        assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "ok"), nonsense
 
 
 async def test_a_question_in_a_language_that_the_model_hardly_knows_says_so(meaning: httpx2.AsyncClient) -> None:
@@ -294,24 +291,19 @@ async def test_without_an_embedder_words_find_and_the_answer_says_degraded(clien
     assert answer["pending"] == 0
 
 
-@pytest.mark.parametrize(
-    ("row", "query"),
-    [
-        ("用 docker 部署容器的时候失败了", "docker 部署"),
-        ("東京タワーの近くに住んでいる", "タワー"),
-        ("서울에서 배포했다", "서울에서"),
-        ("The check is in src/auth.ts:45", "auth.ts:45"),
-        ("read ECONNRESET in the suite", "ECONNRESET"),
-        ("重跑gen-itgc后才发现", "gen-itgc"),
-        ("released v0.8.6 on Monday", "v0.8.6"),
-        ("Die Lieferung nach Köln ist verspätet", "koln"),
-    ],
-)
-async def test_any_script_and_any_identifier_is_found_by_keyword(
-    client: httpx2.AsyncClient, row: str, query: str
-) -> None:
-    await noted(client, row, *FACTS)
-    assert contents(await recalled(client, query))[:1] == [row]
+async def test_any_script_and_any_identifier_is_found_by_keyword(client: httpx2.AsyncClient) -> None:
+    asked = {
+        "docker 部署": "用 docker 部署容器的时候失败了",
+        "タワー": "東京タワーの近くに住んでいる",
+        "서울에서": "서울에서 배포했다",
+        "auth.ts:45": "The check is in src/auth.ts:45",
+        "ECONNRESET": "read ECONNRESET in the suite",
+        "gen-itgc": "重跑gen-itgc后才发现",
+        "v0.8.6": "released v0.8.6 on Monday",
+        "koln": "Die Lieferung nach Köln ist verspätet",
+    }
+    await noted(client, *asked.values(), *FACTS)
+    assert {query: contents(await recalled(client, query))[0] for query in asked} == asked
 
 
 TICKETS = [
@@ -326,33 +318,26 @@ TICKETS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+async def test_a_row_that_holds_the_identifier_that_is_asked_for_comes_first(meaning: httpx2.AsyncClient) -> None:
+    await noted(meaning, *TICKETS)
+    await settled(meaning)
+    for question in (
         "T-16007",
         "Why was T-16007 closed?",
         "Did anybody look into T-16007 before we shipped the mobile app?",
         "What was the state of ticket T-16007 after the migration last spring?",
-    ],
-)
-async def test_a_row_that_holds_the_identifier_that_is_asked_for_comes_first(
-    meaning: httpx2.AsyncClient, question: str
-) -> None:
-    await noted(meaning, *TICKETS)
-    await settled(meaning)
-    found = contents(await recalled(meaning, question))
-    assert [text for text in found if "T-16007" in text] == found[:1]
+    ):
+        found = contents(await recalled(meaning, question))
+        assert [text for text in found if "T-16007" in text] == found[:1] != [], question
 
 
-@pytest.mark.parametrize("query", ["tadgicdo7539", "v30.42.25", "what is ojihvzpn16007?", "T-99999"])
-@pytest.mark.parametrize("ranking", ["full", "keyword"])
-async def test_an_identifier_that_nobody_has_is_answered_with_nothing(
-    meaning: httpx2.AsyncClient, query: str, ranking: str
-) -> None:
+async def test_an_identifier_that_nobody_has_is_answered_with_nothing(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *TICKETS)
     await settled(meaning)
-    answer = await recalled(meaning, query, ranking=ranking)
-    assert (contents(answer), answer["abstained"]) == ([], True)
+    for ranking in ("full", "keyword"):
+        for query in ("tadgicdo7539", "v30.42.25", "what is ojihvzpn16007?", "T-99999"):
+            answer = await recalled(meaning, query, ranking=ranking)
+            assert (contents(answer), answer["abstained"]) == ([], True), (ranking, query)
 
 
 async def test_of_two_that_say_as_much_the_one_beside_what_was_asked_comes_first(client: httpx2.AsyncClient) -> None:
@@ -386,18 +371,18 @@ KEPT = (
 )
 
 
-@pytest.mark.parametrize("question", ["Where does glaplack keep the vedroorg?", "keep momex foodreb drafoolm"])
 async def test_a_question_about_what_nobody_ever_spoke_of_is_not_answered_by_its_common_words(
-    client: httpx2.AsyncClient, question: str
+    client: httpx2.AsyncClient,
 ) -> None:
     await noted(client, *KEPT)
-    answer = await recalled(client, question)
-    assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "degraded")
+    for question in ("Where does glaplack keep the vedroorg?", "keep momex foodreb drafoolm"):
+        answer = await recalled(client, question)
+        assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "degraded"), question
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+async def test_a_few_words_that_memory_does_not_know_do_not_silence_an_answer(client: httpx2.AsyncClient) -> None:
+    await noted(client, *KEPT)
+    for question in (
         "Where do we keep the rye flour?",
         # With a word misspelt, in a name that memory does not know, and with words for a thing that it does not use.
         "Where do we keep the rye fluor?",
@@ -405,13 +390,8 @@ async def test_a_question_about_what_nobody_ever_spoke_of_is_not_answered_by_its
         "In which building is the rye flour for baking stored?",
         "Zbigniew's yeast, please",
         "keep",
-    ],
-)
-async def test_a_few_words_that_memory_does_not_know_do_not_silence_an_answer(
-    client: httpx2.AsyncClient, question: str
-) -> None:
-    await noted(client, *KEPT)
-    assert KEPT[-1] in contents(await recalled(client, question, limit=50))
+    ):
+        assert KEPT[-1] in contents(await recalled(client, question, limit=50)), question
 
 
 async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: str) -> None:
