@@ -1,7 +1,8 @@
 """Hot statements on a pool that was just filled, before Postgres has ever counted it."""
 
 from datetime import timedelta
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 import psycopg
 import pytest
@@ -47,7 +48,7 @@ WORDS = {
     "enough": 2_000,
     "most": 20_000,
 }
-MODES = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+MODES = get_args(PlanMode)
 STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50, "looked_up": 150}),
     "keyword in scope": (search.SQL["keyword_memory_in_scope"], {**WORDS, "limit": 50, "looked_up": 150}),
@@ -56,57 +57,51 @@ STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@MODES
-@pytest.mark.parametrize("name", STATEMENTS)
 async def test_no_row_is_compared_with_every_other(
-    filled: Database, who: Principal, parts: Parts, owner_url: str, name: str, mode: PlanMode
+    filled: Database, who: Principal, parts: Parts, owner_url: str
 ) -> None:
     analysed = "SELECT count(*) FROM pg_stat_user_tables WHERE last_analyze IS NOT NULL"
     with psycopg.connect(owner_url) as connection:
         assert connection.execute(analysed).fetchone() == (0,)
-    statement, own = STATEMENTS[name]
-    values = {**filter_values(Filter(parts.clock())), "now": parts.clock(), **own}
-    for node in planned(filled.url, who.pool_id, statement, values, mode):
-        # A query has a few words, which may be compared with each other.
-        assert node.get("Rows Removed by Join Filter", 0) <= 10, node["Node Type"]
-        # A row is looked up by its key, whatever the planner believes.
-        if node.get("Actual Loops", 1) > 10:
-            assert node.get("Actual Rows", 0) <= 1, node
+    for mode, (name, (statement, own)) in product(MODES, STATEMENTS.items()):
+        values = {**filter_values(Filter(parts.clock())), "now": parts.clock(), **own}
+        for node in planned(filled.url, who.pool_id, statement, values, mode):
+            # A query has a few words, which may be compared with each other.
+            assert node.get("Rows Removed by Join Filter", 0) <= 10, (mode, name, node["Node Type"])
+            # A row is looked up by its key, whatever the planner believes.
+            if node.get("Actual Loops", 1) > 10:
+                assert node.get("Actual Rows", 0) <= 1, (mode, name, node)
 
 
-@MODES
-@pytest.mark.parametrize("place", [("2026-01-01T00:00:00Z", "ses_x"), (None, None)])
-async def test_sessions_are_listed_along_an_index_and_not_sorted(
-    database: Database, who: Principal, mode: PlanMode, place: tuple[str | None, str | None]
-) -> None:
+async def test_sessions_are_listed_along_an_index_and_not_sorted(database: Database, who: Principal) -> None:
     asked = {"external_id": None, "unobserved": False, "unreflected": False, "limit": 20}
-    values = {**asked, "begun_at": place[0], "before": place[1]}
-    plan = planned(database.url, who.pool_id, sessions.SQL["list"], values, mode)
-    assert [node["Index Name"] for node in plan if node.get("Relation Name") == "sessions"] == ["sessions_by_begin"]
-    assert not [node for node in plan if node["Node Type"] == "Sort"]
+    for mode, (begun_at, before) in product(MODES, (("2026-01-01T00:00:00Z", "ses_x"), (None, None))):
+        values = {**asked, "begun_at": begun_at, "before": before}
+        plan = planned(database.url, who.pool_id, sessions.SQL["list"], values, mode)
+        read = [node["Index Name"] for node in plan if node.get("Relation Name") == "sessions"]
+        assert read == ["sessions_by_begin"], (mode, begun_at)
+        assert not [node for node in plan if node["Node Type"] == "Sort"], (mode, begun_at)
 
 
-@MODES
-async def test_recall_looks_only_at_what_it_returns(
-    filled: Database, who: Principal, parts: Parts, mode: PlanMode
-) -> None:
+async def test_recall_looks_only_at_what_it_returns(filled: Database, who: Principal, parts: Parts) -> None:
     statement, own = STATEMENTS["keyword"]
-    plan = planned(filled.url, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **own}, mode)
-    lookups = [n for n in plan if n.get("Relation Name") == "memories" and "Index Cond" in n and n["Actual Loops"] > 1]
-    assert [node["Actual Loops"] for node in lookups] == [150]
+    for mode in MODES:
+        plan = planned(filled.url, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **own}, mode)
+        of_memories = [node for node in plan if node.get("Relation Name") == "memories" and "Index Cond" in node]
+        assert [node["Actual Loops"] for node in of_memories if node["Actual Loops"] > 1] == [150], mode
 
 
-@MODES
 async def test_an_expansion_reads_only_the_messages_that_it_shows(
-    database: Database, who: Principal, parts: Parts, mode: PlanMode
+    database: Database, who: Principal, parts: Parts
 ) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))
     said = [IncomingMessage(f"m{n}", "user", f"Message {n}.") for n in range(ROWS)]
     await ingest(parts, who.pool_id, session.id, said)
     seqs = list(range(100, 1_900, 100))
     values = {"sessions": [session.id] * len(seqs), "seqs": seqs, "around": 2, "reach": 100, "characters": 1_000}
-    plan = planned(database.url, who.pool_id, messages.SQL["around"], values, mode)
-    read = [node for node in plan if node.get("Relation Name") == "messages"]
-    assert {node["Node Type"] for node in read} <= {"Index Scan", "Index Only Scan"}
-    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in read) == (4 + 5) * len(seqs)
-    assert sum(node.get("Rows Removed by Filter", 0) for node in read) == 0
+    for mode in MODES:
+        plan = planned(database.url, who.pool_id, messages.SQL["around"], values, mode)
+        read = [node for node in plan if node.get("Relation Name") == "messages"]
+        assert {node["Node Type"] for node in read} <= {"Index Scan", "Index Only Scan"}, mode
+        assert sum(node["Actual Rows"] * node["Actual Loops"] for node in read) == (4 + 5) * len(seqs), mode
+        assert sum(node.get("Rows Removed by Filter", 0) for node in read) == 0, mode
