@@ -228,7 +228,7 @@ async def test_no_json_whatsoever_is_a_500(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     bodies: list[bytes] = []
 
-    @settings(max_examples=120, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.dictionaries(st.sampled_from(["external_id", "role", "content", "sent_at"]), any_json), any_json)
     def collect(message: dict[str, Any], loose: Any) -> None:
         bodies.extend([json.dumps({"messages": [{**GOOD, **message}]}).encode(), json.dumps(loose).encode()])

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.budgets import MAX_OBSERVATION_TOKENS
@@ -202,7 +202,6 @@ texts = st.text(max_size=300) | st.lists(
 turns: st.SearchStrategy[tuple[Role, str]] = st.tuples(st.sampled_from(ROLES), texts)
 
 
-@settings(max_examples=150)
 @given(st.lists(turns, min_size=1, max_size=8))
 def test_every_fact_is_grounded_in_the_messages_that_it_cites(said: list[tuple[Role, str]]) -> None:
     shown = conversation(*said)
@@ -369,7 +368,6 @@ blocks_of_any_kind: st.SearchStrategy[Any] = st.lists(
 )
 
 
-@settings(max_examples=300)
 @given(st.lists(st.tuples(st.sampled_from(ROLES), blocks_of_any_kind), min_size=1, max_size=8))
 def test_no_transcript_whatsoever_is_a_crash(said: list[tuple[Role, Json]]) -> None:
     observe(conversation(*said))

@@ -115,7 +115,6 @@ any_row = st.builds(
 )
 
 
-@settings(max_examples=150)
 @given(st.lists(any_row, max_size=25), st.integers(min_value=10, max_value=400))
 def test_a_reflection_is_smaller_and_accounts_for_every_row(rows: list[tuple[str, str, str, str]], target: int) -> None:
     before = log(*rows)

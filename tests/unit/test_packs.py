@@ -4,7 +4,7 @@ from datetime import timedelta
 from urllib.parse import unquote_to_bytes
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.budgets import budgets
@@ -58,7 +58,6 @@ def shown(
     return [line.row.content for line in chosen.lines.pool]
 
 
-@settings(max_examples=60)
 @given(st.lists(rows, max_size=60), st.lists(own_rows, max_size=60), st.integers(min_value=1_000, max_value=4_000))
 def test_budgets_are_kept_by_the_text_itself(pool: list[PackRow], own: list[PackRow], context: int) -> None:
     where = session(effective_context=context)

@@ -324,8 +324,8 @@ def test_only_a_person_replaces_and_only_what_was_asserted_is_replaced() -> None
 @pytest.mark.parametrize(
     "hostile",
     [
-        *("instead of " * 20_000, "moved " * 50_000, "for " * 50_000, "our " * 50_000, "用" * 50_000, "では" * 50_000),
-        *("for 1 " * 50_000, "no, " * 50_000, "now " * 50_000, "is 1 h " * 20_000, "is 1 h " * 42),
+        *("instead of " * 5_000, "moved " * 10_000, "for " * 10_000, "our " * 10_000, "用" * 10_000, "では" * 10_000),
+        *("for 1 " * 10_000, "no, " * 10_000, "now " * 10_000, "is 1 h " * 5_000, "is 1 h " * 42),
         *("move A." * 42, "in A.A.A " * 33, "switch a to A for " * 16, "no, actually " * 23),
     ],
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.clock import EARLIEST
@@ -77,7 +77,6 @@ rows = st.builds(
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(rows, max_size=300), st.integers(min_value=1, max_value=20_000), st.sampled_from([None, "p"]))
 def test_the_merge_of_walks_is_the_order_of_the_whole_pool(
     everything: list[PackRow], tokens: int, project: str | None
