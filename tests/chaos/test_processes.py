@@ -49,16 +49,24 @@ def post(url: str, body: Any) -> Any:
         return json.load(answer)
 
 
-def test_a_server_starts_on_nothing_and_ctrl_c_stops_all_of_it(data_dir: Path) -> None:
+def test_a_server_starts_on_nothing_ctrl_c_stops_all_of_it_and_what_was_stored_is_there_after_a_restart(
+    data_dir: Path,
+) -> None:
     with serve("--data-dir", str(data_dir)) as (process, said):
         assert get(f"{said['url']}/readyz")["ready"] is True
         assert said["observer"] == "extractive"
+        memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
+        session = post(f"{said['url']}/v1/sessions", {"client": "api", "external_id": "s"})["id"]
+        pack = get(f"{said['url']}/v1/sessions/{session}/pack")
         assert using(data_dir)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=30)
         assert process.returncode == 0
     assert using(data_dir) == []
     assert holder(data_dir) is None
+    with serve("--data-dir", str(data_dir)) as (_, said):
+        assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
+        assert get(f"{said['url']}/v1/sessions/{session}/pack") == pack
 
 
 @pytest.mark.slow
@@ -81,29 +89,18 @@ def test_an_impatient_stop_is_clean_as_well(data_dir: Path) -> None:
     assert using(data_dir) == []
 
 
-def test_what_was_stored_is_there_after_a_restart(data_dir: Path) -> None:
-    with serve("--data-dir", str(data_dir)) as (_, said):
-        memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
-        session = post(f"{said['url']}/v1/sessions", {"client": "api", "external_id": "s"})["id"]
-        pack = get(f"{said['url']}/v1/sessions/{session}/pack")
-    with serve("--data-dir", str(data_dir)) as (_, said):
-        assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
-        assert get(f"{said['url']}/v1/sessions/{session}/pack") == pack
-
-
 def test_a_second_server_on_the_same_directory_explains_itself(data_dir: Path) -> None:
     with serve("--data-dir", str(data_dir)) as (process, said):
-        second = esker("serve", "--port", "0", "--data-dir", str(data_dir))
+        same_port = said["url"].rsplit(":", 1)[1]
+        second = esker("serve", "--port", same_port, "--data-dir", str(data_dir))
         assert second.returncode == 1
         assert str(process.pid) in second.stderr
         assert said["url"] in second.stderr
         assert "--data-dir" in second.stderr
+        assert "already" in second.stderr
         assert "Traceback" not in second.stderr
-        same_port = said["url"].rsplit(":", 1)[1]
-        third = esker("serve", "--port", same_port, "--data-dir", str(data_dir))
-        assert "already" in third.stderr
-        fourth = esker("serve", "--port", same_port, "--data-dir", str(data_dir.with_name("other")))
-        assert "cannot listen" in fourth.stderr
+        elsewhere = esker("serve", "--port", same_port, "--data-dir", str(data_dir.with_name("other")))
+        assert "cannot listen" in elsewhere.stderr
         assert get(f"{said['url']}/readyz")["ready"] is True
 
 
@@ -278,13 +275,12 @@ def test_commands_at_the_same_time_take_turns(data_dir: Path) -> None:
     assert sum(f"team-{n}" in esker("pool", "list", **there).stdout for n in range(4)) == 4
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104
-def test_other_machines_are_not_listened_to_before_there_is_a_key(data_dir: Path, host: str) -> None:
-    there = {"ESKER_DATA_DIR": str(data_dir)}
-    refused = esker("serve", "--host", host, "--port", "0", **there)
-    assert refused.returncode == 1
-    assert "esker key create" in refused.stderr
-    assert using(data_dir) == []
+def test_other_machines_are_not_listened_to_before_there_is_a_key(data_dir: Path) -> None:
+    for host in ("0.0.0.0", "::"):  # noqa: S104
+        refused = esker("serve", "--host", host, "--port", "0", ESKER_DATA_DIR=str(data_dir))
+        assert refused.returncode == 1, host
+        assert "esker key create" in refused.stderr, host
+        assert using(data_dir) == [], host
 
 
 @pytest.mark.slow
@@ -306,10 +302,11 @@ def test_the_data_directory_is_closed_to_others(data_dir: Path) -> None:
             )
 
 
-def test_a_deep_data_directory_works_too(data_dir: Path) -> None:
-    deep = data_dir / ("x" * 60) / ("y" * 60)
+def test_any_path_however_deep_can_be_a_data_directory(data_dir: Path) -> None:
+    deep = data_dir / ("x" * 60) / 'o\'neil "$HOME", 部' / ("y" * 60)
     with serve("--data-dir", str(deep)) as (_, said):
         assert get(f"{said['url']}/readyz")["ready"] is True
+        assert "default" in esker("pool", "list", "--data-dir", str(deep)).stdout
     assert using(deep) == []
 
 
@@ -349,12 +346,6 @@ def test_a_copy_of_a_data_directory_leaves_the_original_alone(data_dir: Path) ->
         assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
         assert "default" in esker("pool", "list", "--data-dir", str(copy)).stdout
         assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
-
-
-def test_any_path_can_be_a_data_directory(data_dir: Path) -> None:
-    odd = data_dir.with_name('o\'neil "$HOME", 部')
-    assert esker("migrate", "--data-dir", str(odd)).returncode == 0
-    assert "default" in esker("pool", "list", "--data-dir", str(odd)).stdout
 
 
 def test_a_start_that_fails_says_why_though_standard_input_is_still_open(data_dir: Path) -> None:
