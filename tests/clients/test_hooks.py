@@ -24,7 +24,7 @@ from server.db.database import Database
 from server.usecases.authenticate import create_key
 from server.usecases.parts import Parts
 from tests.support.opencode import Store
-from tests.support.processes import ROOT, environment, serve
+from tests.support.processes import ROOT, environment, made_at, served
 from tests.support.serving import serving
 
 NOWHERE = "http://127.0.0.1:1"
@@ -478,8 +478,8 @@ def readdress(spool: Path, old: str, new: str) -> None:
 
 
 async def test_a_server_that_is_killed_between_hooks_has_everything_when_it_is_back(tmp_path: Path) -> None:
-    data = str(tmp_path / "data")
-    with serve("--data-dir", data) as (process, said):
+    data = made_at(tmp_path / "data")
+    with served("--data-dir", data) as (process, said):
         agent = Agent(tmp_path / "home", said["url"])
         port = said["url"].rpartition(":")[2]
         agent.say("First.")
@@ -492,7 +492,7 @@ async def test_a_server_that_is_killed_between_hooks_has_everything_when_it_is_b
     await agent.hook("SessionEnd", reason="other")
     await until_spooled(agent.state / "spool", 3)
     agent.transcript.unlink()
-    with serve("--data-dir", data, "--port", port, ESKER_STATE_DIR=str(agent.state), ESKER_URL=said["url"]) as _:
+    with served("--data-dir", data, "--port", port, ESKER_STATE_DIR=str(agent.state), ESKER_URL=said["url"]) as _:
         await until_kept(said["url"], ["First.", "Second.", "Third."])
         async with httpx2.AsyncClient(base_url=said["url"]) as client:
             [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
