@@ -206,9 +206,8 @@ def _run() -> NoReturn:
     except BaseException as error:  # noqa: BLE001 - as an interpreter would
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    # As an interpreter ends: threads first, then what was left to be done.
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     with suppress(OSError):
         sys.stdout.flush()
