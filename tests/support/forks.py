@@ -27,15 +27,25 @@ from typing import Any, NoReturn
 _ROOT = Path(__file__).parents[2]
 _COMMAND_LINE = "server.cli"
 # What is imported only when a command is under way.
-_LATER = ("typer._adapters", "typer.rich_utils", "rich.progress", "pydantic.type_adapter", "encodings.idna")
+_LATER = (
+    "typer._adapters",
+    "typer.rich_utils",
+    "rich.progress",
+    "pydantic.type_adapter",
+    "encodings.idna",
+    "server.clients.capture",
+)
 _LENGTH = 8
 
 
 class Forked:
-    """A command that runs; its standard input is empty."""
+    """A command that runs; `streams` are its standard input, output and error.
+
+    What an interpreter looks for in its environment when it starts, such as PYTHONIOENCODING, is not looked for.
+    """
 
     def __init__(
-        self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], out: int, err: int
+        self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], streams: Sequence[int]
     ) -> None:
         self.arguments = [*arguments]
         self.returncode: int | None = None
@@ -43,7 +53,7 @@ class Forked:
         data = json.dumps(asked).encode()
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._connection.connect(_parent())
-        socket.send_fds(self._connection, [len(data).to_bytes(_LENGTH)], [out, err])
+        socket.send_fds(self._connection, [len(data).to_bytes(_LENGTH)], streams)
         self._connection.sendall(data)
         self._answers = self._connection.makefile()
         self.pid = int(self._answers.readline())
@@ -70,11 +80,17 @@ class Forked:
 
 
 def run_forked(
-    arguments: Sequence[str], directory: Path, environment: Mapping[str, str], timeout: float
+    arguments: Sequence[str],
+    directory: Path,
+    environment: Mapping[str, str],
+    timeout: float,
+    standard_input: bytes = b"",
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, and return what it printed. Raises TimeoutExpired when that takes too long."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        command = Forked(arguments, directory, environment, out.fileno(), err.fileno())
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(standard_input)
+        given.seek(0)
+        command = Forked(arguments, directory, environment, [each.fileno() for each in (given, out, err)])
         try:
             code = command.wait(timeout)
         except BaseException:
@@ -160,8 +176,8 @@ def _tell(running: dict[int, socket.socket]) -> None:
 
 
 def _read(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return what is to be run, and its standard output and standard error."""
-    room = socket.CMSG_SPACE(2 * array.array("i").itemsize)
+    """Return what is to be run, and its streams."""
+    room = socket.CMSG_SPACE(3 * array.array("i").itemsize)
     length, messages, _, _ = connection.recvmsg(_LENGTH, room)
     streams = array.array("i", b"".join(data for _, _, data in messages))
     with connection.makefile("rb") as file:
@@ -183,8 +199,7 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
     os.environ.update(asked["environment"])
     time.tzset()
     os.chdir(asked["directory"])
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for stream, place in ((nothing, 0), *zip(streams, (1, 2), strict=True)):
+    for place, stream in enumerate(streams):
         os.dup2(stream, place)
         os.close(stream)
     # They stay open until the process ends.
@@ -199,7 +214,7 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
 def _run() -> NoReturn:
     """Run the command and end; tearing all modules down one by one would cost more than the command."""
     try:
-        importlib.import_module(f"{_COMMAND_LINE}.main").run()
+        importlib.import_module(f"{_COMMAND_LINE}.entry").run()
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)

@@ -76,8 +76,8 @@ def served(*arguments: str, **more: str) -> Generator[tuple[Forked, dict[str, An
     """Run `esker serve` while the block runs, forked; yield the process and what it says when it is ready."""
     reading, writing = os.pipe()
     command = ["serve", "--port", "0", "--json", *arguments]
-    with open(reading) as out, tempfile.TemporaryFile() as err:
-        process = Forked(command, ROOT, environment(**more), writing, err.fileno())
+    with open(reading) as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
+        process = Forked(command, ROOT, environment(**more), [nothing.fileno(), writing, err.fileno()])
         os.close(writing)
         try:
             said, text = _document(out)
