@@ -18,7 +18,7 @@ from server.cli.pool_file import check, halves, parts_of
 from server.clients.api import Api
 from server.core.errors import InvalidInput
 from server.core.pool_lines import TYPES
-from tests.support.processes import ROOT, environment, esker, serve
+from tests.support.processes import ROOT, environment, esker, made_at, served
 
 SAMPLES = ROOT / "server/clients/samples"
 TIMES = ("said_at", "last_used_at", "created_at")
@@ -37,7 +37,7 @@ def place() -> Generator[tuple[dict[str, str], Path]]:
     """The environment of a command that talks to a server with two sessions and notes, and its data directory."""
     with (
         tempfile.TemporaryDirectory(prefix="esker-proc-", dir="/tmp") as directory,
-        serve("--data-dir", f"{directory}/d") as (_, said),
+        served("--data-dir", made_at(Path(directory, "d"))) as (_, said),
     ):
         folder = Path(directory)
         env = {"ESKER_URL": said["url"], "ESKER_STATE_DIR": str(folder / "state"), "TZ": "Europe/Zurich"}
@@ -112,10 +112,10 @@ def test_a_server_that_takes_little_at_once_gets_little_at_once(
     file = tmp_path / "pool.jsonl"
     assert esker("export", "jsonl", str(file), **env).returncode == 0
     longest = max(map(len, file.read_bytes().splitlines()))
-    with serve("--data-dir", str(data_dir / "d"), ESKER_MAX_BODY_BYTES=str(longest + 1_000)) as (_, said):
+    with served("--data-dir", made_at(data_dir / "d"), ESKER_MAX_BODY_BYTES=str(longest + 1_000)) as (_, said):
         new = json.loads(esker("import", "jsonl", str(file), "--json", ESKER_URL=said["url"]).stdout)["new"]
     assert new["message"] == 60
-    with serve("--data-dir", str(data_dir / "e"), ESKER_MAX_BODY_BYTES=str(longest - 1)) as (_, said):
+    with served("--data-dir", str(data_dir / "d"), ESKER_MAX_BODY_BYTES=str(longest - 1)) as (_, said):
         done = esker("import", "jsonl", str(file), ESKER_URL=said["url"])
     assert done.returncode == 1
     assert "is larger than a body that the server takes" in done.stderr
@@ -126,7 +126,8 @@ def test_a_server_that_is_killed_in_the_middle_of_an_import_is_no_loss(tmp_path:
     file, back = tmp_path / "pool.jsonl", tmp_path / "back.jsonl"
     texts = notes_file(10_000)
     file.write_bytes(b"".join(texts))
-    with serve("--data-dir", str(data_dir / "d")) as (process, said):
+    made_at(data_dir / "d")
+    with served("--data-dir", str(data_dir / "d")) as (process, said):
         env = {"ESKER_URL": said["url"]}
         command = [sys.executable, "-m", "server.cli.main", "import", "jsonl", str(file)]
         importing = subprocess.Popen(command, cwd=ROOT, env=environment(**env), stderr=subprocess.PIPE, text=True)
@@ -136,7 +137,7 @@ def test_a_server_that_is_killed_in_the_middle_of_an_import_is_no_loss(tmp_path:
             process.kill()
             assert "No Esker answers" in importing.communicate()[1]
             assert importing.returncode == 1
-    with serve("--data-dir", str(data_dir / "d")) as (_, said):
+    with served("--data-dir", str(data_dir / "d")) as (_, said):
         env = {"ESKER_URL": said["url"]}
         done = json.loads(esker("import", "jsonl", str(file), "--json", **env).stdout)
         assert done["known"]["memory"] > 0
@@ -321,7 +322,7 @@ def test_a_log_never_takes_the_place_of_a_persons_own_note_and_goes_when_its_day
     said = {"type": "user", "uuid": "u1", "sessionId": "s", "timestamp": "2026-03-01T23:30:00Z", "cwd": "/x"}
     said["message"] = {"role": "user", "content": "We decided to paint the bridge red."}  # type: ignore[assignment]
     transcript.write_text(json.dumps(said) + "\n")
-    with serve("--data-dir", str(data_dir / "d")) as (_, told):
+    with served("--data-dir", made_at(data_dir / "d")) as (_, told):
         env = {"ESKER_URL": told["url"], "TZ": "Asia/Tokyo"}
         assert esker("ingest", str(transcript), "--observe", **env).returncode == 0
         folder = tmp_path / "logs"

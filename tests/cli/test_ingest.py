@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from server.clients.api import Api
-from tests.support.processes import ROOT, environment, esker, serve
+from tests.support.processes import ROOT, environment, esker, made_at, served
 from tests.support.recording import Recorder, recording
 from tests.support.transcripts import written
 
@@ -23,7 +23,7 @@ AT = "2026-03-02T09:00:00.000Z"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """The URL of a running server."""
-    with serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d"), "--no-worker") as (_, said):
+    with served("--data-dir", made_at(tmp_path_factory.mktemp("d") / "d"), "--no-worker") as (_, said):
         yield said["url"]
 
 

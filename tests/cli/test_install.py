@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.forks import run_forked
 from tests.support.processes import ROOT, environment
 
 PROGRAM = Path(sys.executable).with_name("esker")
@@ -17,16 +18,7 @@ PROGRAM = Path(sys.executable).with_name("esker")
 
 def run(home: Path, *arguments: str, code: int = 0, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a home, without a terminal."""
-    done = subprocess.run(
-        [sys.executable, "-m", "server.cli.main", *arguments],
-        cwd=home,
-        env=_environment(home, **environ),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_forked(arguments, home, _environment(home, **environ), timeout=60)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.processes import ROOT, environment, esker, serve
+from tests.support.processes import ROOT, environment, esker, made_at, served
 
 RULE = "Never use floats for money."
 ASKED = "Please look at the {0} page, which is slow on the phone of my aunt, and at the {0} list beside it."
@@ -22,7 +22,7 @@ ASKED = "Please look at the {0} page, which is slow on the phone of my aunt, and
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]]:
     """The environment of a command that talks to a running server, which has two sessions of ten days ago."""
-    with serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d")) as (_, said):
+    with served("--data-dir", made_at(tmp_path_factory.mktemp("d") / "d")) as (_, said):
         with httpx2.Client(base_url=said["url"], timeout=60) as client:
             for name in ("one", "two"):
                 talked(client, name)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server.clients.spool import Spool
-from tests.support.processes import esker, serve
+from tests.support.processes import esker, made_at, served
 
 NOWHERE = "http://127.0.0.1:1"
 
@@ -16,7 +16,7 @@ NOWHERE = "http://127.0.0.1:1"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """The URL of a running server."""
-    with serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d"), "--no-worker") as (_, said):
+    with served("--data-dir", made_at(tmp_path_factory.mktemp("d") / "d"), "--no-worker") as (_, said):
         yield said["url"]
 
 

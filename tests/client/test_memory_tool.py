@@ -117,40 +117,40 @@ async def test_a_path_that_leads_elsewhere_is_refused_before_the_server_is_asked
                 await do(tool, "rename", **pair)
 
 
-@pytest.mark.parametrize(
-    ("command", "given", "words"),
-    [
-        ("view", {"path": "/memories/none"}, "nothing at"),
-        ("view", {"path": NOTES, "view_range": [9, 12]}, "has 3 lines"),
-        ("create", {"path": NOTES, "file_text": "x"}, "there already"),
-        ("create", {"path": f"{NOTES}/below", "file_text": "x"}, "is a file"),
-        ("create", {"path": "/memories/dir", "file_text": "x"}, "there already"),
-        ("create", {"path": "/memories", "file_text": "x"}, "is a directory"),
-        ("create", {"path": "/memories/new", "file_text": "x" * 15_001}, "15,000"),
-        ("str_replace", {"path": NOTES, "old_str": "absent", "new_str": ""}, "is not in"),
-        ("str_replace", {"path": NOTES, "old_str": "o", "new_str": ""}, "is 2 times in"),
-        ("str_replace", {"path": NOTES, "old_str": "", "new_str": "x"}, "is not in"),
-        ("str_replace", {"path": "/memories/none", "old_str": "a", "new_str": "b"}, "nothing at"),
-        ("insert", {"path": NOTES, "insert_line": 3, "insert_text": "x"}, "from 0 to 2"),
-        ("insert", {"path": NOTES, "insert_line": -1, "insert_text": "x"}, "from 0 to 2"),
-        ("delete", {"path": "/memories"}, "cannot be deleted"),
-        ("delete", {"path": "/memories/none"}, "nothing at"),
-        ("rename", {"old_path": "/memories/none", "new_path": "/memories/x"}, "nothing at"),
-        ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a"}, "there already"),
-        ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a/b"}, "is a file"),
-        ("rename", {"old_path": "/memories/dir", "new_path": "/memories/dir/in"}, "into itself"),
-        ("rename", {"old_path": "/memories", "new_path": "/memories/in"}, "into itself"),
-    ],
-)
-async def test_what_cannot_be_done_says_why_and_changes_nothing(
-    tool: EskerMemoryTool, command: str, given: dict[str, Any], words: str
-) -> None:
+# What cannot be done, and what is said of it.
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("view", {"path": "/memories/none"}, "nothing at"),
+    ("view", {"path": NOTES, "view_range": [9, 12]}, "has 3 lines"),
+    ("create", {"path": NOTES, "file_text": "x"}, "there already"),
+    ("create", {"path": f"{NOTES}/below", "file_text": "x"}, "is a file"),
+    ("create", {"path": "/memories/dir", "file_text": "x"}, "there already"),
+    ("create", {"path": "/memories", "file_text": "x"}, "is a directory"),
+    ("create", {"path": "/memories/new", "file_text": "x" * 15_001}, "15,000"),
+    ("str_replace", {"path": NOTES, "old_str": "absent", "new_str": ""}, "is not in"),
+    ("str_replace", {"path": NOTES, "old_str": "o", "new_str": ""}, "is 2 times in"),
+    ("str_replace", {"path": NOTES, "old_str": "", "new_str": "x"}, "is not in"),
+    ("str_replace", {"path": "/memories/none", "old_str": "a", "new_str": "b"}, "nothing at"),
+    ("insert", {"path": NOTES, "insert_line": 3, "insert_text": "x"}, "from 0 to 2"),
+    ("insert", {"path": NOTES, "insert_line": -1, "insert_text": "x"}, "from 0 to 2"),
+    ("delete", {"path": "/memories"}, "cannot be deleted"),
+    ("delete", {"path": "/memories/none"}, "nothing at"),
+    ("rename", {"old_path": "/memories/none", "new_path": "/memories/x"}, "nothing at"),
+    ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a"}, "there already"),
+    ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a/b"}, "is a file"),
+    ("rename", {"old_path": "/memories/dir", "new_path": "/memories/dir/in"}, "into itself"),
+    ("rename", {"old_path": "/memories", "new_path": "/memories/in"}, "into itself"),
+]
+
+
+async def test_what_cannot_be_done_says_why_and_changes_nothing(tool: EskerMemoryTool) -> None:
     await do(tool, "create", path=NOTES, file_text="one\ntwo\n")
     await do(tool, "create", path="/memories/dir/a", file_text="x")
     before = await do(tool, "view", path="/memories")
-    with pytest.raises(ToolError, match=words):
-        await do(tool, command, **given)
-    assert (await do(tool, "view", path="/memories"), await text_of(tool, NOTES)) == (before, "one\ntwo\n")
+    for command, wrong, words in REFUSED:
+        with pytest.raises(ToolError, match=words):
+            await do(tool, command, **wrong)
+        after = (await do(tool, "view", path="/memories"), await text_of(tool, NOTES))
+        assert after == (before, "one\ntwo\n"), (command, wrong)
 
 
 async def test_of_two_who_change_a_file_at_once_one_is_told(esker: Esker) -> None:

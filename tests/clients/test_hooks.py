@@ -23,8 +23,9 @@ from server.core.settings import Settings
 from server.db.database import Database
 from server.usecases.authenticate import create_key
 from server.usecases.parts import Parts
+from tests.support.forks import run_forked
 from tests.support.opencode import Store
-from tests.support.processes import ROOT, environment, serve
+from tests.support.processes import ROOT, environment, made_at, served
 from tests.support.serving import serving
 
 NOWHERE = "http://127.0.0.1:1"
@@ -80,6 +81,13 @@ class Agent:
 
     async def run(self, client: str, event: str, standard_input: bytes) -> str:
         """Run a hook with this on its standard input, and return what it prints; it says nothing else and succeeds."""
+        words = ["hook", client, event]
+        done = await asyncio.to_thread(run_forked, words, ROOT, self._environment, 60, standard_input)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    async def run_alone(self, client: str, event: str, standard_input: bytes) -> str:
+        """Run a hook as an agent does, in an interpreter that starts for it alone."""
         done = await asyncio.to_thread(
             subprocess.run,
             self.command(client, event),
@@ -478,8 +486,8 @@ def readdress(spool: Path, old: str, new: str) -> None:
 
 
 async def test_a_server_that_is_killed_between_hooks_has_everything_when_it_is_back(tmp_path: Path) -> None:
-    data = str(tmp_path / "data")
-    with serve("--data-dir", data) as (process, said):
+    data = made_at(tmp_path / "data")
+    with served("--data-dir", data) as (process, said):
         agent = Agent(tmp_path / "home", said["url"])
         port = said["url"].rpartition(":")[2]
         agent.say("First.")
@@ -492,7 +500,7 @@ async def test_a_server_that_is_killed_between_hooks_has_everything_when_it_is_b
     await agent.hook("SessionEnd", reason="other")
     await until_spooled(agent.state / "spool", 3)
     agent.transcript.unlink()
-    with serve("--data-dir", data, "--port", port, ESKER_STATE_DIR=str(agent.state), ESKER_URL=said["url"]) as _:
+    with served("--data-dir", data, "--port", port, ESKER_STATE_DIR=str(agent.state), ESKER_URL=said["url"]) as _:
         await until_kept(said["url"], ["First.", "Second.", "Third."])
         async with httpx2.AsyncClient(base_url=said["url"]) as client:
             [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
@@ -584,7 +592,9 @@ async def test_a_setting_that_is_wrong_fails_no_hook_and_is_in_the_log(agent: Ag
 
 
 async def test_a_terminal_of_another_encoding_keeps_no_context_away(agent: Agent, url: str) -> None:
-    assert FACT in context(await agent.at(url, PYTHONIOENCODING="latin-1").hook("SessionStart", source="startup"))
+    elsewhere = agent.at(url, PYTHONIOENCODING="latin-1")
+    told = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"})
+    assert FACT in context(await elsewhere.run_alone("claude-code", "SessionStart", told.encode()))
 
 
 @pytest.mark.parametrize("arguments", [("claude-code", "Nothing"), ("nobody", "Stop"), ("", "")])

@@ -13,7 +13,7 @@ import pytest
 from server.clients.json_text import parse, value_of
 from tests.clients.test_plugins import OPENCODE, PI, SESSION_FILE, Plugin, system
 from tests.support.homes import FILES, Home
-from tests.support.processes import environment, esker, serve
+from tests.support.processes import environment, esker, made_at, served
 
 ESKER = str(Path(sys.executable).with_name("esker"))
 NOWHERE = "http://127.0.0.1:1"
@@ -23,7 +23,7 @@ FACT = "Sessions are kept in Redis for a day."
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """A server, elsewhere than where one is looked for, that remembers a fact."""
-    with serve("--data-dir", str(tmp_path_factory.mktemp("data"))) as (_, said):
+    with served("--data-dir", made_at(tmp_path_factory.mktemp("data") / "d")) as (_, said):
         assert esker("remember", FACT, "--everywhere", "--priority", "high", ESKER_URL=said["url"]).returncode == 0
         yield said["url"]
 

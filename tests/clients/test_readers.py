@@ -209,39 +209,39 @@ def can_be_sent(reading: Reading) -> None:
             assert entry.sent_at is None or entry.sent_at.tzinfo
 
 
-@pytest.mark.parametrize("client", BY_LINES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(st.lists(any_raw, max_size=7))
-def test_no_lines_whatsoever_are_a_crash_and_what_is_read_can_be_sent(
-    tmp_path: Path, client: str, lines: list[bytes]
-) -> None:
+def test_no_lines_whatsoever_are_a_crash_and_what_is_read_can_be_sent(tmp_path: Path, lines: list[bytes]) -> None:
     path = written(tmp_path / "x.jsonl", *lines)
-    can_be_sent(READERS[client](path, opened))
+    for client in BY_LINES:
+        can_be_sent(READERS[client](path, opened))
     client_of(path)
 
 
-@pytest.mark.parametrize("client", ["claude-code", "copilot", "cursor"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
 @given(st.lists(any_raw, max_size=5), st.lists(any_raw, max_size=5))
 def test_whatever_joins_a_file_what_was_read_of_it_before_stays(
-    tmp_path: Path, client: str, lines: list[bytes], more: list[bytes]
+    tmp_path: Path, lines: list[bytes], more: list[bytes]
 ) -> None:
-    path = tmp_path / "x.jsonl"
-    before = READERS[client](written(path, *lines), opened).transcripts
-    after = {each.external_id: each for each in READERS[client](written(path, *lines, *more), opened).transcripts}
-    for transcript in before:
-        grown = after[transcript.external_id]
-        assert names(grown)[: len(transcript.entries)] == names(transcript)
-        assert shown(grown)[: len(transcript.entries)] == shown(transcript)
+    path = written(tmp_path / "x.jsonl", *lines)
+    clients = ("claude-code", "copilot", "cursor")
+    before = {client: READERS[client](path, opened).transcripts for client in clients}
+    written(path, *lines, *more)
+    for client in clients:
+        after = {each.external_id: each for each in READERS[client](path, opened).transcripts}
+        for transcript in before[client]:
+            grown = after[transcript.external_id]
+            assert names(grown)[: len(transcript.entries)] == names(transcript), client
+            assert shown(grown)[: len(transcript.entries)] == shown(transcript), client
 
 
-@pytest.mark.parametrize("client", [*BY_LINES, opencode.CLIENT])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(any_value | st.fixed_dictionaries({}, optional=dict.fromkeys(("messages", "history", "loglines"), any_value)))
-def test_no_document_whatsoever_is_a_crash(tmp_path: Path, client: str, document: Any) -> None:
+def test_no_document_whatsoever_is_a_crash(tmp_path: Path, document: Any) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps(document))
-    can_be_sent(READERS[client](path, opened))
+    for client in (*BY_LINES, opencode.CLIENT):
+        can_be_sent(READERS[client](path, opened))
     client_of(path)
 
 

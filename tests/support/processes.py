@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any
 from uuid import uuid4
 
 import psutil
+
+from tests.support.forks import Forked, run_forked
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,9 +46,14 @@ def esker(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 def esker_in(directory: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, in a directory."""
+    return run_forked(arguments, directory, environment(PYTHONPATH=str(ROOT), **more), timeout=100)
+
+
+def esker_alone(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end in an interpreter that starts for it alone, as people do."""
     command = [sys.executable, "-m", "server.cli.main", *arguments]
-    there = environment(PYTHONPATH=str(ROOT), **more)
-    return subprocess.run(command, cwd=directory, env=there, capture_output=True, text=True, timeout=100, check=False)
+    there = environment(**more)
+    return subprocess.run(command, cwd=ROOT, env=there, capture_output=True, text=True, timeout=100, check=False)
 
 
 @contextmanager
@@ -64,18 +71,57 @@ def serve(*arguments: str, **more: str) -> Generator[tuple[subprocess.Popen[str]
             process.communicate(timeout=60)
 
 
+@contextmanager
+def served(*arguments: str, **more: str) -> Generator[tuple[Forked, dict[str, Any]]]:
+    """Run `esker serve` while the block runs, forked; yield the process and what it says when it is ready."""
+    reading, writing = os.pipe()
+    command = ["serve", "--port", "0", "--json", *arguments]
+    with open(reading) as out, tempfile.TemporaryFile() as err, open(os.devnull) as nothing:
+        process = Forked(command, ROOT, environment(**more), [nothing.fileno(), writing, err.fileno()])
+        os.close(writing)
+        try:
+            said, text = _document(out)
+            if "url" not in said:
+                err.seek(0)
+                raise RuntimeError(f"the server did not start: {text} {err.read().decode()}")
+            yield process, said
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+
+
+def made_at(data_dir: Path) -> str:
+    """Make a data directory with a database as a server would have made it, and return where it is."""
+    subprocess.run(["cp", "-a", _made(), data_dir], check=True)
+    return str(data_dir)
+
+
+@cache
+def _made() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="esker-made-", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    done = esker("migrate", "--data-dir", str(folder / "d"))
+    assert done.returncode == 0, done.stderr
+    return folder / "d"
+
+
 def ready(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Return what a server says when it is ready."""
     assert process.stdout is not None
+    said, text = _document(process.stdout)
+    if "url" in said:
+        return said
+    raise RuntimeError(f"the server did not start: {text} {process.communicate()}")
+
+
+def _document(lines: Iterable[str]) -> tuple[dict[str, Any], str]:
+    """Read one JSON document; return it, or an empty one where there is none, and what was read."""
     text = ""
-    for line in process.stdout:
+    for line in lines:
         text += line
         if line.rstrip() == "}":
-            said = json.loads(text)
-            if "url" in said:
-                return said
-            break
-    raise RuntimeError(f"the server did not start: {text} {process.communicate()}")
+            return json.loads(text), text
+    return {}, text
 
 
 def using(directory: Path) -> list[psutil.Process]:

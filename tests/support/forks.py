@@ -1,0 +1,236 @@
+"""Commands that are forked from a process that has imported what they need; imports are most of what a command costs.
+
+Each is a process with its own environment, directory and streams. What the command line itself reads when it is
+imported, such as how wide a terminal is, is imported anew.
+"""
+
+import array
+import atexit
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+_ROOT = Path(__file__).parents[2]
+_COMMAND_LINE = "server.cli"
+# What is imported only when a command is under way.
+_LATER = (
+    "typer._adapters",
+    "typer.rich_utils",
+    "rich.progress",
+    "pydantic.type_adapter",
+    "encodings.idna",
+    "server.clients.capture",
+)
+_LENGTH = 8
+
+
+class Forked:
+    """A command that runs; `streams` are its standard input, output and error.
+
+    What an interpreter looks for in its environment when it starts, such as PYTHONIOENCODING, is not looked for.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], streams: Sequence[int]
+    ) -> None:
+        self.arguments = [*arguments]
+        self.returncode: int | None = None
+        asked = {"arguments": self.arguments, "directory": str(directory), "environment": dict(environment)}
+        data = json.dumps(asked).encode()
+        self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._connection.connect(_parent())
+        socket.send_fds(self._connection, [len(data).to_bytes(_LENGTH)], streams)
+        self._connection.sendall(data)
+        self._answers = self._connection.makefile()
+        self.pid = int(self._answers.readline())
+
+    def wait(self, timeout: float = 60) -> int:
+        """Return how it ended, as soon as it has. Raises TimeoutExpired when that takes too long."""
+        if self.returncode is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.arguments, timeout)
+            self.returncode = int(self._answers.readline())
+            self._answers.close()
+            self._connection.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it still runs."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it, if it still runs."""
+        self.send_signal(signal.SIGKILL)
+
+
+def run_forked(
+    arguments: Sequence[str],
+    directory: Path,
+    environment: Mapping[str, str],
+    timeout: float,
+    standard_input: bytes = b"",
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and return what it printed. Raises TimeoutExpired when that takes too long."""
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(standard_input)
+        given.seek(0)
+        command = Forked(arguments, directory, environment, [each.fileno() for each in (given, out, err)])
+        try:
+            code = command.wait(timeout)
+        except BaseException:
+            command.kill()
+            command.wait(timeout)
+            raise
+        printed: list[str] = []
+        for file in (out, err):
+            file.seek(0)
+            printed.append(file.read().decode())
+    return subprocess.CompletedProcess([*arguments], code, *printed)
+
+
+@cache
+def _parent() -> str:
+    """Start the process that commands are forked from, and return where it listens; it ends with this process."""
+    folder = tempfile.TemporaryDirectory(prefix="esker-forks-", dir="/tmp")
+    atexit.register(folder.cleanup)
+    path = f"{folder.name}/socket"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    listener.listen(16)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.forks", str(listener.fileno())],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[listener.fileno()],
+        start_new_session=True,
+    )
+    listener.close()
+    assert process.stdin is not None
+    atexit.register(process.wait)
+    atexit.register(process.stdin.close)
+    return path
+
+
+# The process that is forked ----------------------------------------------------------------------------------------
+
+
+def _serve(listener: socket.socket) -> None:
+    """Fork a command for each connection and tell how it ended, until standard input closes; return in the command."""
+    gone, changed = socket.socketpair()
+    for end in (gone, changed):
+        end.setblocking(False)
+    signal.set_wakeup_fd(changed.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    running: dict[int, socket.socket] = {}
+    while True:
+        ready, _, _ = select.select([listener, gone, sys.stdin], [], [])
+        if sys.stdin in ready:
+            for pid in running:
+                os.kill(pid, signal.SIGTERM)
+            sys.exit()
+        if gone in ready:
+            gone.recv(4096)
+            _tell(running)
+        if listener in ready:
+            connection, _ = listener.accept()
+            asked, streams = _read(connection)
+            _import(asked["arguments"])
+            gc.freeze()
+            pid = os.fork()
+            if not pid:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for end in (listener, gone, changed, connection, *running.values()):
+                    end.close()
+                _become(asked, streams)
+                return
+            for stream in streams:
+                os.close(stream)
+            running[pid] = connection
+            connection.sendall(b"%d\n" % pid)
+
+
+def _tell(running: dict[int, socket.socket]) -> None:
+    for pid in list(running):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            with running.pop(pid) as connection, suppress(OSError):
+                connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+
+
+def _read(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Return what is to be run, and its streams."""
+    room = socket.CMSG_SPACE(3 * array.array("i").itemsize)
+    length, messages, _, _ = connection.recvmsg(_LENGTH, room)
+    streams = array.array("i", b"".join(data for _, _, data in messages))
+    with connection.makefile("rb") as file:
+        return json.loads(file.read(int.from_bytes(length))), list(streams)
+
+
+def _import(arguments: Sequence[str]) -> None:
+    """Import what the verb of a command needs, if it is one."""
+    verbs = importlib.import_module(f"{_COMMAND_LINE}.main").VERBS
+    of_verb = [f"{_COMMAND_LINE}.{verbs[verb][0]}" for verb in arguments[:1] if verb in verbs]
+    for name in (*_LATER, *of_verb):
+        with suppress(Exception):  # the command will say
+            importlib.import_module(name)
+
+
+def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
+    """Be as a command that has just been started."""
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    time.tzset()
+    os.chdir(asked["directory"])
+    for place, stream in enumerate(streams):
+        os.dup2(stream, place)
+        os.close(stream)
+    # They stay open until the process ends.
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.argv = ["esker", *asked["arguments"]]
+    for name in [name for name in sys.modules if name == _COMMAND_LINE or name.startswith(f"{_COMMAND_LINE}.")]:
+        del sys.modules[name]
+
+
+def _run() -> NoReturn:
+    """Run the command and end; tearing all modules down one by one would cost more than the command."""
+    try:
+        importlib.import_module(f"{_COMMAND_LINE}.entry").run()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException as error:  # noqa: BLE001 - as an interpreter would
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = 1
+    # As an interpreter ends: threads first, then what was left to be done.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as _listener:
+        _serve(_listener)
+    _run()
