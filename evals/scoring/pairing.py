@@ -34,7 +34,8 @@ class _Token:
     end: int
 
 
-def torn_apart(fact: str, exact: Sequence[str], statement: str) -> str | None:
+@lru_cache(maxsize=16_384)
+def torn_apart(fact: str, exact: tuple[str, ...], statement: str) -> str | None:
     """Return in words which pair of a fact a statement tears apart; None if it does not."""
     there, pairs = _tokens(statement, exact), [*_pairs(fact, _tokens(fact, exact))]
     for one, other in (*pairs, *((other, one) for one, other in pairs)):

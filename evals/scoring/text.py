@@ -61,6 +61,7 @@ def normalised(text: str) -> str:
     return _SPACE.sub(" ", plain.casefold()).strip()
 
 
+@lru_cache(maxsize=65_536)
 def holds(text: str, words: str, language: Language) -> bool:
     """Tell whether a text holds words letter by letter, and not as a part of a longer word or number.
 
@@ -96,9 +97,10 @@ def stems(text: str, language: Language) -> tuple[str, ...]:
     return tuple(terms(unicodedata.normalize("NFKC", text), _STEMMED_AS[language]))
 
 
-def sentences(text: str) -> list[str]:
+@lru_cache(maxsize=16_384)
+def sentences(text: str) -> tuple[str, ...]:
     """Return the sentences of a text, and each step of a course of events by itself."""
-    return [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
+    return tuple(part.strip() for part in _SENTENCE.split(text) if part and part.strip())
 
 
 def parts(sentence: str) -> list[str]:
