@@ -102,10 +102,10 @@ def caught(cases: Sequence[Case], meaning: Meaning) -> dict[str, Any]:
     told: dict[str, Any] = {fault: {"cases": 0, "fell": {}} for fault in MUTATIONS}
     for case in (case for case in cases if any(case.gold.lasting())):
         by = Judge(case.language, meaning)
+        faulty = {fault: rows for fault, mutate in MUTATIONS.items() if (rows := mutate(case, faultless(case)))}
+        by.read(case.gold, [row for rows in (faultless(case), *faulty.values()) for row in rows])
         before = shares(case, faultless(case), by)
-        for fault, mutate in MUTATIONS.items():
-            if (rows := mutate(case, faultless(case))) is None:
-                continue
+        for fault, rows in faulty.items():
             after = shares(case, rows, by)
             told[fault]["cases"] += 1
             fell = told[fault]["fell"]

@@ -27,6 +27,8 @@ from server.core.errors import EskerError, InvalidInput
 Json = dict[str, Any]
 
 _SECONDS = 600.0
+_POLL_SECONDS = 0.05
+"""How long the end of a recording waits at most for its server to notice."""
 _REPEATED = ("content-type", "retry-after", "request-id")
 _JSON = {"content-type": "application/json"}
 _OWN = ("host", "content-length", "connection", "accept-encoding")
@@ -195,7 +197,7 @@ def _listening(tape: Tape) -> Generator[str]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Literal
 
 from evals.scoring import dates
@@ -99,7 +100,7 @@ def unsupported(text: str, sources: Iterable[str], days: Iterable[date] = (), *,
 
 def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[Claim]:
     said = normalised(text)
-    named = [*dates.found(said)]
+    named = dates.found(said)
     if not named:
         return  # to look through a long log takes long
     known = {(year, month, day) for _, _, year, month, day in dates.found(normalised(whole))}
@@ -109,6 +110,7 @@ def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[C
             yield Claim("date", said[start:end])
 
 
+@lru_cache(maxsize=16_384)
 def _in(claim: Claim, whole: str) -> bool:
     if claim.sort == "name":
         return all(holds(whole, word, "en") for word in claim.words.split())

@@ -5,6 +5,7 @@ must not be the measure.
 """
 
 import re
+from functools import lru_cache
 
 from evals.case_files import Language
 from evals.scoring import dates
@@ -282,6 +283,7 @@ def tells_of_change(text: str, language: Language) -> bool:
     return is_past(text, language) or _has(_CHANGED, text, language)
 
 
+@lru_cache(maxsize=16_384)
 def is_old_value(words: str, text: str, language: Language) -> bool:
     """Tell whether a text names a value as the one before: `from 64 to 256`, `instead of 64`."""
     value = rf"(?<![\w.,]){re.escape(normalised(words))}(?!\w|[.,][0-9])"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import lru_cache
 
 from evals.scoring.text import normalised
 
@@ -42,9 +43,17 @@ _FORMS = (
     re.compile(r"(?<![0-9./])(?P<d>[0-9]{1,2})([./])(?P<m>[0-9]{1,2})\2(?P<y>[0-9]{4})(?![0-9])"),
 )
 
+Span = tuple[int, int, int | None, int, int]
+"""Where a day stands, from start to end; its year (None where it is not said), month and day."""
 
-def found(text: str) -> Iterator[tuple[int, int, int | None, int, int]]:
-    """Yield the spans of days in a normalised text: start, end, year (None where it is not said), month, day."""
+
+@lru_cache(maxsize=16_384)
+def found(text: str) -> tuple[Span, ...]:
+    """Return the days in a normalised text."""
+    return tuple(_found(text))
+
+
+def _found(text: str) -> Iterator[Span]:
     for form in _FORMS:
         for match in form.finditer(text):
             told = match.groupdict()

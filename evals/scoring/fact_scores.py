@@ -117,7 +117,7 @@ def unsettled(atoms: Sequence[Atom], left: Sequence[Left], by: Judge) -> Figure:
 
 def unsettled_fault(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
     """Return which row tells as a fact what is none, None where no row does."""
-    for row in left:
+    for row in (row for row in left if holds_all(row.text, atom.exact, by.language)):
         verdict = by.judge(atom, [row])
         if verdict.kept and not _tells_whose(verdict.statement, atom.fact, by.language):
             return f"taken for a fact: {verdict.statement}"

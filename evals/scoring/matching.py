@@ -7,6 +7,8 @@ states or states what it denies. Where the words differ and all that must stay i
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
+from operator import itemgetter
 from typing import Literal, get_args
 
 from evals.case_files import Language
@@ -20,6 +22,8 @@ from server.core.records import Trust
 
 Fate = Literal["verbatim", "by meaning", "contradicted", "changed", "lost"]
 _FATES: tuple[Fate, ...] = get_args(Fate)
+
+_Rank = tuple[int, int, float]
 
 _WORDS = 0.6
 """How many of a fact's words stand in a row that says it in the same words."""
@@ -70,15 +74,24 @@ class Judge:
         """Embed all that is going to be compared, which is quicker together than one by one."""
         texts = [row.text for row in left]
         said = [sentence for text in texts for sentence in sentences(text)]
-        if self.language not in ("zh", "ja"):
+        if gold.noise and self.language not in ("zh", "ja"):
             said = [part for sentence in said for part in parts(sentence)]
         self.meaning.read([*(atom.fact for atom in gold.atoms()), *texts, *said])
 
     def judge(self, atom: Atom, rows: Sequence[Left]) -> Verdict:
-        """Return what became of an atom in rows: the best that one of them makes of it."""
-        verdicts = [found for row in rows if (found := self._in_row(atom, row))]
-        nothing = Verdict(atom, "lost", None, "", "no row says it")
-        return min(verdicts, key=self._order, default=nothing)
+        """Return what became of an atom in rows: the best that one of them makes of it.
+
+        A look at a row takes long, and finds no more in it than its words promise: those that promise most come first.
+        """
+        promised = [self._promise(atom, row) for row in rows]
+        best: tuple[_Rank, int, Verdict] | None = None
+        for rank, place in sorted((self._order(promise), place) for place, promise in enumerate(promised)):
+            if best and best[:2] < (rank, place):
+                break
+            if found := self._looked_at(promised[place], rows[place]):
+                made = self._order(found), place, found
+                best = min(made, best or made, key=itemgetter(0, 1))
+        return best[2] if best else Verdict(atom, "lost", None, "", "no row says it")
 
     def share(self, of: str, within: str) -> float:
         """Return how many of the words of one text are in another, from 0 to 1."""
@@ -88,7 +101,7 @@ class Judge:
         """Tell whether a text holds words letter by letter."""
         return holds(text, words, self.language)
 
-    def _order(self, verdict: Verdict) -> tuple[int, int, float]:
+    def _order(self, verdict: Verdict) -> _Rank:
         """Order verdicts: of two rows that keep an atom the one that goes back to where it stands is the one meant.
 
         A row that goes back there and turns it around tells more than another that happens to have some of its words.
@@ -101,33 +114,29 @@ class Judge:
             rank = 2 if cited and verdict.fate == "contradicted" else 4
         return rank, _FATES.index(verdict.fate), -share
 
-    def _in_row(self, atom: Atom, row: Left) -> Verdict | None:
-        """Return what a row makes of an atom; None where it is about something else."""
+    def _promise(self, atom: Atom, row: Left) -> Verdict:
+        """Return the best that a row may make of an atom, going by whether it has its words."""
         whole = holds_all(row.text, atom.exact, self.language)
         said = self.share(atom.fact, row.text)
-        statement = self._statement(atom, row.text)
+        statement = _statement(atom.fact, atom.exact, row.text, self.language)
         if whole and said >= (_WORDS_BESIDE if atom.exact else _WORDS):
-            return self._as_meant(Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words"))
-        cosine = max(self.meaning.cosine(atom.fact, each) for each in {statement, row.text})
-        if cosine < (BESIDE if whole and atom.exact else ALONE)[self.language]:
-            return None
+            return Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words")
         if whole:
-            return self._as_meant(Verdict(atom, "by meaning", row, statement, f"cosine {cosine:.2f}", cosine))
+            return Verdict(atom, "by meaning", row, statement, "")
+        return Verdict(atom, "changed", row, statement, "")
+
+    def _looked_at(self, promise: Verdict, row: Left) -> Verdict | None:
+        """Return what a row makes of an atom, given what it promises; None where it is about something else."""
+        atom, statement = promise.atom, promise.statement
+        if promise.fate == "verbatim":
+            return self._as_meant(promise)
+        cosine = max(self.meaning.cosine(atom.fact, each) for each in {statement, row.text})
+        if cosine < (BESIDE if promise.fate == "by meaning" and atom.exact else ALONE)[self.language]:
+            return None
+        if promise.fate == "by meaning":
+            return self._as_meant(replace(promise, why=f"cosine {cosine:.2f}", cosine=cosine))
         missing = ", ".join(repr(words) for words in atom.exact if not self.holds(row.text, words))
-        return Verdict(atom, "changed", row, statement, f"without {missing}", cosine)
-
-    def _statement(self, atom: Atom, text: str) -> str:
-        """Return the sentence of a text that is most about an atom, or all of it where none has what must stay.
-
-        A fact of several sentences is held against all of a text.
-        """
-        if len(sentences(atom.fact)) > 1:
-            return text
-        best = max(sentences(text) or [text], key=lambda each: (self._held(atom, each), self.share(atom.fact, each)))
-        return best if self._held(atom, best) == len(atom.exact) else text
-
-    def _held(self, atom: Atom, text: str) -> int:
-        return sum(self.holds(text, words) for words in atom.exact)
+        return replace(promise, why=f"without {missing}", cosine=cosine)
 
     def _as_meant(self, verdict: Verdict) -> Verdict:
         """Return the verdict, or another where the statement has the words and says something else."""
@@ -165,3 +174,16 @@ class Judge:
         if cues.unsettled_cues(statement, self.language) - cues.unsettled_cues(said, self.language):
             return False
         return not words_of(speaker, self.language) & words_of(statement, self.language)
+
+
+@lru_cache(maxsize=65_536)
+def _statement(fact: str, exact: tuple[str, ...], text: str, language: Language) -> str:
+    """Return the sentence of a text that is most about a fact, or all of it where none has what must stay.
+
+    A fact of several sentences is held against all of a text.
+    """
+    if len(sentences(fact)) > 1:
+        return text
+    told = [(sum(holds(each, words, language) for words in exact), each) for each in sentences(text) or (text,)]
+    held, best = max(told, key=lambda each: (each[0], share(fact, each[1], language)))
+    return best if held == len(exact) else text

@@ -7,7 +7,7 @@ found the partner of another pair.
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
@@ -34,25 +34,31 @@ class _Token:
     end: int
 
 
-def torn_apart(fact: str, exact: Sequence[str], statement: str) -> str | None:
+_Kinds = Mapping[Kind, Sequence[_Token]]
+"""Tokens by their kinds, in the order in which they stand."""
+
+
+@lru_cache(maxsize=16_384)
+def torn_apart(fact: str, exact: tuple[str, ...], statement: str) -> str | None:
     """Return in words which pair of a fact a statement tears apart; None if it does not."""
     there, pairs = _tokens(statement, exact), [*_pairs(fact, _tokens(fact, exact))]
+    kinds = _kinds(there)
     for one, other in (*pairs, *((other, one) for one, other in pairs)):
         ones = [token for token in there if token.words == one.words]
         others = [token for token in there if token.words == other.words]
         if not ones or not others:
             continue
-        of_ones = [_rival(fact, statement, token, other, there) for token in ones]
-        of_others = [_rival(fact, statement, token, one, there) for token in others]
+        of_ones = [_rival(fact, statement, token, other, kinds) for token in ones]
+        of_others = [_rival(fact, statement, token, one, kinds) for token in others]
         swapped = any(each in pair for pair in ({a.words, b.words} for a, b in pairs) for each in of_ones)
         if all(of_ones) and (all(of_others) or swapped):
             return f"{one.words!r} goes with {of_ones[0]!r}, and not with {other.words!r}"
     return None
 
 
-def _rival(fact: str, statement: str, token: _Token, wanted: _Token, there: Sequence[_Token]) -> str | None:
+def _rival(fact: str, statement: str, token: _Token, wanted: _Token, kinds: _Kinds) -> str | None:
     """Return what a token goes with instead of what is wanted, unless it goes with that in the fact, too."""
-    partner = _partner(statement, token, wanted.kind, there)
+    partner = _partner(statement, token, wanted.kind, kinds)
     if partner is None or partner.words == wanted.words or _together(fact, token.words, partner.words):
         return None
     return partner.words
@@ -96,29 +102,29 @@ def _is_whole(words: str) -> bool:
 
 def _pairs(text: str, tokens: Sequence[_Token]) -> Iterator[tuple[_Token, _Token]]:
     """Yield what stands nearest to each other of two kinds, such as a name and its quantity."""
+    kinds = _kinds(tokens)
     for kind in get_args(Kind):
         for token in tokens:
-            if token.kind < kind and (partner := _partner(text, token, kind, tokens)):
+            if token.kind < kind and (partner := _partner(text, token, kind, kinds)):
                 yield token, partner
 
 
-def _partner(text: str, token: _Token, kind: Kind, tokens: Sequence[_Token]) -> _Token | None:
+def _partner(text: str, token: _Token, kind: Kind, kinds: _Kinds) -> _Token | None:
     """Return the nearest of a kind to which it is the nearest of its own; None if there is none."""
-    nearest = _nearest(text, token, kind, tokens)
-    return nearest if nearest and _nearest(text, nearest, token.kind, tokens) == token else None
+    nearest = _nearest(text, token, kinds[kind])
+    return nearest if nearest and _nearest(text, nearest, kinds[token.kind]) == token else None
 
 
-def _nearest(text: str, token: _Token, kind: Kind, tokens: Sequence[_Token]) -> _Token | None:
+def _nearest(text: str, token: _Token, of_kind: Sequence[_Token]) -> _Token | None:
     """Return the nearest of a kind: of those before it and those behind it the one next to it, whichever is nearer."""
-    of_kind = _of_kind(tuple(tokens), kind)
-    at = bisect([each.start for each in of_kind], token.start)
+    at = bisect(of_kind, token.start, key=lambda each: each.start)
     beside = [each for each in of_kind[max(0, at - 2) : at + 2] if each != token]
     return min(beside, key=lambda each: _distance(text, token, each), default=None)
 
 
-@lru_cache(maxsize=64)
-def _of_kind(tokens: tuple[_Token, ...], kind: Kind) -> list[_Token]:
-    return sorted((each for each in tokens if each.kind == kind), key=lambda each: each.start)
+def _kinds(tokens: Iterable[_Token]) -> _Kinds:
+    in_order = sorted(tokens, key=lambda each: each.start)
+    return {kind: [each for each in in_order if each.kind == kind] for kind in get_args(Kind)}
 
 
 def _distance(text: str, one: _Token, other: _Token) -> int:

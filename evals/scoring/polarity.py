@@ -6,6 +6,7 @@ says most of it and against all that say some of it, and is turned around only i
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from evals.case_files import Language
 from evals.scoring.denials import denials, denials_of, denied_in, opposite, possible_denials, without_denials
@@ -17,6 +18,7 @@ _OF_THE_FACT = 2 / 3
 """How many words of what is denied are the fact's, if it is the fact that is denied."""
 
 
+@lru_cache(maxsize=16_384)
 def turned_around(fact: str, statement: str, language: Language) -> tuple[str, str] | None:
     """Return a part of a fact and one of a statement of which one denies what the other says; None if there is none."""
     stated = _statements(statement, language)

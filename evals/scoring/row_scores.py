@@ -49,6 +49,9 @@ def never_said(gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
 def sources(log: Sequence[Row], left: Sequence[Left], by: Judge) -> Figure:
     """Every row cites rows of the log, and they say what it says, in its words or in others."""
     texts = {row.id: row.text for row in log}
+    cited = [(row.text, [texts[source] for source in row.sources if source in texts]) for row in left]
+    in_other_words = ((text, its) for text, its in cited if its and by.share(text, "\n".join(its)) < _SUPPORTED)
+    by.meaning.read(each for text, its in in_other_words for each in (text, *its))
     return figure("sources", (_badly_cited(row, texts, by) for row in left))
 
 

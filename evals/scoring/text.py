@@ -39,6 +39,11 @@ _CLAUSE: Mapping[Language, re.Pattern[str]] = {
 }
 _SIGNS = r"\u3040-\u30ff\u3400-\u9fff"
 _LETTER = rf"[^\W{_SIGNS}]"
+_IS_LETTER = re.compile(_LETTER)
+_DIGITS = frozenset("0123456789")
+_WORD_BEGINS, _WORD_ENDS = re.compile(rf"(?<!{_LETTER})"), re.compile(rf"(?!{_LETTER})(?![.,][0-9])")
+_NUMBER_BEGINS = re.compile(rf"(?<!{_LETTER})(?<![0-9][.,])")
+_ANYWHERE = re.compile("")  # scripts without spaces between words have no boundary to keep
 _PLAIN = re.compile(r"[^\W\d_]{4,}(?: [^\W\d_]{3,})*")
 _STEMMED_AS = {"en": "english", "de": "german", "es": "spanish", "zh": "english", "ja": "english"}
 
@@ -61,13 +66,14 @@ def normalised(text: str) -> str:
     return _SPACE.sub(" ", plain.casefold()).strip()
 
 
+@lru_cache(maxsize=65_536)
 def holds(text: str, words: str, language: Language) -> bool:
     """Tell whether a text holds words letter by letter, and not as a part of a longer word or number.
 
     `5` is not in `15` and not in `5.2`, `auth.ts` not in `auth.tsx`. Plain words may be bent: `Fridays` holds `Friday`.
     """
     wanted = normalised(words)
-    if _pattern(wanted).search(normalised(text)):
+    if _stands_in(wanted, normalised(text)):
         return True
     return bool(_PLAIN.fullmatch(wanted)) and _in_a_row(stems(wanted, language), stems(text, language))
 
@@ -77,13 +83,16 @@ def holds_all(text: str, words: Iterable[str], language: Language) -> bool:
     return all(holds(text, each, language) for each in words)
 
 
-@lru_cache(maxsize=65_536)
-def _pattern(words: str) -> re.Pattern[str]:
-    # Scripts without spaces between words have no boundary to keep.
-    before = rf"(?<!{_LETTER})" if re.match(_LETTER, words) else ""
-    before += r"(?<![0-9][.,])" if re.match(r"[0-9]", words) else ""
-    after = rf"(?!{_LETTER})(?![.,][0-9])" if re.search(rf"{_LETTER}$", words) else ""
-    return re.compile(before + re.escape(words) + after)
+def _stands_in(words: str, text: str) -> bool:
+    # A pattern of its own for each words would take longer to compile than all that is looked for with it.
+    before = (_NUMBER_BEGINS if words[:1] in _DIGITS else _WORD_BEGINS) if _IS_LETTER.match(words[:1]) else _ANYWHERE
+    after = _WORD_ENDS if _IS_LETTER.match(words[-1:]) else _ANYWHERE
+    at = text.find(words)
+    while at >= 0:
+        if before.match(text, at) and after.match(text, at + len(words)):
+            return True
+        at = text.find(words, at + 1)
+    return False
 
 
 def _in_a_row(wanted: tuple[str, ...], there: tuple[str, ...]) -> bool:
@@ -96,9 +105,10 @@ def stems(text: str, language: Language) -> tuple[str, ...]:
     return tuple(terms(unicodedata.normalize("NFKC", text), _STEMMED_AS[language]))
 
 
-def sentences(text: str) -> list[str]:
+@lru_cache(maxsize=16_384)
+def sentences(text: str) -> tuple[str, ...]:
     """Return the sentences of a text, and each step of a course of events by itself."""
-    return [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
+    return tuple(part.strip() for part in _SENTENCE.split(text) if part and part.strip())
 
 
 def parts(sentence: str) -> list[str]:

@@ -11,7 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 from rich.progress import Progress
+from typer.testing import CliRunner
 
+from evals import __main__ as program
 from evals.retrieval.asking import Asked, Questions
 from evals.retrieval.command import ARMS
 from evals.retrieval.dataset import DataSet, checked, read_simple
@@ -155,17 +157,12 @@ async def test_what_a_server_refuses_is_told_with_the_field(url: str) -> None:
 # The command --------------------------------------------------------------------------------------------------------
 
 
-def evals(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of evals to its end, without an embedder."""
-    command = [sys.executable, "-m", "evals", *arguments]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=100, check=False
-    )
-
-
 def test_the_command_starts_a_server_prints_a_table_and_writes_everything(data: DataSet, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    done = evals("retrieval", str(tmp_path / "small.jsonl"), "--json", str(out))
+    command = [sys.executable, "-m", "evals", "retrieval", str(tmp_path / "small.jsonl"), "--json", str(out)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=100, check=False
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("small as rows: 2 conversations, 6 turns, 2 queries with evidence, 2 without an answer")
@@ -182,14 +179,22 @@ def test_the_command_starts_a_server_prints_a_table_and_writes_everything(data: 
     [flight, *_] = told["queries"]
     assert flight["arms"]["full"]["hits"][0]["evidence"] == ["1"]
     assert flight["arms"]["full"]["figures"]["recall@10"] == 1
-    again = evals("compare", str(out), str(out))
-    assert again.returncode == 0
-    assert "full recall@10" in again.stdout
+    again = CliRunner().invoke(program.app, ["compare", str(out), str(out)])
+    assert again.exit_code == 0
+    assert "full recall@10" in again.output
 
 
-def test_wrong_usage_is_explained(tmp_path: Path) -> None:
+def test_wrong_usage_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "bad.jsonl").write_text('{"turn": 1}', encoding="utf-8")
-    done = evals("retrieval", str(tmp_path / "bad.jsonl"))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "evals: bad.jsonl, line 1: id: Input should be a valid string." in done.stderr
-    assert evals("retrieval", str(tmp_path / "missing.jsonl")).returncode == 2
+    for file, code, why in (
+        ("bad.jsonl", 1, "evals: bad.jsonl, line 1: id: Input should be a valid string."),
+        ("missing.jsonl", 2, "Usage: python -m evals retrieval"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["evals", "retrieval", str(tmp_path / file)])
+        with pytest.raises(SystemExit) as raised:
+            program.run()
+        said = capsys.readouterr()
+        assert (raised.value.code, said.out) == (code, ""), file
+        assert why in said.err

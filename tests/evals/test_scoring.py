@@ -60,12 +60,12 @@ def test_words_are_held_letter_by_letter_and_not_inside_others(text: str, words:
 
 
 def test_a_text_is_cut_into_sentences_and_clauses_and_not_at_abbreviations() -> None:
-    assert sentences("It is open whether Dr. Ito agrees. Then we go. 今日は休み。明日行く。") == [
+    assert sentences("It is open whether Dr. Ito agrees. Then we go. 今日は休み。明日行く。") == (
         "It is open whether Dr. Ito agrees.",
         "Then we go.",
         "今日は休み。",
         "明日行く。",
-    ]
+    )
     assert clauses("Use pnpm, not npm", "en") == ["Use pnpm", "not npm"]
     assert clauses("Use pnpm instead of npm", "en") == ["Use pnpm", "instead of npm"]
 

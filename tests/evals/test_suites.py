@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import BlockingPortal
 from typer.testing import CliRunner
 
 from evals.__main__ import app
@@ -26,21 +27,35 @@ from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
 from evals.serving import Server
 from server.core.errors import EskerError, InvalidInput
-from tests.support.processes import serve
+from server.db.embedded import Cluster
+from tests.support.suites import portal, serve_here, server_here
 
 REFLECTION = read_cases(OWN / "reflection.jsonl", ReflectionCase)
 OBSERVATION = read_cases(OWN / "observation.jsonl", ObservationCase)
 POISON = read_cases(OWN / "poison.jsonl", PoisonCase)
 
 
+PLAIN = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "extractive"}
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
-    """A server without a model and without an embedder, as the suites start it."""
-    plain = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "extractive", "ESKER_EMBEDDER": "none"}
-    with (
-        serve("--data-dir", str(tmp_path_factory.mktemp("d") / "d"), "--no-worker", **plain) as (_, said),
-        Server(said["url"]) as connected,
-    ):
+def loop() -> Generator[BlockingPortal]:
+    """Where servers run."""
+    with portal() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(loop: BlockingPortal, cluster: Cluster) -> Generator[Server]:
+    """A server without a model and without an embedder, with the roles that the suites give it."""
+    with server_here(loop, cluster, **PLAIN) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def server_of_packs(loop: BlockingPortal, cluster: Cluster) -> Generator[Server]:
+    """The same for packs, each of which is alone on its server: to forget what others left takes long."""
+    with server_here(loop, cluster, **PLAIN) as connected:
         yield connected
 
 
@@ -120,8 +135,10 @@ def test_the_extractive_observer_covers_everything_and_says_no_word_that_nobody_
 
 
 @pytest.mark.parametrize("case", read_cases(OWN / "pack.jsonl", PackCase), ids=lambda case: case.case)
-def test_a_pack_shows_what_it_must_within_its_scope_and_budget_and_stays(server: Server, case: PackCase) -> None:
-    packed = pack(server, case, now())
+def test_a_pack_shows_what_it_must_within_its_scope_and_budget_and_stays(
+    server_of_packs: Server, case: PackCase
+) -> None:
+    packed = pack(server_of_packs, case, now())
     assert set(case.must) <= set(packed.shown)
     assert not set(case.must_not) & set(packed.shown)
     assert packed.tokens <= case.budget
@@ -190,7 +207,10 @@ def test_an_output_of_an_unknown_case_or_shape_is_explained(tmp_path: Path) -> N
     assert "line 1" in evals("score", tmp_path / "o.jsonl", code=1)
 
 
-def test_a_suite_prints_a_table_and_writes_what_it_depends_on(tmp_path: Path) -> None:
+def test_a_suite_prints_a_table_and_writes_what_it_depends_on(
+    loop: BlockingPortal, cluster: Cluster, meaning: Meaning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve_here(loop, cluster, meaning, monkeypatch)
     run = tmp_path / "run.json"
     printed = evals("reflection", "--only", "deploy-target", "--json", run)
     told = json.loads(run.read_text())

@@ -1,7 +1,7 @@
 """Suites of evals run in this process, against servers that live here, too: nothing is started, no model is loaded."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,17 +45,22 @@ def first_cases(folder: Path, suite: str, count: int) -> Path:
     return folder / f"{suite}.jsonl"
 
 
+@contextmanager
+def server_here(loop: BlockingPortal, cluster: Cluster, **settings: str) -> Generator[Server]:
+    """Yield a server of this process, with a database of its own and without an embedder."""
+    with cloned(cluster) as name:
+        read = Settings.from_environment({"ESKER_EMBEDDER": "none", **settings})
+        parts = make_parts(read, Database(cluster.url(database=name)), system_clock)
+        with loop.wrap_async_context_manager(serving(parts)) as listening, Server(listening) as server:
+            yield server
+
+
 def serve_here(loop: BlockingPortal, cluster: Cluster, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have suites use servers of this process, each with a database of its own and without an embedder."""
 
-    @contextmanager
-    def connected(url: str | None, key: str | None, **settings: str) -> Generator[Server]:
+    def connected(url: str | None, key: str | None, **settings: str) -> AbstractContextManager[Server]:
         assert (url, key) == (None, None)
-        with cloned(cluster) as name:
-            read = Settings.from_environment({"ESKER_EMBEDDER": "none", **settings})
-            parts = make_parts(read, Database(cluster.url(database=name)), system_clock)
-            with loop.wrap_async_context_manager(serving(parts)) as listening, Server(listening) as server:
-                yield server
+        return server_here(loop, cluster, **settings)
 
     monkeypatch.setattr(runs, "connected", connected)
     for command in (histories, observation, reflection):
