@@ -16,9 +16,9 @@ demo: $(RUNTIME)
 serve: $(RUNTIME)
 	@exec $(BIN)/esker serve
 
-# A test waits for sockets and for Postgres; three processes keep two cores busy meanwhile.
+# A test waits for sockets and for Postgres; four processes keep two cores busy meanwhile.
 test: $(DEV)
-	$(BIN)/python -m pytest -n 3 $(ARGS)
+	$(BIN)/python -m pytest -n 4 $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .

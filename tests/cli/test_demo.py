@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from server.cli import demo
 from server.core.terms import terms
 from tests.support.processes import esker
@@ -12,6 +14,7 @@ BUNDLED = {"ESKER_EMBEDDER": "sentence-transformers:bundled"}
 ANSWERS = ("pnpm", "14 May", "Redis server drops sockets")
 
 
+@pytest.mark.timeout(300)  # two demos, each of which loads the model in two processes
 def test_the_demo_shows_what_it_promises_beside_the_usual_data_directory_and_a_second_run_changes_nothing(
     tmp_path: Path,
 ) -> None:

@@ -1,6 +1,7 @@
 """What a run tells of itself, and what is refused before one has cost anything."""
 
 import json
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -14,12 +15,13 @@ from evals.observation.command import observation
 from evals.reflection import command as reflections
 from evals.reflection.command import reflection
 from evals.scoring.meaning import Meaning
-from evals.serving import Server
+from evals.serving import Server, connected
 from server.app import make_parts
 from server.core.clock import system_clock
 from server.core.errors import InvalidInput
 from server.core.settings import Settings
 from server.db.database import Database
+from tests.support.processes import using
 from tests.support.serving import serving
 from tests.support.suites import first_cases, portal
 
@@ -53,6 +55,20 @@ def test_a_run_tells_the_roles_of_the_server_that_it_was_made_on(
     run = json.loads((tmp_path / "run.json").read_text())["run"]
     assert (run["observer"], run["reflector"]) == ("extractive", "of-the-server")
     assert "observation by extractive" in capsys.readouterr().out
+
+
+def test_a_server_that_is_started_for_a_run_has_the_roles_that_were_asked_for_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ESKER_OBSERVER", "extractive")
+    monkeypatch.setenv("ESKER_EMBEDDER", "none")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with connected(None, None, ESKER_OBSERVER="off", ESKER_REFLECTOR="extractive") as server:
+        [folder] = tmp_path.iterdir()
+        assert using(folder)
+        serving = server.get("/readyz")
+        assert (serving["observer"], serving["reflector"]) == ("off", "extractive")
+    assert (using(folder), [*tmp_path.iterdir()]) == ([], [])
 
 
 def test_a_pool_that_is_in_use_is_neither_changed_nor_measured(url: str, tmp_path: Path) -> None:
