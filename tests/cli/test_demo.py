@@ -14,7 +14,7 @@ BUNDLED = {"ESKER_EMBEDDER": "sentence-transformers:bundled"}
 ANSWERS = ("pnpm", "14 May", "Redis server drops sockets")
 
 
-@pytest.mark.timeout(300)  # two demos, each of which loads the model in two processes
+@pytest.mark.timeout(600)  # two demos, whose workers load the model when no other test wants the processor
 def test_the_demo_shows_what_it_promises_beside_the_usual_data_directory_and_a_second_run_changes_nothing(
     tmp_path: Path,
 ) -> None:
