@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from evals.scoring import dates
-from evals.scoring.text import holds, normalised, sentences
+from evals.scoring.text import holds, holds_all, normalised, sentences
 
 Sort = Literal["quotation", "identifier", "number", "date", "name"]
 
@@ -22,7 +22,10 @@ _IDENTIFIER = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])", re.ASCII)
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[A-ZÄÖÜ][a-zäöüß]+)+")  # `XLSX-Export`, as German builds words
-_SEVERAL = re.compile(r"(?P<list>[A-Za-z]+(?:/[A-Za-z]+)+)|[0-9]+-[0-9]+")  # `vegan/flexitarian`, `60-90`
+_LIST = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")  # `vegan/flexitarian`
+_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+_BETWEEN = "to|and|or|bis|und|oder|a|y|o|到|至|から|~"
+"""What stands between the ends of a range where it is not written with a dash."""
 _ORDINAL = re.compile(r"\b([0-9]+)(st|nd|rd|th)\b")
 _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
 # Words that begin with a capital wherever they stand, and name nothing that could be made up.
@@ -86,12 +89,17 @@ def _names(text: str) -> Iterator[str]:
                 yield " ".join(kept)
 
 
-def unsupported(text: str, sources: Iterable[str], days: Iterable[date] = (), *, names: bool = True) -> list[Claim]:
-    """Return what a text claims letter by letter that is in none of its sources; `days` are known as well.
+def one_source(texts: Iterable[str]) -> str:
+    """Return texts as one in which claims are looked for. To be made once: that of a long log is long."""
+    return _ORDINAL.sub(r"\1", "\n".join(texts))
 
-    A number may be written with other separators, a name in parts, a day in another way.
+
+def unsupported(text: str, whole: str, days: Iterable[date] = (), *, names: bool = True) -> list[Claim]:
+    """Return what a text claims letter by letter that its source (see `one_source`) does not have.
+
+    `days` are known as well. A number may be written with other separators, a name in parts, a day in another way,
+    and what a list or a range puts together may stand together in other words.
     """
-    whole = _ORDINAL.sub(r"\1", "\n".join(sources))
     return [
         *_unsupported_days(text, whole, days),
         *(each for each in claims(text, names=names) if not _in(each, whole)),
@@ -126,6 +134,9 @@ def _has_identifier(words: str, whole: str) -> bool:
     # What stands beside an identifier in another script (`µmol/min`) is no part of it.
     if re.search(rf"(?<![a-z0-9_]){re.escape(normalised(words))}(?![a-z0-9_])", normalised(whole)):
         return True
-    several = _SEVERAL.fullmatch(words)
-    between = "/" if several and several["list"] else "-"
-    return several is not None and all(holds(whole, part, "en") for part in words.split(between))
+    if _LIST.fullmatch(words):
+        return any(holds_all(line, words.split("/"), "en") for line in whole.splitlines())
+    ends = _RANGE.fullmatch(words)
+    return ends is not None and bool(
+        re.search(rf"(?<![\w.,]){ends[1]} ?(?:{_BETWEEN}) ?{ends[2]}(?!\w|[.,][0-9])", normalised(whole))
+    )

@@ -97,10 +97,9 @@ _PUT_OFF = by_language(
 )
 _PAST = by_language(
     en=r"was|were|(?<![a-z] )history(?=:| of)|(?:as|is) history|used to|former\w*|previous\w*|earlier|originally"
-    r"|initially|no longer|instead of|rather than"
-    r"|replac\w+|supersed\w+|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from"
-    r"|old|older|dropped|abandoned|gave up|obsolete|outdated|at first|turned down|rejected|wrong\w*|mistaken\w*"
-    "|corrected|gone|ended",
+    r"|initially|no longer|instead of|rather than|replac\w+|supersed\w+|old|older|dropped|abandoned|gave up|obsolete"
+    r"|(?:moved|switched|changed|migrated|away|up|down|raised|lowered) from|outdated|at first|turned down|rejected"
+    r"|wrong\w*|mistaken\w*|corrected|gone|ended",
     de=r"war|waren|früher\w*|vorher\w*|bisher\w*|ursprünglich|zunächst|nicht mehr|(?:an)?statt(?= \w)|ersetzt\w*"
     r"|abgelöst|alte[rsnm]?|hatte\w*|zuvor|ehemals|falsch\w*|verworfen|korrigiert|hinfällig|überholt",
     es=r"antes|anterior\w*|era|eran|fue|originalmente|ya no|en lugar de|en vez de|reemplaz\w+|sustituy\w+|dejó"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import combinations
 
-from evals.scoring.claims import unsupported
+from evals.scoring.claims import one_source, unsupported
 from evals.scoring.figures import Figure, figure
 from evals.scoring.gold import Gold, Row
 from evals.scoring.matching import Judge, Left
@@ -23,7 +23,7 @@ def grounded(log: Sequence[Row], gold: Gold, left: Sequence[Left], by: Judge) ->
     A day may be the one before or behind that of a row, which its writer calls yesterday or tomorrow. German writes
     all nouns as names, so names are not looked up there.
     """
-    told = [row.text for row in log]
+    told = one_source(row.text for row in log)
     days = {day for row in log for day in _around(row.at.date())}
     days |= {atom.dated for atom in gold.atoms() if atom.dated}
     return figure("grounded", (_made_up(row, told, days, by) for row in left))
@@ -35,7 +35,7 @@ def _around(day: date) -> list[date]:
     return [date.fromordinal(each) for each in near if 1 <= each <= date.max.toordinal()]
 
 
-def _made_up(row: Left, told: Sequence[str], days: set[date], by: Judge) -> str | None:
+def _made_up(row: Left, told: str, days: set[date], by: Judge) -> str | None:
     found = unsupported(row.text, told, days, names=by.language != "de")
     return f"{row.id} has from nowhere: {', '.join(f'{one.sort} {one.words!r}' for one in found)}" if found else None
 

@@ -6,7 +6,7 @@ import pytest
 
 from evals.case_files import Language
 from evals.scoring import cues
-from evals.scoring.claims import claims, unsupported
+from evals.scoring.claims import claims, one_source, unsupported
 from evals.scoring.dates import names_day
 from evals.scoring.gold import Atom, Change, Gold, Row
 from evals.scoring.matching import Fate, Judge, Left
@@ -420,8 +420,8 @@ def test_what_can_be_looked_up_in_a_text_is_found_by_its_sort() -> None:
     ],
 )
 def test_what_is_only_a_part_of_something_else_stands_nowhere(text: str, source: str) -> None:
-    assert unsupported(text, [source])
-    assert not unsupported(text, [text])
+    assert unsupported(text, source)
+    assert not unsupported(text, text)
 
 
 @pytest.mark.parametrize(
@@ -430,16 +430,18 @@ def test_what_is_only_a_part_of_something_else_stands_nowhere(text: str, source:
         ("The service checkout-api runs 3 replicas.", []),
         ("On 4 March 2026 Maria Keller deployed it.", []),
         ("It was 1200 requests.", []),
-        ("It was api/replicas, 3-1200 of them.", []),
-        ("It was api/whales, 3-1300 of them.", ["3-1300", "api/whales"]),
+        ("It was api/replicas, 3-5 of them.", []),
+        ("It was api/whales, 3-9 of them.", ["3-9", "api/whales"]),
+        # What the log has in places that have nothing to do with each other is put together by whoever writes it so.
+        ("It is in api/requests, 3-1200 of them.", ["3-1200", "api/requests"]),
         ("The service checkout-api2 runs 4 replicas.", ["checkout-api2", "4"]),
         ("On 5 March Peter Keller deployed it.", ["5 march", "Peter Keller"]),
         ('"We never test."', ["We never test."]),
     ],
 )
 def test_what_stands_in_no_source_is_named(text: str, from_nowhere: list[str]) -> None:
-    sources = ["checkout-api, an api, has 3 replicas", "2026-03-04: Maria Keller deployed; 1,200 requests; 1200 in all"]
-    assert sorted(claim.words for claim in unsupported(text, sources)) == sorted(from_nowhere)
+    log = ["checkout-api, an api, has 3 replicas, at times 3 to 5", "2026-03-04: Maria Keller deployed; 1,200 requests"]
+    assert sorted(claim.words for claim in unsupported(text, one_source(log))) == sorted(from_nowhere)
 
 
 @pytest.mark.parametrize(
@@ -462,8 +464,8 @@ def test_a_day_is_known_in_the_ways_in_which_people_write_it(text: str) -> None:
 
 
 def test_a_verb_is_no_month() -> None:
-    assert not unsupported("Step 3 may fail.", ["Step 3 may well fail."])
-    assert unsupported("It fails on 3 May.", ["Step 3 may well fail."])
+    assert not unsupported("Step 3 may fail.", "Step 3 may well fail.")
+    assert unsupported("It fails on 3 May.", "Step 3 may well fail.")
 
 
 def test_rows_that_say_the_same_cite_nothing_or_what_does_not_say_it_are_found(meaning: Meaning) -> None:
@@ -550,7 +552,7 @@ def test_long_lists_are_scored_in_time_that_grows_with_their_length(meaning: Mea
     fact = atom("web-1 runs with 17 GB and web-2 with 71 GB.", "web-1", "web-2")
     pairs = "; ".join(f"ed-{number} at {number}, web-1 at 17, web-2 at 71" for number in range(600))
     assert Judge("en", meaning).judge(fact, left(pairs)).fate != "contradicted"
-    assert unsupported("a" * 40_000, ["b"]) == []
+    assert unsupported("a" * 40_000, "b") == []
 
 
 def test_a_row_that_turns_a_fact_around_is_not_hidden_by_one_with_some_of_its_words(meaning: Meaning) -> None:
