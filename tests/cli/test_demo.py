@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from server.cli import demo
+from server.cli.demo import QUESTIONS
 from server.core.terms import terms
 from tests.support.processes import esker
 
@@ -30,7 +30,7 @@ def test_the_demo_shows_what_it_promises_beside_the_usual_data_directory_and_a_s
     )
     assert first["tokens"]["saved"] > first["tokens"]["history"] / 2
     assert first["pack"]["text"].startswith("<global_observations>")
-    for question, expected in zip(demo.QUESTIONS, ANSWERS, strict=True):
+    for question, expected in zip(QUESTIONS, ANSWERS, strict=True):
         answer = first["recalls"][question]
         assert answer["semantic"] == "ok"
         best = answer["hits"][0]
@@ -46,7 +46,7 @@ def test_the_demo_shows_what_it_promises_beside_the_usual_data_directory_and_a_s
     for part in (
         "0 messages stored, 60 known already. 0 memories written, 0 condensed into 0",
         first["pack"]["text"],
-        *demo.QUESTIONS,
+        *QUESTIONS,
         *(answer["hits"][0]["content"] for answer in first["recalls"].values()),
         "Observer: extractive",
         f"{first['tokens']['history']:,} tokens as raw history, the pack {first['tokens']['pack']:,}",

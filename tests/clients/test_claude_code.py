@@ -182,7 +182,7 @@ any_line = st.dictionaries(st.sampled_from(sorted(line())), any_value) | st.bina
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(any_line, max_size=6))
 def test_no_file_whatsoever_is_a_crash_and_what_is_read_can_be_sent(tmp_path: Path, lines: list[Any]) -> None:
     for transcript in read_transcript(written(tmp_path, *lines)).transcripts:

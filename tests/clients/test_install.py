@@ -776,7 +776,7 @@ def plainly(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=repr)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(text=configurations())
 def test_whatever_a_configuration_holds_stays_to_the_byte(text: str) -> None:
     file = TomlFile(Path("config.toml"), {"url": "http://127.0.0.1:8377/mcp"})

@@ -209,7 +209,7 @@ def can_be_sent(reading: Reading) -> None:
             assert entry.sent_at is None or entry.sent_at.tzinfo
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(any_raw, max_size=7))
 def test_no_lines_whatsoever_are_a_crash_and_what_is_read_can_be_sent(tmp_path: Path, lines: list[bytes]) -> None:
     path = written(tmp_path / "x.jsonl", *lines)
@@ -218,7 +218,7 @@ def test_no_lines_whatsoever_are_a_crash_and_what_is_read_can_be_sent(tmp_path: 
     client_of(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(any_raw, max_size=5), st.lists(any_raw, max_size=5))
 def test_whatever_joins_a_file_what_was_read_of_it_before_stays(
     tmp_path: Path, lines: list[bytes], more: list[bytes]
@@ -235,7 +235,7 @@ def test_whatever_joins_a_file_what_was_read_of_it_before_stays(
             assert shown(grown)[: len(transcript.entries)] == shown(transcript), client
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(any_value | st.fixed_dictionaries({}, optional=dict.fromkeys(("messages", "history", "loglines"), any_value)))
 def test_no_document_whatsoever_is_a_crash(tmp_path: Path, document: Any) -> None:
     path = tmp_path / "x.json"
@@ -245,7 +245,7 @@ def test_no_document_whatsoever_is_a_crash(tmp_path: Path, document: Any) -> Non
     client_of(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(any_line, max_size=4), st.lists(any_line, max_size=4))
 def test_no_files_of_opencode_whatsoever_are_a_crash(tmp_path: Path, messages: list[Any], parts: list[Any]) -> None:
     storage = tmp_path / "storage"

@@ -129,7 +129,7 @@ def test_side_chains_and_sub_agents_stay_as_they_are(tmp_path: Path) -> None:
 KINDS = st.sampled_from(["ask", "say", "call", "note"])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(KINDS, st.integers(0, 12)), min_size=1, max_size=12))
 def test_the_way_from_the_last_line_to_the_first_always_stays(tmp_path: Path, shape: list[tuple[str, int]]) -> None:
     lines: list[dict[str, Any]] = []
@@ -147,7 +147,7 @@ def test_the_way_from_the_last_line_to_the_first_always_stays(tmp_path: Path, sh
         at = by_name[at]["parentUuid"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=10))
 def test_lines_that_follow_each_other_in_a_circle_are_no_hang(tmp_path: Path, links: list[tuple[int, int]]) -> None:
     kept(tmp_path, *(line(f"n{name}", f"n{parent}") for name, parent in links))

@@ -91,7 +91,7 @@ def test_a_file_is_unchanged_while_its_stamp_is(there: ClientSettings, tmp_path:
     assert before.is_unchanged(tmp_path / "link.jsonl", [1, 2])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.binary()
     | st.recursive(

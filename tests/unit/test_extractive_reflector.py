@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from server.core.records import Memory, Reflected, ReflectionTask
@@ -129,7 +129,6 @@ def test_a_reflection_is_smaller_and_accounts_for_every_row(rows: list[tuple[str
     assert high <= set(cited)
 
 
-@settings(max_examples=50)
 @given(st.lists(any_row, min_size=1, max_size=15))
 def test_a_reflection_says_nothing_that_its_sources_do_not_say(rows: list[tuple[str, str, str, str]]) -> None:
     before = {row.id: row for row in log(*rows)}
