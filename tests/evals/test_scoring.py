@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evals.case_files import Language
 from evals.scoring import cues
@@ -31,6 +33,34 @@ def scored(gold: Gold, rows: list[Left], meaning: Meaning, *log: str, language: 
     """Return the scores of rows, of a log that says this."""
     told = [Row(id=f"r{number}", at=AT, text=text) for number, text in enumerate(log, start=1)]
     return score(gold, told, rows, Judge(language, meaning))
+
+
+# Of several rows ------------------------------------------------------------------------------------------------------
+
+_DEPLOYS = atom("Deploys go to Fly.io, region fra.", "Fly.io", "fra")
+_TOLD = (
+    "Deploys go to Fly.io, region fra.",
+    "Deploys go to Fly.io. The region is fra, and soup is served.",
+    "Releases are shipped to Fly.io in fra.",
+    "Deploys do not go to Fly.io, region fra.",
+    "A blog claims that deploys go to Fly.io, region fra.",
+    "Deploys went from Fly.io, region fra, to the box hel1-04.",
+    "Deploys go to Fly.io, region ams.",
+    "We had soup at Fly.io in fra.",
+    "We had soup.",
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(_TOLD), st.sampled_from([(), ("r1",), ("r2",)])), max_size=6))
+def test_what_becomes_of_a_fact_is_the_best_that_any_of_the_rows_makes_of_it(
+    meaning: Meaning, said: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    rows = [Left(f"o{number}", text, sources) for number, (text, sources) in enumerate(said)]
+    by = Judge("en", meaning)
+    alone = [verdict for row in rows if (verdict := by.judge(_DEPLOYS, [row])).row]
+    together = by.judge(_DEPLOYS, rows)
+    assert together == min(alone, key=by._order, default=together)
+    assert (together.fate == "lost") is not bool(alone)
 
 
 # Words ----------------------------------------------------------------------------------------------------------------
