@@ -822,8 +822,8 @@ def ids_in(asked: dict[str, Any]) -> list[str]:
 async def test_asking_again_waits_for_the_run_that_has_begun(
     client: httpx2.AsyncClient, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "LONGEST_WAIT_SECONDS", 0.2)
     session, ids = await kept(client, model, WEATHER, COFFEE)
+    monkeypatch.setattr(running, "LONGEST_WAIT_SECONDS", 0.2)
     release = asyncio.Event()
     model.say(Said(json.dumps({"rows": [row(SHORT, *ids)]}), wait_for=release))
     asked = len(model.asked)
