@@ -8,6 +8,7 @@ WORKDIR /app
 COPY requirements/runtime.txt requirements/runtime.txt
 RUN pip install -r requirements/runtime.txt
 COPY pyproject.toml README.md ./
+COPY esker esker
 COPY migrations migrations
 COPY server server
 COPY embedding_worker embedding_worker

@@ -12,16 +12,16 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from embedding_worker.worker import run_worker
-from server.core.clock import system_clock
-from server.core.errors import EskerError, Misconfigured
-from server.core.logs import configure_logs
-from server.core.settings import Settings
-from server.db.database import Database
-from server.db.embedded import database_url
-from server.providers.embedders import embedder_of
-from server.providers.roles import Embedder
-from server.usecases.parts import Parts
+from esker.embedding_worker.worker import run_worker
+from esker.server.core.clock import system_clock
+from esker.server.core.config.logs import configure_logs
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import EskerError, Misconfigured
+from esker.server.db.database import Database
+from esker.server.db.embedded import database_url
+from esker.server.providers.embedders import embedder_of
+from esker.server.providers.roles import Embedder
+from esker.server.usecases.parts import Parts
 
 _CONNECTIONS = 2
 _NICENESS = 10

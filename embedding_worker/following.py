@@ -5,11 +5,11 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-from server.core.errors import EskerError, Misconfigured
-from server.providers.embedders import make_embedder
-from server.providers.roles import Embedder
-from server.usecases.embed import chosen_settings
-from server.usecases.parts import Parts
+from esker.server.core.errors import EskerError, Misconfigured
+from esker.server.providers.embedders import make_embedder
+from esker.server.providers.roles import Embedder
+from esker.server.usecases.embed import chosen_settings
+from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
 

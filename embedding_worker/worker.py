@@ -10,12 +10,13 @@ from typing import Any
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 
-from embedding_worker.following import following
-from server.core.errors import EmbedderDown, EskerError, Unavailable
-from server.core.records import Space
-from server.db.database import listening
-from server.providers.roles import Embedder
-from server.usecases.embed import (
+from esker.embedding_worker.following import following
+from esker.server.core.errors import EmbedderDown, EskerError, Unavailable
+from esker.server.core.records import Space
+from esker.server.db.database import listening
+from esker.server.providers.roles import Embedder
+from esker.server.usecases.build_vector_indexes import index_large_tiers, probe_indexes
+from esker.server.usecases.embed import (
     PAUSE,
     calibrated,
     embed_due,
@@ -26,8 +27,7 @@ from server.usecases.embed import (
     register,
     switch_when_complete,
 )
-from server.usecases.index_vectors import index_large_tiers, probe_indexes
-from server.usecases.parts import Parts
+from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
 

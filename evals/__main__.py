@@ -5,7 +5,8 @@ import sys
 
 import typer
 
-from evals import agreement, catching, compare, showing, written_rows
+from esker.server.core.errors import EskerError
+from evals import catching, compare, reader_agreement, showing, written_rows
 from evals.histories import command as histories
 from evals.observation import command as observation
 from evals.output import show_error
@@ -13,7 +14,6 @@ from evals.pack import command as pack
 from evals.poison import command as poison
 from evals.reflection import command as reflection
 from evals.retrieval import command as retrieval
-from server.core.errors import EskerError
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Measure Esker on data sets. Nothing leaves this machine."
@@ -28,7 +28,7 @@ app.command("chain")(histories.chain)
 app.command("score")(written_rows.score_outputs)
 app.command("show")(showing.show_case)
 app.command("mutations")(catching.mutations)
-app.command("agreement")(agreement.agreement)
+app.command("agreement")(reader_agreement.agreement)
 app.command("compare")(compare.compare)
 
 

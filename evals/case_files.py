@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from esker.server.core.errors import InvalidInput
 from evals.input import models_of
-from server.core.errors import InvalidInput
 
 Language = Literal["en", "zh", "ja", "de", "es"]
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.-]+$")]

@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from esker.server.core.errors import InvalidInput
 from evals import judging
 from evals.case_files import OWN
 from evals.judging import NAMES, Judged, Judging, Submission
@@ -17,7 +18,6 @@ from evals.runs import CasesFile, JsonFile, Only, Record, Replay, chosen
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
-from server.core.errors import InvalidInput
 
 PER_TOKENS = "facts/1k"
 

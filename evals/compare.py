@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from esker.server.core.errors import InvalidInput
 from evals.input import expected, json_of
 from evals.output import remark, table, write_json
 from evals.runs import JsonFile
-from server.core.errors import InvalidInput
 
 _DRAWS = 10_000
 _OUTSIDE = 2.5  # percent at either end

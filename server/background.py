@@ -6,18 +6,18 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from server.core.errors import EskerError
-from server.core.records import JobKind, Lease
-from server.db.database import listening
-from server.store.jobs import job_name
-from server.usecases.expire import mark_expired
-from server.usecases.index_passages import index_all_behind
-from server.usecases.observe import observe_leased
-from server.usecases.parts import Parts
-from server.usecases.reflect import reflect_leased
-from server.usecases.reflect_pool import reflect_pool_leased
-from server.usecases.run_job import Work, claim_job, pools_with_jobs, run_job
-from server.usecases.spending import resume_paused_jobs
+from esker.server.core.errors import EskerError
+from esker.server.core.records import JobKind, Lease
+from esker.server.db.database import listening
+from esker.server.store.jobs import job_name
+from esker.server.usecases.cut_passages import index_all_behind
+from esker.server.usecases.expire import mark_expired
+from esker.server.usecases.observe import observe_leased
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect import reflect_leased
+from esker.server.usecases.reflect_pool import reflect_pool_leased
+from esker.server.usecases.run_job import Work, claim_job, pools_with_jobs, run_job
+from esker.server.usecases.spending import resume_paused_jobs
 
 log = logging.getLogger(__name__)
 

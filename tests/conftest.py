@@ -10,16 +10,16 @@ import httpx2
 import hypothesis
 import pytest
 
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.records import Principal
+from esker.server.db.database import Database
+from esker.server.db.embedded import Cluster, embedded, prepare
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.usecases.authenticate import SCOPES, require_pool
+from esker.server.usecases.parts import Parts
 from evals.scoring.meaning import Meaning
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.records import Principal
-from server.core.settings import Settings
-from server.db.database import Database
-from server.db.embedded import Cluster, embedded, prepare
-from server.providers.local_embedder import LocalEmbedder
-from server.usecases.authenticate import SCOPES, require_pool
-from server.usecases.parts import Parts
 from tests.support.clock import FakeClock
 from tests.support.databases import cloned
 from tests.support.serving import serving

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from esker.server.core.errors import InvalidInput
 from evals.case_files import OWN
 from evals.histories.cases import Rules, Sitting, Task
 from evals.histories.evidence import Evidence
 from evals.input import expected, json_of
 from evals.observation.cases import Said
 from evals.scoring.gold import Atom
-from server.core.errors import InvalidInput
 
 Json = dict[str, Any]
 Blocks = list[dict[str, Any]]

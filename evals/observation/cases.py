@@ -4,10 +4,10 @@ from typing import Annotated, cast
 
 from pydantic import AwareDatetime, Field, JsonValue, model_validator
 
+from esker.server.core.conversation.records import Role
+from esker.server.core.json_input import Json
 from evals.case_files import AnyCase, Name, Strict, Text
 from evals.scoring.gold import Domain, Gold
-from server.core.json_input import Json
-from server.core.records import Role
 
 
 class Said(Strict):

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from esker.server.core.records import Category, Kind, Priority, Trust
 from evals.case_files import AnyCase, Name, Strict, Text
-from server.core.records import Category, Kind, Priority, Trust
 
 
 class Stored(Strict):

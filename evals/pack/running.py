@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
 
+from esker.server.core.budgets import budgets
+from esker.server.core.errors import InvalidInput
 from evals.logs import an_id, memory_line, pool_file, session_lines
 from evals.pack.cases import Case, Stored
 from evals.serving import Server
-from server.core.budgets import budgets
-from server.core.errors import InvalidInput
 
 Json = dict[str, Any]
 

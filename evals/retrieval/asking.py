@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from esker.server.core.records import AskedTier, Ranking
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.usecases.recall_request import MAX_QUERY_CHARACTERS
 from evals.retrieval.dataset import Conversation, DataSet, Query
 from evals.retrieval.traces import Traces
 from evals.serving import Server
-from server.core.records import AskedTier, Ranking
-from server.core.tokens import estimate_tokens
-from server.usecases.recall_request import MAX_QUERY_CHARACTERS
 
 LIMIT = 20
 """Hits that are asked for: as many as the deepest figure looks at."""

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from esker.server.core.errors import InvalidInput
+from esker.server.core.records import AskedTier, Ranking
 from evals.input import expected
 from evals.output import progress, remark, write_json
 from evals.retrieval.asking import Asked, Questions
@@ -21,8 +23,6 @@ from evals.retrieval.report import document, show
 from evals.retrieval.storing import Stored, Way, store
 from evals.runs import JsonFile, Key, Url
 from evals.serving import connected
-from server.core.errors import InvalidInput
-from server.core.records import AskedTier, Ranking
 
 Format = Literal["simple", "beam", "locomo", "madial-en", "madial-zh", "qmsum"]
 

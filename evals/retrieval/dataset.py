@@ -15,9 +15,9 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from esker.server.core.conversation.records import Role
+from esker.server.core.errors import InvalidInput
 from evals.input import first_problem, lines_of
-from server.core.errors import InvalidInput
-from server.core.records import Role
 
 
 class _Record(BaseModel):

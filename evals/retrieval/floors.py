@@ -17,11 +17,11 @@ import Stemmer
 from numpy.typing import NDArray
 from rich.progress import Progress
 
+from esker.server.core.config.settings import Settings
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.local_embedder import LocalEmbedder
 from evals.retrieval.asking import LIMIT, Reply
 from evals.retrieval.dataset import Conversation, DataSet, Query
-from server.core.settings import Settings
-from server.core.tokens import estimate_tokens
-from server.providers.local_embedder import LocalEmbedder
 
 DENSE, BM25, RRF = "plain dense", "plain bm25", "plain rrf"
 

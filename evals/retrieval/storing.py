@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from rich.progress import Progress
 
+from esker.server.core.errors import EskerError
+from esker.server.usecases.remember import MAX_CHARACTERS
 from evals.retrieval.dataset import Conversation, DataSet, Turn
 from evals.retrieval.traces import Traces
 from evals.serving import POLL_SECONDS, Server, until_done, wait_for_vectors
-from server.core.errors import EskerError
-from server.usecases.remember import MAX_CHARACTERS
 
 Way = Literal["rows", "sessions"]
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 
+from esker.server.core.records import Trust
 from evals.case_files import Language
 from evals.scoring import cues
 from evals.scoring.dates import names_day
@@ -12,7 +13,6 @@ from evals.scoring.figures import Figure, figure
 from evals.scoring.gold import Atom, Change, Gold, Row
 from evals.scoring.matching import Judge, Left, Verdict
 from evals.scoring.text import holds_all, normalised, parts, sentences
-from server.core.records import Trust
 
 _STILL_THERE = 0.8
 """How many of the words of a fact, beside all that is exact, stand in a row that still says it."""

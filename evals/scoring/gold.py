@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
+from esker.server.core.records import Category, Priority, Trust
 from evals.case_files import Language, Name, Strict, Text
 from evals.scoring.text import holds
-from server.core.records import Category, Priority, Trust
 
 Domain = Name
 """What a case is about, for its table: ours are `coding`, `infrastructure`, `assistant` and `research`."""

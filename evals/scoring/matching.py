@@ -11,6 +11,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Literal, get_args
 
+from esker.server.core.records import Trust
 from evals.case_files import Language
 from evals.scoring import cues
 from evals.scoring.gold import Atom, Gold
@@ -18,7 +19,6 @@ from evals.scoring.meaning import ALONE, BESIDE, Meaning
 from evals.scoring.pairing import torn_apart
 from evals.scoring.polarity import turned_around
 from evals.scoring.text import holds, holds_all, parts, sentences, share, words_of
-from server.core.records import Trust
 
 Fate = Literal["verbatim", "by meaning", "contradicted", "changed", "lost"]
 _FATES: tuple[Fate, ...] = get_args(Fate)

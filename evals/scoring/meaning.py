@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from esker.server.providers.local_embedder import LocalEmbedder
 from evals.case_files import Language
-from server.providers.local_embedder import LocalEmbedder
 
 ALONE: Mapping[Language, float] = {"en": 0.72, "de": 0.72, "es": 0.72, "zh": 0.85, "ja": 0.85}
 """Cosine from which two statements say the same. docs/evals.md says how it was found."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from esker.server.core.text.tokens import estimate_tokens
 from evals.scoring import fact_scores, row_scores
 from evals.scoring.figures import Figure
 from evals.scoring.gold import Gold, Row
 from evals.scoring.matching import Judge, Left, Verdict
-from server.core.tokens import estimate_tokens
 
 RETENTION = "retention"
 VERBATIM = "verbatim"

@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from esker.server.core.text.terms import terms
 from evals.case_files import Language
-from server.core.terms import terms
 
 Patterns = Mapping[Language, re.Pattern[str]]
 

@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
-from server.bench.figures import Effort, Figure
-from server.bench.place import Place, ask
-from server.bench.plain_model import PlainModel, stand_back
-from server.bench.progress import Progress
-from server.bench.texts import Writer
-from server.bench.waiting import until_embedded, until_ready
+from esker.server.bench.figures import Effort, Figure
+from esker.server.bench.place import Place, ask
+from esker.server.bench.plain_model import PlainModel, stand_back
+from esker.server.bench.progress import Progress
+from esker.server.bench.texts import Writer
+from esker.server.bench.waiting import until_embedded, until_ready
 
 _AT_A_TIME = (16, 32, 64)
 

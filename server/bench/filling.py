@@ -1,12 +1,12 @@
 """Many rows: the server's own pool grows, and so do other pools in the same tables."""
 
-from server.bench.place import Place
-from server.bench.progress import Progress
-from server.bench.texts import Writer
-from server.core.records import Principal
-from server.db.statements import as_json
-from server.usecases.authenticate import SCOPES
-from server.usecases.remember import Note, remember
+from esker.server.bench.place import Place
+from esker.server.bench.progress import Progress
+from esker.server.bench.texts import Writer
+from esker.server.core.records import Principal
+from esker.server.db.statements import as_json
+from esker.server.usecases.authenticate import SCOPES
+from esker.server.usecases.remember import Note, remember
 
 _NOTES = 1_000
 _ROWS = 50_000

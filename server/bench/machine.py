@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from server import VERSION
-from server.bench.place import Place
+from esker.server import VERSION
+from esker.server.bench.place import Place
 
 
 async def machine_line(place: Place) -> str:

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from statistics import fmean
 from time import perf_counter
 
-from server.bench.figures import Effort, Figure, Timing, timed
-from server.bench.filling import fill_pool
-from server.bench.place import SQL, Place
-from server.bench.progress import Progress
-from server.core.agreement import NEAREST, agreement
-from server.core.hits import TextHit
-from server.core.records import Filter, Space
-from server.db.statements import for_pool, for_space
-from server.store import search, vector_indexes, vectors
-from server.usecases.find_candidates import MOST
-from server.usecases.find_nearest import find_nearest
+from esker.server.bench.figures import Effort, Figure, Timing, timed
+from esker.server.bench.filling import fill_pool
+from esker.server.bench.place import SQL, Place
+from esker.server.bench.progress import Progress
+from esker.server.core.pool.index_agreement import NEAREST, agreement
+from esker.server.core.recall.selection import TextHit
+from esker.server.core.records import Filter, Space
+from esker.server.db.statements import for_pool, for_space
+from esker.server.store import search, vector_indexes, vectors
+from esker.server.usecases.find_candidates import MOST
+from esker.server.usecases.find_nearest import find_nearest
 
 _SPACE = Space("bench_384", "made up", "", 384, "", "none")
 _BATCH = 10_000

@@ -3,12 +3,12 @@
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from server.bench.figures import Effort, Figure, timed
-from server.bench.filling import fill_pool
-from server.bench.place import SQL, Place
-from server.bench.progress import Progress
-from server.core.ids import new_id
-from server.usecases.pack import get_pack
+from esker.server.bench.figures import Effort, Figure, timed
+from esker.server.bench.filling import fill_pool
+from esker.server.bench.place import SQL, Place
+from esker.server.bench.progress import Progress
+from esker.server.core.ids import new_id
+from esker.server.usecases.pack import get_pack
 
 _SESSIONS: Mapping[str, str | None] = {"a large project": "project-1", "a tiny project": "tiny", "no project": None}
 

@@ -15,14 +15,14 @@ import httpx2
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from server.app import make_parts
-from server.core.errors import Unavailable
-from server.core.settings import Settings
-from server.db.database import Database
-from server.db.embedded import OWNER, embedded
-from server.db.statements import Statements
-from server.usecases.authenticate import require_pool
-from server.usecases.parts import Parts
+from esker.server.app import make_parts
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Unavailable
+from esker.server.db.database import Database
+from esker.server.db.embedded import OWNER, embedded
+from esker.server.db.statements import Statements
+from esker.server.usecases.authenticate import require_pool
+from esker.server.usecases.parts import Parts
 
 SQL = Statements(Path(__file__).parent / "sql/bench.sql")
 
@@ -70,10 +70,10 @@ async def place(environment: Mapping[str, str]) -> AsyncGenerator[Place]:
     """
     with tempfile.TemporaryDirectory(prefix="esker-bench-", ignore_cleanup_errors=True) as name:
         directory = Path(name) / "data"
-        serve = ["server.cli.main", "serve", "--port", "0", "--json", "--until-stdin-closes"]
+        serve = ["esker", "serve", "--port", "0", "--json", "--until-stdin-closes"]
         with (
             _process(environment, *serve, "--data-dir", str(directory)) as url,
-            _process(environment, "server.bench.empty_server") as empty_url,
+            _process(environment, "esker.server.bench.empty_server") as empty_url,
             embedded(directory, "command") as cluster,
         ):
             parts = make_parts(Settings.from_environment(environment), Database(cluster.url()))
@@ -90,7 +90,7 @@ async def place(environment: Mapping[str, str]) -> AsyncGenerator[Place]:
 @contextmanager
 def _process(environment: Mapping[str, str], module: str, *arguments: str) -> Generator[str]:
     """Run a module that says where it listens, as JSON with a `url`, and ends when its input closes; yield that."""
-    command: list[str] = [sys.executable, "-m", module, *arguments]
+    command: list[str] = [sys.executable, "-P", "-m", module, *arguments]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ESKER_")}
     with subprocess.Popen(
         command, env={**kept, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

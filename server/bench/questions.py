@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
-from server.bench.figures import Effort, Figure, timed
-from server.bench.place import MODEL, Place
-from server.bench.plain_model import PlainModel
-from server.bench.progress import Progress
-from server.bench.texts import Writer
-from server.providers.embedders import make_embedder
-from server.providers.query_embedders import QueryEmbedders
+from esker.server.bench.figures import Effort, Figure, timed
+from esker.server.bench.place import MODEL, Place
+from esker.server.bench.plain_model import PlainModel
+from esker.server.bench.progress import Progress
+from esker.server.bench.texts import Writer
+from esker.server.providers.embedders import make_embedder
+from esker.server.providers.query_embedders import QueryEmbedders
 
 
 @dataclass(frozen=True, slots=True)

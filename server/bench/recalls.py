@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx2
 
-from server.bench.figures import Effort, Figure, Timing, timed, timing
-from server.bench.place import Place, ask
-from server.bench.progress import Progress
-from server.bench.texts import Writer
+from esker.server.bench.figures import Effort, Figure, Timing, timed, timing
+from esker.server.bench.place import Place, ask
+from esker.server.bench.progress import Progress
+from esker.server.bench.texts import Writer
 
 _CLIENTS = 8
 _QUESTIONS = 500

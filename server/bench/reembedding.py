@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
-from server.bench.figures import Effort, Figure
-from server.bench.place import Place
-from server.bench.progress import Progress
-from server.providers.embedders import make_embedder
-from server.providers.roles import Embedder
-from server.usecases.embed import BATCH
-from server.usecases.reembed import reembed
+from esker.server.bench.figures import Effort, Figure
+from esker.server.bench.place import Place
+from esker.server.bench.progress import Progress
+from esker.server.providers.embedders import make_embedder
+from esker.server.providers.roles import Embedder
+from esker.server.usecases.embed import BATCH
+from esker.server.usecases.reembed import reembed
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,19 @@ from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from server.bench.backfills import measure_backfill
-from server.bench.figures import Effort, Figure
-from server.bench.filling import fill_table
-from server.bench.machine import machine_line
-from server.bench.nearest import measure_nearest
-from server.bench.packs import measure_packs
-from server.bench.place import MODEL, WITHOUT_MODEL, Place, place, with_model
-from server.bench.progress import Progress
-from server.bench.questions import measure_questions
-from server.bench.recalls import measure_recalls
-from server.bench.reembedding import measure_reembedding
-from server.bench.semantic_recalls import measure_recalls_by_meaning, measure_recalls_during_backfill
-from server.bench.writes import measure_writes
+from esker.server.bench.backfills import measure_backfill
+from esker.server.bench.figures import Effort, Figure
+from esker.server.bench.filling import fill_table
+from esker.server.bench.machine import machine_line
+from esker.server.bench.nearest import measure_nearest
+from esker.server.bench.packs import measure_packs
+from esker.server.bench.place import MODEL, WITHOUT_MODEL, Place, place, with_model
+from esker.server.bench.progress import Progress
+from esker.server.bench.questions import measure_questions
+from esker.server.bench.recalls import measure_recalls
+from esker.server.bench.reembedding import measure_reembedding
+from esker.server.bench.semantic_recalls import measure_recalls_by_meaning, measure_recalls_during_backfill
+from esker.server.bench.writes import measure_writes
 
 SMALL = 10_000
 """The size with which the large one is compared."""

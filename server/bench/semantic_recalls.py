@@ -7,12 +7,12 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from server.bench.backfills import notes_of
-from server.bench.figures import Effort, Figure, timed, timing
-from server.bench.place import Place, ask
-from server.bench.progress import Progress
-from server.bench.texts import Writer
-from server.bench.waiting import until_embedded
+from esker.server.bench.backfills import notes_of
+from esker.server.bench.figures import Effort, Figure, timed, timing
+from esker.server.bench.place import Place, ask
+from esker.server.bench.progress import Progress
+from esker.server.bench.texts import Writer
+from esker.server.bench.waiting import until_embedded
 
 _ABOUT = 500
 _HITS = 8

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 
-from server.core.tokens import estimate_tokens
+from esker.server.core.text.tokens import estimate_tokens
 
 _SYLLABLES = "ka lo mi ren tas vol ber din fes gul har jon kel mar nop pir qua sol tem wex".split()
 _WORDS = 4_000

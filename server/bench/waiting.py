@@ -3,9 +3,9 @@
 import asyncio
 from time import perf_counter
 
-from server.bench.place import Place, ask
-from server.core.errors import Unavailable
-from server.usecases.inquiry import active_space
+from esker.server.bench.place import Place, ask
+from esker.server.core.errors import Unavailable
+from esker.server.usecases.query_embedding import active_space
 
 _LOOK_SECONDS = 0.05
 _STALLED_SECONDS = 600.0

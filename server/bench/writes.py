@@ -4,11 +4,11 @@ import json
 from collections.abc import AsyncGenerator
 from time import perf_counter
 
-from server.bench.figures import Figure
-from server.bench.place import Place, ask
-from server.bench.progress import Progress
-from server.bench.texts import Writer
-from server.core.ids import new_id
+from esker.server.bench.figures import Figure
+from esker.server.bench.place import Place, ask
+from esker.server.bench.progress import Progress
+from esker.server.bench.texts import Writer
+from esker.server.core.ids import new_id
 
 _BATCH = 500
 

@@ -6,16 +6,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from server.cli.database import migrated, settings_for, with_database
-from server.cli.output import AsJson, DataDir, note, print_json, progress, say, table
-from server.core.clock import system_clock
-from server.core.counts import counted
-from server.core.errors import InvalidInput
-from server.core.records import ListedKey, ListedPool
-from server.core.settings import Settings
-from server.usecases import authenticate, spending
-from server.usecases.spending import WhenSpent
-from server.usecases.switch_passages import Switched, switch_passages
+from esker.server.cli.database import migrated, settings_for, with_database
+from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say, table
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.counts import counted
+from esker.server.core.errors import InvalidInput
+from esker.server.core.records import ListedKey, ListedPool
+from esker.server.usecases import authenticate, spending
+from esker.server.usecases.spending import WhenSpent
+from esker.server.usecases.switch_passages import Switched, switch_passages
 
 app = typer.Typer(add_completion=False)
 pools = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and set up pools.")

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from server.bench.figures import Effort, Figure
-from server.bench.run import FULL, Part, Report, run
-from server.cli.output import AsJson, print_json, progress, say, table
+from esker.server.bench.figures import Effort, Figure
+from esker.server.bench.run import FULL, Part, Report, run
+from esker.server.cli.output import AsJson, print_json, progress, say, table
 
 app = typer.Typer(add_completion=False)
 

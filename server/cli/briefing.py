@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, note, print_json, say
-from server.core.counts import counted
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, note, print_json, say
+from esker.server.core.counts import counted
 
 app = typer.Typer(add_completion=False)
 

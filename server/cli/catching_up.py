@@ -5,11 +5,11 @@ import logging
 import os
 from urllib.parse import urlsplit
 
-from server.clients.api import Api
-from server.clients.sending import deliver
-from server.clients.spool import Spool
-from server.core.client_settings import ClientSettings
-from server.rest.access import is_loopback
+from esker.server.agents.api import Api
+from esker.server.agents.sending import deliver
+from esker.server.agents.spool import Spool
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.rest.access import is_loopback
 
 log = logging.getLogger(__name__)
 

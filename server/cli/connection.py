@@ -2,9 +2,9 @@
 
 import os
 
-from server.clients.api import SECONDS, Api
-from server.core.client_settings import ClientSettings
-from server.core.settings import Settings
+from esker.server.agents.api import SECONDS, Api
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.settings import Settings
 
 
 def connect(timeout: float = SECONDS) -> Api:

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from server.cli.output import note
-from server.core.clock import system_clock
-from server.core.errors import NotFound
-from server.core.settings import Settings
-from server.db.database import Database
-from server.db.embedded import OWNER, embedded, is_made, prepare
-from server.db.migrate import Migration, migrate, pending
-from server.usecases.parts import Parts
+from esker.server.cli.output import note
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import NotFound
+from esker.server.db.database import Database
+from esker.server.db.embedded import OWNER, embedded, is_made, prepare
+from esker.server.db.migrate import Migration, migrate, pending
+from esker.server.usecases.parts import Parts
 
 Result = TypeVar("Result")
 

@@ -17,14 +17,14 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress, TaskID
 
-from server.cli.memories import show_recalled
-from server.cli.output import AsJson, console, print_json, progress, say
-from server.clients.api import Api
-from server.clients.claude_code import read_transcript
-from server.clients.sending import Sent, send
-from server.core.counts import counted
-from server.core.errors import Unavailable
-from server.core.settings import Settings
+from esker.server.agents.api import Api
+from esker.server.agents.claude_code import read_transcript
+from esker.server.agents.sending import Sent, send
+from esker.server.cli.memories import show_recalled
+from esker.server.cli.output import AsJson, console, print_json, progress, say
+from esker.server.core.config.settings import Settings
+from esker.server.core.counts import counted
+from esker.server.core.errors import Unavailable
 
 app = typer.Typer(add_completion=False)
 
@@ -62,7 +62,7 @@ def demo(
 def _server(directory: Path, shown: Progress) -> Generator[tuple[Api, dict[str, Any]]]:
     """Run a server on a free port while the block runs; yield a connection and what it says about itself."""
     task = shown.add_task("Starting Postgres and the server", total=1)
-    command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--data-dir", str(directory), "--json"]
+    command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--data-dir", str(directory), "--json"]
     command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST")}
     environment["ESKER_LOG_LEVEL"] = "warning"
@@ -119,7 +119,7 @@ def _run(api: Api, shown: Progress) -> dict[str, Any]:
 
 
 def _ingest(api: Api, shown: Progress, sent: Sent) -> list[str]:
-    samples = sorted(files("server.clients").joinpath("samples").iterdir(), key=lambda entry: entry.name)
+    samples = sorted(files("esker.server.agents").joinpath("samples").iterdir(), key=lambda entry: entry.name)
     task = shown.add_task("Ingesting the sample transcript", total=len(samples))
     for sample in samples:
         with as_file(sample) as path:

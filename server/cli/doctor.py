@@ -11,25 +11,25 @@ from typing import Annotated, Literal
 
 import typer
 
-from server.cli.database import lacking, settings_for, with_database
-from server.cli.output import AsJson, DataDir, print_json, say
-from server.clients.api import Api
-from server.clients.spool import Spool
-from server.core.client_settings import ClientSettings
-from server.core.counts import counted
-from server.core.errors import EskerError, Misconfigured, named
-from server.core.settings import Settings
-from server.db.data_dir import holder
-from server.db.embedded import is_made
-from server.providers.embedders import embedder_of
-from server.providers.messages_api import Endpoint
-from server.providers.messages_api import probe as probe_model
-from server.providers.rerankers import make_reranker
-from server.providers.reranking import probe as probe_reranker
-from server.store.vector_indexes import Probe
-from server.usecases import inspect
-from server.usecases.inspect import DatabaseFacts, Stuck
-from server.usecases.parts import Parts
+from esker.server.agents.api import Api
+from esker.server.agents.spool import Spool
+from esker.server.cli.database import lacking, settings_for, with_database
+from esker.server.cli.output import AsJson, DataDir, print_json, say
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.settings import Settings
+from esker.server.core.counts import counted
+from esker.server.core.errors import EskerError, Misconfigured, named
+from esker.server.db.data_dir import holder
+from esker.server.db.embedded import is_made
+from esker.server.providers.embedders import embedder_of
+from esker.server.providers.messages_api import Endpoint
+from esker.server.providers.messages_api import probe as probe_model
+from esker.server.providers.rerankers import make_reranker
+from esker.server.providers.reranking import probe as probe_reranker
+from esker.server.store.vector_indexes import Probe
+from esker.server.usecases import inspect
+from esker.server.usecases.inspect import DatabaseFacts, Stuck
+from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
 

@@ -4,7 +4,7 @@ import os
 import sys
 from importlib import import_module
 
-from server.clients.hooks import run_hook
+from esker.server.agents.hooks import run_hook
 
 
 def run() -> None:
@@ -12,7 +12,7 @@ def run() -> None:
     if sys.argv[1:2] == ["hook"] and "--help" not in sys.argv:
         sys.exit(run_hook(sys.argv[2:], os.environ))
     # Half a second of imports that no hook waits for.
-    import_module("server.cli.main").run()
+    import_module("esker.server.cli.main").run()
 
 
 if __name__ == "__main__":

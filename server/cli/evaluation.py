@@ -8,16 +8,16 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress
 
-from server.app import make_embedders
-from server.cli.database import settings_for, with_database
-from server.cli.evaluation_report import check_report, write_report
-from server.cli.evaluation_verdicts import HEADINGS, Status, Verdict, headline, of_subject, to_do, verdicts
-from server.cli.output import AsJson, DataDir, note, print_json, progress, say
-from server.core.pool_evaluation import PoolEvaluation
-from server.core.settings import Settings
-from server.usecases.authenticate import require_pool
-from server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
-from server.usecases.parts import Parts
+from esker.server.app import make_embedders
+from esker.server.cli.database import settings_for, with_database
+from esker.server.cli.evaluation_report import check_report, write_report
+from esker.server.cli.evaluation_verdicts import HEADINGS, Status, Verdict, headline, of_subject, to_do, verdicts
+from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say
+from esker.server.core.config.settings import Settings
+from esker.server.core.pool.evaluation import PoolEvaluation
+from esker.server.usecases.authenticate import require_pool
+from esker.server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
+from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
 

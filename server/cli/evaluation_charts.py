@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pygal  # pyright: ignore[reportMissingTypeStubs]
 from pygal.style import Style  # pyright: ignore[reportMissingTypeStubs]
 
-from server.core.pool_evaluation import AGES, DEPTHS, PoolEvaluation
-from server.core.records import KINDS
+from esker.server.core.pool.evaluation import AGES, DEPTHS, PoolEvaluation
+from esker.server.core.records import KINDS
 
 # For maps that we have not, pygal puts a finder of modules into the way of every later import, whatever is imported of
 # it, and there is no setting against that. Python warns of such finders (this one has no `find_spec`), so it is taken

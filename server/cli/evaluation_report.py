@@ -7,14 +7,23 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
-from server import VERSION
-from server.cli.evaluation_charts import ages_chart, recall_chart, scores_chart, times_chart
-from server.cli.evaluation_verdicts import HEADINGS, Status, Subject, Verdict, headline, is_empty, of_subject, to_do
-from server.cli.pool_file import replaced
-from server.core.counts import counted
-from server.core.errors import InvalidInput
-from server.core.known_answers import Way
-from server.core.pool_evaluation import DEPTHS, FULL, Asked, PoolEvaluation
+from esker.server import VERSION
+from esker.server.cli.evaluation_charts import ages_chart, recall_chart, scores_chart, times_chart
+from esker.server.cli.evaluation_verdicts import (
+    HEADINGS,
+    Status,
+    Subject,
+    Verdict,
+    headline,
+    is_empty,
+    of_subject,
+    to_do,
+)
+from esker.server.cli.pool_file import replaced
+from esker.server.core.counts import counted
+from esker.server.core.errors import InvalidInput
+from esker.server.core.pool.evaluation import DEPTHS, FULL, Asked, PoolEvaluation
+from esker.server.core.pool.known_answers import Way
 
 _MOST_SHOWN = 15
 _SAYS: Mapping[Status, str] = {

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from server.core.agreement import LEAST
-from server.core.counts import counted
-from server.core.pool_evaluation import (
+from esker.server.core.counts import counted
+from esker.server.core.pool.evaluation import (
     BY_INDEX,
     BY_MEANING,
     BY_WORDS,
@@ -25,6 +24,7 @@ from server.core.pool_evaluation import (
     Repeated,
     RowCounts,
 )
+from esker.server.core.pool.index_agreement import LEAST
 
 Status = Literal["ok", "warning", "wrong", "unknown"]
 

@@ -5,11 +5,11 @@ from urllib.parse import quote
 
 import typer
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, print_json, say
-from server.core.counts import counted
-from server.core.expanding import MIN_TOKENS
-from server.core.rendering import MARK, SAID
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, print_json, say
+from esker.server.core.counts import counted
+from esker.server.core.pack.rendering import MARK, SAID
+from esker.server.core.recall.expansion_fit import MIN_TOKENS
 
 app = typer.Typer(add_completion=False)
 

@@ -10,21 +10,21 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from server.cli.connection import connect
-from server.cli.database import settings_for, with_database
-from server.cli.output import AsJson, DataDir, print_json, progress, say
-from server.cli.pool_file import Writing, replaced
-from server.cli.times import ACCEPTED, asked_time
-from server.clients.api import Api
-from server.clients.here import local_zone
-from server.clients.install.disk import delete, read, write
-from server.core.counts import counted
-from server.core.daily_log import Logged, LoggedSession, daily_logs, first_line, is_log_name
-from server.core.errors import Conflict, InvalidInput
-from server.core.memory_file import Remembered, entries_of, merge
-from server.usecases.authenticate import require_pool
-from server.usecases.export import export as lines_of
-from server.usecases.parts import Parts
+from esker.server.agents.api import Api
+from esker.server.agents.install.disk import delete, read, write
+from esker.server.agents.local_zone import local_zone
+from esker.server.cli.connection import connect
+from esker.server.cli.database import settings_for, with_database
+from esker.server.cli.output import AsJson, DataDir, print_json, progress, say
+from esker.server.cli.pool_file import Writing, replaced
+from esker.server.cli.times import ACCEPTED, asked_time
+from esker.server.core.counts import counted
+from esker.server.core.errors import Conflict, InvalidInput
+from esker.server.core.pool.daily_log import Logged, LoggedSession, daily_logs, first_line, is_log_name
+from esker.server.core.pool.memory_file import Remembered, entries_of, merge
+from esker.server.usecases.authenticate import require_pool
+from esker.server.usecases.export import export as lines_of
+from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
 exports = typer.Typer(

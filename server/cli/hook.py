@@ -1,12 +1,12 @@
-"""`esker hook`, as it is shown in the help; `server.cli.entry` runs hooks without coming here."""
+"""`esker hook`, as it is shown in the help; `server/cli/entry.py` runs hooks without coming here."""
 
 import os
 from typing import Annotated
 
 import typer
 
-from server.clients.hook_input import STEPS
-from server.clients.hooks import run_hook
+from esker.server.agents.hook_input import STEPS
+from esker.server.agents.hooks import run_hook
 
 app = typer.Typer(add_completion=False)
 

@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from server.cli.connection import connect
-from server.cli.database import settings_for, with_database
-from server.cli.exporting import counted_lines
-from server.cli.output import AsJson, DataDir, print_json, progress, say
-from server.cli.pool_file import Part, check, halves, parts_of
-from server.clients.api import Api, Refused
-from server.core.errors import NotFound, TooLarge
-from server.core.records import Principal
-from server.usecases.authenticate import SCOPES, require_pool
-from server.usecases.import_pool import import_pool
-from server.usecases.parts import Parts
+from esker.server.agents.api import Api, Refused
+from esker.server.cli.connection import connect
+from esker.server.cli.database import settings_for, with_database
+from esker.server.cli.exporting import counted_lines
+from esker.server.cli.output import AsJson, DataDir, print_json, progress, say
+from esker.server.cli.pool_file import Part, check, halves, parts_of
+from esker.server.core.errors import NotFound, TooLarge
+from esker.server.core.records import Principal
+from esker.server.usecases.authenticate import SCOPES, require_pool
+from esker.server.usecases.import_pool import import_pool
+from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
 imports = typer.Typer(add_completion=False, no_args_is_help=True, help="Read what `esker export jsonl` has written.")

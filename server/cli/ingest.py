@@ -10,22 +10,22 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, TaskID
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, print_json, progress, say
-from server.cli.sessions import observe_all
-from server.clients.api import Api, Refused
-from server.clients.compressed import opened
-from server.clients.exclusion import without_excluded
-from server.clients.folders import Aside, reason_of
-from server.clients.readers import READERS, client_of, sessions, stamp, transcripts_in
-from server.clients.regular_file import obstacle
-from server.clients.sending import Sent, send
-from server.clients.sent import SentBefore
-from server.clients.spool import is_passing
-from server.clients.transcript import Reading, Transcript
-from server.core.client_settings import ClientSettings
-from server.core.counts import counted
-from server.core.errors import InvalidInput, NotFound
+from esker.server.agents.api import Api, Refused
+from esker.server.agents.compressed import opened
+from esker.server.agents.exclusion import without_excluded
+from esker.server.agents.folders import Aside, reason_of
+from esker.server.agents.progress import SentBefore
+from esker.server.agents.readers import READERS, client_of, sessions, stamp, transcripts_in
+from esker.server.agents.regular_file import obstacle
+from esker.server.agents.sending import Sent, send
+from esker.server.agents.spool import is_passing
+from esker.server.agents.transcript import Reading, Transcript
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, print_json, progress, say
+from esker.server.cli.sessions import observe_all
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.counts import counted
+from esker.server.core.errors import InvalidInput, NotFound
 
 app = typer.Typer(add_completion=False)
 

@@ -10,15 +10,15 @@ from typing import Annotated
 
 import typer
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, note, print_json, say
-from server.clients.install.applying import apply
-from server.clients.install.client import KEY_VARIABLE, PROJECT, USER, Client, Place, check_address
-from server.clients.install.clients import CLIENTS, client_of
-from server.clients.install.edits import Edit, installing, returning, uninstalling
-from server.clients.install.originals import Originals
-from server.core.client_settings import ClientSettings
-from server.core.errors import InvalidInput, Misconfigured, NotFound
+from esker.server.agents.install.applying import apply
+from esker.server.agents.install.client import KEY_VARIABLE, PROJECT, USER, Client, Place, check_address
+from esker.server.agents.install.clients import CLIENTS, client_of
+from esker.server.agents.install.edits import Edit, installing, returning, uninstalling
+from esker.server.agents.install.originals import Originals
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, note, print_json, say
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.errors import InvalidInput, Misconfigured, NotFound
 
 app = typer.Typer(add_completion=False)
 

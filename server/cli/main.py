@@ -13,9 +13,9 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from server import VERSION
-from server.cli.output import show_error
-from server.core.errors import EskerError
+from esker.server import VERSION
+from esker.server.cli.output import show_error
+from esker.server.core.errors import EskerError
 
 # Each verb: the module that has it, and its line in the help.
 VERBS: dict[str, tuple[str, str]] = {
@@ -74,7 +74,7 @@ class Verbs(TyperGroup):
         if cmd_name not in VERBS or not ctx.meta.get("esker.call"):
             return self.commands.get(cmd_name)
         module, _ = VERBS[cmd_name]
-        group: Any = typer.main.get_command(import_module(f"server.cli.{module}").app)
+        group: Any = typer.main.get_command(import_module(f"esker.server.cli.{module}").app)
         return group.get_command(ctx, cmd_name) if isinstance(group, TyperGroup) else group
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -15,23 +15,23 @@ import anyio
 import typer
 from pydantic import TypeAdapter
 
-from server.cli.connection import connect
-from server.clients.api import Api, Refused
-from server.core.errors import NotFound
-from server.core.expansion import Expansion
-from server.core.ids import is_passage
-from server.core.json_input import clean_document
-from server.core.jsonrpc import refusal
-from server.core.logs import configure_logs
-from server.core.recalled import Recalled
-from server.core.records import Passage, SourcedMemory
-from server.core.reports import PoolStatus, Receipt
-from server.tools.backend import Backend
-from server.tools.mcp_server import EskerMcp, make_mcp
-from server.usecases.correct import Correction
-from server.usecases.expand import ExpandRequest
-from server.usecases.recall_request import RecallRequest
-from server.usecases.remember import Note
+from esker.server.agents.api import Api, Refused
+from esker.server.cli.connection import connect
+from esker.server.core.config.logs import configure_logs
+from esker.server.core.errors import NotFound
+from esker.server.core.ids import is_passage
+from esker.server.core.json_input import clean_document
+from esker.server.core.jsonrpc import refusal
+from esker.server.core.recall.answer import Recalled
+from esker.server.core.recall.expansion import Expansion
+from esker.server.core.records import Passage, SourcedMemory
+from esker.server.core.reports import PoolStatus, Receipt
+from esker.server.tools.backend import Backend
+from esker.server.tools.mcp_server import EskerMcp, make_mcp
+from esker.server.usecases.correct import Correction
+from esker.server.usecases.expand import ExpandRequest
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import Note
 
 app = typer.Typer(add_completion=False)
 

@@ -6,18 +6,18 @@ from urllib.parse import quote
 
 import typer
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, print_json, say
-from server.cli.sessions import resolve_session
-from server.cli.times import ACCEPTED, as_sent, asked_time
-from server.clients.here import local_zone
-from server.clients.project import is_excluded, repository_of
-from server.core.client_settings import ClientSettings
-from server.core.clock import system_clock
-from server.core.counts import counted
-from server.core.projects import UnknownProject
-from server.core.records import AskedTier, Priority, Scope
-from server.core.rendering import MARK, SAID, unknown_line
+from esker.server.agents.local_zone import local_zone
+from esker.server.agents.project import is_excluded, repository_of
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, print_json, say
+from esker.server.cli.sessions import resolve_session
+from esker.server.cli.times import ACCEPTED, as_sent, asked_time
+from esker.server.core.clock import system_clock
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.counts import counted
+from esker.server.core.pack.rendering import MARK, SAID, unknown_line
+from esker.server.core.projects import UnknownProject
+from esker.server.core.records import AskedTier, Priority, Scope
 
 app = typer.Typer(add_completion=False)
 

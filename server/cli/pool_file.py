@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from server.core.errors import InvalidInput
-from server.core.pool_lines import TYPES, read_header
+from esker.server.core.errors import InvalidInput
+from esker.server.core.pool.lines import TYPES, read_header
 
 # Servers take bodies of 32 MiB, and hold some tens of times as much as a part while they read it.
 PART_BYTES = 1024 * 1024

@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from server.cli.database import settings_for, with_database
-from server.cli.output import AsJson, DataDir, errors, note, print_json, progress, say, table
-from server.core.counts import counted
-from server.core.errors import InvalidInput, Misconfigured
-from server.core.settings import Settings
-from server.providers.embedders import embedder_of, make_embedder
-from server.usecases import reembed as verb
-from server.usecases.parts import Parts
-from server.usecases.reembed import SpaceStatus
+from esker.server.cli.database import settings_for, with_database
+from esker.server.cli.output import AsJson, DataDir, errors, note, print_json, progress, say, table
+from esker.server.core.config.settings import Settings
+from esker.server.core.counts import counted
+from esker.server.core.errors import InvalidInput, Misconfigured
+from esker.server.providers.embedders import embedder_of, make_embedder
+from esker.server.usecases import reembed as verb
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reembed import SpaceStatus
 
 app = typer.Typer(add_completion=False)
 

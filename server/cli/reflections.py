@@ -5,11 +5,11 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, console, print_json, progress, say, table
-from server.cli.sessions import Done, Wait, all_sessions, ask_each, ask_until_done, finish, resolve_session
-from server.core.counts import counted
-from server.core.rendering import MARK, fenced
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, console, print_json, progress, say, table
+from esker.server.cli.sessions import Done, Wait, all_sessions, ask_each, ask_until_done, finish, resolve_session
+from esker.server.core.counts import counted
+from esker.server.core.pack.rendering import MARK, fenced
 
 app = typer.Typer(add_completion=False)
 reflections = typer.Typer(add_completion=False)

@@ -15,21 +15,21 @@ from typing import Annotated
 import typer
 import uvicorn
 
-from server.app import make_app, make_parts
-from server.background import beside
-from server.cli.catching_up import catch_up
-from server.cli.output import AsJson, DataDir, print_json, say
-from server.core.counts import counted
-from server.core.errors import EskerError, Misconfigured
-from server.core.logs import configure_logs
-from server.core.settings import Settings
-from server.db.data_dir import holder
-from server.db.database import Database
-from server.db.embedded import Cluster, embedded, prepare
-from server.db.migrate import pending
-from server.rest.access import is_loopback
-from server.usecases.authenticate import keys_required
-from server.usecases.parts import Parts
+from esker.server.app import make_app, make_parts
+from esker.server.background import beside
+from esker.server.cli.catching_up import catch_up
+from esker.server.cli.output import AsJson, DataDir, print_json, say
+from esker.server.core.config.logs import configure_logs
+from esker.server.core.config.settings import Settings
+from esker.server.core.counts import counted
+from esker.server.core.errors import EskerError, Misconfigured
+from esker.server.db.data_dir import holder
+from esker.server.db.database import Database
+from esker.server.db.embedded import Cluster, embedded, prepare
+from esker.server.db.migrate import pending
+from esker.server.rest.access import is_loopback
+from esker.server.usecases.authenticate import keys_required
+from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def worker_command(data_dir: DataDir = None) -> None:
     It works on the database of ESKER_DATABASE_URL or, without one, of the server that runs on the data directory.
     """
     environment = dict(os.environ) | ({"ESKER_DATA_DIR": str(data_dir)} if data_dir else {})
-    command = [sys.executable, "-m", "embedding_worker"]
+    command = [sys.executable, "-P", "-m", "esker.embedding_worker"]
     os.execve(sys.executable, command, environment)  # noqa: S606 - it becomes the worker, so that signals reach it
 
 
@@ -263,8 +263,9 @@ async def _run_worker(environment: dict[str, str]) -> None:
     """Run a worker until it ends; when we are cancelled, close its standard input, which ends it."""
     worker = await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         "-m",
-        "embedding_worker",
+        "esker.embedding_worker",
         "--until-stdin-closes",
         stdin=asyncio.subprocess.PIPE,
         env=environment,

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, console, note, print_json, progress, say, table
-from server.cli.session_memory import show_memory
-from server.clients.api import Api
-from server.core.counts import counted
-from server.core.errors import EskerError, NotFound
+from esker.server.agents.api import Api
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, console, note, print_json, progress, say, table
+from esker.server.cli.session_view import show_memory
+from esker.server.core.counts import counted
+from esker.server.core.errors import EskerError, NotFound
 
 app = typer.Typer(add_completion=False)
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, print_json, say, table
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, print_json, say, table
 
 app = typer.Typer(add_completion=False)
 

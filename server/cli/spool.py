@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from server.cli.output import AsJson, print_json, say, table
-from server.clients.api import Api
-from server.clients.sending import deliver
-from server.clients.spool import Pile, Spool
-from server.core.client_settings import ClientSettings
-from server.core.counts import counted
-from server.core.errors import InvalidInput
+from esker.server.agents.api import Api
+from esker.server.agents.sending import deliver
+from esker.server.agents.spool import Pile, Spool
+from esker.server.cli.output import AsJson, print_json, say, table
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.counts import counted
+from esker.server.core.errors import InvalidInput
 
 app = typer.Typer(add_completion=False)
 

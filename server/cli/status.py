@@ -3,10 +3,10 @@
 import typer
 from pydantic import TypeAdapter
 
-from server.cli.connection import connect
-from server.cli.output import AsJson, print_json, say
-from server.core.reports import PoolStatus
-from server.tools.status_tool import status_text
+from esker.server.cli.connection import connect
+from esker.server.cli.output import AsJson, print_json, say
+from esker.server.core.reports import PoolStatus
+from esker.server.tools.status_tool import status_text
 
 app = typer.Typer(add_completion=False)
 

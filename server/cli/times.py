@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import typer
 
-from server.clients.here import local_zone
-from server.core.clock import in_zone, system_clock, zone
+from esker.server.agents.local_zone import local_zone
+from esker.server.core.clock import in_zone, system_clock, zone
 
 ACCEPTED = "today, yesterday, 12h, 7d or 2w (ago), a date (2026-03-01) or a time (2026-03-01T14:30)"
 """What a time may be, for helps and errors."""

@@ -1,6 +1,6 @@
-"""The Python client of Esker: `from server.client import Esker`."""
+"""The Python client of Esker: `from esker import Esker`."""
 
-from server.client.esker import Esker
-from server.client.session import Message, Session
+from esker.server.client.esker import Esker
+from esker.server.client.session import Message, Session
 
 __all__ = ["Esker", "Message", "Session"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from server.core.errors import (
+from esker.server.core.errors import (
     Conflict,
     EskerError,
     Forbidden,
@@ -15,7 +15,7 @@ from server.core.errors import (
     Unauthorized,
     Unavailable,
 )
-from server.core.http_answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
+from esker.server.core.http_answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
 
 _ERRORS: dict[int, type[EskerError]] = {
     401: Unauthorized,

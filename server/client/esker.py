@@ -10,13 +10,13 @@ from urllib.parse import quote
 import httpx2
 from pydantic import TypeAdapter
 
-from server.client.connection import Connection
-from server.client.session import Session
-from server.core.client_settings import ClientSettings
-from server.core.expansion import Expansion
-from server.core.recalled import Recalled
-from server.core.records import AskedTier, Category, Kind, Priority, Scope, SourcedMemory
-from server.core.reports import PoolStatus, Receipt
+from esker.server.client.connection import Connection
+from esker.server.client.session import Session
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.recall.answer import Recalled
+from esker.server.core.recall.expansion import Expansion
+from esker.server.core.records import AskedTier, Category, Kind, Priority, Scope, SourcedMemory
+from esker.server.core.reports import PoolStatus, Receipt
 
 _RECALLED = TypeAdapter(Recalled)
 _EXPANSION = TypeAdapter(Expansion)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from anthropic.lib.tools import BetaAsyncAbstractMemoryTool, ToolError
 
-from server.core.counts import counted
-from server.core.errors import Conflict, EskerError, NotFound
-from server.core.json_input import clean_text
-from server.core.records import SourcedMemory
+from esker.server.core.counts import counted
+from esker.server.core.errors import Conflict, EskerError, NotFound
+from esker.server.core.json_input import clean_text
+from esker.server.core.records import SourcedMemory
 
 if TYPE_CHECKING:
     from anthropic.types.beta import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         BetaMemoryTool20250818ViewCommand,
     )
 
-    from server.client.esker import Esker
+    from esker.server.client.esker import Esker
 
 MOST_CHARACTERS = 15_000
 """What a file may hold."""

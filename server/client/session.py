@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from server.client.connection import Connection
-from server.client.session_memory import SessionMemory
-from server.core.context import Context, ContextTokens
-from server.core.json_input import Json
-from server.core.records import IngestReport, Role
-from server.core.reports import ObserveReport
+from esker.server.client.connection import Connection
+from esker.server.client.session_report import SessionMemory
+from esker.server.core.context.assembly import Context, ContextTokens
+from esker.server.core.conversation.records import IngestReport, Role
+from esker.server.core.json_input import Json
+from esker.server.core.reports import ObserveReport
 
 _REPORT = TypeAdapter(IngestReport)
 _OBSERVED = TypeAdapter(ObserveReport)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from server.core.errors import InvalidInput
+from esker.server.core.errors import InvalidInput
 
 Clock = Callable[[], datetime]
 

@@ -25,7 +25,7 @@
 
 The message of an error is one or two sentences: what happened and why. `hint` says what to do next; a job keeps the
 kind and the message of its error, so what can happen in a job has its hint in its class.
-HTTP statuses are mapped in one place, `server.rest.problems`.
+HTTP statuses are mapped in one place, `server/rest/problems.py`.
 """
 
 

@@ -1,15 +1,15 @@
-"""What a client makes of the server's answers, whichever way it asks: when to come back, and what an error says.
+"""Reading the server's HTTP answers: when to retry, and the message of an error.
 
-The command line and the hooks (`server.clients.api`) and the Python client (`server.client.connection`) have this in
-common. It is of the standard library, since hooks start with every turn of an agent.
+Shared by the command line and the hooks (`server/agents/api.py`) and by the Python client
+(`server/client/connection.py`). It uses the standard library alone, since hooks start in every turn of an agent.
 """
 
 import json
 from dataclasses import dataclass
 from typing import Any, cast
 
-from server.core.errors import Misconfigured, Unavailable
-from server.core.redaction import redact
+from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.core.redaction import redact
 
 BUSY = (429, 503)
 """The statuses of a server that is asked again: it has no time, and changed nothing."""

@@ -9,7 +9,7 @@ import math
 import re
 from typing import NoReturn, TypeAlias
 
-from server.core.errors import InvalidInput
+from esker.server.core.errors import InvalidInput
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

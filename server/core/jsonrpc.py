@@ -5,8 +5,8 @@ The codes are those of the specification of JSON-RPC 2.0, section 5.1.
 
 from typing import Any
 
-from server.core.errors import InvalidInput
-from server.core.json_input import Json, parse_json
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json, parse_json
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
-from server.core.records import Kind, Memory, PackRow, Priority
+from esker.server.core.records import Kind, Priority
 
 HALF_LIFE = timedelta(days=7)
 PRIORITY_WEIGHT: Mapping[Priority, float] = {"high": 3.0, "medium": 2.0, "low": 1.0}
@@ -37,8 +37,3 @@ def last_use(kind: Kind, priority: Priority, score: float) -> datetime:
 def prior(kind: Kind, priority: Priority) -> float:
     """Return a tie-breaker from 0 to 1 that grows with the priority first, then with the kind's bias."""
     return PRIORITY_WEIGHT[priority] / 3 * 0.9 + KIND_BIAS.get(kind, 1.5) / 1.5 * 0.1
-
-
-def wording(row: Memory | PackRow) -> str:
-    """Return the words of a row, case and space aside."""
-    return " ".join(row.content.casefold().split())

@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
-from server.core.calibration import Calibration, Calibrations
-from server.core.json_input import Json
+from esker.server.core.json_input import Json
 
-Role = Literal["user", "assistant", "system", "tool"]
 Trust = Literal["user", "assistant", "tool", "external"]
 Priority = Literal["high", "medium", "low"]
 Kind = Literal["observation", "reflection", "note", "manual"]
@@ -22,11 +20,9 @@ Facet = Literal["knowledge", "behavior", "event", "skill"]
 ReflectionScope = Literal["session", "pool"]
 ReflectionState = Literal["committed", "rejected", "undone"]
 Purpose = Literal["observe", "reflect", "recall"]
-PackReason = Literal["initial", "reflection", "evicted", "forgotten"]
 JobKind = Literal["observe", "reflect", "reflect_pool"]
 JobState = Literal["ready", "running", "dead"]
 
-ROLES: tuple[Role, ...] = get_args(Role)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FACETS: tuple[Facet, ...] = get_args(Facet)
@@ -40,9 +36,6 @@ def at_least(least: Priority) -> tuple[Priority, ...]:
 EXTRACTIVE = "extractive"
 """Who made a row without a language model."""
 
-Block = dict[str, Json]
-"""One content block of the Messages API."""
-
 
 @dataclass(frozen=True, slots=True)
 class Pool:
@@ -50,96 +43,6 @@ class Pool:
 
     id: str
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """One conversation of one client. Token counts are estimates, see `server.core.tokens`.
-
-    `begun_at` is the time of its earliest message or, if that is earlier, when it was opened (`created_at`);
-    `last_sent_at` that of its latest message.
-    """
-
-    id: str
-    client: str
-    external_id: str
-    project: str | None
-    cwd: str | None
-    timezone: str
-    effective_context: int
-    last_seq: int
-    observed_seq: int
-    total_tokens: int
-    unobserved_tokens: int
-    last_received_at: datetime | None
-    reflect_at_tokens: int | None
-    pack_version: int
-    current_task: str | None
-    suggested_continuation: str | None
-    thread_title: str | None
-    created_at: datetime
-    begun_at: datetime
-    last_sent_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One transcript entry. `tokens` is what the whole entry costs a model.
-
-    `text` is what an observer reads of it, `shown_tokens` what that costs together with the images.
-    """
-
-    seq: int
-    external_id: str
-    role: Role
-    trust: Trust
-    sent_at: datetime
-    content: list[Block]
-    text: str
-    tokens: int
-    shown_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class NewMessage:
-    """A message as a client sent it: cleaned and redacted, not yet in its place."""
-
-    external_id: str
-    role: Role
-    content: list[Block]
-    sent_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class IngestReport:
-    """What became of a batch. `conflicts` are duplicates whose content differs from what is stored."""
-
-    accepted: int
-    duplicates: int
-    unobserved_tokens: int
-    conflicts: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One thing that an observer found worth keeping.
-
-    `trust` is the lowest of its sources. `replaces` names what it supersedes, by id or in words. A `tentative` fact
-    was said with a reservation.
-    """
-
-    content: str
-    priority: Priority
-    category: Category
-    trust: Trust
-    source_seqs: tuple[int, ...]
-    said_at: datetime
-    refers_from: datetime | None = None
-    refers_to: datetime | None = None
-    valid_until: datetime | None = None
-    tags: tuple[str, ...] = ()
-    replaces: str | None = None
-    tentative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,81 +56,6 @@ class TokenUse:
     output_tokens: int = 0
     cache_write_tokens: int = 0
     cache_read_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """One observer call's output.
-
-    `used_ids` are the memories it was shown that the agent really used; `refused` counts the facts that were proposed
-    and cannot be kept, by reason.
-    """
-
-    facts: tuple[Fact, ...]
-    current_task: str | None = None
-    suggested_continuation: str | None = None
-    thread_title: str | None = None
-    used_ids: tuple[str, ...] = ()
-    refused: Mapping[str, int] = field(default_factory=dict[str, int])
-    used: TokenUse = field(default_factory=TokenUse)
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptSlice:
-    """What an observer is shown: consecutive messages, what the session already keeps, and what its agent was shown.
-
-    `previous` are the session's own latest rows, `known` the rows that came to the agent in a pack or by a recall, and
-    `related` those of its project that are about what is said here.
-    """
-
-    session: Session
-    messages: tuple[Message, ...]
-    previous: tuple["Memory", ...]
-    known: tuple["Memory", ...] = ()
-    related: tuple["Memory", ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A reflection row that a reflector proposes, drawn from the memories `source_ids`.
-
-    With a `facet` it is a lasting insight for the whole pool beside those memories; without, it stands for them.
-    """
-
-    content: str
-    priority: Priority
-    category: Category
-    source_ids: tuple[str, ...]
-    facet: Facet | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReflectionTask:
-    """What a reflector is asked to condense, by time, and into how many tokens at most.
-
-    `vectors` are those of rows that have one, of one space. `level` (0 to 3) grows with every candidate that was no
-    good; `complaint` says what was wrong with the last one.
-    """
-
-    rows: tuple["Memory", ...]
-    target_tokens: int
-    timezone: str
-    scope: ReflectionScope
-    vectors: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
-    level: int = 0
-    complaint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reflected:
-    """One reflector call's output; no drafts: there is nothing to gain.
-
-    `dropped_ids` are sources that need no row of their own any more. What no draft cites and is not dropped stays.
-    """
-
-    drafts: tuple[Draft, ...]
-    dropped_ids: tuple[str, ...] = ()
-    used: TokenUse = field(default_factory=TokenUse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,22 +91,6 @@ class Memory:
     tentative: bool
     facet: Facet | None
     created_at: datetime
-
-
-class PackRow(NamedTuple):
-    """What a pack has to know of a memory. A pack looks at hundreds, and a tuple is made in a third of the time."""
-
-    id: str
-    kind: Kind
-    priority: Priority
-    category: Category
-    content: str
-    group_id: str | None
-    project: str | None
-    tokens: int
-    said_at: datetime
-    last_used_at: datetime
-    tentative: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,25 +159,6 @@ class SourcedMemory(Memory):
 
 
 @dataclass(frozen=True, slots=True)
-class SaidAgain:
-    """A row that was said once more, in these messages of one group."""
-
-    id: str
-    seqs: Sequence[int]
-    said_at: datetime
-    priority: Priority
-    tentative: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Superseder:
-    """What replaces a row: a memory or a reflection, and when the newest of it was said."""
-
-    id: str
-    said_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Reflection:
     """What one reflection did, or why it did nothing.
 
@@ -405,38 +198,6 @@ class Spent:
     cache_read_tokens: int
     output_tokens: int
     cost_usd: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """An observation group: the span of messages that one observer call covered."""
-
-    id: str
-    first_seq: int
-    last_seq: int
-    first_external_id: str
-    last_external_id: str
-    kind: str
-    cwd: str | None
-    observer: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Pack:
-    """The frozen text that goes before a session's messages. `pins_left` pinned rows did not fit.
-
-    Versions count from 1; a pack that is being made has none yet.
-    """
-
-    text: str
-    sha256: str
-    tokens: int
-    memory_ids: list[str]
-    pins_left: int
-    reason: PackReason
-    created_at: datetime
-    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,6 +267,33 @@ class Lease:
     attempts: int
     until: datetime
     options: Mapping[str, Json]
+
+
+# Below this weight a search by meaning says little, and an answer says so.
+_WEAK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a cosine is worth in one script: mean and deviation between unrelated texts, and its weight from 0 to 1."""
+
+    mean: float
+    deviation: float
+    weight: float
+
+    @property
+    def is_weak(self) -> bool:
+        """Tell whether a model hardly tells texts in this script apart."""
+        return self.weight < _WEAK
+
+    def standing_out(self, cosine: float) -> float:
+        """Return by how many deviations a cosine stands out from what unrelated texts have."""
+        return (cosine - self.mean) / self.deviation
+
+
+UNKNOWN = Calibration(mean=0.07, deviation=0.08, weight=1.0)
+"""For a space that was not measured: the figures of the bundled model for English, rounded."""
+Calibrations = Mapping[str, Calibration]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from server.core.json_input import Json, clean_text
+from esker.server.core.json_input import Json, clean_text
 
 _FORMATS: tuple[tuple[str, str, str], ...] = (
     # kind, a literal that every match contains, pattern

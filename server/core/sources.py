@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields
 
-from server.core.records import Memory, Source, SourcedMemory
+from esker.server.core.records import Memory, Source, SourcedMemory
 
 _COLUMNS = [field.name for field in fields(Memory)]
 

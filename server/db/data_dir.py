@@ -16,7 +16,7 @@ from typing import IO, Literal
 
 import psutil
 
-from server.core.errors import Misconfigured
+from esker.server.core.errors import Misconfigured
 
 Role = Literal["serve", "command"]
 

@@ -19,8 +19,8 @@ from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
 from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
-from server.core.errors import Misconfigured, Unavailable
-from server.db.statements import Statements
+from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
 

@@ -22,13 +22,13 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from server.core.errors import Misconfigured, Unavailable
-from server.core.settings import Settings
-from server.db import postmaster
-from server.db.data_dir import Role, has_lock, held
-from server.db.migrate import Migration, migrate
-from server.db.programs import BINARIES, execute, let_system_user_in, postgres_uid, run
-from server.db.statements import Statements
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.db import postmaster
+from esker.server.db.data_dir import Role, has_lock, held
+from esker.server.db.migrate import Migration, migrate
+from esker.server.db.programs import BINARIES, execute, let_system_user_in, postgres_uid, run
+from esker.server.db.statements import Statements
 
 OWNER = "esker"
 APP = "esker_app"

@@ -12,9 +12,9 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from server.core.errors import Misconfigured, Unavailable
-from server.db.database import check_url
-from server.db.statements import Statements
+from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.db.database import check_url
+from esker.server.db.statements import Statements
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql\Z")
 _SQL = Statements(Path(__file__).parent / "sql/history.sql")
@@ -46,7 +46,7 @@ def migrations() -> list[Migration]:
     """Return all migrations that ship with this version, in order."""
     found = (
         Migration(int(match[1]), match[2], entry.read_text(encoding="utf-8"))
-        for entry in files("migrations").iterdir()
+        for entry in files("esker.migrations").iterdir()
         if (match := _FILE.match(entry.name))
     )
     return sorted(found, key=lambda migration: migration.version)

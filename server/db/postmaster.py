@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from server.core.errors import Misconfigured, Unavailable
-from server.db.programs import BINARIES, as_system_user
+from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.db.programs import BINARIES, as_system_user
 
 _START_SECONDS = 120.0  # recovery after a crash can take a while
 _STOP_SECONDS = 60.0

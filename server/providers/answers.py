@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from server.core.errors import InvalidInput
-from server.core.json_input import Json, clean_json, clean_text, parse_json
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json, clean_json, clean_text, parse_json
 
 Answer = TypeVar("Answer", bound=BaseModel)
 

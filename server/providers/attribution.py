@@ -3,11 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from server.core.clock import zone
-from server.core.grounding import grounds_in, joined
-from server.core.records import Message, TranscriptSlice
-from server.core.terms import terms
-from server.providers.written.facts import WrittenFact
+from esker.server.core.clock import zone
+from esker.server.core.conversation.records import Message
+from esker.server.core.facts.grounding import grounds_in, joined
+from esker.server.core.facts.records import TranscriptSlice
+from esker.server.core.text.terms import terms
+from esker.server.providers.written.facts import WrittenFact
 
 # A message must share so much of a fact's terms to be where it comes from.
 _LEAST_SHARED = 0.3

@@ -1,10 +1,10 @@
 """Which embedder a setting names: a model in this process, or an endpoint that speaks OpenAI's embeddings API."""
 
-from server.core.errors import Misconfigured
-from server.core.settings import Settings
-from server.providers.local_embedder import LocalEmbedder
-from server.providers.remote_embedder import RemoteEmbedder
-from server.providers.roles import Embedder
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.providers.remote_embedder import RemoteEmbedder
+from esker.server.providers.roles import Embedder
 
 
 def embedder_of(settings: Settings) -> Embedder | None:

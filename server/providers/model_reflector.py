@@ -7,15 +7,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from server.core.clock import zone
-from server.core.condensing import MAX_ROW_TOKENS, completed
-from server.core.grounding import grounds_in, joined
-from server.core.records import Category, Draft, Facet, Memory, Priority, Reflected, ReflectionTask
-from server.core.rendering import TENTATIVE
-from server.core.tokens import estimate_tokens
-from server.providers.answers import read_answer
-from server.providers.messages_api import MessagesModel, Reply
-from server.providers.roles import Meter
+from esker.server.core.clock import zone
+from esker.server.core.facts.condensing import MAX_ROW_TOKENS, completed
+from esker.server.core.facts.grounding import grounds_in, joined
+from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
+from esker.server.core.pack.rendering import TENTATIVE
+from esker.server.core.records import Category, Facet, Memory, Priority
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.answers import read_answer
+from esker.server.providers.messages_api import MessagesModel, Reply
+from esker.server.providers.roles import Meter
 
 # What a model writes in a few minutes; the rows themselves are at most half of it, the rest is JSON and ids.
 _MOST_ANSWER_TOKENS = 16_000
@@ -90,7 +91,7 @@ class ModelReflector:
 
 
 def _prompt(name: str) -> str:
-    return files("server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
+    return files("esker.server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
 def _lines(task: ReflectionTask) -> Iterator[str]:

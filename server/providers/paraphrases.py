@@ -7,8 +7,8 @@ to something. A model that is down or too slow is left alone for a while, so tha
 import asyncio
 from collections import OrderedDict
 
-from server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused, UnusableAnswer
-from server.providers.roles import Meter, Paraphraser
+from esker.server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused, UnusableAnswer
+from esker.server.providers.roles import Meter, Paraphraser
 
 # Calls at the same time; recalls beyond them do without.
 _MOST_CALLS = 4

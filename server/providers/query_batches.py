@@ -10,8 +10,8 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from server.core.errors import EmbedderDown, TextRefused
-from server.providers.roles import Embedder
+from esker.server.core.errors import EmbedderDown, TextRefused
+from esker.server.providers.roles import Embedder
 
 _TOGETHER = 16
 """Questions in one call at most: more gain nothing, and the first would wait for the last."""

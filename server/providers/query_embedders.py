@@ -9,10 +9,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from server.core.errors import EmbedderDown, EskerError, Misconfigured
-from server.core.records import Space
-from server.providers.query_batches import QueryBatches
-from server.providers.roles import Embedder
+from esker.server.core.errors import EmbedderDown, EskerError, Misconfigured
+from esker.server.core.records import Space
+from esker.server.providers.query_batches import QueryBatches
+from esker.server.providers.roles import Embedder
 
 log = logging.getLogger(__name__)
 

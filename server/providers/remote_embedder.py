@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import httpx2
 
-from server.core.errors import EmbedderDown, Misconfigured, TextRefused
-from server.core.records import Space
-from server.core.splitting import split_text
-from server.core.tokens import estimate_tokens
-from server.providers.addresses import is_plain
-from server.providers.vectors import checked, space_name, storable
+from esker.server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from esker.server.core.records import Space
+from esker.server.core.text.splitting import split_text
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.addresses import is_plain
+from esker.server.providers.vectors import checked, space_name, storable
 
 _PROBE = "esker"
 _PART_TOKENS = 400

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import httpx2
 
-from server.core.errors import Misconfigured, RerankerDown
-from server.providers.addresses import is_plain
+from esker.server.core.errors import Misconfigured, RerankerDown
+from esker.server.providers.addresses import is_plain
 
 # Scores of a few texts take a few kilobytes; whatever says much more is no answer, and nobody waits for its end.
 _MOST_BYTES = 1024 * 1024

@@ -1,10 +1,10 @@
 """Which reranker a setting names: a model in this process, or an endpoint."""
 
-from server.core.errors import Misconfigured
-from server.core.settings import Settings
-from server.providers.local_reranker import LocalReranker
-from server.providers.remote_reranker import RemoteReranker
-from server.providers.roles import Reranker
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured
+from esker.server.providers.local_reranker import LocalReranker
+from esker.server.providers.remote_reranker import RemoteReranker
+from esker.server.providers.roles import Reranker
 
 
 def make_reranker(settings: Settings) -> Reranker | None:

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Sequence
 from time import perf_counter
 
-from server.core.errors import EskerError, Misconfigured, RerankerDown, RerankerLate
-from server.providers.roles import Reranker
+from esker.server.core.errors import EskerError, Misconfigured, RerankerDown, RerankerLate
+from esker.server.providers.roles import Reranker
 
 log = logging.getLogger(__name__)
 

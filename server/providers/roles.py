@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from server.core.records import Observed, Reflected, ReflectionTask, Space, TokenUse, TranscriptSlice
+from esker.server.core.facts.records import Observed, Reflected, ReflectionTask, TranscriptSlice
+from esker.server.core.records import Space, TokenUse
 
 
 class Meter(Protocol):

@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 
-from server.core.errors import Misconfigured, TextRefused
+from esker.server.core.errors import Misconfigured, TextRefused
 
 MAX_DIMENSION = 4_000
 """What pgvector's halfvec can hold and index."""

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.core.errors import EskerError, Forbidden, TooLarge, Unauthorized
-from server.core.records import Principal
-from server.rest.problems import ProblemResponse, problem, problem_of
+from esker.server.core.errors import EskerError, Forbidden, TooLarge, Unauthorized
+from esker.server.core.records import Principal
+from esker.server.rest.problems import ProblemResponse, problem, problem_of
 
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from server.core.briefing import MIN_TOKENS, TOKENS, Briefing
-from server.rest.context import Asking, WithParts
-from server.rest.json_route import JsonRoute
-from server.usecases.give_briefing import MAX_TOKENS, give_briefing
+from esker.server.core.pack.briefing import MIN_TOKENS, TOKENS, Briefing
+from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.json_route import JsonRoute
+from esker.server.usecases.give_briefing import MAX_TOKENS, give_briefing
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
 

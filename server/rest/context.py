@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from server.core.records import Principal
-from server.usecases.parts import Parts
+from esker.server.core.records import Principal
+from esker.server.usecases.parts import Parts
 
 
 def _parts(request: Request) -> Parts:

@@ -4,11 +4,11 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import TypeAdapter
 
-from server.core.reports import PoolStatus
-from server.rest.context import Asking, WithParts
-from server.rest.metrics import Metrics
-from server.usecases.pool_status import pool_status
-from server.usecases.report_status import Readiness, backlog, readiness
+from esker.server.core.reports import PoolStatus
+from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.metrics import Metrics
+from esker.server.usecases.pool_status import pool_status
+from esker.server.usecases.report_status import Readiness, backlog, readiness
 
 router = APIRouter(tags=["health"])
 

@@ -8,15 +8,15 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
-from server.core.errors import InvalidInput
-from server.core.json_input import Json, parse_json
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json, parse_json
 
 # Below this a body is parsed faster than a thread starts.
 _SMALL = 64 * 1024
 
 
 class CleanRequest(Request):
-    """A request whose body is parsed by `server.core.json_input`."""
+    """A request whose body is parsed by `server/core/json_input.py`."""
 
     parsed: Json = None
 

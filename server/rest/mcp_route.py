@@ -6,10 +6,10 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.core.errors import EskerError, TooLarge
-from server.core.json_input import clean_document
-from server.core.jsonrpc import refusal
-from server.rest.problems import problem, problem_of
+from esker.server.core.errors import EskerError, TooLarge
+from esker.server.core.json_input import clean_document
+from esker.server.core.jsonrpc import refusal
+from esker.server.rest.problems import problem, problem_of
 
 PATH = "/mcp"
 _MOST_BYTES = 1024 * 1024

@@ -6,21 +6,21 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
 
-from server.core.expanding import MIN_TOKENS
-from server.core.expansion import Expansion
-from server.core.recalled import Recalled
-from server.core.records import Filter, Kind, Passage, Priority, SourcedMemory, at_least
-from server.core.rendering import recalled_text
-from server.core.reports import Receipt
-from server.rest.context import Asking, WithParts
-from server.rest.json_route import JsonRoute
-from server.rest.schemas import CorrectionIn, MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
-from server.usecases.correct import Correction, correct
-from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
-from server.usecases.forget import forget
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
-from server.usecases.remember import Note, get_text, list_memories, remember, remember_one
+from esker.server.core.recall.answer import Recalled
+from esker.server.core.recall.expansion import Expansion
+from esker.server.core.recall.expansion_fit import MIN_TOKENS
+from esker.server.core.recall.rendering import recalled_text
+from esker.server.core.records import Filter, Kind, Passage, Priority, SourcedMemory, at_least
+from esker.server.core.reports import Receipt
+from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.json_route import JsonRoute
+from esker.server.rest.schemas import CorrectionIn, MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
+from esker.server.usecases.correct import Correction, correct
+from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
+from esker.server.usecases.forget import forget
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import Note, get_text, list_memories, remember, remember_one
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
 

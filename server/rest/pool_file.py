@@ -9,10 +9,10 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from server.rest.context import Asking, WithParts
-from server.rest.json_route import StrictRoute
-from server.usecases.export import export
-from server.usecases.import_pool import ImportReport, import_pool
+from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.json_route import StrictRoute
+from esker.server.usecases.export import export
+from esker.server.usecases.import_pool import ImportReport, import_pool
 
 router = APIRouter(prefix="/v1", tags=["pool"], route_class=StrictRoute)
 

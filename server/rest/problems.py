@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from server.core import errors
+from esker.server.core import errors
 
 STATUS: tuple[tuple[type[errors.EskerError], int], ...] = (
     # The first that fits, so a class stands before its parents.

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from server.core.records import Reflection, ReflectionScope
-from server.rest.context import Asking, WithParts
-from server.rest.json_route import JsonRoute
-from server.rest.schemas import PoolReflectionIn, PoolReflectionPlan, ReflectionList
-from server.usecases.reflect import ReflectReport
-from server.usecases.reflect_pool import PoolReflection, plan_pool_reflection, reflect_pool
-from server.usecases.reflections import (
+from esker.server.core.records import Reflection, ReflectionScope
+from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.json_route import JsonRoute
+from esker.server.rest.schemas import PoolReflectionIn, PoolReflectionPlan, ReflectionList
+from esker.server.usecases.reflect import ReflectReport
+from esker.server.usecases.reflect_pool import PoolReflection, plan_pool_reflection, reflect_pool
+from esker.server.usecases.reflections import (
     Diff,
     Undone,
     diff_reflection,

@@ -5,12 +5,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
 
-from server.core.context import ContextTokens
-from server.core.errors import named
-from server.core.pack_reasons import PackExplanation
-from server.core.records import (
+from esker.server.core.context.assembly import ContextTokens
+from esker.server.core.context.session_memory import Counters, GroupSummary, PackVersion, State
+from esker.server.core.context.tail import KEEP_LAST_MESSAGES
+from esker.server.core.context.usage import UsageReport
+from esker.server.core.conversation.records import Block, Role
+from esker.server.core.errors import named
+from esker.server.core.pack.reasons import PackExplanation
+from esker.server.core.records import (
     AskedTier,
-    Block,
     Category,
     JobKind,
     JobState,
@@ -18,17 +21,13 @@ from server.core.records import (
     Priority,
     Ranking,
     Reflection,
-    Role,
     Scope,
     SourcedMemory,
     Trust,
 )
-from server.core.session_memory import Counters, GroupSummary, PackVersion, State
-from server.core.tail import KEEP_LAST_MESSAGES
-from server.core.usage import UsageReport
-from server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MAX_WITHOUT, MIN_TOKENS
-from server.usecases.receive_event import EventKind
-from server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
+from esker.server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MAX_WITHOUT, MIN_TOKENS
+from esker.server.usecases.receive_event import EventKind
+from esker.server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
 
 
 def _no_blank(value: object) -> object:

@@ -6,12 +6,13 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from server.core.places import Place, place_of
-from server.core.records import IngestReport, TokenUse
-from server.core.reports import ObserveReport
-from server.rest.context import Asking, WithParts
-from server.rest.json_route import JsonRoute
-from server.rest.schemas import (
+from esker.server.core.conversation.records import IngestReport
+from esker.server.core.page_cursor import Place, place_of
+from esker.server.core.records import TokenUse
+from esker.server.core.reports import ObserveReport
+from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.json_route import JsonRoute
+from esker.server.rest.schemas import (
     ContextIn,
     ContextOut,
     EventIn,
@@ -27,16 +28,16 @@ from server.rest.schemas import (
     SessionOut,
     UsageIn,
 )
-from server.usecases.build_context import ContextRequest, build_context
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe
-from server.usecases.open_session import SessionRequest, get_session, list_messages, list_sessions, open_session
-from server.usecases.pack import explain_pack, get_pack
-from server.usecases.parts import Parts
-from server.usecases.receive_event import EventReport, receive_event
-from server.usecases.record_usage import UsageAnswer, UsageRequest, record_usage
-from server.usecases.reflect import ReflectReport, reflect
-from server.usecases.session_memory import session_memory
+from esker.server.usecases.build_context import ContextRequest, build_context
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe
+from esker.server.usecases.open_session import SessionRequest, get_session, list_messages, list_sessions, open_session
+from esker.server.usecases.pack import explain_pack, get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.receive_event import EventReport, receive_event
+from esker.server.usecases.record_usage import UsageAnswer, UsageRequest, record_usage
+from esker.server.usecases.reflect import ReflectReport, reflect
+from esker.server.usecases.session_memory import session_memory
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=JsonRoute)
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from server.rest.context import Asking, WithParts
-from server.rest.json_route import JsonRoute
-from server.usecases.spending import MOST_DAYS, SpendReport, report_spending
+from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.json_route import JsonRoute
+from esker.server.usecases.spending import MOST_DAYS, SpendReport, report_spending
 
 router = APIRouter(prefix="/v1", tags=["spend"], route_class=JsonRoute)
 

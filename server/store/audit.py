@@ -6,9 +6,9 @@ from pathlib import Path
 
 from psycopg.types.json import Jsonb
 
-from server.core.json_input import Json
-from server.db.database import Connection
-from server.db.statements import Statements
+from esker.server.core.json_input import Json
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/audit.sql")
 

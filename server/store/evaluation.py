@@ -7,12 +7,12 @@ from typing import LiteralString
 
 from psycopg.rows import class_row
 
-from server.core.known_answers import Told
-from server.core.pool_evaluation import Messages, RowCounts, VectorTable
-from server.core.records import Kind, Tier
-from server.db.database import Connection
-from server.db.statements import Statements, for_space
-from server.store.vectors import MARK
+from esker.server.core.pool.evaluation import Messages, RowCounts, VectorTable
+from esker.server.core.pool.known_answers import Told
+from esker.server.core.records import Kind, Tier
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements, for_space
+from esker.server.store.vectors import MARK
 
 SQL = Statements(Path(__file__).parent / "sql/evaluation.sql")
 _SAMPLE: Mapping[Tier, LiteralString] = {"memory": SQL["sample_memories"], "passage": SQL["sample_passages"]}

@@ -8,10 +8,11 @@ from pathlib import Path
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from server.core.records import Group, Message, Observed, Session
-from server.core.session_memory import GroupSummary
-from server.db.database import Connection
-from server.db.statements import Statements
+from esker.server.core.context.session_memory import GroupSummary
+from esker.server.core.conversation.records import Group, Message, Session
+from esker.server.core.facts.records import Observed
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/groups.sql")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
-from server.db.database import Connection, Database
-from server.db.statements import Statements
-from server.store.jobs import job_name
+from esker.server.db.database import Connection, Database
+from esker.server.db.statements import Statements
+from esker.server.store.jobs import job_name
 
 SQL = Statements(Path(__file__).parent / "sql/inspection.sql")
 

@@ -14,12 +14,12 @@ from typing import Any
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from server.core.errors import EskerError, LeaseLost
-from server.core.json_input import Json
-from server.core.records import Job, JobKind, Lease
-from server.core.redaction import error_text
-from server.db.database import Connection, Database
-from server.db.statements import Statements
+from esker.server.core.errors import EskerError, LeaseLost
+from esker.server.core.json_input import Json
+from esker.server.core.records import Job, JobKind, Lease
+from esker.server.core.redaction import error_text
+from esker.server.db.database import Connection, Database
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/jobs.sql")
 WORK = Statements(Path(__file__).parent / "sql/work.sql")

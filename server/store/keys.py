@@ -7,10 +7,10 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
-from server.core.errors import Conflict
-from server.core.records import ListedKey
-from server.db.database import Connection, Database
-from server.db.statements import Statements
+from esker.server.core.errors import Conflict
+from esker.server.core.records import ListedKey
+from esker.server.db.database import Connection, Database
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/keys.sql")
 

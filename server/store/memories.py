@@ -9,24 +9,17 @@ from typing import Any
 
 from psycopg.rows import args_row, class_row
 
-from server.core.clock import LATEST
-from server.core.errors import NotFound
-from server.core.indexing import IndexedMemory, part_values
-from server.core.records import (
-    Filter,
-    Memory,
-    NewMemory,
-    PackRow,
-    Reflection,
-    SaidAgain,
-    Source,
-    Superseder,
-)
-from server.core.rendering import offered_cost
-from server.core.session_memory import RowCounts
-from server.core.walks import Page, Walk, extended
-from server.db.database import Connection, Database
-from server.db.statements import Statements, as_json
+from esker.server.core.clock import LATEST
+from esker.server.core.context.session_memory import RowCounts
+from esker.server.core.errors import NotFound
+from esker.server.core.facts.records import SaidAgain, Superseder
+from esker.server.core.pack.records import PackRow
+from esker.server.core.pack.rendering import offered_cost
+from esker.server.core.pack.walks import Page, Walk, extended
+from esker.server.core.records import Filter, Memory, NewMemory, Reflection, Source
+from esker.server.core.text.indexing import IndexedMemory, part_values
+from esker.server.db.database import Connection, Database
+from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 

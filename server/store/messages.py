@@ -9,9 +9,10 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from server.core.records import Message, NewMessage, Role, Trust
-from server.db.database import Connection
-from server.db.statements import Statements, as_json
+from esker.server.core.conversation.records import Message, NewMessage, Role
+from esker.server.core.records import Trust
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/messages.sql")
 

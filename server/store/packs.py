@@ -7,11 +7,11 @@ from pathlib import Path
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from server.core.pack_reasons import PackExplanation, Reason, explained, kept
-from server.core.records import Pack
-from server.core.session_memory import PackVersion
-from server.db.database import Connection
-from server.db.statements import Statements
+from esker.server.core.context.session_memory import PackVersion
+from esker.server.core.pack.reasons import PackExplanation, Reason, explained, kept
+from esker.server.core.pack.records import Pack
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/packs.sql")
 

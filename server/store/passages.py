@@ -9,13 +9,13 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from server.core.errors import NotFound
-from server.core.ids import new_ids
-from server.core.indexing import part_values
-from server.core.passages import NewPassage
-from server.core.records import Passage
-from server.db.database import Connection
-from server.db.statements import Statements, as_json
+from esker.server.core.conversation.passages import NewPassage
+from esker.server.core.errors import NotFound
+from esker.server.core.ids import new_ids
+from esker.server.core.records import Passage
+from esker.server.core.text.indexing import part_values
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/passages.sql")
 

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from psycopg.rows import TupleRow, dict_row
 
-from server.core.pool_lines import LineType
-from server.db.database import Connection
-from server.db.statements import Statements
+from esker.server.core.pool.lines import LineType
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/pool_export.sql")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import class_row
 
-from server.core.errors import Conflict
-from server.core.pool_lines import GroupLine, MemoryLine, ReflectionLine, SessionLine
-from server.db.database import Connection
-from server.db.statements import Statements, as_json
+from esker.server.core.errors import Conflict
+from esker.server.core.pool.lines import GroupLine, MemoryLine, ReflectionLine, SessionLine
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/pool_import.sql")
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from server.core.records import ListedPool, Pool
-from server.db.database import Database
-from server.db.statements import Statements
+from esker.server.core.records import ListedPool, Pool
+from esker.server.db.database import Database
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/pools.sql")
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from server.db.database import Connection
-from server.db.statements import Statements
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/projects.sql")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
-from server.core.errors import NotFound
-from server.core.records import Reflection, ReflectionScope, TokenUse
-from server.db.database import Connection
-from server.db.statements import Statements
+from esker.server.core.errors import NotFound
+from esker.server.core.records import Reflection, ReflectionScope, TokenUse
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/reflections.sql")
 

@@ -8,14 +8,14 @@ from typing import Any, LiteralString
 from psycopg.rows import DictRow, class_row, dict_row
 from psycopg.sql import Composed
 
-from server.core.hits import TextHit
-from server.core.records import Filter, Tier
-from server.core.relevance import FEW_HOLD_A_NAME, MOST_UNHEARD, TELLING_WORDS, share_told
-from server.core.window import Window
-from server.db.database import Connection
-from server.db.statements import Statements, for_pool, for_space
-from server.store.memories import filter_values
-from server.store.vectors import MARK, as_literal
+from esker.server.core.dates.window import Window
+from esker.server.core.recall.relevance import FEW_HOLD_A_NAME, MOST_UNHEARD, TELLING_WORDS, share_told
+from esker.server.core.recall.selection import TextHit
+from esker.server.core.records import Filter, Tier
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements, for_pool, for_space
+from esker.server.store.memories import filter_values
+from esker.server.store.vectors import MARK, as_literal
 
 SQL = Statements(Path(__file__).parent / "sql/search.sql")
 _SIZE: Mapping[Tier, LiteralString] = {"memory": SQL["size_memory"], "passage": SQL["size_passage"]}

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
-from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
-from server.core.errors import LeaseLost, NotFound
-from server.core.places import Place
-from server.core.records import Observed, Session
-from server.db.database import Connection
-from server.db.statements import Statements
-from server.store.messages import StoredMessage
+from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
+from esker.server.core.conversation.records import Session
+from esker.server.core.errors import LeaseLost, NotFound
+from esker.server.core.facts.records import Observed
+from esker.server.core.page_cursor import Place
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
+from esker.server.store.messages import StoredMessage
 
 SQL = Statements(Path(__file__).parent / "sql/sessions.sql")
 

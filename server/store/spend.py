@@ -7,9 +7,9 @@ from typing import Literal
 
 from psycopg.rows import class_row
 
-from server.core.records import Purpose, Spent, TokenUse
-from server.db.database import Connection
-from server.db.statements import Statements
+from esker.server.core.records import Purpose, Spent, TokenUse
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/spend.sql")
 

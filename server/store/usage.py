@@ -5,9 +5,9 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
-from server.core.usage import Usage
-from server.db.database import Connection
-from server.db.statements import Statements
+from esker.server.core.context.usage import Usage
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/usage.sql")
 

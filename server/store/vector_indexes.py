@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from server.core.records import Tier
-from server.db.database import Connection, Database
-from server.db.statements import Statements, for_space
-from server.store.vectors import MARK, TIER
+from esker.server.core.records import Tier
+from esker.server.db.database import Connection, Database
+from esker.server.db.statements import Statements, for_space
+from esker.server.store.vectors import MARK, TIER
 
 SQL = Statements(Path(__file__).parent / "sql/vector_indexes.sql")
 

@@ -10,10 +10,9 @@ from typing import Literal
 
 from psycopg.rows import class_row
 
-from server.core.calibration import Calibration, Calibrations
-from server.core.records import Space, Tier
-from server.db.database import Connection, Database
-from server.db.statements import Statements, for_space
+from esker.server.core.records import Calibration, Calibrations, Space, Tier
+from esker.server.db.database import Connection, Database
+from esker.server.db.statements import Statements, for_space
 
 SQL = Statements(Path(__file__).parent / "sql/vectors.sql")
 WORK = Statements(Path(__file__).parent / "sql/work.sql")

@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from server.core.expansion import Expansion
-from server.core.recalled import Recalled
-from server.core.records import Passage, SourcedMemory
-from server.core.reports import PoolStatus, Receipt
-from server.usecases.correct import Correction
-from server.usecases.expand import ExpandRequest
-from server.usecases.recall_request import RecallRequest
-from server.usecases.remember import Note
+from esker.server.core.recall.answer import Recalled
+from esker.server.core.recall.expansion import Expansion
+from esker.server.core.records import Passage, SourcedMemory
+from esker.server.core.reports import PoolStatus, Receipt
+from esker.server.usecases.correct import Correction
+from esker.server.usecases.expand import ExpandRequest
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import Note
 
 Recall = Callable[[Any, RecallRequest], Awaitable[Recalled]]
 Expand = Callable[[Any, ExpandRequest], Awaitable[Expansion]]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
-from server.core.errors import EskerError, InvalidInput, NotFound
+from esker.server.core.errors import EskerError, InvalidInput, NotFound
 
 
 @contextmanager

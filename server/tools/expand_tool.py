@@ -6,12 +6,12 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, TypeAdapter
 
-from server.core.evidence import evidence_text
-from server.core.expanding import MIN_TOKENS
-from server.core.expansion import Expansion
-from server.tools.backend import Backend
-from server.tools.errors import exact_id, told_to_the_model
-from server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
+from esker.server.core.recall.expansion import Expansion
+from esker.server.core.recall.expansion_fit import MIN_TOKENS
+from esker.server.core.recall.expansion_text import evidence_text
+from esker.server.tools.backend import Backend
+from esker.server.tools.errors import exact_id, told_to_the_model
+from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
 
 _EXPANSION = TypeAdapter(Expansion)
 _ID_HINT = (

@@ -2,22 +2,22 @@
 
 from starlette.requests import Request
 
-from server.core.errors import Forbidden
-from server.core.expansion import Expansion
-from server.core.recalled import Recalled
-from server.core.records import Passage, Principal, SourcedMemory
-from server.core.reports import PoolStatus, Receipt
-from server.tools.backend import Backend
-from server.usecases.correct import Correction, correct
-from server.usecases.expand import ExpandRequest, expand
-from server.usecases.forget import forget
-from server.usecases.give_briefing import give_briefing
-from server.usecases.pack import get_pack
-from server.usecases.parts import Parts
-from server.usecases.pool_status import pool_status
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
-from server.usecases.remember import Note, get_text, remember_one
+from esker.server.core.errors import Forbidden
+from esker.server.core.recall.answer import Recalled
+from esker.server.core.recall.expansion import Expansion
+from esker.server.core.records import Passage, Principal, SourcedMemory
+from esker.server.core.reports import PoolStatus, Receipt
+from esker.server.tools.backend import Backend
+from esker.server.usecases.correct import Correction, correct
+from esker.server.usecases.expand import ExpandRequest, expand
+from esker.server.usecases.forget import forget
+from esker.server.usecases.give_briefing import give_briefing
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.pool_status import pool_status
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import Note, get_text, remember_one
 
 
 def backend_of(parts: Parts) -> Backend:

@@ -5,8 +5,8 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 
-from server.core.errors import EskerError
-from server.tools.backend import Backend
+from esker.server.core.errors import EskerError
+from esker.server.tools.backend import Backend
 
 INSTRUCTIONS = (
     "Esker is the long-term memory that this user's agents share. Call recall_memory when the user refers to earlier"

@@ -17,16 +17,16 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 from pydantic import AnyUrl, ValidationError
 
-from server import VERSION
-from server.core.errors import EskerError
-from server.tools.backend import Backend
-from server.tools.expand_tool import add_expand
-from server.tools.instructions import INSTRUCTIONS, ShortPack
-from server.tools.recall_tool import add_recall
-from server.tools.refusals import UNEXPECTED, PlainErrors, unknown, what_is_wrong
-from server.tools.remember_tool import add_forget, add_remember
-from server.tools.resources import ADDRESSES, add_resources
-from server.tools.status_tool import add_status
+from esker.server import VERSION
+from esker.server.core.errors import EskerError
+from esker.server.tools.backend import Backend
+from esker.server.tools.expand_tool import add_expand
+from esker.server.tools.instructions import INSTRUCTIONS, ShortPack
+from esker.server.tools.recall_tool import add_recall
+from esker.server.tools.refusals import UNEXPECTED, PlainErrors, unknown, what_is_wrong
+from esker.server.tools.remember_tool import add_forget, add_remember
+from esker.server.tools.resources import ADDRESSES, add_resources
+from esker.server.tools.status_tool import add_status
 
 _LONGEST = 200
 

@@ -7,12 +7,12 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, TypeAdapter
 
-from server.core.recalled import Recalled
-from server.core.records import AskedTier, Kind, Priority, Scope
-from server.core.rendering import recalled_text
-from server.tools.backend import Backend
-from server.tools.errors import told_to_the_model
-from server.usecases.recall_request import MAX_LIMIT, MIN_TOKENS, RecallRequest
+from esker.server.core.recall.answer import Recalled
+from esker.server.core.recall.rendering import recalled_text
+from esker.server.core.records import AskedTier, Kind, Priority, Scope
+from esker.server.tools.backend import Backend
+from esker.server.tools.errors import told_to_the_model
+from esker.server.usecases.recall_request import MAX_LIMIT, MIN_TOKENS, RecallRequest
 
 _RECALLED = TypeAdapter(Recalled)
 

@@ -8,13 +8,13 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from server.core.counts import counted
-from server.core.records import Category, Priority, SourcedMemory
-from server.core.reports import Receipt
-from server.tools.backend import Backend
-from server.tools.errors import exact_id, told_to_the_model
-from server.usecases.correct import Correction
-from server.usecases.remember import MAX_CHARACTERS, Note
+from esker.server.core.counts import counted
+from esker.server.core.records import Category, Priority, SourcedMemory
+from esker.server.core.reports import Receipt
+from esker.server.tools.backend import Backend
+from esker.server.tools.errors import exact_id, told_to_the_model
+from esker.server.usecases.correct import Correction
+from esker.server.usecases.remember import MAX_CHARACTERS, Note
 
 _ID_HINT = (
     "Give one id exactly as recall_memory or expand_memory shows it (mem_ or psg_, and 26 characters); nothing is"

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field
 
-from server.core.errors import NotFound
-from server.core.rendering import resource_text
-from server.tools.backend import Backend
-from server.tools.errors import told_of_a_resource
+from esker.server.core.errors import NotFound
+from esker.server.core.recall.rendering import resource_text
+from esker.server.tools.backend import Backend
+from esker.server.tools.errors import told_of_a_resource
 
 ADDRESSES = "There are memory://pack/{session} (ses_…) and memory://memory/{id} (mem_… or psg_…)."
 """What can be read, for errors."""

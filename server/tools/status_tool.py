@@ -6,10 +6,10 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import TypeAdapter
 
-from server.core.counts import counted
-from server.core.reports import PoolStatus
-from server.tools.backend import Backend
-from server.tools.errors import told_to_the_model
+from esker.server.core.counts import counted
+from esker.server.core.reports import PoolStatus
+from esker.server.tools.backend import Backend
+from esker.server.tools.errors import told_to_the_model
 
 _STATUS = TypeAdapter(PoolStatus)
 

@@ -6,11 +6,11 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime
 
-from server.core.errors import Conflict, InvalidInput, NotFound, Unauthorized
-from server.core.ids import new_id
-from server.core.records import ListedKey, ListedPool, Pool, Principal
-from server.store import audit, keys, pools
-from server.usecases.parts import Parts
+from esker.server.core.errors import Conflict, InvalidInput, NotFound, Unauthorized
+from esker.server.core.ids import new_id
+from esker.server.core.records import ListedKey, ListedPool, Pool, Principal
+from esker.server.store import audit, keys, pools
+from esker.server.usecases.parts import Parts
 
 DEFAULT_POOL = "default"
 SCOPES = ("read", "write")

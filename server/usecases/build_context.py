@@ -5,19 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from server.core.blocks import spoken
-from server.core.budgets import budgets, reflect_trigger
-from server.core.context import Context, Tail, assemble, behind_pack, changing, cut_tail, news
-from server.core.fitting import fitting
-from server.core.recalled import Recalled
-from server.core.records import Block, Group, Message, Pack, PackRow, Session
-from server.core.tail import KEEP_LAST_MESSAGES, first_needed, is_enough
-from server.db.database import Connection
-from server.store import groups, memories, messages, sessions
-from server.usecases.pack import get_pack
-from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import MAX_QUERY_CHARACTERS, RecallRequest
+from esker.server.core.budgets import budgets, reflect_trigger
+from esker.server.core.context.assembly import Context, Tail, assemble, behind_pack, changing, cut_tail, news
+from esker.server.core.context.tail import KEEP_LAST_MESSAGES, first_needed, is_enough
+from esker.server.core.conversation.blocks import spoken
+from esker.server.core.conversation.records import Block, Group, Message, Session
+from esker.server.core.pack.records import Pack, PackRow
+from esker.server.core.recall.answer import Recalled
+from esker.server.core.recall.fitting import fitting
+from esker.server.db.database import Connection
+from esker.server.store import groups, memories, messages, sessions
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import MAX_QUERY_CHARACTERS, RecallRequest
 
 # So many messages are read at once, from the latest back.
 _PAGE = 500

@@ -5,21 +5,22 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
-from server.core.condensing import judge
-from server.core.errors import RowsChanged, SpendCapReached, UnusableAnswer
-from server.core.ids import new_id, new_ids
-from server.core.indexing import IndexedMemory, indexed
-from server.core.prices import add_up
-from server.core.records import Draft, Lease, Memory, NewMemory, Reflected, ReflectionTask, Superseder, TokenUse
-from server.core.redaction import redact
-from server.core.trust import lowest_trust
-from server.db.database import Connection
-from server.providers.roles import Meter, Reflector
-from server.store import jobs, memories, reflections, sessions, vectors
-from server.store.reflections import Place
-from server.usecases.parts import Parts
-from server.usecases.spending import PoolMeter, falls_back
+from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
+from esker.server.core.config.prices import add_up
+from esker.server.core.conversation.trust import lowest_trust
+from esker.server.core.errors import RowsChanged, SpendCapReached, UnusableAnswer
+from esker.server.core.facts.condensing import judge
+from esker.server.core.facts.records import Draft, Reflected, ReflectionTask, Superseder
+from esker.server.core.ids import new_id, new_ids
+from esker.server.core.records import Lease, Memory, NewMemory, TokenUse
+from esker.server.core.redaction import redact
+from esker.server.core.text.indexing import IndexedMemory, indexed
+from esker.server.db.database import Connection
+from esker.server.providers.roles import Meter, Reflector
+from esker.server.store import jobs, memories, reflections, sessions, vectors
+from esker.server.store.reflections import Place
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.spending import PoolMeter, falls_back
 
 BATCH_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
 """How much is condensed at a time, whatever a session's context; a row that is larger stands alone."""

@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from server.core.errors import Conflict, InvalidInput
-from server.core.ids import is_passage
-from server.core.records import Category, Memory, Principal, Priority, SourcedMemory, Superseder
-from server.db.database import Connection
-from server.store import audit, memories, vectors
-from server.usecases.parts import Parts
-from server.usecases.reflect_pool import schedule_daily
-from server.usecases.remember import Note, is_own_name, limit_pins, prepare, rows_of, sessions_of, with_sources
+from esker.server.core.errors import Conflict, InvalidInput
+from esker.server.core.facts.records import Superseder
+from esker.server.core.ids import is_passage
+from esker.server.core.records import Category, Memory, Principal, Priority, SourcedMemory
+from esker.server.db.database import Connection
+from esker.server.store import audit, memories, vectors
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect_pool import schedule_daily
+from esker.server.usecases.remember import Note, is_own_name, limit_pins, prepare, rows_of, sessions_of, with_sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from server.core.calibration import calibrate, calibration_texts
-from server.core.errors import EmbedderDown, EskerError, TextRefused
-from server.core.labels import without_label
-from server.core.records import Space
-from server.core.redaction import error_text
-from server.providers.roles import Embedder
-from server.store import pools, vectors
-from server.store.vectors import Batch, ClaimedRow
-from server.usecases.parts import Parts
+from esker.server.core.errors import EmbedderDown, EskerError, TextRefused
+from esker.server.core.recall.calibration import calibrate, calibration_texts
+from esker.server.core.records import Space
+from esker.server.core.redaction import error_text
+from esker.server.core.text.labels import without_label
+from esker.server.providers.roles import Embedder
+from esker.server.store import pools, vectors
+from esker.server.store.vectors import Batch, ClaimedRow
+from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
 

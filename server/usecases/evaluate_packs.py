@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
-from server.core.pool_evaluation import FreshPack, PackFault
-from server.core.records import Memory, Session
-from server.core.rendering import render_own, render_pack
-from server.db.database import Connection
-from server.store import memories
-from server.usecases.find_repeats import find_repeats
-from server.usecases.pack import choose_rows
+from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
+from esker.server.core.conversation.records import Session
+from esker.server.core.pack.rendering import render_own, render_pack
+from esker.server.core.pool.evaluation import FreshPack, PackFault
+from esker.server.core.records import Memory
+from esker.server.db.database import Connection
+from esker.server.store import memories
+from esker.server.usecases.find_repeats import find_repeats
+from esker.server.usecases.pack import choose_rows
 
 
 async def look_at_pack(connection: Connection, project: str | None, space: str | None, now: datetime) -> FreshPack:

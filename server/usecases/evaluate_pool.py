@@ -4,19 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from server.core.duplicates import repeated
-from server.core.pool_evaluation import FreshPack, IndexProbe, Missing, PoolEvaluation, Repeated, Store
-from server.core.records import Filter, Memory, Pool
-from server.db.database import Connection, Snapshot
-from server.store import evaluation, memories, vectors
-from server.store.vector_indexes import TierOfSpace
-from server.store.vectors import PoolSpace
-from server.usecases.evaluate_packs import look_at_pack
-from server.usecases.evaluate_recall import Place, ask, make_questions
-from server.usecases.find_repeats import find_repeats
-from server.usecases.index_vectors import compare_index
-from server.usecases.inquiry import active_space
-from server.usecases.parts import Parts
+from esker.server.core.facts.duplicates import repeated
+from esker.server.core.pool.evaluation import FreshPack, IndexProbe, Missing, PoolEvaluation, Repeated, Store
+from esker.server.core.records import Filter, Memory, Pool
+from esker.server.db.database import Connection, Snapshot
+from esker.server.store import evaluation, memories, vectors
+from esker.server.store.vector_indexes import TierOfSpace
+from esker.server.store.vectors import PoolSpace
+from esker.server.usecases.build_vector_indexes import compare_index
+from esker.server.usecases.evaluate_packs import look_at_pack
+from esker.server.usecases.evaluate_recall import Place, ask, make_questions
+from esker.server.usecases.find_repeats import find_repeats
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.query_embedding import active_space
 
 # The newest so many rows are compared with each other.
 _MOST_COMPARED = 20_000

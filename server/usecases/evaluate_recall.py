@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 
-from server.core.known_answers import (
+from esker.server.core.pool.evaluation import DEPTHS, Asked, ByMeaning, MadeUp
+from esker.server.core.pool.known_answers import (
     MOST_FEW,
     KnownAnswer,
     Told,
@@ -15,19 +16,18 @@ from server.core.known_answers import (
     terms_of,
     unanswerable,
 )
-from server.core.pool_evaluation import DEPTHS, Asked, ByMeaning, MadeUp
-from server.core.recalled import Hit
-from server.core.records import TIERS, Filter, Ranking, Tier
-from server.core.terms import index_terms, telling_words
-from server.db.database import Connection
-from server.store import evaluation, search
-from server.store.vectors import PoolSpace
-from server.usecases.find_candidates import MOST
-from server.usecases.find_nearest import find_nearest
-from server.usecases.inquiry import semantic_of
-from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
+from esker.server.core.recall.answer import Hit
+from esker.server.core.records import TIERS, Filter, Ranking, Tier
+from esker.server.core.text.terms import index_terms, telling_words
+from esker.server.db.database import Connection
+from esker.server.store import evaluation, search
+from esker.server.store.vectors import PoolSpace
+from esker.server.usecases.find_candidates import MOST
+from esker.server.usecases.find_nearest import find_nearest
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.query_embedding import semantic_of
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
 
 _LIMIT = max(DEPTHS)
 # Some texts make no question, so more are looked at.

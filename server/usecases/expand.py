@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from server.core.clock import age
-from server.core.errors import InvalidInput
-from server.core.expanding import MIN_TOKENS, fitted
-from server.core.expansion import (
+from esker.server.core.clock import age
+from esker.server.core.conversation.records import Session
+from esker.server.core.errors import InvalidInput
+from esker.server.core.ids import is_passage
+from esker.server.core.json_input import clean_text
+from esker.server.core.recall.expansion import (
     FORGOTTEN,
     Excerpt,
     ExpandedMemory,
@@ -18,14 +20,13 @@ from server.core.expansion import (
     HeardMessage,
     LeftOut,
 )
-from server.core.ids import is_passage
-from server.core.json_input import clean_text
-from server.core.records import Memory, Session, Source, SourcedMemory
-from server.core.sources import sourced
-from server.db.database import Connection
-from server.store import memories, messages, passages, sessions
-from server.store.messages import FoundMessage
-from server.usecases.parts import Parts
+from esker.server.core.recall.expansion_fit import MIN_TOKENS, fitted
+from esker.server.core.records import Memory, Source, SourcedMemory
+from esker.server.core.sources import sourced
+from esker.server.db.database import Connection
+from esker.server.store import memories, messages, passages, sessions
+from esker.server.store.messages import FoundMessage
+from esker.server.usecases.parts import Parts
 
 MAX_AROUND = 20
 MAX_TOKENS = 200_000

@@ -1,7 +1,7 @@
 """Upkeep of what expires: a row whose time is over is hidden by its `valid_until`; here it is taken out of the way."""
 
-from server.store import memories
-from server.usecases.parts import Parts
+from esker.server.store import memories
+from esker.server.usecases.parts import Parts
 
 # A batch is over well before anybody who wants one of its rows would notice.
 _BATCH = 500

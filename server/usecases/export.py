@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
 
-from server.core.pool_lines import FORMAT, TYPES, VERSION, LineType
-from server.db.database import Connection
-from server.store import pool_export
-from server.usecases.parts import Parts
+from esker.server.core.pool.lines import FORMAT, TYPES, VERSION, LineType
+from esker.server.db.database import Connection
+from esker.server.store import pool_export
+from esker.server.usecases.parts import Parts
 
 
 async def export(parts: Parts, pool_id: str, pool_name: str) -> AsyncGenerator[bytes]:
-    """Yield the lines of a pool's file, see `server.core.pool_lines`, each with its end of line.
+    """Yield the lines of a pool's file, see `server/core/pool/lines.py`, each with its end of line.
 
     A transaction is open until the last one, and no more than a few lines are held. Raises Unavailable, also on the
     way: a file that does not end with an end was broken off.

@@ -3,15 +3,14 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from server.core.calibration import Calibration
-from server.core.hits import Candidates, TextHit
-from server.core.records import Filter, Ranking, Tier
-from server.core.relevance import PARTS_BY_CHANCE, Scale, Signals, told_among
-from server.db.database import Connection
-from server.store import search
-from server.store.search import Neighbour, Size, Weights, Words
-from server.store.vectors import PoolSpace
-from server.usecases.find_nearest import find_nearest
+from esker.server.core.recall.relevance import PARTS_BY_CHANCE, Scale, Signals, told_among
+from esker.server.core.recall.selection import Candidates, TextHit
+from esker.server.core.records import Calibration, Filter, Ranking, Tier
+from esker.server.db.database import Connection
+from esker.server.store import search
+from esker.server.store.search import Neighbour, Size, Weights, Words
+from esker.server.store.vectors import PoolSpace
+from esker.server.usecases.find_nearest import find_nearest
 
 MOST = 100
 """How many texts each search brings; several parts of one text count as several."""

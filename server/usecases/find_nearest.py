@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from server.core.hits import TextHit
-from server.core.records import Filter, Tier
-from server.db.database import Connection
-from server.store import search
-from server.store.search import Size
-from server.store.vectors import PoolSpace
+from esker.server.core.recall.selection import TextHit
+from esker.server.core.records import Filter, Tier
+from esker.server.db.database import Connection
+from esker.server.store import search
+from esker.server.store.search import Size
+from esker.server.store.vectors import PoolSpace
 
 # So many the search by index looks at before it gives up; to look up as many costs no more.
 _PASSED_BY = 2_000

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from server.core.duplicates import compared, repeats
-from server.core.records import Memory
-from server.core.retelling import RETOLD
-from server.db.database import Connection
-from server.store import search
+from esker.server.core.facts.duplicates import compared, repeats
+from esker.server.core.facts.retelling import RETOLD
+from esker.server.core.records import Memory
+from esker.server.db.database import Connection
+from esker.server.store import search
 
 # So many rows of small groups are compared by meaning in one statement, each with each.
 _AT_ONCE = 200

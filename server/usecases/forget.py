@@ -5,16 +5,16 @@ A passage is forgotten with the words of its messages and the rows that were tak
 
 from collections.abc import Collection, Mapping, Sequence, Set
 
-from server.core.errors import Conflict
-from server.core.ids import is_passage
-from server.core.records import Memory, Principal
-from server.core.reports import Receipt
-from server.core.similarity import fingerprint, same_fact
-from server.core.sources import sources_of
-from server.db.database import Connection
-from server.store import audit, groups, jobs, memories, messages, packs, passages, sessions, vectors
-from server.usecases.index_passages import leave_out_of_passages
-from server.usecases.parts import Parts
+from esker.server.core.errors import Conflict
+from esker.server.core.facts.similarity import fingerprint, same_fact
+from esker.server.core.ids import is_passage
+from esker.server.core.records import Memory, Principal
+from esker.server.core.reports import Receipt
+from esker.server.core.sources import sources_of
+from esker.server.db.database import Connection
+from esker.server.store import audit, groups, jobs, memories, messages, packs, passages, sessions, vectors
+from esker.server.usecases.cut_passages import leave_out_of_passages
+from esker.server.usecases.parts import Parts
 
 _MOST_TRIES = 5
 

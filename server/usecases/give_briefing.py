@@ -2,15 +2,15 @@
 
 import asyncio
 
-from server.core.briefing import MIN_TOKENS, Briefing, brief
-from server.core.errors import InvalidInput
-from server.core.json_input import clean_text
-from server.core.redaction import redact
-from server.core.walks import walks_for
-from server.store import memories, sessions
-from server.usecases.know_project import unknown_project
-from server.usecases.pack import best_rows
-from server.usecases.parts import Parts
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import clean_text
+from esker.server.core.pack.briefing import MIN_TOKENS, Briefing, brief
+from esker.server.core.pack.walks import walks_for
+from esker.server.core.redaction import redact
+from esker.server.store import memories, sessions
+from esker.server.usecases.know_project import unknown_project
+from esker.server.usecases.pack import best_rows
+from esker.server.usecases.parts import Parts
 
 MAX_TOKENS = 100_000
 

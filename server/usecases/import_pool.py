@@ -9,19 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from server.core.errors import Conflict, InvalidInput
-from server.core.indexing import IndexedMemory, indexed
-from server.core.json_input import Json
-from server.core.pool_lines import TYPES, Batch, LineType, MemoryLine, ReflectionLine, read_batch
-from server.core.records import NewMemory, Principal
-from server.db.database import Connection
-from server.store import audit, jobs, memories, pool_import, vectors
-from server.store.memories import Past
-from server.store.pool_import import KnownMemory
-from server.usecases.import_sessions import import_sessions
-from server.usecases.index_passages import index_passages
-from server.usecases.parts import Parts
-from server.usecases.reflect_pool import schedule_daily
+from esker.server.core.errors import Conflict, InvalidInput
+from esker.server.core.json_input import Json
+from esker.server.core.pool.lines import TYPES, Batch, LineType, MemoryLine, ReflectionLine, read_batch
+from esker.server.core.records import NewMemory, Principal
+from esker.server.core.text.indexing import IndexedMemory, indexed
+from esker.server.db.database import Connection
+from esker.server.store import audit, jobs, memories, pool_import, vectors
+from esker.server.store.memories import Past
+from esker.server.store.pool_import import KnownMemory
+from esker.server.usecases.cut_passages import cut_passages
+from esker.server.usecases.import_sessions import import_sessions
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect_pool import schedule_daily
 
 # What cannot change of a reflection.
 _FIXED = ("scope", "session_id", "project", "reflector", "created_at")
@@ -50,7 +50,7 @@ async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int
         if batch.ends:
             await _schedule(parts, connection)
     for session_id in sorted({line.session_id for line in batch.messages.values()}):
-        await index_passages(parts, who.pool_id, session_id)
+        await cut_passages(parts, who.pool_id, session_id)
     new = dict(zip(TYPES, counts, strict=True))
     return ImportReport(new, {name: count - new[name] for name, count in batch.counts.items()}, bool(batch.ends))
 

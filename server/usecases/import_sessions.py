@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from server.core.errors import Conflict, EskerError, InvalidInput
-from server.core.pool_lines import Batch, GroupLine, MessageLine, SessionLine
-from server.core.records import NewMessage, Session
-from server.db.database import Connection
-from server.store import messages, pool_import, sessions
-from server.store.messages import StoredMessage
-from server.store.pool_import import KnownMessage
+from esker.server.core.conversation.records import NewMessage, Session
+from esker.server.core.errors import Conflict, EskerError, InvalidInput
+from esker.server.core.pool.lines import Batch, GroupLine, MessageLine, SessionLine
+from esker.server.db.database import Connection
+from esker.server.store import messages, pool_import, sessions
+from esker.server.store.messages import StoredMessage
+from esker.server.store.pool_import import KnownMessage
 
 _SAME_SESSION_HINT = "The same conversation was told to this pool by its client. Import into a pool of its own."
 

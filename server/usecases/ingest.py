@@ -7,20 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from server.core.blocks import content_tokens, observer_text, result_ids, shown_tokens, tool_names
-from server.core.clock import in_zone
-from server.core.errors import InvalidInput
-from server.core.json_input import Json
-from server.core.records import Block, IngestReport, NewMessage, Role, Session
-from server.core.redaction import redact_json, redact_name
-from server.core.settings import Settings
-from server.core.shapes import as_blocks
-from server.core.trust import message_trust
-from server.db.database import Connection
-from server.store import jobs, messages, sessions
-from server.store.messages import StoredMessage
-from server.usecases.index_passages import index_passages
-from server.usecases.parts import Parts
+from esker.server.core.clock import in_zone
+from esker.server.core.config.settings import Settings
+from esker.server.core.conversation.blocks import (
+    as_blocks,
+    content_tokens,
+    observer_text,
+    result_ids,
+    shown_tokens,
+    tool_names,
+)
+from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, Session
+from esker.server.core.conversation.trust import message_trust
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json
+from esker.server.core.redaction import redact_json, redact_name
+from esker.server.db.database import Connection
+from esker.server.store import jobs, messages, sessions
+from esker.server.store.messages import StoredMessage
+from esker.server.usecases.cut_passages import cut_passages
+from esker.server.usecases.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
         tools = await _tool_names(connection, session, fresh)
     if not fresh:
         # Whoever sends a batch again may do so because we crashed before its passages were written.
-        await index_passages(parts, pool_id, session_id)
+        await cut_passages(parts, pool_id, session_id)
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
     stored = await asyncio.to_thread(_stored, fresh, tools, session.timezone, now)
     async with parts.database.tenant(pool_id) as connection:
@@ -70,7 +76,7 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
             unobserved = await _append(connection, session, new, now)
             due = observe_due(parts.settings, unobserved, now, now)
             await jobs.schedule(connection, "observe", session_id, due, now)
-    await index_passages(parts, pool_id, session_id)
+    await cut_passages(parts, pool_id, session_id)
     _, conflicts = _sort_out(prepared, known)
     return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts)
 

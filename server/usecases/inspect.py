@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from server.core.agreement import LEAST
-from server.store import inspection, jobs, pools, vector_indexes, vectors
-from server.store.inspection import DatabaseFacts, Stuck
-from server.store.vector_indexes import Probe
-from server.usecases.parts import Parts
+from esker.server.core.pool.index_agreement import LEAST
+from esker.server.store import inspection, jobs, pools, vector_indexes, vectors
+from esker.server.store.inspection import DatabaseFacts, Stuck
+from esker.server.store.vector_indexes import Probe
+from esker.server.usecases.parts import Parts
 
 # The worker polls every ten seconds.
 _PATIENCE = timedelta(minutes=1)

@@ -1,7 +1,7 @@
 """Keep facts: what an observer found becomes rows, or joins and replaces rows that are there.
 
 A fact that a live row of the same session or project says already gives that row another source. A fact that replaces
-what was said before supersedes it; both are kept. `server.core.keeping` decides which is which.
+what was said before supersedes it; both are kept. `server/core/facts/reconciling.py` decides which is which.
 """
 
 import asyncio
@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from server.core.errors import RowsChanged
-from server.core.keeping import NewFact, Plan, best_used, named_by, new_facts, planned, telling_terms
-from server.core.records import Fact, Memory, TranscriptSlice
-from server.core.similarity import fingerprint
-from server.db.database import Connection
-from server.store import memories, vectors
+from esker.server.core.errors import RowsChanged
+from esker.server.core.facts.reconciling import NewFact, Plan, best_used, named_by, new_facts, planned, telling_terms
+from esker.server.core.facts.records import Fact, TranscriptSlice
+from esker.server.core.facts.similarity import fingerprint
+from esker.server.core.records import Memory
+from esker.server.db.database import Connection
+from esker.server.store import memories, vectors
 
 _CANDIDATES = 50
 

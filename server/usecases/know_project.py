@@ -2,9 +2,9 @@
 
 import asyncio
 
-from server.core.projects import UnknownProject, nearest
-from server.db.database import Connection
-from server.store import projects
+from esker.server.core.projects import UnknownProject, nearest
+from esker.server.db.database import Connection
+from esker.server.store import projects
 
 # Names are compared with so many.
 _MOST_NAMES = 2_000

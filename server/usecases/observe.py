@@ -13,32 +13,35 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import zip_longest
 
-from server.core.blocks import cut, recalled_ids, result_ids, tool_names
-from server.core.budgets import (
+from esker.server.core.budgets import (
     KNOWN_MEMORY_TOKENS,
     MAX_TRANSCRIPT_TOKENS,
     PREVIOUS_OBSERVATION_TOKENS,
     RELATED_MEMORY_TOKENS,
     reflect_trigger,
 )
-from server.core.errors import Conflict, RowsChanged, SpendCapReached
-from server.core.ids import new_id
-from server.core.keeping import NewFact, telling_terms
-from server.core.records import Lease, Memory, Message, Observed, Session, TranscriptSlice
-from server.core.redaction import redact
-from server.core.rendering import offered_cost
-from server.core.reports import ObserveReport
-from server.core.slices import first_slice
-from server.core.terms import index_terms
-from server.db.database import Connection
-from server.providers.roles import Observer
-from server.store import groups, jobs, memories, messages, packs, sessions
-from server.usecases.ingest import observe_due
-from server.usecases.keep_facts import plan_facts, prepare_facts, write_plan
-from server.usecases.parts import Parts
-from server.usecases.reflect_pool import schedule_daily
-from server.usecases.run_job import wait_for_job
-from server.usecases.spending import PoolMeter, falls_back
+from esker.server.core.conversation.blocks import recalled_ids, result_ids, tool_names
+from esker.server.core.conversation.records import Message, Session
+from esker.server.core.conversation.slices import first_slice
+from esker.server.core.errors import Conflict, RowsChanged, SpendCapReached
+from esker.server.core.facts.reconciling import NewFact, telling_terms
+from esker.server.core.facts.records import Observed, TranscriptSlice
+from esker.server.core.ids import new_id
+from esker.server.core.pack.rendering import offered_cost
+from esker.server.core.records import Lease, Memory
+from esker.server.core.redaction import redact
+from esker.server.core.reports import ObserveReport
+from esker.server.core.text.cutting import cut
+from esker.server.core.text.terms import index_terms
+from esker.server.db.database import Connection
+from esker.server.providers.roles import Observer
+from esker.server.store import groups, jobs, memories, messages, packs, sessions
+from esker.server.usecases.ingest import observe_due
+from esker.server.usecases.keep_facts import plan_facts, prepare_facts, write_plan
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect_pool import schedule_daily
+from esker.server.usecases.run_job import wait_for_job
+from esker.server.usecases.spending import PoolMeter, falls_back
 
 _MOST_CHARACTERS = 500
 _MOST_TRIES = 5

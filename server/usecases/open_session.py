@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from server.core.clock import zone
-from server.core.ids import new_id
-from server.core.places import Place
-from server.core.records import Job, Message, Session
-from server.core.redaction import redact, redact_name
-from server.store import groups, jobs, messages, sessions
-from server.usecases.parts import Parts
+from esker.server.core.clock import zone
+from esker.server.core.conversation.records import Message, Session
+from esker.server.core.ids import new_id
+from esker.server.core.page_cursor import Place
+from esker.server.core.records import Job
+from esker.server.core.redaction import redact, redact_name
+from esker.server.store import groups, jobs, messages, sessions
+from esker.server.usecases.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)

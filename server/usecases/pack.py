@@ -4,15 +4,16 @@ import asyncio
 import hashlib
 from datetime import datetime
 
-from server.core.budgets import budgets
-from server.core.pack_reasons import PackExplanation
-from server.core.packing import Choice, choose
-from server.core.records import Pack, PackReason, PackRow, Session
-from server.core.rendering import render_pack
-from server.core.walks import Walk, best, next_pages, walks_for
-from server.db.database import Connection
-from server.store import groups, memories, packs, sessions
-from server.usecases.parts import Parts
+from esker.server.core.budgets import budgets
+from esker.server.core.conversation.records import Session
+from esker.server.core.pack.reasons import PackExplanation
+from esker.server.core.pack.records import Pack, PackReason, PackRow
+from esker.server.core.pack.rendering import render_pack
+from esker.server.core.pack.selection import Choice, choose
+from esker.server.core.pack.walks import Walk, best, next_pages, walks_for
+from esker.server.db.database import Connection
+from esker.server.store import groups, memories, packs, sessions
+from esker.server.usecases.parts import Parts
 
 # So many rows are chosen from within a few milliseconds, in which a thread of their own would free nobody.
 _FEW = 1_000

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from server.core.clock import Clock
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.paraphrases import Paraphrases
-from server.providers.query_embedders import QueryEmbedders
-from server.providers.reranking import Reranking
-from server.providers.roles import Observer, Reflector
+from esker.server.core.clock import Clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.providers.paraphrases import Paraphrases
+from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.providers.reranking import Reranking
+from esker.server.providers.roles import Observer, Reflector
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """What a pool holds, and what of it cannot be found yet."""
 
-from server.core.reports import PoolStatus
-from server.store import inspection
-from server.store.inspection import PoolCounts
-from server.usecases.inquiry import active_space
-from server.usecases.parts import Parts
+from esker.server.core.reports import PoolStatus
+from esker.server.store import inspection
+from esker.server.store.inspection import PoolCounts
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.query_embedding import active_space
 
 
 async def pool_status(parts: Parts, pool_id: str, pool_name: str) -> PoolStatus:

@@ -6,9 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from server.core.asked_time import AskedTime, asked_time
-from server.core.fitting import fitting
-from server.core.hits import (
+from esker.server.core.dates.asked import AskedTime, asked_time
+from esker.server.core.dates.window import Anchor, Window, anchored_window
+from esker.server.core.facts.retelling import RETOLD
+from esker.server.core.projects import UnknownProject
+from esker.server.core.recall.answer import AskedWindow, Hit, LeftOut, Reason, Recalled, Step
+from esker.server.core.recall.fitting import fitting
+from esker.server.core.recall.reranking import FIRST
+from esker.server.core.recall.selection import (
     Chosen,
     Ranked,
     Texts,
@@ -20,24 +25,19 @@ from server.core.hits import (
     without_seen,
     worth_reading,
 )
-from server.core.labels import without_label
-from server.core.projects import UnknownProject
-from server.core.recalled import AskedWindow, Hit, LeftOut, Reason, Recalled, Step
-from server.core.records import Filter
-from server.core.reranking import FIRST
-from server.core.retelling import RETOLD
-from server.core.terms import asks_of_something
-from server.core.window import Anchor, Window, anchored_window
-from server.db.database import Connection
-from server.store import memories, passages, search, sessions
-from server.store.vectors import PoolSpace
-from server.usecases.find_candidates import Question, find_candidates
-from server.usecases.inquiry import Semantic, active_space, in_other_words, question_of, semantic_of
-from server.usecases.know_project import unknown_project
-from server.usecases.parts import Parts
-from server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
-from server.usecases.rerank import rerank
-from server.usecases.reword import reword
+from esker.server.core.records import Filter
+from esker.server.core.text.labels import without_label
+from esker.server.core.text.terms import asks_of_something
+from esker.server.db.database import Connection
+from esker.server.store import memories, passages, search, sessions
+from esker.server.store.vectors import PoolSpace
+from esker.server.usecases.find_candidates import Question, find_candidates
+from esker.server.usecases.know_project import unknown_project
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.query_embedding import Semantic, active_space, in_other_words, question_of, semantic_of
+from esker.server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
+from esker.server.usecases.rerank import rerank
+from esker.server.usecases.reword import reword
 
 # So many candidates are read for each hit that is asked for, since some say the same, and some more.
 _READ_FOR_EACH = 2

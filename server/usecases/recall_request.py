@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from server.core.clock import as_utc, zone
-from server.core.errors import InvalidInput
-from server.core.json_input import clean_text
-from server.core.records import AskedTier, Filter, Kind, Priority, Ranking, Scope, Tier, at_least
-from server.core.redaction import redact
-from server.db.database import Connection
-from server.store import sessions
+from esker.server.core.clock import as_utc, zone
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import clean_text
+from esker.server.core.records import AskedTier, Filter, Kind, Priority, Ranking, Scope, Tier, at_least
+from esker.server.core.redaction import redact
+from esker.server.db.database import Connection
+from esker.server.store import sessions
 
 MAX_QUERY_CHARACTERS = 4_000
 MAX_LIMIT = 50

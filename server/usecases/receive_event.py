@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from server.core.records import Session
-from server.core.redaction import redact_name
-from server.db.database import Connection
-from server.store import jobs, messages, sessions
-from server.usecases.pack import freeze_pack
-from server.usecases.parts import Parts
+from esker.server.core.conversation.records import Session
+from esker.server.core.redaction import redact_name
+from esker.server.db.database import Connection
+from esker.server.store import jobs, messages, sessions
+from esker.server.usecases.pack import freeze_pack
+from esker.server.usecases.parts import Parts
 
 EventKind = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
 

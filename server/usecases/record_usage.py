@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from server.core.records import TokenUse
-from server.core.redaction import redact_name
-from server.core.usage import Call, UsageReport, report_of, with_call
-from server.store import sessions, usage
-from server.usecases.parts import Parts
+from esker.server.core.context.usage import Call, UsageReport, report_of, with_call
+from esker.server.core.records import TokenUse
+from esker.server.core.redaction import redact_name
+from esker.server.store import sessions, usage
+from esker.server.usecases.parts import Parts
 
 _EVENT = "usage"
 

@@ -12,16 +12,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from server.core.counts import counted
-from server.core.errors import EmbedderDown, InvalidInput
-from server.core.records import TIERS, Space
-from server.db.database import Connection
-from server.providers.roles import Embedder
-from server.store import pools, vector_indexes, vectors
-from server.store.vectors import Coverage, PoolSpace, State
-from server.usecases.authenticate import require_pool
-from server.usecases.embed import PAUSE, calibrated, embed_due, make_space, switch_when_complete
-from server.usecases.parts import Parts
+from esker.server.core.counts import counted
+from esker.server.core.errors import EmbedderDown, InvalidInput
+from esker.server.core.records import TIERS, Space
+from esker.server.db.database import Connection
+from esker.server.providers.roles import Embedder
+from esker.server.store import pools, vector_indexes, vectors
+from esker.server.store.vectors import Coverage, PoolSpace, State
+from esker.server.usecases.authenticate import require_pool
+from esker.server.usecases.embed import PAUSE, calibrated, embed_due, make_space, switch_when_complete
+from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
 

@@ -4,18 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from server.core.budgets import budgets
-from server.core.condensing import MAX_ROW_TOKENS, is_insight
-from server.core.errors import Conflict
-from server.core.records import Lease, Memory, Reflection, ReflectionTask, Session
-from server.db.database import Connection
-from server.providers.roles import Reflector
-from server.store import jobs, memories, reflections, sessions, vectors
-from server.store.reflections import Place
-from server.usecases.condense import batches, condense, tokens_of
-from server.usecases.pack import freeze_pack
-from server.usecases.parts import Parts
-from server.usecases.run_job import wait_for_job
+from esker.server.core.budgets import budgets
+from esker.server.core.conversation.records import Session
+from esker.server.core.errors import Conflict
+from esker.server.core.facts.condensing import MAX_ROW_TOKENS, is_insight
+from esker.server.core.facts.records import ReflectionTask
+from esker.server.core.records import Lease, Memory, Reflection
+from esker.server.db.database import Connection
+from esker.server.providers.roles import Reflector
+from esker.server.store import jobs, memories, reflections, sessions, vectors
+from esker.server.store.reflections import Place
+from esker.server.usecases.condense import batches, condense, tokens_of
+from esker.server.usecases.pack import freeze_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.run_job import wait_for_job
 
 # After a reflection that gained nothing, so much of the trigger must be new before the next.
 _ENOUGH_NEW = 8

@@ -6,17 +6,18 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from server.core.errors import InvalidInput, RowsChanged
-from server.core.records import Lease, Memory, ReflectionTask
-from server.core.redaction import redact
-from server.db.database import Connection
-from server.store import jobs, memories, reflections, vectors
-from server.store.jobs import POOL
-from server.store.reflections import Place
-from server.usecases.condense import BATCH_TOKENS, batches, condense, tokens_of
-from server.usecases.parts import Parts
-from server.usecases.reflect import ReflectReport, reflector_of, report_of
-from server.usecases.run_job import wait_for_job
+from esker.server.core.errors import InvalidInput, RowsChanged
+from esker.server.core.facts.records import ReflectionTask
+from esker.server.core.records import Lease, Memory
+from esker.server.core.redaction import redact
+from esker.server.db.database import Connection
+from esker.server.store import jobs, memories, reflections, vectors
+from esker.server.store.jobs import POOL
+from esker.server.store.reflections import Place
+from esker.server.usecases.condense import BATCH_TOKENS, batches, condense, tokens_of
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect import ReflectReport, reflector_of, report_of
+from esker.server.usecases.run_job import wait_for_job
 
 log = logging.getLogger(__name__)
 

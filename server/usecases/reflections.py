@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from server.core.condensing import is_insight
-from server.core.errors import Conflict
-from server.core.records import Memory, Principal, Reflection, ReflectionScope
-from server.db.database import Connection
-from server.store import audit, memories, reflections, sessions
-from server.usecases.pack import freeze_pack
-from server.usecases.parts import Parts
-from server.usecases.reflect import wait_for_more
+from esker.server.core.errors import Conflict
+from esker.server.core.facts.condensing import is_insight
+from esker.server.core.records import Memory, Principal, Reflection, ReflectionScope
+from esker.server.db.database import Connection
+from esker.server.store import audit, memories, reflections, sessions
+from esker.server.usecases.pack import freeze_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect import wait_for_more
 
 Change = Literal["became", "dropped", "kept", "insight"]
 

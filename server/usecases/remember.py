@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from server.core.clock import as_utc, in_zone
-from server.core.errors import Conflict, InvalidInput, NotFound
-from server.core.ids import is_passage, new_ids
-from server.core.indexing import IndexedMemory, indexed
-from server.core.records import (
+from esker.server.core.clock import as_utc, in_zone
+from esker.server.core.conversation.records import Session
+from esker.server.core.dates.mentioned import told_time
+from esker.server.core.errors import Conflict, InvalidInput, NotFound
+from esker.server.core.ids import is_passage, new_ids
+from esker.server.core.records import (
     Category,
     Filter,
     Memory,
@@ -18,16 +19,15 @@ from server.core.records import (
     Passage,
     Principal,
     Priority,
-    Session,
     SourcedMemory,
 )
-from server.core.redaction import redact, redact_name
-from server.core.sources import sourced
-from server.core.when import told_time
-from server.db.database import Connection
-from server.store import memories, passages, sessions, vectors
-from server.usecases.parts import Parts
-from server.usecases.reflect_pool import schedule_daily
+from esker.server.core.redaction import redact, redact_name
+from esker.server.core.sources import sourced
+from esker.server.core.text.indexing import IndexedMemory, indexed
+from esker.server.db.database import Connection
+from esker.server.store import memories, passages, sessions, vectors
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect_pool import schedule_daily
 
 MAX_CHARACTERS = 16_000
 _MOST_TRIES = 5

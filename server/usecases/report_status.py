@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from server.core.errors import EskerError
-from server.db.migrate import newest
-from server.store import inspection, jobs, vector_indexes
-from server.usecases.parts import Parts
+from esker.server.core.errors import EskerError
+from esker.server.db.migrate import newest
+from esker.server.store import inspection, jobs, vector_indexes
+from esker.server.usecases.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)

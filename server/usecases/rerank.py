@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from server.core.errors import RerankerDown, RerankerLate
-from server.core.recalled import Hit, Step
-from server.core.reranking import reordered, shown
-from server.providers.reranking import Reranking
+from esker.server.core.errors import RerankerDown, RerankerLate
+from esker.server.core.recall.answer import Hit, Step
+from esker.server.core.recall.reranking import reordered, shown
+from esker.server.providers.reranking import Reranking
 
 
 async def rerank(reranking: Reranking | None, query: str, hits: Sequence[Hit]) -> tuple[list[Hit], Step]:

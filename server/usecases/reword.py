@@ -1,9 +1,9 @@
 """Reword: other wordings of a question from a language model, if it is in time and the pool may pay for it."""
 
-from server.core.errors import ModelFailed, ModelTooSlow, SpendCapReached
-from server.core.recalled import Step
-from server.usecases.parts import Parts
-from server.usecases.spending import PoolMeter
+from esker.server.core.errors import ModelFailed, ModelTooSlow, SpendCapReached
+from esker.server.core.recall.answer import Step
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.spending import PoolMeter
 
 
 async def reword(parts: Parts, pool_id: str, query: str) -> tuple[list[str], Step]:

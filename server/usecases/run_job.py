@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from server.core.clock import tomorrow
-from server.core.errors import EskerError, LeaseLost, ModelDown, SpendCapReached, named
-from server.core.records import Job, JobKind, Lease
-from server.core.redaction import error_text
-from server.db.database import Connection
-from server.store import jobs
-from server.store.jobs import job_name
-from server.usecases.parts import Parts
+from esker.server.core.clock import tomorrow
+from esker.server.core.errors import EskerError, LeaseLost, ModelDown, SpendCapReached, named
+from esker.server.core.records import Job, JobKind, Lease
+from esker.server.core.redaction import error_text
+from esker.server.db.database import Connection
+from esker.server.store import jobs
+from esker.server.store.jobs import job_name
+from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
 

@@ -2,11 +2,11 @@
 
 from dataclasses import asdict
 
-from server.core.budgets import reflect_trigger
-from server.core.session_memory import Counters, SessionMemory, state_of
-from server.core.usage import report_of
-from server.store import groups, jobs, memories, packs, sessions, usage
-from server.usecases.parts import Parts
+from esker.server.core.budgets import reflect_trigger
+from esker.server.core.context.session_memory import Counters, SessionMemory, state_of
+from esker.server.core.context.usage import report_of
+from esker.server.store import groups, jobs, memories, packs, sessions, usage
+from esker.server.usecases.parts import Parts
 
 # So many versions of a pack are told of.
 _MOST_VERSIONS = 100

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from server.core.clock import tomorrow
-from server.core.errors import InvalidInput, PriceUnknown, SpendCapReached
-from server.core.json_input import Json
-from server.core.prices import cost
-from server.core.records import EXTRACTIVE, Purpose, Spent, TokenUse
-from server.db.database import Connection
-from server.store import audit, jobs, pools, spend
-from server.store.spend import WhenSpent
-from server.usecases.authenticate import require_pool
-from server.usecases.parts import Parts
+from esker.server.core.clock import tomorrow
+from esker.server.core.config.prices import cost
+from esker.server.core.errors import InvalidInput, PriceUnknown, SpendCapReached
+from esker.server.core.json_input import Json
+from esker.server.core.records import EXTRACTIVE, Purpose, Spent, TokenUse
+from esker.server.db.database import Connection
+from esker.server.store import audit, jobs, pools, spend
+from esker.server.store.spend import WhenSpent
+from esker.server.usecases.authenticate import require_pool
+from esker.server.usecases.parts import Parts
 
 MOST_DAYS = 366
 MOST_USD = 1_000_000

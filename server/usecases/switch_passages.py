@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from server.store import audit, passages, vectors
-from server.usecases.authenticate import require_pool
-from server.usecases.index_passages import Told, index_behind
-from server.usecases.parts import Parts
+from esker.server.store import audit, passages, vectors
+from esker.server.usecases.authenticate import require_pool
+from esker.server.usecases.cut_passages import Told, index_behind
+from esker.server.usecases.parts import Parts
 
 # A batch is over well before anybody who waits for its rows would notice.
 _MOST_PASSAGES = 1_000

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from server.core.tokens import estimate_tokens
+from esker.server.core.text.tokens import estimate_tokens
 from tests.support.api import observed, opened, said
 from tests.support.model_server import ModelServer
 from tests.support.reflecting import scripted

@@ -8,14 +8,14 @@ import anthropic
 import httpx2
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.prefix import HINT
-from server.core.settings import Settings
-from server.core.tokens import estimate_tokens
-from server.db.database import Database
-from server.usecases.authenticate import create_key
-from server.usecases.parts import Parts
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.context.prefix import HINT
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.db.database import Database
+from esker.server.usecases.authenticate import create_key
+from esker.server.usecases.parts import Parts
 from tests.support.api import observed, opened, said
 from tests.support.messages_api import faults
 from tests.support.model_server import ModelServer, model_server

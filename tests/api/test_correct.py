@@ -5,8 +5,8 @@ import asyncio
 import httpx2
 import pytest
 
-from server.usecases.authenticate import create_key, create_pool
-from server.usecases.parts import Parts
+from esker.server.usecases.authenticate import create_key, create_pool
+from esker.server.usecases.parts import Parts
 from tests.support.api import contents, observed, opened, recalled, said
 
 

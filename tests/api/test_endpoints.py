@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
 from tests.support.api import observed, opened, said, until
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.serving import serving

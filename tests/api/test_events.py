@@ -8,12 +8,12 @@ import httpx2
 import psycopg
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
-from server.usecases.authenticate import create_key, create_pool
-from server.usecases.parts import Parts
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.usecases.authenticate import create_key, create_pool
+from esker.server.usecases.parts import Parts
 from tests.api.test_memories import dump
 from tests.support.api import observed, opened, said, until
 from tests.support.serving import serving

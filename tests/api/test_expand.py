@@ -8,11 +8,11 @@ import httpx2
 import psycopg
 import pytest
 
-from server.core.expansion import FORGOTTEN
-from server.core.records import Principal
-from server.usecases.authenticate import create_key, create_pool
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.recall.expansion import FORGOTTEN
+from esker.server.core.records import Principal
+from esker.server.usecases.authenticate import create_key, create_pool
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 from tests.support.api import observed, opened, said
 from tests.support.model_server import ModelServer
 from tests.support.reflecting import fact, kept, pool_reflected, row, scripted, session_reflected

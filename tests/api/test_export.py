@@ -10,17 +10,17 @@ import httpx2
 import psycopg
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.pool_lines import TYPES
-from server.core.records import Principal
-from server.core.settings import Settings
-from server.db.database import Database
-from server.db.embedded import Cluster
-from server.providers.local_embedder import LocalEmbedder
-from server.usecases.authenticate import create_key, create_pool
-from server.usecases.export import export
-from server.usecases.parts import Parts
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.pool.lines import TYPES
+from esker.server.core.records import Principal
+from esker.server.db.database import Database
+from esker.server.db.embedded import Cluster
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.usecases.authenticate import create_key, create_pool
+from esker.server.usecases.export import export
+from esker.server.usecases.parts import Parts
 from tests.support.api import contents, opened, recalled, said, until
 from tests.support.databases import cloned
 from tests.support.filling import fill_pool

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
 from tests.support.api import opened, said
 from tests.support.serving import serving
 

@@ -10,14 +10,14 @@ import httpx2
 import psycopg
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.records import Memory as MemoryRow
-from server.core.settings import Settings
-from server.db.database import Connection, Database
-from server.store import memories
-from server.usecases.authenticate import create_key, create_pool
-from server.usecases.parts import Parts
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.records import Memory as MemoryRow
+from esker.server.db.database import Connection, Database
+from esker.server.store import memories
+from esker.server.usecases.authenticate import create_key, create_pool
+from esker.server.usecases.parts import Parts
 from tests.api.test_memories import dump
 from tests.support.api import contents, observed, opened, recalled, said
 from tests.support.model_server import ModelServer, model_server

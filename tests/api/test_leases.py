@@ -7,23 +7,24 @@ from datetime import datetime
 
 import pytest
 
-from server.background import beside, run_jobs
-from server.core.errors import LeaseLost, ModelDown, ModelFailed
-from server.core.indexing import indexed
-from server.core.records import Filter, Lease, Memory, NewMemory, Observed, Principal, Superseder, TranscriptSlice
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.extractive.observer import ExtractiveObserver
-from server.providers.roles import Meter
-from server.store import memories, sessions
-from server.usecases.forget import forget
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe, observe_leased
-from server.usecases.open_session import SessionRequest, get_session, open_session
-from server.usecases.parts import Parts
-from server.usecases.reflect import reflect, reflect_leased
-from server.usecases.remember import list_memories
-from server.usecases.run_job import claim_job, run_job
+from esker.server.background import beside, run_jobs
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import LeaseLost, ModelDown, ModelFailed
+from esker.server.core.facts.records import Observed, Superseder, TranscriptSlice
+from esker.server.core.records import Filter, Lease, Memory, NewMemory, Principal
+from esker.server.core.text.indexing import indexed
+from esker.server.db.database import Database
+from esker.server.providers.extractive.observer import ExtractiveObserver
+from esker.server.providers.roles import Meter
+from esker.server.store import memories, sessions
+from esker.server.usecases.forget import forget
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe, observe_leased
+from esker.server.usecases.open_session import SessionRequest, get_session, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect import reflect, reflect_leased
+from esker.server.usecases.remember import list_memories
+from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
 from tests.support.databases import WAITING
 

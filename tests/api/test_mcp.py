@@ -13,14 +13,14 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import TextContent, TextResourceContents
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.core.tokens import estimate_tokens
-from server.db.database import Database
-from server.tools.instructions import INSTRUCTIONS, PACK_TOKENS
-from server.usecases.authenticate import create_key, create_pool
-from server.usecases.parts import Parts
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.db.database import Database
+from esker.server.tools.instructions import INSTRUCTIONS, PACK_TOKENS
+from esker.server.usecases.authenticate import create_key, create_pool
+from esker.server.usecases.parts import Parts
 from tests.support.mcp_clients import MODES, by, connected
 from tests.support.serving import serving
 
@@ -315,7 +315,7 @@ async def test_a_memory_is_expanded_in_text_and_in_structure(served: str, mode: 
 async def test_a_memory_is_expanded_on_stdio_too(served: str, observation: str) -> None:
     command = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "server.cli.main", "mcp"],
+        args=["-P", "-m", "esker", "mcp"],
         env={"ESKER_URL": served, "PATH": os.environ["PATH"]},
         cwd=os.getcwd(),
     )
@@ -386,7 +386,7 @@ async def test_a_key_is_needed_where_keys_exist(served: str, parts: Parts) -> No
 async def test_the_same_tool_answers_on_stdio(served: str, mode: str) -> None:
     command = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "server.cli.main", "mcp"],
+        args=["-P", "-m", "esker", "mcp"],
         env={"ESKER_URL": served, "PATH": os.environ["PATH"]},
         cwd=os.getcwd(),
     )
@@ -399,7 +399,7 @@ async def test_the_same_tool_answers_on_stdio(served: str, mode: str) -> None:
 async def test_stdio_without_a_server_says_how_to_start_one() -> None:
     command = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "server.cli.main", "mcp"],
+        args=["-P", "-m", "esker", "mcp"],
         env={"ESKER_URL": "http://127.0.0.1:1", "PATH": os.environ["PATH"]},
         cwd=os.getcwd(),
     )
@@ -430,7 +430,7 @@ async def test_half_a_character_is_cleaned_over_http(served: str) -> None:
 
 async def test_half_a_character_is_cleaned_on_stdio(served: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "server.cli.main", "mcp"),
+        *(sys.executable, "-P", "-m", "esker", "mcp"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={"ESKER_URL": served, "PATH": os.environ["PATH"]},

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, TextContent
 
-from server.core import jsonrpc
+from esker.server.core import jsonrpc
 from tests.support.mcp_clients import by
 
 Json = dict[str, Any]
@@ -175,7 +175,7 @@ class Spoken:
 async def speaking(url: str) -> AsyncGenerator[Spoken]:
     """`esker mcp` while the block runs; it says nothing on standard error, and ends with its input."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "server.cli.main", "mcp"),
+        *(sys.executable, "-P", "-m", "esker", "mcp"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

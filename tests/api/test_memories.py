@@ -10,15 +10,15 @@ import httpx2
 import psycopg
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.records import Principal
-from server.core.settings import Settings
-from server.db.database import Connection, Database
-from server.db.programs import BINARIES
-from server.store import memories
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, get_memory, remember
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.records import Principal
+from esker.server.db.database import Connection, Database
+from esker.server.db.programs import BINARIES
+from esker.server.store import memories
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, get_memory, remember
 from tests.support.api import contents, observed, opened, recalled, said
 from tests.support.databases import WAITING, dump
 from tests.support.serving import serving

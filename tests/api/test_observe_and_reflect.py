@@ -8,10 +8,10 @@ import httpx2
 import psycopg
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
 from tests.support.api import contents, observed, opened, recalled, said, until
 from tests.support.serving import serving
 

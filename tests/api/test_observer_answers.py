@@ -16,23 +16,23 @@ from typing import Any
 import httpx2
 import pytest
 
-from server.app import make_parts
-from server.core.budgets import (
+from esker.server.app import make_parts
+from esker.server.core.budgets import (
     KNOWN_MEMORY_TOKENS,
     MAX_OBSERVATION_TOKENS,
     MAX_TRANSCRIPT_TOKENS,
     PREVIOUS_OBSERVATION_TOKENS,
 )
-from server.core.clock import system_clock
-from server.core.records import Principal, TokenUse
-from server.core.settings import Settings
-from server.core.tokens import estimate_tokens
-from server.db.database import Database
-from server.providers.messages_api import Endpoint, MessagesModel, Reply
-from server.providers.model_observer import ObserverAnswer
-from server.usecases.authenticate import SCOPES, create_pool
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, get_memory, remember
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.records import Principal, TokenUse
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.db.database import Database
+from esker.server.providers.messages_api import Endpoint, MessagesModel, Reply
+from esker.server.providers.model_observer import ObserverAnswer
+from esker.server.usecases.authenticate import SCOPES, create_pool
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, get_memory, remember
 from tests.support.api import observed, opened, said
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.serving import serving
@@ -334,7 +334,7 @@ async def test_a_fact_that_is_put_right_is_kept_and_nothing_is_refused(
 
 
 async def test_the_examples_of_the_prompt_are_no_facts(client: httpx2.AsyncClient, model: ModelServer) -> None:
-    prompt = files("server.providers").joinpath("prompts/observer.md").read_text()
+    prompt = files("esker.server.providers").joinpath("prompts/observer.md").read_text()
     example = json.loads(prompt[prompt.index('{"facts"') : prompt.rindex("}") + 1])
     echoes = [fact | {"sources": [1]} for fact in example["facts"]]
     assert echoes

@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.errors import Misconfigured
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.local_embedder import LocalEmbedder
-from server.usecases.authenticate import create_pool
-from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
-from server.usecases.spending import set_daily_cap
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured
+from esker.server.db.database import Database
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.spending import set_daily_cap
 from tests.support.api import contents, recalled
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.serving import serving, serving_meaning

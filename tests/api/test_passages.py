@@ -9,26 +9,26 @@ import httpx2
 import psycopg
 import pytest
 
-from server.app import make_parts
-from server.background import beside, keep_up, run_jobs
-from server.core.clock import system_clock
-from server.core.records import Filter, Principal
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.embedders import LocalEmbedder
-from server.usecases import index_passages as indexing
-from server.usecases import ingest as ingesting
-from server.usecases import switch_passages as switching
-from server.usecases.forget import forget
-from server.usecases.index_passages import index_all_behind
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
-from server.usecases.remember import list_memories
-from server.usecases.switch_passages import switch_passages
+from esker.server.app import make_parts
+from esker.server.background import beside, keep_up, run_jobs
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.records import Filter, Principal
+from esker.server.db.database import Database
+from esker.server.providers.embedders import LocalEmbedder
+from esker.server.usecases import cut_passages as cutting
+from esker.server.usecases import ingest as ingesting
+from esker.server.usecases import switch_passages as switching
+from esker.server.usecases.cut_passages import index_all_behind
+from esker.server.usecases.forget import forget
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import list_memories
+from esker.server.usecases.switch_passages import switch_passages
 from tests.support.api import contents, observed, opened, recalled, said
 from tests.support.databases import dump
 from tests.support.model_server import Said
@@ -283,7 +283,7 @@ def spans_of(owner_url: str, session: str) -> list[tuple[int, int, str]]:
 async def test_what_says_nothing_is_passed_over_however_much_of_it_there_is(
     parts: Parts, pool_id: str, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "_MOST_MESSAGES", 3)
+    monkeypatch.setattr(cutting, "_MOST_MESSAGES", 3)
     session = await open_session(parts, pool_id, SessionRequest("api", "s1"))
     texts = [FERRY, *["…"] * 10, "I shall set an alarm.", *["…"] * 10]
     batch = [IncomingMessage(f"m{n}", "user", text) for n, text in enumerate(texts)]
@@ -424,7 +424,7 @@ async def test_forgetting_while_a_window_is_being_cut_leaves_no_trace(
     async with beside("jobs", lambda: run_jobs(parts)):
         await observe(parts, who.pool_id, session.id, wait=True)
     [row] = await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=9)
-    cut, reading, forgotten = indexing.passages_of, threading.Event(), threading.Event()
+    cut, reading, forgotten = cutting.passages_of, threading.Event(), threading.Event()
 
     def slowly(found: Any) -> Any:
         made = cut(found)
@@ -432,7 +432,7 @@ async def test_forgetting_while_a_window_is_being_cut_leaves_no_trace(
         assert forgotten.wait(30)
         return made
 
-    monkeypatch.setattr(indexing, "passages_of", slowly)
+    monkeypatch.setattr(cutting, "passages_of", slowly)
     posting = asyncio.create_task(ingest(parts, who.pool_id, session.id, [IncomingMessage("m2", "user", COINS)]))
     await asyncio.to_thread(reading.wait, 30)
     await forget(parts, who, row.id, with_messages=False)
@@ -594,14 +594,14 @@ async def test_a_message_that_is_being_indexed_while_passages_are_switched_off_l
     parts: Parts, pool_id: str, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await open_session(parts, pool_id, SessionRequest("api", "s1"))
-    cut, reading, off = indexing.passages_of, threading.Event(), threading.Event()
+    cut, reading, off = cutting.passages_of, threading.Event(), threading.Event()
 
     def slowly(messages: Any) -> Any:
         reading.set()
         assert off.wait(30)
         return cut(messages)
 
-    monkeypatch.setattr(indexing, "passages_of", slowly)
+    monkeypatch.setattr(cutting, "passages_of", slowly)
     posting = asyncio.create_task(ingest(parts, pool_id, session.id, [IncomingMessage("m1", "user", FERRY)]))
     await asyncio.to_thread(reading.wait, 30)
     await switch_passages(parts, "default", on=False, told=lambda _, __: None)

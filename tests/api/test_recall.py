@@ -9,18 +9,18 @@ import httpx2
 import psycopg
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.records import Memory, Principal
-from server.core.settings import Settings
-from server.db.database import Connection, Database
-from server.providers.local_embedder import LocalEmbedder
-from server.store import memories
-from server.usecases.forget import forget
-from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
-from server.usecases.remember import Note, remember
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.records import Memory, Principal
+from esker.server.db.database import Connection, Database
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.store import memories
+from esker.server.usecases.forget import forget
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import Note, remember
 from tests.support.api import contents, observed, opened, recalled, said, tool_text
 from tests.support.serving import serving, serving_meaning
 

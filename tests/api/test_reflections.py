@@ -10,20 +10,20 @@ import httpx2
 import psycopg
 import pytest
 
-from server.core.ids import memory_ids_in
-from server.core.records import Lease, Principal
-from server.db.database import Database
-from server.store import jobs
-from server.usecases import run_job as running
-from server.usecases.authenticate import create_key, create_pool
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe_leased
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.parts import Parts
-from server.usecases.reflect_pool import PoolReflection, plan_pool_reflection, reflect_pool_leased
-from server.usecases.reflections import list_reflections
-from server.usecases.remember import Note, remember
-from server.usecases.run_job import claim_job, run_job
+from esker.server.core.ids import memory_ids_in
+from esker.server.core.records import Lease, Principal
+from esker.server.db.database import Database
+from esker.server.store import jobs
+from esker.server.usecases import run_job as running
+from esker.server.usecases.authenticate import create_key, create_pool
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe_leased
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reflect_pool import PoolReflection, plan_pool_reflection, reflect_pool_leased
+from esker.server.usecases.reflections import list_reflections
+from esker.server.usecases.remember import Note, remember
+from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.api import contents, observed, recalled, said, until
 from tests.support.clock import FakeClock
 from tests.support.model_server import ModelServer, Said

@@ -9,13 +9,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.errors import RerankerLate
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.remote_reranker import RemoteReranker
-from server.providers.reranking import Reranking
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import RerankerLate
+from esker.server.db.database import Database
+from esker.server.providers.remote_reranker import RemoteReranker
+from esker.server.providers.reranking import Reranking
 from tests.support.api import contents, recalled
 from tests.support.rerank_server import RerankServer, rerank_server
 from tests.support.serving import serving

@@ -11,23 +11,23 @@ from typing import Any
 import httpx2
 import pytest
 
-from server.app import make_parts
-from server.core.clock import Clock, system_clock
-from server.core.errors import EskerError, InvalidInput, Misconfigured
-from server.core.records import Filter, JobKind, Principal
-from server.core.settings import Settings
-from server.core.tokens import estimate_tokens
-from server.db.database import Database
-from server.usecases.authenticate import create_pool
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe, observe_leased
-from server.usecases.open_session import SessionReport, SessionRequest, get_session, open_session
-from server.usecases.parts import Parts
-from server.usecases.receive_event import receive_event
-from server.usecases.reflect import reflect, reflect_leased
-from server.usecases.remember import list_memories
-from server.usecases.run_job import Work, claim_job, run_job
-from server.usecases.spending import report_spending, resume_paused_jobs, set_daily_cap
+from esker.server.app import make_parts
+from esker.server.core.clock import Clock, system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import EskerError, InvalidInput, Misconfigured
+from esker.server.core.records import Filter, JobKind, Principal
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.db.database import Database
+from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe, observe_leased
+from esker.server.usecases.open_session import SessionReport, SessionRequest, get_session, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.receive_event import receive_event
+from esker.server.usecases.reflect import reflect, reflect_leased
+from esker.server.usecases.remember import list_memories
+from esker.server.usecases.run_job import Work, claim_job, run_job
+from esker.server.usecases.spending import report_spending, resume_paused_jobs, set_daily_cap
 from tests.support.api import observed, opened, recalled, said, until
 from tests.support.clock import START, FakeClock
 from tests.support.model_server import ModelServer, Said, model_server

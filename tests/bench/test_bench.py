@@ -9,10 +9,10 @@ from statistics import fmean, median
 
 import pytest
 
-from server.bench.figures import Effort, Figure, timing
-from server.bench.run import run
-from server.bench.texts import Writer
-from server.core.tokens import estimate_tokens
+from esker.server.bench.figures import Effort, Figure, timing
+from esker.server.bench.run import run
+from esker.server.bench.texts import Writer
+from esker.server.core.text.tokens import estimate_tokens
 from tests.support.embedding_server import embedding_server
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/benchmarks.md"

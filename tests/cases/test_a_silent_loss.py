@@ -25,14 +25,14 @@ import httpx2
 import psycopg
 import pytest
 
-from embedding_worker import worker
-from server.app import make_parts
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers import query_embedders
-from server.providers.embedders import make_embedder
-from server.usecases.embed import PAUSE, cooldown
-from server.usecases.parts import Parts
+from esker.embedding_worker import worker
+from esker.server.app import make_parts
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.providers import query_embedders
+from esker.server.providers.embedders import make_embedder
+from esker.server.usecases.embed import PAUSE, cooldown
+from esker.server.usecases.parts import Parts
 from tests.support.api import observed, opened, recalled, said, until
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server

@@ -12,14 +12,14 @@ import httpx2
 import psycopg
 import pytest
 
-from embedding_worker.worker import run_worker
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.local_embedder import LocalEmbedder
-from server.providers.query_embedders import QueryEmbedders
-from server.usecases.parts import Parts
+from esker.embedding_worker.worker import run_worker
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.usecases.parts import Parts
 from tests.support.api import contents, observed, opened, recalled, said
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.reflecting import (

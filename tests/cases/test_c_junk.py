@@ -20,12 +20,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from server.app import make_parts
-from server.clients.claude_code import read_transcript
-from server.clients.transcript import Entry
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
+from esker.server.agents.claude_code import read_transcript
+from esker.server.agents.transcript import Entry
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
 from tests.support.api import observed, opened, recalled, said, tool_text
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
@@ -198,7 +198,7 @@ async def test_c5_a_hook_that_fires_twice_for_one_event_makes_one_row(client: ht
 
 def samples() -> list[list[dict[str, Any]]]:
     """Return the messages of the transcripts that come with the package."""
-    with as_file(files("server.clients") / "samples") as folder:
+    with as_file(files("esker.server.agents") / "samples") as folder:
         readings = [read_transcript(path) for path in sorted(folder.glob("*.jsonl"))]
     return [[sent(entry) for entry in transcript.entries] for read in readings for transcript in read.transcripts]
 

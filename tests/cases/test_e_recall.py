@@ -22,12 +22,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.embedders import LocalEmbedder
-from server.usecases.authenticate import create_key, create_pool
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.providers.embedders import LocalEmbedder
+from esker.server.usecases.authenticate import create_key, create_pool
 from tests.support.api import contents, observed, opened, recalled, said, tool_text
 from tests.support.serving import serving_meaning
 

@@ -18,11 +18,11 @@ import httpx2
 import psutil
 import pytest
 
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.data_dir import holder
-from server.db.database import Database
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.data_dir import holder
+from esker.server.db.database import Database
 from tests.support.api import opened, said, until
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.processes import ROOT, environment, esker, ready, serve, using
@@ -349,7 +349,7 @@ def test_a_copy_of_a_data_directory_leaves_the_original_alone(data_dir: Path) ->
 
 
 def test_a_start_that_fails_says_why_though_standard_input_is_still_open(data_dir: Path) -> None:
-    command = [sys.executable, "-m", "server.cli.main", "serve", "--until-stdin-closes", "--data-dir", str(data_dir)]
+    command = [sys.executable, "-P", "-m", "esker", "serve", "--until-stdin-closes", "--data-dir", str(data_dir)]
     unreachable = environment() | {"ESKER_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/x"}
     with subprocess.Popen(
         command, cwd=ROOT, env=unreachable, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -362,7 +362,7 @@ def test_a_start_that_fails_says_why_though_standard_input_is_still_open(data_di
 
 
 def test_a_server_that_was_told_to_ends_with_whoever_started_it(data_dir: Path) -> None:
-    command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--json", "--data-dir", str(data_dir)]
+    command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--json", "--data-dir", str(data_dir)]
     starter = (
         "import subprocess, sys, time\n"
         f"subprocess.Popen({[*command, '--until-stdin-closes']!r}, stdin=subprocess.PIPE)\n"

@@ -17,13 +17,13 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from server.cli.main import VERBS, app
-from server.clients.api import Api, Refused
-from server.db.embedded import embedded
-from server.db.migrate import migrations, pending
+from esker.server.agents.api import Api, Refused
+from esker.server.cli.main import VERBS, app
+from esker.server.db.embedded import embedded
+from esker.server.db.migrate import migrations, pending
 from tests.support.processes import ROOT, environment, esker, esker_alone, esker_in, made_at, served
 
-SAMPLES = ROOT / "server/clients/samples"
+SAMPLES = ROOT / "server/agents/samples"
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def loaded_by(*arguments: str, **more: str) -> set[str]:
         "import sys, atexit\n"
         "atexit.register(lambda: print('\\n#', *sorted({name.split('.')[0] for name in sys.modules})))\n"
         f"sys.argv = ['esker', *{arguments!r}]\n"
-        "from server.cli.main import run\nrun()"
+        "from esker.server.cli.main import run\nrun()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment(**more), capture_output=True, text=True, check=False

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from server.cli.demo import QUESTIONS
-from server.core.terms import terms
+from esker.server.cli.demo import QUESTIONS
+from esker.server.core.text.terms import terms
 from tests.support.processes import esker
 
 BUNDLED = {"ESKER_EMBEDDER": "sentence-transformers:bundled"}

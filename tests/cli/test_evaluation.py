@@ -15,12 +15,11 @@ from xml.etree import ElementTree
 import psycopg
 import pytest
 
-from server.cli.evaluation_report import check_report, page, write_report
-from server.cli.evaluation_verdicts import HEADINGS, headline, verdicts
-from server.cli.pool_file import replaced
-from server.core.errors import InvalidInput
-from server.core.known_answers import KnownAnswer
-from server.core.pool_evaluation import (
+from esker.server.cli.evaluation_report import check_report, page, write_report
+from esker.server.cli.evaluation_verdicts import HEADINGS, headline, verdicts
+from esker.server.cli.pool_file import replaced
+from esker.server.core.errors import InvalidInput
+from esker.server.core.pool.evaluation import (
     Asked,
     ByMeaning,
     FreshPack,
@@ -35,9 +34,10 @@ from server.core.pool_evaluation import (
     Store,
     VectorTable,
 )
-from server.core.records import Principal
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.pool.known_answers import KnownAnswer
+from esker.server.core.records import Principal
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 from tests.support.databases import contents
 from tests.support.processes import esker
 

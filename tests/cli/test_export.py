@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from server.cli.pool_file import check, halves, parts_of
-from server.clients.api import Api
-from server.core.errors import InvalidInput
-from server.core.pool_lines import TYPES
+from esker.server.agents.api import Api
+from esker.server.cli.pool_file import check, halves, parts_of
+from esker.server.core.errors import InvalidInput
+from esker.server.core.pool.lines import TYPES
 from tests.support.processes import ROOT, environment, esker, made_at, served
 
-SAMPLES = ROOT / "server/clients/samples"
+SAMPLES = ROOT / "server/agents/samples"
 TIMES = ("said_at", "last_used_at", "created_at")
 KEY = "sk-ant-api03-AbCdEf0123456789AbCdEf0123456789"
 
@@ -129,7 +129,7 @@ def test_a_server_that_is_killed_in_the_middle_of_an_import_is_no_loss(tmp_path:
     made_at(data_dir / "d")
     with served("--data-dir", str(data_dir / "d")) as (process, said):
         env = {"ESKER_URL": said["url"]}
-        command = [sys.executable, "-m", "server.cli.main", "import", "jsonl", str(file)]
+        command = [sys.executable, "-P", "-m", "esker", "import", "jsonl", str(file)]
         importing = subprocess.Popen(command, cwd=ROOT, env=environment(**env), stderr=subprocess.PIPE, text=True)
         with importing, closing(Api(said["url"])) as api:
             while not api.get("/v1/status")["memories"]:

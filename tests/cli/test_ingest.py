@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from server.clients.api import Api
+from esker.server.agents.api import Api
 from tests.support.processes import ROOT, environment, esker, made_at, served
 from tests.support.recording import Recorder, recording
 from tests.support.transcripts import written
@@ -99,7 +99,7 @@ def test_who_is_killed_between_sending_and_noting_it_loses_nothing_and_sends_not
     names = [f"m{number}" for number in range(700)]  # two requests
     session = f"killed-{batches}"
     path = written(tmp_path / "killed.jsonl", *claude(session, *names))
-    command = [sys.executable, "-m", "server.cli.main", "ingest", str(path)]
+    command = [sys.executable, "-P", "-m", "esker", "ingest", str(path)]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment(**here), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:

@@ -221,7 +221,7 @@ def test_at_a_terminal_it_asks(tmp_path: Path, answer: bytes, code: int) -> None
     try:
         os.write(ours, answer)
         done = subprocess.run(
-            [sys.executable, "-m", "server.cli.main", "install", "pi"],
+            [sys.executable, "-P", "-m", "esker", "install", "pi"],
             cwd=tmp_path,
             env=_environment(tmp_path),
             stdin=theirs,

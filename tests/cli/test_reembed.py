@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from server.core.records import Principal
-from server.store import vector_indexes, vectors
-from server.usecases.embed import embed_due, make_space, pools_with_work, register
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.records import Principal
+from esker.server.store import vector_indexes, vectors
+from esker.server.usecases.embed import embed_due, make_space, pools_with_work, register
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.processes import ROOT, environment, esker
 from tests.worker.test_reembed import model
@@ -76,7 +76,7 @@ async def test_who_kills_it_and_runs_it_again_has_lost_nothing(
         held.clear()
         to = f"openai:{endpoint.url}#new"
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "server.cli.main", "reembed", "--to", to, "--json"),
+            *(sys.executable, "-P", "-m", "esker", "reembed", "--to", to, "--json"),
             cwd=ROOT,
             env=environment(ESKER_DATABASE_URL=database_url),
             stdout=asyncio.subprocess.DEVNULL,

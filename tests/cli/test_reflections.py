@@ -61,7 +61,7 @@ def on_terminal(*arguments: str, **server: str) -> str:
     """Return what a command prints on a terminal."""
     ours, theirs = pty.openpty()
     more = environment(**server, TERM="xterm-256color", COLUMNS="200")
-    command = [sys.executable, "-m", "server.cli.main", *arguments]
+    command = [sys.executable, "-P", "-m", "esker", *arguments]
     with subprocess.Popen(command, cwd=ROOT, env=more, stdout=theirs, stderr=subprocess.DEVNULL) as process:
         os.close(theirs)
         shown = b""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from server.clients.spool import Spool
+from esker.server.agents.spool import Spool
 from tests.support.processes import esker, made_at, served
 
 NOWHERE = "http://127.0.0.1:1"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.cli import times
-from server.cli.times import Asked, as_sent, asked_time
-from server.core.clock import EARLIEST, LATEST
+from esker.server.cli import times
+from esker.server.cli.times import Asked, as_sent, asked_time
+from esker.server.core.clock import EARLIEST, LATEST
 
 BERLIN = ZoneInfo("Europe/Berlin")
 # In Berlin it is the 30th already, and the clocks were put forward the day before.

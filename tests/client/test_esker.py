@@ -19,13 +19,13 @@ from pydantic import TypeAdapter
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from server.client import Esker, Message
-from server.client.memory_tool import EskerMemoryTool
-from server.client.session_memory import SessionMemory
-from server.core.errors import Conflict, EskerError, Forbidden, InvalidInput, NotFound, Unauthorized, Unavailable
-from server.core.http_answers import pause
-from server.usecases.authenticate import create_key
-from server.usecases.parts import Parts
+from esker import Esker, Message
+from esker.server.client.memory_tool import EskerMemoryTool
+from esker.server.client.session_report import SessionMemory
+from esker.server.core.errors import Conflict, EskerError, Forbidden, InvalidInput, NotFound, Unauthorized, Unavailable
+from esker.server.core.http_answers import pause
+from esker.server.usecases.authenticate import create_key
+from esker.server.usecases.parts import Parts
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.processes import ROOT, environment
 from tests.support.serving import serving_app

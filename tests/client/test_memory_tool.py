@@ -10,8 +10,8 @@ from anthropic.lib.tools import ToolError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from server.client import Esker
-from server.client.memory_tool import EskerMemoryTool
+from esker import Esker
+from esker.server.client.memory_tool import EskerMemoryTool
 
 NOTES = "/memories/notes.md"
 

@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from server.core.records import Filter, Principal
-from server.db.database import Database
-from server.store import search
-from server.store.search import Words
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.records import Filter, Principal
+from esker.server.db.database import Database
+from esker.server.store import search
+from esker.server.store.search import Words
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 
 # All words are terms as they stand; there are as many terms as words.
 ROWS = (

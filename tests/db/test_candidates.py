@@ -5,16 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from server.core.calibration import Calibration
-from server.core.records import Filter, Principal, Space
-from server.core.relevance import Signals
-from server.store import vectors
-from server.store.search import Words
-from server.usecases import find_candidates as finding
-from server.usecases.embed import register
-from server.usecases.find_candidates import Question, find_candidates
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.recall.relevance import Signals
+from esker.server.core.records import Calibration, Filter, Principal, Space
+from esker.server.store import vectors
+from esker.server.store.search import Words
+from esker.server.usecases import find_candidates as finding
+from esker.server.usecases.embed import register
+from esker.server.usecases.find_candidates import Question, find_candidates
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 
 SPACE = Space("few_2", "m", "r", 2, "", "openai:http://x#m")
 CALIBRATION = Calibration(mean=0.0, deviation=0.1, weight=1.0)

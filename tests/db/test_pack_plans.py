@@ -7,9 +7,9 @@ from typing import Any, get_args
 import psycopg
 import pytest
 
-from server.core.walks import walks_for
-from server.db.statements import as_json
-from server.store import memories
+from esker.server.core.pack.walks import walks_for
+from esker.server.db.statements import as_json
+from esker.server.store import memories
 from tests.support.clock import START
 from tests.support.filling import fill_pool
 from tests.support.plans import PlanMode, planned

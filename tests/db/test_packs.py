@@ -7,17 +7,18 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
-from server.core.ranking import pack_score
-from server.core.records import Principal, Session
-from server.core.walks import best, next_pages, walks_for
-from server.db.database import Connection, Database
-from server.store import memories, sessions
-from server.usecases.expire import mark_expired
-from server.usecases.forget import forget
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.pack import freeze_pack, get_pack
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.conversation.records import Session
+from esker.server.core.pack.walks import best, next_pages, walks_for
+from esker.server.core.ranking import pack_score
+from esker.server.core.records import Principal
+from esker.server.db.database import Connection, Database
+from esker.server.store import memories, sessions
+from esker.server.usecases.expire import mark_expired
+from esker.server.usecases.forget import forget
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.pack import freeze_pack, get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 from tests.support.clock import START
 from tests.support.databases import WAITING
 from tests.support.filling import fill_pool

@@ -7,16 +7,16 @@ from typing import Any, get_args
 import psycopg
 import pytest
 
-from server.core.records import Filter, Principal, Space
-from server.db.database import Database
-from server.db.statements import for_space
-from server.store import messages, search, sessions, vectors
-from server.store.memories import filter_values
-from server.usecases.embed import register
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.records import Filter, Principal, Space
+from esker.server.db.database import Database
+from esker.server.db.statements import for_space
+from esker.server.store import messages, search, sessions, vectors
+from esker.server.store.memories import filter_values
+from esker.server.usecases.embed import register
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 from tests.support.plans import PlanMode, planned
 
 ROWS = 2_000

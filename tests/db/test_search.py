@@ -2,12 +2,12 @@
 
 import pytest
 
-from server.core.records import Filter, Principal
-from server.db.database import Database
-from server.store import search
-from server.store.search import EVERYTHING, Reading, Words
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.records import Filter, Principal
+from esker.server.db.database import Database
+from esker.server.store import search
+from esker.server.store.search import EVERYTHING, Reading, Words
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 
 RIVERS = ("Rhine", "Elbe", "Po", "Rhone", "Ebro", "Tagus", "Loire")
 # Of terms in 300 rows, those in some hundred are read.

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.sql import Composed
 
-from server.db.statements import Statements, for_pool, for_space
+from esker.server.db.statements import Statements, for_pool, for_space
 
 SERVER = Path(__file__).parents[2] / "server"
 FILES = sorted(SERVER.rglob("*.sql"))

@@ -6,13 +6,13 @@ from typing import get_args
 import psycopg
 import pytest
 
-from server.core.records import Filter, Principal, Space
-from server.db.database import Database
-from server.db.statements import for_pool, for_space
-from server.store import search, vector_indexes
-from server.store.memories import filter_values
-from server.store.vectors import as_literal
-from server.usecases.parts import Parts
+from esker.server.core.records import Filter, Principal, Space
+from esker.server.db.database import Database
+from esker.server.db.statements import for_pool, for_space
+from esker.server.store import search, vector_indexes
+from esker.server.store.memories import filter_values
+from esker.server.store.vectors import as_literal
+from esker.server.usecases.parts import Parts
 from tests.support.plans import PlanMode, planned
 from tests.support.vectors import note_with_vectors, unit_vectors
 

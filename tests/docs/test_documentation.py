@@ -13,15 +13,15 @@ import typer
 import yaml
 from typer.core import TyperGroup
 
+from esker.server.app import make_app, make_parts
+from esker.server.cli.main import VERBS
+from esker.server.core.config.client_settings import CLIENT_SETTINGS, ClientSettings, variable
+from esker.server.core.config.settings import Settings
+from esker.server.core.records import KINDS
+from esker.server.db.database import Database
+from esker.server.rest.metrics import BACKLOG
 from evals.__main__ import app as evals
 from evals.retrieval.command import READERS
-from server.app import make_app, make_parts
-from server.cli.main import VERBS
-from server.core.client_settings import CLIENT_SETTINGS, ClientSettings, variable
-from server.core.records import KINDS
-from server.core.settings import Settings
-from server.db.database import Database
-from server.rest.metrics import BACKLOG
 from tests.support.processes import ROOT, environment, serve
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -147,7 +147,7 @@ def test_every_file_that_is_no_code_is_in_the_package() -> None:
     patterns = [f"{package.replace('.', '/')}/{glob}" for package, globs in declared.items() for glob in globs]
     for folder in ("server", "embedding_worker", "migrations"):
         for file in (ROOT / folder).rglob("*"):
-            name = file.relative_to(ROOT).as_posix()
+            name = f"esker/{file.relative_to(ROOT).as_posix()}"
             if file.is_file() and file.suffix not in (".py", ".pyc"):
                 assert any(fnmatch(name, pattern) for pattern in patterns), name
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from evals import agreement, catching, written_rows
+from evals import catching, reader_agreement, written_rows
 from evals.poison import command as poison
 from evals.scoring.meaning import Meaning
 
 
 @pytest.fixture(autouse=True)
 def _one_model(meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    for command in (agreement, catching, poison, written_rows):
+    for command in (reader_agreement, catching, poison, written_rows):
         monkeypatch.setattr(command, "Meaning", lambda: meaning)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from esker.server.core.errors import InvalidInput
 from evals.retrieval.dataset import Conversation, DataSet, Query, Turn, checked, part_of, read_simple
 from evals.retrieval.formats.beam import read_beam
 from evals.retrieval.formats.locomo import read_locomo
 from evals.retrieval.formats.madial import read_madial_en, read_madial_zh
 from evals.retrieval.formats.qmsum import read_qmsum
-from server.core.errors import InvalidInput
 
 TRIP = """\
 {"conversation": "trip"}

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from anyio.from_thread import BlockingPortal
 
+from esker.server.core.errors import InvalidInput
+from esker.server.db.embedded import Cluster
 from evals.histories.cases import messages
 from evals.histories.command import chain, persona
 from evals.histories.cri_persona import read_persona
@@ -16,8 +18,6 @@ from evals.histories.evidence import Evidence
 from evals.histories.niceeval import read_chain
 from evals.observation.cases import Said
 from evals.scoring.meaning import Meaning
-from server.core.errors import InvalidInput
-from server.db.embedded import Cluster
 from tests.support.suites import portal, serve_here
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)

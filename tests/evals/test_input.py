@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from esker.server.core.errors import InvalidInput
 from evals.__main__ import app
 from evals.case_files import read_cases
 from evals.reflection.cases import Case
-from server.core.errors import InvalidInput
 
 ROW = {"id": "r1", "at": "2026-03-02T09:00:00Z", "text": "Deploys go\u2028to hel1-04."}
 CASE = {"case": "one", "language": "en", "about": "A row.", "domain": "coding", "rows": [ROW, ROW | {"id": "r2"}]}

@@ -10,6 +10,8 @@ import pytest
 from anyio.from_thread import BlockingPortal
 from rich.progress import Progress
 
+from esker.server.core.errors import InvalidInput
+from esker.server.db.embedded import Cluster
 from evals.case_files import OWN, read_cases
 from evals.catching import mutations, noticed, planted
 from evals.judging import Judged, Marks, Submission, judge, spearman
@@ -20,8 +22,6 @@ from evals.scoring.gold import Row
 from evals.scoring.matching import Left
 from evals.scoring.meaning import Meaning
 from evals.showing import show_case
-from server.core.errors import InvalidInput
-from server.db.embedded import Cluster
 from tests.support.model_server import ModelServer, Said
 from tests.support.suites import first_cases, portal, scripted_model, serve_here
 

@@ -11,13 +11,13 @@ import httpx2
 import pytest
 from anyio.from_thread import BlockingPortal
 
+from esker.server.core.errors import InvalidInput
+from esker.server.db.embedded import Cluster
 from evals import __main__ as program
 from evals.observation.command import observation
 from evals.recording import fingerprint, recorded
 from evals.reflection.command import reflection
 from evals.scoring.meaning import Meaning
-from server.core.errors import InvalidInput
-from server.db.embedded import Cluster
 from tests.support.model_server import ModelServer, Said
 from tests.support.suites import first_cases, portal, scripted_model, serve_here
 

@@ -13,6 +13,8 @@ import pytest
 from rich.progress import Progress
 from typer.testing import CliRunner
 
+from esker.server.core.errors import InvalidInput, Unavailable
+from esker.server.providers.local_embedder import LocalEmbedder
 from evals import __main__ as program
 from evals.retrieval.asking import Asked, Questions
 from evals.retrieval.command import ARMS
@@ -22,8 +24,6 @@ from evals.retrieval.metrics import Abstention
 from evals.retrieval.storing import Stored, Way, store
 from evals.retrieval.traces import Traces
 from evals.serving import Server
-from server.core.errors import InvalidInput, Unavailable
-from server.providers.local_embedder import LocalEmbedder
 from tests.support.processes import ROOT, environment
 from tests.support.serving import serving_meaning
 

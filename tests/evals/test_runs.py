@@ -9,6 +9,11 @@ import pytest
 from anyio.from_thread import BlockingPortal
 from typer.testing import CliRunner
 
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import InvalidInput
+from esker.server.db.database import Database
 from evals.__main__ import app
 from evals.observation import command as observations
 from evals.observation.command import observation
@@ -16,11 +21,6 @@ from evals.reflection import command as reflections
 from evals.reflection.command import reflection
 from evals.scoring.meaning import Meaning
 from evals.serving import Server, connected
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.errors import InvalidInput
-from server.core.settings import Settings
-from server.db.database import Database
 from tests.support.processes import using
 from tests.support.serving import serving
 from tests.support.suites import first_cases, portal

@@ -10,6 +10,8 @@ import pytest
 from anyio.from_thread import BlockingPortal
 from typer.testing import CliRunner
 
+from esker.server.core.errors import EskerError, InvalidInput
+from esker.server.db.embedded import Cluster
 from evals.__main__ import app
 from evals.case_files import OWN, read_cases
 from evals.catching import PER_TOKENS, caught, shares
@@ -26,8 +28,6 @@ from evals.scoring.matching import Judge
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
 from evals.serving import Server
-from server.core.errors import EskerError, InvalidInput
-from server.db.embedded import Cluster
 from tests.support.suites import portal, serve_here, server_here
 
 REFLECTION = read_cases(OWN / "reflection.jsonl", ReflectionCase)

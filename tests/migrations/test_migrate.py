@@ -8,12 +8,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from server.core.errors import Misconfigured, Unavailable
-from server.db import migrate as module
-from server.db.database import Database
-from server.db.embedded import OWNER, Cluster
-from server.db.migrate import Migration, migrate, migrations, pending
-from server.db.programs import BINARIES
+from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.db import migrate as module
+from esker.server.db.database import Database
+from esker.server.db.embedded import OWNER, Cluster
+from esker.server.db.migrate import Migration, migrate, migrations, pending
+from esker.server.db.programs import BINARIES
 from tests.support.databases import cloned
 
 FOLDER = Path(__file__).parents[2] / "migrations"

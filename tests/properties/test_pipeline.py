@@ -15,32 +15,24 @@ from typing import Any
 
 import psycopg
 
-from server.core.errors import Conflict, EskerError, ModelFailed, NotFound, UnusableAnswer
-from server.core.records import (
-    Draft,
-    Filter,
-    JobKind,
-    Observed,
-    Principal,
-    Reflected,
-    ReflectionTask,
-    TranscriptSlice,
-)
-from server.db.database import Connection, Database
-from server.providers.extractive.observer import ExtractiveObserver
-from server.providers.roles import Meter
-from server.usecases.forget import forget
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe, observe_leased
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.pack import get_pack
-from server.usecases.parts import Parts
-from server.usecases.receive_event import EventKind, receive_event
-from server.usecases.reflect import reflect, reflect_leased
-from server.usecases.reflect_pool import PoolReflection, reflect_pool, reflect_pool_leased
-from server.usecases.reflections import list_reflections, undo_reflection
-from server.usecases.remember import list_memories
-from server.usecases.run_job import Work, claim_job, run_job
+from esker.server.core.errors import Conflict, EskerError, ModelFailed, NotFound, UnusableAnswer
+from esker.server.core.facts.records import Draft, Observed, Reflected, ReflectionTask, TranscriptSlice
+from esker.server.core.records import Filter, JobKind, Principal
+from esker.server.db.database import Connection, Database
+from esker.server.providers.extractive.observer import ExtractiveObserver
+from esker.server.providers.roles import Meter
+from esker.server.usecases.forget import forget
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe, observe_leased
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.receive_event import EventKind, receive_event
+from esker.server.usecases.reflect import reflect, reflect_leased
+from esker.server.usecases.reflect_pool import PoolReflection, reflect_pool, reflect_pool_leased
+from esker.server.usecases.reflections import list_reflections, undo_reflection
+from esker.server.usecases.remember import list_memories
+from esker.server.usecases.run_job import Work, claim_job, run_job
 from tests.support.clock import FakeClock
 
 STEPS = 18

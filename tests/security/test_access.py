@@ -7,14 +7,14 @@ import httpx2
 import psycopg
 import pytest
 
-from server.app import make_app, make_parts
-from server.core.clock import system_clock
-from server.core.errors import Conflict, InvalidInput, NotFound
-from server.core.settings import Settings
-from server.db.database import Database
-from server.rest.access import OPEN_PATHS, hosts_for, is_loopback
-from server.usecases.authenticate import create_key, create_pool, list_keys, revoke_key
-from server.usecases.parts import Parts
+from esker.server.app import make_app, make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Conflict, InvalidInput, NotFound
+from esker.server.db.database import Database
+from esker.server.rest.access import OPEN_PATHS, hosts_for, is_loopback
+from esker.server.usecases.authenticate import create_key, create_pool, list_keys, revoke_key
+from esker.server.usecases.parts import Parts
 from tests.support.serving import serving
 
 

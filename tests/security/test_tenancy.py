@@ -6,23 +6,23 @@ from typing import LiteralString
 import psycopg
 import pytest
 
-from server.background import beside, run_jobs
-from server.core.errors import EskerError, NotFound
-from server.core.records import Filter, Principal, Space
-from server.db.database import Database
-from server.store import vectors
-from server.usecases.authenticate import SCOPES, create_pool
-from server.usecases.expand import ExpandRequest, expand
-from server.usecases.forget import forget
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe
-from server.usecases.open_session import SessionRequest, get_session, open_session
-from server.usecases.pack import get_pack
-from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
-from server.usecases.reflect import reflect
-from server.usecases.remember import Note, get_memory, get_text, list_memories, remember
+from esker.server.background import beside, run_jobs
+from esker.server.core.errors import EskerError, NotFound
+from esker.server.core.records import Filter, Principal, Space
+from esker.server.db.database import Database
+from esker.server.store import vectors
+from esker.server.usecases.authenticate import SCOPES, create_pool
+from esker.server.usecases.expand import ExpandRequest, expand
+from esker.server.usecases.forget import forget
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe
+from esker.server.usecases.open_session import SessionRequest, get_session, open_session
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.reflect import reflect
+from esker.server.usecases.remember import Note, get_memory, get_text, list_memories, remember
 
 # Tables that belong to no pool: the tenants themselves, and the history of the schema.
 SHARED = {"pools", "schema_migrations"}

@@ -9,8 +9,8 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
-from server.db.embedded import DATABASE, OWNER, Cluster
-from server.db.programs import BINARIES
+from esker.server.db.embedded import DATABASE, OWNER, Cluster
+from esker.server.db.programs import BINARIES
 
 _numbers = itertools.count()
 

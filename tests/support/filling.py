@@ -6,9 +6,9 @@ from typing import LiteralString
 
 import psycopg
 
-from server.core.ranking import KIND_BIAS
-from server.core.records import PRIORITIES
-from server.core.tokens import estimate_tokens
+from esker.server.core.ranking import KIND_BIAS
+from esker.server.core.records import PRIORITIES
+from esker.server.core.text.tokens import estimate_tokens
 
 _COLUMNS: LiteralString = """
     COPY memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id, project,

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from server.clients.compressed import opened
-from server.clients.readers import READERS, client_of, transcripts_in
-from server.clients.transcript import Entry
-from server.core.shapes import as_blocks
+from esker.server.agents.compressed import opened
+from esker.server.agents.readers import READERS, client_of, transcripts_in
+from esker.server.agents.transcript import Entry
+from esker.server.core.conversation.blocks import as_blocks
 
 
 def conversations(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:

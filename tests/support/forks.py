@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _ROOT = Path(__file__).parents[2]
-_COMMAND_LINE = "server.cli"
+_COMMAND_LINE = "esker.server.cli"
 # What is imported only when a command is under way.
 _LATER = (
     "typer._adapters",
@@ -33,7 +33,7 @@ _LATER = (
     "rich.progress",
     "pydantic.type_adapter",
     "encodings.idna",
-    "server.clients.capture",
+    "esker.server.agents.capture",
 )
 _LENGTH = 8
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from server.clients.install.applying import apply
-from server.clients.install.client import Place
-from server.clients.install.clients import CLIENTS
-from server.clients.install.edits import Edit, installing, uninstalling
-from server.clients.install.originals import Originals
+from esker.server.agents.install.applying import apply
+from esker.server.agents.install.client import Place
+from esker.server.agents.install.clients import CLIENTS
+from esker.server.agents.install.edits import Edit, installing, uninstalling
+from esker.server.agents.install.originals import Originals
 
 PROGRAM = "/opt/esker/bin/esker"
 URL = "http://127.0.0.1:8377"

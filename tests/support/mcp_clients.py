@@ -34,7 +34,7 @@ async def by(url: str, way: str) -> AsyncGenerator[Client]:
     async with Client(
         StdioServerParameters(
             command=sys.executable,
-            args=["-m", "server.cli.main", "mcp"],
+            args=["-P", "-m", "esker", "mcp"],
             env={"ESKER_URL": url, "PATH": os.environ["PATH"]},
             cwd=os.getcwd(),
         ),

@@ -53,7 +53,7 @@ def esker_in(directory: Path, *arguments: str, **more: str) -> subprocess.Comple
 
 def esker_alone(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end in an interpreter that starts for it alone, as people do."""
-    command = [sys.executable, "-m", "server.cli.main", *arguments]
+    command = [sys.executable, "-P", "-m", "esker", *arguments]
     there = environment(**more)
     return subprocess.run(command, cwd=ROOT, env=there, capture_output=True, text=True, timeout=SECONDS, check=False)
 
@@ -61,7 +61,7 @@ def esker_alone(*arguments: str, **more: str) -> subprocess.CompletedProcess[str
 @contextmanager
 def serve(*arguments: str, **more: str) -> Generator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Run `esker serve` while the block runs; yield the process and what it says when it is ready."""
-    command = [sys.executable, "-m", "server.cli.main", "serve", "--port", "0", "--json", *arguments]
+    command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--json", *arguments]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -4,12 +4,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from server.core.blocks import content_tokens, observer_text, shown_tokens, tool_names
-from server.core.json_input import Json
-from server.core.records import Group, Memory, Message, PackRow, Role, Session, TranscriptSlice
-from server.core.shapes import as_blocks
-from server.core.tokens import estimate_tokens
-from server.core.trust import message_trust
+from esker.server.core.conversation.blocks import as_blocks, content_tokens, observer_text, shown_tokens, tool_names
+from esker.server.core.conversation.records import Group, Message, Role, Session
+from esker.server.core.conversation.trust import message_trust
+from esker.server.core.facts.records import TranscriptSlice
+from esker.server.core.json_input import Json
+from esker.server.core.pack.records import PackRow
+from esker.server.core.records import Memory
+from esker.server.core.text.tokens import estimate_tokens
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 _numbers = count(1)

@@ -9,15 +9,15 @@ from dataclasses import replace
 import uvicorn
 from starlette.types import ASGIApp
 
-from embedding_worker.worker import run_worker
-from server.app import make_app, make_parts
-from server.cli.serve import ServerWithoutSignals
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.local_embedder import LocalEmbedder
-from server.providers.query_embedders import QueryEmbedders
-from server.usecases.parts import Parts
+from esker.embedding_worker.worker import run_worker
+from esker.server.app import make_app, make_parts
+from esker.server.cli.serve import ServerWithoutSignals
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.usecases.parts import Parts
 
 
 @asynccontextmanager

@@ -7,6 +7,11 @@ from pathlib import Path
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.db.embedded import Cluster
 from evals import runs
 from evals.case_files import OWN
 from evals.histories import command as histories
@@ -14,11 +19,6 @@ from evals.observation import command as observation
 from evals.reflection import command as reflection
 from evals.scoring.meaning import Meaning
 from evals.serving import Server
-from server.app import make_parts
-from server.core.clock import system_clock
-from server.core.settings import Settings
-from server.db.database import Database
-from server.db.embedded import Cluster
 from tests.support.databases import cloned
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving

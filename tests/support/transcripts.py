@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from server.clients.transcript import Entry, Reading, Transcript
+from esker.server.agents.transcript import Entry, Reading, Transcript
 
 
 def written(path: Path, *lines: Any) -> Path:

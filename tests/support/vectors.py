@@ -5,11 +5,11 @@ import random
 from collections.abc import Sequence
 from datetime import timedelta
 
-from server.core.records import Principal, Space
-from server.store import vectors
-from server.usecases.embed import register
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.records import Principal, Space
+from esker.server.store import vectors
+from esker.server.usecases.embed import register
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 
 
 def unit_vectors(count: int, dimension: int, seed: int) -> list[list[float]]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.json_input import Json, clean_json
-from server.providers.answers import items_of
+from esker.server.core.json_input import Json, clean_json
+from esker.server.providers.answers import items_of
 
 WORDS = st.text(max_size=20)
 ITEMS = st.lists(st.fixed_dictionaries({"text": WORDS, "sources": st.lists(st.integers(), max_size=3)}), max_size=5)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.batching import batches
+from esker.server.core.text.batching import batches
 
 LENGTHS = st.lists(st.integers(0, 256), max_size=9)
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.blocks import TOOL_CHARACTERS, cut, observer_text, spoken
-from server.core.errors import InvalidInput
-from server.core.injected import strip_injected
-from server.core.json_input import Json
-from server.core.shapes import as_blocks
-from server.core.trust import lowest_trust, message_trust
+from esker.server.core.conversation.blocks import TOOL_CHARACTERS, as_blocks, observer_text, spoken
+from esker.server.core.conversation.injected import strip_injected
+from esker.server.core.conversation.trust import lowest_trust, message_trust
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json
+from esker.server.core.text.cutting import cut
 
 
 def test_a_string_is_one_text_block() -> None:

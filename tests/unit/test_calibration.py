@@ -5,14 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from server.core.calibration import (
-    UNKNOWN,
-    Calibration,
-    calibrate,
-    calibration_for,
-    calibration_texts,
-)
-from server.providers.embedders import LocalEmbedder
+from esker.server.core.recall.calibration import calibrate, calibration_for, calibration_texts
+from esker.server.core.records import UNKNOWN, Calibration
+from esker.server.providers.embedders import LocalEmbedder
 
 QUESTIONS, ANSWERS = calibration_texts()
 KNOWN = {

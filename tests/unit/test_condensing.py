@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.condensing import completed, is_insight, judge, must_survive, preserves
-from server.core.records import Category, Draft, Memory, Priority, Reflected, Trust
-from server.core.similarity import fingerprint
-from server.core.tokens import estimate_tokens
+from esker.server.core.facts.condensing import completed, is_insight, judge, must_survive, preserves
+from esker.server.core.facts.records import Draft, Reflected
+from esker.server.core.facts.similarity import fingerprint
+from esker.server.core.records import Category, Memory, Priority, Trust
+from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import memory, observation
 
 ROOMY = 100_000

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from server.core.counts import counted
-from server.core.evidence import left_out_line
-from server.core.expansion import LeftOut
-from server.core.reports import PoolStatus
-from server.tools.status_tool import status_text
+from esker.server.core.counts import counted
+from esker.server.core.recall.expansion import LeftOut
+from esker.server.core.recall.expansion_text import left_out_line
+from esker.server.core.reports import PoolStatus
+from esker.server.tools.status_tool import status_text
 
 
 @pytest.mark.parametrize(

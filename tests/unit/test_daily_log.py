@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.daily_log import Logged, LoggedSession, daily_logs, first_line, is_log_name
+from esker.server.core.pool.daily_log import Logged, LoggedSession, daily_logs, first_line, is_log_name
 
 EVENING = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
 SESSIONS = {

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core import duplicates
-from server.core.duplicates import compared, repeated, repeats
-from server.core.hits import say_the_same
-from server.core.records import Memory
-from server.core.retelling import retold_print
-from server.core.similarity import fingerprint
+from esker.server.core.facts import duplicates
+from esker.server.core.facts.duplicates import compared, repeated, repeats
+from esker.server.core.facts.retelling import retold_print, say_the_same
+from esker.server.core.facts.similarity import fingerprint
+from esker.server.core.records import Memory
 from tests.support.records import memory
 
 WORDS = "Use Redis Postgres for the cache sessions always never user said deploy runs nightly on port 6379 to 42 in of"

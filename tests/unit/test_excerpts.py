@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.excerpts import excerpt
-from server.core.terms import asked_terms, index_terms, terms
-from server.core.tokens import estimate_tokens
+from esker.server.core.text.excerpts import excerpt
+from esker.server.core.text.terms import asked_terms, index_terms, terms
+from esker.server.core.text.tokens import estimate_tokens
 
 LINES = st.lists(
     st.sampled_from(["", "The river rises.", "The vault is in Xanadu.", "word " * 90, "河" * 200, "a-b " * 9])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.client_settings import ClientSettings
-from server.core.errors import InvalidInput, Misconfigured
-from server.core.exclusion_patterns import parts_of, understood
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.exclusion_patterns import parts_of, understood
+from esker.server.core.errors import InvalidInput, Misconfigured
 
 
 def fits(pattern: str, name: str) -> bool:

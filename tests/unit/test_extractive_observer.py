@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.budgets import MAX_OBSERVATION_TOKENS
-from server.core.json_input import Json
-from server.core.records import ROLES, Category, Fact, Priority, Role, TranscriptSlice
-from server.core.tokens import estimate_tokens
-from server.providers.extractive.observer import observe
-from server.providers.extractive.sentences import sentences
+from esker.server.core.budgets import MAX_OBSERVATION_TOKENS
+from esker.server.core.conversation.records import ROLES, Role
+from esker.server.core.facts.records import Fact, TranscriptSlice
+from esker.server.core.json_input import Json
+from esker.server.core.records import Category, Priority
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.extractive.observer import observe
+from esker.server.providers.extractive.sentences import sentences
 from tests.support.records import call, conversation, result
 
 

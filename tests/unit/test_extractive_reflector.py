@@ -6,9 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.records import Memory, Reflected, ReflectionTask
-from server.core.tokens import estimate_tokens
-from server.providers.extractive.reflector import reflect
+from esker.server.core.facts.records import Reflected, ReflectionTask
+from esker.server.core.records import Memory
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.extractive.reflector import reflect
 from tests.support.records import observation
 
 ROOMY = 100_000

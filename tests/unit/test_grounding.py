@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from server.core.grounding import grounds_in, joined
+from esker.server.core.facts.grounding import grounds_in, joined
 
 THIRD_OF_MARCH = date(2026, 3, 3)
 

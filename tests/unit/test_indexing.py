@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.indexing import PART_CHARACTERS, indexed, indexed_parts, part_values, text_parts
-from server.core.records import NewMemory
-from server.core.terms import index_terms, terms
+from esker.server.core.records import NewMemory
+from esker.server.core.text.indexing import PART_CHARACTERS, indexed, indexed_parts, part_values, text_parts
+from esker.server.core.text.terms import index_terms, terms
 from tests.support.records import NOON
 
 WORDS = st.lists(

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.clients.claude_code import read_transcript
-from server.core.blocks import observer_text, result_text, shown_tokens, tool_names
-from server.core.injected import strip_injected, strip_ours
-from server.core.json_input import Json
-from server.core.memory_tools import is_memory_tool, is_rules_file
-from server.core.records import Block
-from server.core.shapes import as_blocks
+from esker.server.agents.claude_code import read_transcript
+from esker.server.core.conversation.blocks import as_blocks, observer_text, result_text, shown_tokens, tool_names
+from esker.server.core.conversation.injected import strip_injected, strip_ours
+from esker.server.core.conversation.memory_tools import is_memory_tool, is_rules_file
+from esker.server.core.conversation.records import Block
+from esker.server.core.json_input import Json
 
 PACK = (
     "<global_observations>\n* 🔴 2026-03-02 User prefers tabs.\n</global_observations>\n"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.errors import InvalidInput
-from server.core.json_input import MAX_DEPTH, clean_document, clean_text, parse_json
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import MAX_DEPTH, clean_document, clean_text, parse_json
 
 # Everything that JSON can say, lone surrogates and NUL included.
 any_text = st.text(alphabet=st.characters(exclude_categories=()))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.known_answers import (
+from esker.server.core.pool.known_answers import (
     MOST_FEW,
     KnownAnswer,
     Told,
@@ -20,8 +20,8 @@ from server.core.known_answers import (
     terms_of,
     unanswerable,
 )
-from server.core.records import Tier
-from server.core.terms import index_terms, telling_words
+from esker.server.core.records import Tier
+from esker.server.core.text.terms import index_terms, telling_words
 
 SAID = datetime(2026, 5, 3, 23, 0, tzinfo=UTC)
 FISH = "The harbour master Ottilie keeps trout, salmon, pike, perch and eel behind auth.ts:45 since the flood."

@@ -2,8 +2,8 @@
 
 import pytest
 
-from server.core.languages import ENGLISH, STOP_WORDS, language_of, without_accents
-from server.core.terms import index_terms
+from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of, without_accents
+from esker.server.core.text.terms import index_terms
 
 SENTENCES = {
     "english": (

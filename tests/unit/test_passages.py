@@ -7,10 +7,10 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.passages import MOST_MESSAGES, WINDOW_TOKENS, NewPassage, passage_over, passages_of
-from server.core.records import Message
-from server.core.terms import says_something
-from server.core.tokens import estimate_tokens
+from esker.server.core.conversation.passages import MOST_MESSAGES, WINDOW_TOKENS, NewPassage, passage_over, passages_of
+from esker.server.core.conversation.records import Message
+from esker.server.core.text.terms import says_something
+from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, message
 
 TEXTS = st.one_of(

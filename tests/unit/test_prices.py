@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.errors import Misconfigured
-from server.core.prices import KNOWN, Price, add_up, cost, read_prices
-from server.core.records import TokenUse
-from server.core.settings import Settings
+from esker.server.core.config.prices import KNOWN, Price, add_up, cost, read_prices
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured
+from esker.server.core.records import TokenUse
 
 TOKENS = st.integers(0, 10**9)
 USES = st.builds(TokenUse, TOKENS, TOKENS, TOKENS, TOKENS)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.projects import UnknownProject, nearest
-from server.core.rendering import unknown_line
+from esker.server.core.pack.rendering import unknown_line
+from esker.server.core.projects import UnknownProject, nearest
 
 KNOWN = ["me/shop", "me/shop-api", "acme/ledger", "zebra"]
 

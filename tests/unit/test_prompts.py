@@ -7,19 +7,19 @@ from typing import get_args
 
 import pytest
 
-from server.core.records import Category, Facet, Priority
-from server.providers.model_observer import FactAnswer, ObserverAnswer
-from server.providers.model_reflector import InsightAnswer, ReflectorAnswer, RowAnswer
+from esker.server.core.records import Category, Facet, Priority
+from esker.server.providers.model_observer import FactAnswer, ObserverAnswer
+from esker.server.providers.model_reflector import InsightAnswer, ReflectorAnswer, RowAnswer
 
 
 def prompt(name: str) -> str:
     """Return a prompt on one line, as a model reads it."""
-    return " ".join(files("server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8").split())
+    return " ".join(files("esker.server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8").split())
 
 
 def example(name: str) -> str:
     """Return the JSON at the end of a prompt."""
-    text = files("server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
+    text = files("esker.server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
     return text[text.index("\n{") : text.rindex("}") + 1]
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from server.core.errors import EmbedderDown, TextRefused
-from server.core.records import Space
-from server.providers.query_batches import QueryBatches
+from esker.server.core.errors import EmbedderDown, TextRefused
+from esker.server.core.records import Space
+from esker.server.providers.query_batches import QueryBatches
 
 
 @dataclass

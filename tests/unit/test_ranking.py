@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.ranking import HALF_LIFE, KIND_BIAS, last_use, pack_score, prior
-from server.core.records import KINDS, PRIORITIES, Kind, Priority
+from esker.server.core.ranking import HALF_LIFE, KIND_BIAS, last_use, pack_score, prior
+from esker.server.core.records import KINDS, PRIORITIES, Kind, Priority
 from tests.support.records import NOON
 
 ranked_kinds = st.sampled_from(sorted(KIND_BIAS))

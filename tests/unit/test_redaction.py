@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.json_input import Json
-from server.core.redaction import redact, redact_json, redact_name
+from esker.server.core.json_input import Json
+from esker.server.core.redaction import redact, redact_json, redact_name
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
 _HEX = "0123456789abcdef" * 8

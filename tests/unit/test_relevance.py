@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.calibration import Calibration
-from server.core.relevance import Scale, Signals, score, share_told, told_among
+from esker.server.core.recall.relevance import Scale, Signals, score, share_told, told_among
+from esker.server.core.records import Calibration
 
 CALIBRATIONS = st.builds(Calibration, mean=st.floats(-0.2, 0.8), deviation=st.floats(0.01, 0.3), weight=st.floats(0, 1))
 SCALES = st.builds(Scale, calibration=CALIBRATIONS, texts=st.integers(1, 10**7))

@@ -6,9 +6,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.recalled import Hit, ScoreParts
-from server.core.reranking import FIRST, reordered, shown
-from server.core.tokens import estimate_tokens
+from esker.server.core.recall.answer import Hit, ScoreParts
+from esker.server.core.recall.reranking import FIRST, reordered, shown
+from esker.server.core.text.tokens import estimate_tokens
 from tests.support.clock import START
 
 PARTS = ScoreParts(1, 1, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.retelling import RETOLD, retells, retold_print
-from server.core.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning
-from server.providers.local_embedder import LocalEmbedder
+from esker.server.core.facts.retelling import RETOLD, retells, retold_print
+from esker.server.core.facts.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning
+from esker.server.providers.local_embedder import LocalEmbedder
 from tests.unit.test_similarity import DIFFERENT
 
 RETOLD_FACTS = [

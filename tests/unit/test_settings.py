@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from server.core.errors import Misconfigured
-from server.core.settings import Settings
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured
 
 
 def test_an_empty_environment_gives_the_stated_defaults() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from server.core.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning, same_subject
-from server.providers.local_embedder import LocalEmbedder
+from esker.server.core.facts.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning, same_subject
+from esker.server.providers.local_embedder import LocalEmbedder
 
 PARAPHRASES = [
     ("The deploy needs Node 22", "Deploying requires Node 22"),

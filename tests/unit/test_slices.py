@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.blocks import is_spoken
-from server.core.json_input import Json
-from server.core.records import Message
-from server.core.slices import first_slice, starts_turn
-from server.core.tokens import IMAGE_TOKENS, estimate_tokens
+from esker.server.core.conversation.blocks import is_spoken
+from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.slices import first_slice, starts_turn
+from esker.server.core.json_input import Json
+from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 from tests.support.records import call, message, result
 
 LIMIT = 60

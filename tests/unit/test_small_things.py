@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core import errors
-from server.core.clock import age, in_zone, zone
-from server.core.errors import EskerError, InvalidInput
-from server.core.ids import new_id, new_ids
-from server.rest.problems import STATUS
-from server.usecases.run_job import backoff
+from esker.server.core import errors
+from esker.server.core.clock import age, in_zone, zone
+from esker.server.core.errors import EskerError, InvalidInput
+from esker.server.core.ids import new_id, new_ids
+from esker.server.rest.problems import STATUS
+from esker.server.usecases.run_job import backoff
 from tests.support.records import NOON
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.splitting import split_text
-from server.core.tokens import estimate_tokens
+from esker.server.core.text.splitting import split_text
+from esker.server.core.text.tokens import estimate_tokens
 
 
 def words(texts: Sequence[str]) -> list[int]:

@@ -4,9 +4,10 @@ import time
 
 import pytest
 
-from server.core.records import Fact, Role
-from server.providers.extractive.observer import observe
-from server.providers.extractive.superseding import with_replaced
+from esker.server.core.conversation.records import Role
+from esker.server.core.facts.records import Fact
+from esker.server.providers.extractive.observer import observe
+from esker.server.providers.extractive.superseding import with_replaced
 from tests.support.records import NOON, conversation, observation
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.languages import STOP_WORDS
-from server.core.terms import (
+from esker.server.core.text.languages import STOP_WORDS
+from esker.server.core.text.terms import (
     MAX_TERM,
     asked_names,
     asked_terms,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.core.blocks import content_tokens
-from server.core.tokens import (
+from esker.server.core.conversation.blocks import content_tokens
+from esker.server.core.text.tokens import (
     _PIECE,
     IMAGE_TOKENS,
     _cost,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.blocks import content_tokens
-from server.core.context import cut_tail
-from server.core.json_input import Json
-from server.core.records import Message, Role
-from server.core.tail import first_needed, is_enough
-from server.core.tokens import estimate_tokens
-from server.core.turns import OPENING
+from esker.server.core.context.assembly import cut_tail
+from esker.server.core.context.tail import first_needed, is_enough
+from esker.server.core.context.turns import OPENING
+from esker.server.core.conversation.blocks import content_tokens
+from esker.server.core.conversation.records import Message, Role
+from esker.server.core.json_input import Json
+from esker.server.core.text.tokens import estimate_tokens
 from tests.support.messages_api import faults
 from tests.support.records import message
 

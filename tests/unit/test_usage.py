@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from server.core.prices import Price
-from server.core.records import TokenUse
-from server.core.usage import Call, Usage, report_of, with_call
+from esker.server.core.config.prices import Price
+from esker.server.core.context.usage import Call, Usage, report_of, with_call
+from esker.server.core.records import TokenUse
 from tests.support.records import NOON
 
 PRICE = Price(10, 50)

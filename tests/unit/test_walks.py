@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.clock import EARLIEST
-from server.core.ranking import pack_score
-from server.core.records import PackRow
-from server.core.walks import Page, Walk, best, extended, next_pages, place, walks_for
+from esker.server.core.clock import EARLIEST
+from esker.server.core.pack.records import PackRow
+from esker.server.core.pack.walks import Page, Walk, best, extended, next_pages, place, walks_for
+from esker.server.core.ranking import pack_score
 from tests.support.records import NOON, pack_row
 
 KINDS = st.sampled_from(["note", "reflection", "observation"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from server.core.window import Window, closeness
+from esker.server.core.dates.window import Window, closeness
 
 DAY = timedelta(days=1)
 WEEK = Window(datetime(2023, 5, 15, tzinfo=UTC), datetime(2023, 5, 21, 23, 59, 59, tzinfo=UTC), 7 * DAY)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.core.records import Category, Priority
-from server.providers.written.answer import Written, read_written
-from server.providers.written.facts import WrittenFact
+from esker.server.core.records import Category, Priority
+from esker.server.providers.written.answer import Written, read_written
+from esker.server.providers.written.facts import WrittenFact
 
 MARCH_2 = date(2026, 3, 2)
 TABS = WrittenFact("User prefers tabs")

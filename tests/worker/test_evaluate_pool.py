@@ -11,28 +11,28 @@ import psycopg
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 
-from server.cli.evaluation_verdicts import Verdict, headline, verdicts
-from server.core import known_answers
-from server.core.hits import TextHit
-from server.core.known_answers import made_up_words
-from server.core.pool_evaluation import PoolEvaluation
-from server.core.records import Pool, Principal, Space
-from server.core.tokens import estimate_tokens
-from server.providers.query_embedders import QueryEmbedders
-from server.providers.remote_embedder import RemoteEmbedder
-from server.store import search, vectors
-from server.usecases import evaluate_packs, evaluate_recall, index_vectors
-from server.usecases.authenticate import create_pool
-from server.usecases.embed import make_space, register
-from server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
-from server.usecases.index_vectors import index_large_tiers
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.observe import observe, observe_leased
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.pack import get_pack
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
-from server.usecases.run_job import claim_job, run_job
+from esker.server.cli.evaluation_verdicts import Verdict, headline, verdicts
+from esker.server.core.pool import known_answers
+from esker.server.core.pool.evaluation import PoolEvaluation
+from esker.server.core.pool.known_answers import made_up_words
+from esker.server.core.recall.selection import TextHit
+from esker.server.core.records import Pool, Principal, Space
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.providers.remote_embedder import RemoteEmbedder
+from esker.server.store import search, vectors
+from esker.server.usecases import build_vector_indexes, evaluate_packs, evaluate_recall
+from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.build_vector_indexes import index_large_tiers
+from esker.server.usecases.embed import make_space, register
+from esker.server.usecases.evaluate_pool import EvaluationRequest, evaluate_pool
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe, observe_leased
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
+from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
 from tests.support.databases import contents
 from tests.support.embedding_server import embedding_server
@@ -239,7 +239,9 @@ async def test_a_made_up_question_that_is_answered_is_counted(
 ) -> None:
     found = await look(filled, who)
     assert [one.score for one in found.made_up if " " not in one.query] == [None] * 2
-    monkeypatch.setattr("server.usecases.evaluate_recall.unanswerable", lambda *_: ["heron photograph", "xyzzy-12"])
+    monkeypatch.setattr(
+        "esker.server.usecases.evaluate_recall.unanswerable", lambda *_: ["heron photograph", "xyzzy-12"]
+    )
     wrongly = await look(filled, who)
     assert [one.score is not None for one in wrongly.made_up] == [True, False]
     assert wrongly.false_answers == 0.5
@@ -448,8 +450,8 @@ async def test_what_waits_for_its_vector_is_counted(embedded: Parts, who: Princi
 async def test_an_index_that_misses_rows_is_found(
     parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_vectors, "LARGE", 500)
-    monkeypatch.setattr(index_vectors, "SMALL", 250)
+    monkeypatch.setattr(build_vector_indexes, "LARGE", 500)
+    monkeypatch.setattr(build_vector_indexes, "SMALL", 250)
     space = Space("indexed_16", "m", "r", 16, "", "openai:http://x#m")
     await note_with_vectors(parts, who, space, unit_vectors(1_000, 16, seed=1))
     await index_large_tiers(parts)
@@ -471,8 +473,8 @@ async def test_an_index_that_misses_rows_is_found(
 async def test_exact_and_approximate_search_are_measured_side_by_side(
     parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_vectors, "LARGE", 200)
-    monkeypatch.setattr(index_vectors, "SMALL", 100)
+    monkeypatch.setattr(build_vector_indexes, "LARGE", 200)
+    monkeypatch.setattr(build_vector_indexes, "SMALL", 100)
     notes = [
         Note(f"Berth {word} of wharf {n % 7} was dredged.") for n, word in enumerate(islice(made_up_words(1), 250))
     ]

@@ -9,26 +9,27 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from server.background import beside, run_jobs
-from server.core.errors import Conflict, InvalidInput, NotFound
-from server.core.records import Filter, NewMessage, Principal
-from server.db.database import Database
-from server.providers.remote_embedder import RemoteEmbedder
-from server.store import memories, messages, sessions, vectors
-from server.store.messages import StoredMessage
-from server.usecases.authenticate import create_pool
-from server.usecases.embed import embed_due, keep_up, make_space, register
-from server.usecases.export import export
-from server.usecases.forget import forget
-from server.usecases.import_pool import import_pool
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.inspect import retry
-from server.usecases.observe import observe
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.parts import Parts
-from server.usecases.reembed import roll_back
-from server.usecases.remember import Note, list_memories, remember
-from server.usecases.switch_passages import switch_passages
+from esker.server.background import beside, run_jobs
+from esker.server.core.conversation.records import NewMessage
+from esker.server.core.errors import Conflict, InvalidInput, NotFound
+from esker.server.core.records import Filter, Principal
+from esker.server.db.database import Database
+from esker.server.providers.remote_embedder import RemoteEmbedder
+from esker.server.store import memories, messages, sessions, vectors
+from esker.server.store.messages import StoredMessage
+from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.embed import embed_due, keep_up, make_space, register
+from esker.server.usecases.export import export
+from esker.server.usecases.forget import forget
+from esker.server.usecases.import_pool import import_pool
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.inspect import retry
+from esker.server.usecases.observe import observe
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.reembed import roll_back
+from esker.server.usecases.remember import Note, list_memories, remember
+from esker.server.usecases.switch_passages import switch_passages
 from tests.support.databases import WAITING
 from tests.support.embedding_server import embedding_server
 

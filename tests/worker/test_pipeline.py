@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 import psycopg
 import pytest
 
-from server.core.errors import EmbedderDown
-from server.core.records import Principal, Space
-from server.providers.vectors import checked
-from server.usecases import embed
-from server.usecases.authenticate import create_pool, require_pool
-from server.usecases.embed import embed_untried, make_space, register
-from server.usecases.parts import Parts
-from server.usecases.remember import Note, remember
+from esker.server.core.errors import EmbedderDown
+from esker.server.core.records import Principal, Space
+from esker.server.providers.vectors import checked
+from esker.server.usecases import embed
+from esker.server.usecases.authenticate import create_pool, require_pool
+from esker.server.usecases.embed import embed_untried, make_space, register
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 from tests.support.embedding_server import word_vector
 
 SPACE = Space("gated_8", "gated", "", 8, "", "gated")

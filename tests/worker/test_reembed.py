@@ -10,24 +10,24 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from embedding_worker.worker import run_worker
-from server.core.errors import InvalidInput, Misconfigured, NotFound
-from server.core.records import Principal, Space
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.embedders import make_embedder
-from server.providers.query_embedders import QueryEmbedders
-from server.providers.remote_embedder import RemoteEmbedder
-from server.store import vectors
-from server.usecases.authenticate import create_pool
-from server.usecases.embed import PAUSE, embed_due, keep_up, make_space, pools_with_work, register
-from server.usecases.ingest import IncomingMessage, ingest
-from server.usecases.open_session import SessionRequest, open_session
-from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
-from server.usecases.reembed import SpaceStatus, drop_retired, reembed, roll_back, status
-from server.usecases.remember import Note, remember
+from esker.embedding_worker.worker import run_worker
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import InvalidInput, Misconfigured, NotFound
+from esker.server.core.records import Principal, Space
+from esker.server.db.database import Database
+from esker.server.providers.embedders import make_embedder
+from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.providers.remote_embedder import RemoteEmbedder
+from esker.server.store import vectors
+from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.embed import PAUSE, embed_due, keep_up, make_space, pools_with_work, register
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.reembed import SpaceStatus, drop_retired, reembed, roll_back, status
+from esker.server.usecases.remember import Note, remember
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 

@@ -9,18 +9,18 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from server.core.hits import TextHit
-from server.core.records import Filter, Principal, Space
-from server.db.database import Connection
-from server.store import search, vector_indexes, vectors
-from server.store.vectors import PoolSpace
-from server.usecases import index_vectors
-from server.usecases.authenticate import create_pool
-from server.usecases.find_nearest import find_nearest
-from server.usecases.index_vectors import index_large_tiers, probe_indexes
-from server.usecases.inspect import weak_indexes
-from server.usecases.parts import Parts
-from server.usecases.report_status import backlog
+from esker.server.core.recall.selection import TextHit
+from esker.server.core.records import Filter, Principal, Space
+from esker.server.db.database import Connection
+from esker.server.store import search, vector_indexes, vectors
+from esker.server.store.vectors import PoolSpace
+from esker.server.usecases import build_vector_indexes
+from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.build_vector_indexes import index_large_tiers, probe_indexes
+from esker.server.usecases.find_nearest import find_nearest
+from esker.server.usecases.inspect import weak_indexes
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.report_status import backlog
 from tests.support.clock import FakeClock
 from tests.support.vectors import note_with_vectors, unit_vectors
 
@@ -34,8 +34,8 @@ LIMIT = 100
 @pytest.fixture(autouse=True)
 def small_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tier is large from 500 vectors on."""
-    monkeypatch.setattr(index_vectors, "LARGE", 500)
-    monkeypatch.setattr(index_vectors, "SMALL", 250)
+    monkeypatch.setattr(build_vector_indexes, "LARGE", 500)
+    monkeypatch.setattr(build_vector_indexes, "SMALL", 250)
 
 
 @pytest.fixture

@@ -9,18 +9,18 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedding_worker.worker import run_worker
-from server.core.errors import EmbedderDown, Misconfigured
-from server.core.indexing import indexed
-from server.core.records import NewMemory, Principal, Space
-from server.core.settings import Settings
-from server.db.database import Database
-from server.providers.embedders import make_embedder
-from server.providers.query_embedders import QueryEmbedders
-from server.providers.remote_embedder import RemoteEmbedder
-from server.store import memories, vectors
-from server.usecases.authenticate import SCOPES, create_pool
-from server.usecases.embed import (
+from esker.embedding_worker.worker import run_worker
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import EmbedderDown, Misconfigured
+from esker.server.core.records import NewMemory, Principal, Space
+from esker.server.core.text.indexing import indexed
+from esker.server.db.database import Database
+from esker.server.providers.embedders import make_embedder
+from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.providers.remote_embedder import RemoteEmbedder
+from esker.server.store import memories, vectors
+from esker.server.usecases.authenticate import SCOPES, create_pool
+from esker.server.usecases.embed import (
     MAX_ATTEMPTS,
     PAUSE,
     cooldown,
@@ -31,13 +31,13 @@ from server.usecases.embed import (
     register,
     switch_when_complete,
 )
-from server.usecases.forget import forget
-from server.usecases.inspect import stuck
-from server.usecases.parts import Parts
-from server.usecases.recall import recall
-from server.usecases.recall_request import RecallRequest
-from server.usecases.remember import Note, remember
-from server.usecases.report_status import backlog
+from esker.server.usecases.forget import forget
+from esker.server.usecases.inspect import stuck
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import Note, remember
+from esker.server.usecases.report_status import backlog
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 

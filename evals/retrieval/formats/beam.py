@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from esker.server.core.errors import InvalidInput
 from evals.input import json_of
 from evals.retrieval.dataset import Conversation, DataSet, Query, Turn
-from server.core.errors import InvalidInput
 
 _ABSTENTION = "abstention"
 

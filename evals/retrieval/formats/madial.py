@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from esker.server.core.errors import InvalidInput
 from evals.retrieval.dataset import Conversation, DataSet, Query, Turn, json_lines
-from server.core.errors import InvalidInput
 
 _FILES = {"en": "en/MADial-Bench-en", "zh": "ch/MADial-Bench-zh"}
 _SPEAKER = re.compile(r"^<[^>]+>\s*[:：]\s*")

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from server.core import labels
-from server.core.contradiction import negates
-from server.core.labels import without_label
-from server.core.scripts import CJK
-from server.core.similarity import Fingerprint, fingerprint
-from server.core.terms import terms
+from esker.server.core.facts.contradiction import negates
+from esker.server.core.facts.similarity import Fingerprint, fingerprint
+from esker.server.core.text import labels
+from esker.server.core.text.labels import without_label
+from esker.server.core.text.scripts import CJK
+from esker.server.core.text.terms import terms
 
 # An ordinary word that is a value stands almost alone.
 _MOST_WORDS = 2

@@ -4,19 +4,21 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from server.core import labels
-from server.core.blocks import spoken
-from server.core.budgets import MAX_OBSERVATION_TOKENS
-from server.core.labels import without_label
-from server.core.ranking import PRIORITY_WEIGHT
-from server.core.records import EXTRACTIVE, Fact, Memory, Message, Observed, TranscriptSlice
-from server.core.slices import starts_turn
-from server.core.tokens import estimate_tokens
-from server.core.when import told_time
-from server.providers.extractive import cues, speech, tools
-from server.providers.extractive.sentences import clip
-from server.providers.extractive.superseding import with_replaced
-from server.providers.roles import Meter
+from esker.server.core.budgets import MAX_OBSERVATION_TOKENS
+from esker.server.core.conversation.blocks import spoken
+from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.slices import starts_turn
+from esker.server.core.dates.mentioned import told_time
+from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
+from esker.server.core.ranking import PRIORITY_WEIGHT
+from esker.server.core.records import EXTRACTIVE, Memory
+from esker.server.core.text import labels
+from esker.server.core.text.labels import without_label
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.extractive import cues, speech, tools
+from esker.server.providers.extractive.sentences import clip
+from esker.server.providers.extractive.superseding import with_replaced
+from esker.server.providers.roles import Meter
 
 _MOST_FILES = 12
 

@@ -9,16 +9,17 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from server.core import labels
-from server.core.condensing import must_survive
-from server.core.labels import without_label
-from server.core.ranking import PRIORITY_WEIGHT
-from server.core.records import EXTRACTIVE, Draft, Memory, Reflected, ReflectionTask
-from server.core.terms import terms
-from server.core.tokens import estimate_tokens
-from server.providers.extractive import cues
-from server.providers.extractive.repeats import likenesses, repeated
-from server.providers.roles import Meter
+from esker.server.core.facts.condensing import must_survive
+from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
+from esker.server.core.ranking import PRIORITY_WEIGHT
+from esker.server.core.records import EXTRACTIVE, Memory
+from esker.server.core.text import labels
+from esker.server.core.text.labels import without_label
+from esker.server.core.text.terms import terms
+from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.repeats import likenesses, repeated
+from esker.server.providers.roles import Meter
 
 _BARE_REQUEST_TOKENS = 16
 EPISODE_TOKENS = 450

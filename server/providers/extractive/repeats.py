@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from server.core.records import Memory
-from server.core.similarity import SAME_MEANING, Fingerprint, fingerprint, says_the_same
+from esker.server.core.facts.similarity import SAME_MEANING, Fingerprint, fingerprint, says_the_same
+from esker.server.core.records import Memory
 
 # A term that more rows than this share tells none of them apart.
 _MOST_ROWS = 50

@@ -2,7 +2,7 @@
 
 import re
 
-from server.core.scripts import CJK
+from esker.server.core.text.scripts import CJK
 
 MAX_SENTENCE = 400
 """Characters of a sentence that are kept; longer ones are cut at a word."""

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from re import Pattern
 
-from server.core import labels
-from server.core.blocks import spoken
-from server.core.records import Category, Fact, Message, Priority, Trust
-from server.providers.extractive import cues
-from server.providers.extractive.sentences import clip, opening, sentences
+from esker.server.core.conversation.blocks import spoken
+from esker.server.core.conversation.records import Message
+from esker.server.core.facts.records import Fact
+from esker.server.core.records import Category, Priority, Trust
+from esker.server.core.text import labels
+from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.sentences import clip, opening, sentences
 
 # A message of more sentences than this is mostly pasted; a person's own words stand at its two ends.
 _MOST_SENTENCES = 12

@@ -12,11 +12,12 @@ older. So in doubt nothing is.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from server.core import labels
-from server.core.contradiction import contradicts, denied
-from server.core.records import Fact, Memory
-from server.core.similarity import same_fact, same_subject
-from server.providers.extractive.assertions import Assertion, Slot, read_assertion
+from esker.server.core.facts.contradiction import contradicts, denied
+from esker.server.core.facts.records import Fact
+from esker.server.core.facts.similarity import same_fact, same_subject
+from esker.server.core.records import Memory
+from esker.server.core.text import labels
+from esker.server.providers.extractive.assertions import Assertion, Slot, read_assertion
 
 _ASSERTED = ("decision", "preference", "fact", "state_change")
 # How much an earlier row must be about the same as a correction, and as a row that names an old value. Where words are

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from server.core.blocks import result_text
-from server.core.memory_tools import withheld
-from server.core.records import Block, Message
-from server.providers.extractive.sentences import clip
+from esker.server.core.conversation.blocks import result_text
+from esker.server.core.conversation.memory_tools import withheld
+from esker.server.core.conversation.records import Block, Message
+from esker.server.providers.extractive.sentences import clip
 
 # What a command or an output has to tell stands near its beginning or its end.
 _MOST_CHARACTERS = 20_000

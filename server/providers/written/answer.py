@@ -8,13 +8,13 @@ bounded, since a model can be made to write anything.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from server.core.json_input import clean_text
-from server.core.terms import says_something
-from server.providers.written.elements import read_elements
-from server.providers.written.facts import WrittenFact
-from server.providers.written.lines import shown, unquoted
-from server.providers.written.notes import read_notes
-from server.providers.written.remarks import is_addressed, is_json, is_statement, refuses, says_nothing
+from esker.server.core.json_input import clean_text
+from esker.server.core.text.terms import says_something
+from esker.server.providers.written.elements import read_elements
+from esker.server.providers.written.facts import WrittenFact
+from esker.server.providers.written.lines import shown, unquoted
+from esker.server.providers.written.notes import read_notes
+from esker.server.providers.written.remarks import is_addressed, is_json, is_statement, refuses, says_nothing
 
 # Only a model that loops writes more. Reading so much takes two seconds at worst.
 _LONGEST_ANSWER = 400_000

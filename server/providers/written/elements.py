@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from server.providers.written.marks import read_marks
-from server.providers.written.moments import read_moment
+from esker.server.providers.written.marks import read_marks
+from esker.server.providers.written.moments import read_moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date, time
 from functools import partial
 
-from server.core.records import Category, Priority
-from server.providers.written.lines import Line, unquoted
-from server.providers.written.marks import ANY_SIGN, RANKS, SIGNS, Marks, read_marks, vocabulary
-from server.providers.written.moments import read_moment
+from esker.server.core.records import Category, Priority
+from esker.server.providers.written.lines import Line, unquoted
+from esker.server.providers.written.marks import ANY_SIGN, RANKS, SIGNS, Marks, read_marks, vocabulary
+from esker.server.providers.written.moments import read_moment
 
 
 @dataclass(frozen=True, slots=True)

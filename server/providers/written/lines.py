@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from server.providers.written.marks import ANY_SIGN, DONE_SIGNS, RANKS, SIGNS, read_marks
+from esker.server.providers.written.marks import ANY_SIGN, DONE_SIGNS, RANKS, SIGNS, read_marks
 
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "#39": "'"}
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#39);")

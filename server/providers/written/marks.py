@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from server.core.records import Category, Priority
+from esker.server.core.records import Category, Priority
 
 SIGNS: dict[str, Priority] = {
     **dict.fromkeys("🔴🟥", "high"),

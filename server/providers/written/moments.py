@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, time
 
-from server.core.months import MONTHS
+from esker.server.core.dates.months import MONTHS
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _WEEKDAY = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\.?|(?:星期|周)[一二三四五六日天])"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from server.core.terms import says_something
-from server.providers.written.facts import (
+from esker.server.core.text.terms import says_something
+from esker.server.providers.written.facts import (
     Draft,
     WrittenFact,
     is_field,
@@ -12,10 +12,10 @@ from server.providers.written.facts import (
     is_unset_field,
     read_fact,
 )
-from server.providers.written.lines import Line, shown
-from server.providers.written.marks import Marks, heading_marks, read_marks
-from server.providers.written.moments import day_in, is_date_header
-from server.providers.written.remarks import is_json, says_nothing
+from esker.server.providers.written.lines import Line, shown
+from esker.server.providers.written.marks import Marks, heading_marks, read_marks
+from esker.server.providers.written.moments import day_in, is_date_header
+from esker.server.providers.written.remarks import is_json, says_nothing
 
 _LONGEST_HEADING = 80
 

@@ -2,7 +2,7 @@
 
 import re
 
-from server.core.scripts import CJK
+from esker.server.core.text.scripts import CJK
 
 _NO_WORDS = frozenset("no nothing none nil null empty".split())
 _NOTHING_WORDS = frozenset(

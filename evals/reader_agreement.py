@@ -1,0 +1,162 @@
+"""`python -m evals agreement`: how far the scores say what a reader says of reflections that were written by hand.
+
+A line of the file is a reflection of one of our cases, written by hand, good or with faults put in as a careless writer
+makes them, and a label for each fact of the gold that it gets wrong. All other facts it gets right.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from esker.server.core.errors import InvalidInput
+from evals.case_files import OWN, Strict, Text, read_cases
+from evals.input import models_of
+from evals.output import progress, table, write_json
+from evals.reflection.cases import Case
+from evals.runs import JsonFile
+from evals.scoring.fact_scores import change_fault, noise_fault, open_fault, ruling_fault, unsettled_fault
+from evals.scoring.gold import Gold
+from evals.scoring.matching import Judge, Left, Verdict
+from evals.scoring.meaning import Meaning
+from evals.written_rows import Output
+
+Fault = Literal[
+    "turned",
+    "changed",
+    "dropped",
+    "vague",
+    "done",
+    "unlimited",
+    "old stated",
+    "taken for fact",
+    "ruling undone",
+    "noise kept",
+]
+READ = OWN / "by-hand.jsonl"
+UNSEEN = OWN / "by-hand-unseen.jsonl"
+
+
+class Label(Strict):
+    """A fact of the gold that a reflection gets wrong, how, and in a few words why."""
+
+    fact: Text
+    fault: Fault
+    why: Text
+
+
+class Labelled(Output):
+    """A reflection with what a reader says of it."""
+
+    kind: Literal["good", "bad"]
+    labels: tuple[Label, ...] = ()
+
+
+@dataclass(slots=True)
+class Agreement:
+    """What scores and readers say of the same facts: how many by list or fault, and in words where they differ."""
+
+    right: Counter[str] = field(default_factory=Counter[str])
+    alarms: Counter[str] = field(default_factory=Counter[str])
+    wrong: Counter[str] = field(default_factory=Counter[str])
+    noticed: Counter[str] = field(default_factory=Counter[str])
+    differences: list[str] = field(default_factory=list[str])
+
+    def add(self, kind: str, label: Label | None, fault: str | None, place: str) -> None:
+        """Count a fact of a list (`kind`), its label if a reader finds it wrong, and the fault that scores find."""
+        if label is None:
+            self.right[kind] += 1
+            self.alarms[kind] += fault is not None
+        else:
+            self.wrong[label.fault] += 1
+            self.noticed[label.fault] += fault is not None
+        if label is None and fault is not None:
+            self.differences.append(f"{place}: a reader finds nothing wrong, the scores say {fault}")
+        elif label is not None and fault is None:
+            self.differences.append(f"{place}: {label.fault} ({label.why}), the scores find nothing wrong")
+
+    def document(self) -> dict[str, Any]:
+        """Return it for machines: of how many facts readers and scores say the same, and where they do not."""
+        right = {kind: {"of": of, "same": of - self.alarms[kind]} for kind, of in self.right.items()}
+        wrong = {fault: {"of": of, "same": self.noticed[fault]} for fault, of in self.wrong.items()}
+        return {"right": right, "wrong": wrong, "differences": self.differences}
+
+
+def agreement(
+    files: Annotated[list[Path] | None, typer.Argument(exists=True, dir_okay=False, help="Other files.")] = None,
+    differences: Annotated[bool, typer.Option("--differences", help="List where readers and scores differ.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Hold the scores against labels that people gave to reflections written by hand; no server is started."""
+    cases = {case.case: case for case in read_cases(OWN / "reflection.jsonl", Case)}
+    meaning, told = Meaning(), dict[str, Any]()
+    for path in files or (READ, UNSEEN):
+        found = agreed(_read(path, cases), cases, meaning)
+        _show(path.name, found)
+        if differences:
+            for line in found.differences:
+                typer.echo(line)
+        told[path.name] = found.document()
+    if json_file:
+        write_json(json_file, told)
+
+
+def _read(path: Path, cases: Mapping[str, Case]) -> list[Labelled]:
+    found: list[Labelled] = []
+    for place, one in models_of(path, Labelled):
+        if one.case not in cases:
+            raise InvalidInput(f"{place}: there is no case {one.case!r}.")
+        facts = {atom.fact for atom in cases[one.case].gold.atoms()}
+        if astray := [label.fact for label in one.labels if label.fact not in facts]:
+            raise InvalidInput(f"{place}: the gold has no fact {astray[0]!r}.")
+        found.append(one)
+    if not found:
+        raise InvalidInput(f"There is no reflection in {path.name}.")
+    return found
+
+
+def agreed(labelled: Sequence[Labelled], cases: Mapping[str, Case], meaning: Meaning) -> Agreement:
+    """Return how far the scores agree with labels."""
+    found = Agreement()
+    with progress() as shown:
+        for one in shown.track(labelled, description="Scoring"):
+            case = cases[one.case]
+            labels = {label.fact: label for label in one.labels}
+            for kind, fact, fault in fact_faults(case.gold, one.left(), Judge(case.language, meaning)):
+                found.add(kind, labels.get(fact), fault, f"{one.case}, {one.kind}, {kind}: {fact}")
+    return found
+
+
+def fact_faults(gold: Gold, left: Sequence[Left], by: Judge) -> Iterator[tuple[str, str, str | None]]:
+    """Yield each fact of a gold: its list, the fact, and what the scores find wrong with it, None for nothing."""
+    by.read(gold, left)
+    for atom in gold.keep:
+        yield "keep", atom.fact, _lost(by.judge(atom, left))
+    for change in gold.replaced:
+        verdict = by.judge(change.new, left)
+        yield "replaced", change.new.fact, _lost(verdict) or change_fault(change, verdict, left, by)
+    for atom in gold.open:
+        verdict = by.judge(atom, left)
+        yield "open", atom.fact, _lost(verdict) or open_fault(verdict, by.language)
+    for atom in gold.asserted:
+        yield "asserted", atom.fact, ruling_fault(by.judge(atom, left), by.language)
+    for atom in gold.unsettled:
+        yield "unsettled", atom.fact, unsettled_fault(atom, left, by)
+    lasting = [atom.fact for atom in gold.lasting()]
+    for atom in gold.noise:
+        yield "noise", atom.fact, noise_fault(atom, lasting, left, by)
+
+
+def _lost(verdict: Verdict) -> str | None:
+    return None if verdict.kept else f"{verdict.fate}: {verdict.why} [{verdict.statement}]"
+
+
+def _show(name: str, found: Agreement) -> None:
+    rows = [("right by a reader", kind, str(of), str(of - found.alarms[kind])) for kind, of in found.right.items()]
+    rows.append(("", "all", str(found.right.total()), str(found.right.total() - found.alarms.total())))
+    rows += [("wrong by a reader", fault, str(of), str(found.noticed[fault])) for fault, of in found.wrong.items()]
+    rows.append(("", "all", str(found.wrong.total()), str(found.noticed.total())))
+    table(name, ["", "facts of", "how many", "the scores say so, too"], rows)

@@ -1,0 +1,143 @@
+"""How the command line and the hooks talk to the server: the standard library, because they must start fast."""
+
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
+
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.errors import EskerError, Unavailable
+from esker.server.core.http_answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
+
+_PIECE = 64 * 1024
+# What is typed as an id may hold anything; what is a path stays one.
+_IN_PATHS = "/?&=%:;,@+~!$'()*[]-._"
+SECONDS = 600.0
+"""How long an answer may take: `wait=true` waits for a language model."""
+
+
+class Refused(EskerError):
+    """The server refused the request."""
+
+    def __init__(self, message: str, *, status: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class Api:
+    """A connection to a server, kept open between calls."""
+
+    def __init__(self, url: str, key: str | None = None, timeout: float = SECONDS) -> None:
+        """`url` is where the server listens, `key` opens a pool. Raises Misconfigured for a url that is none."""
+        parts = _split(url)
+        secure = parts.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        self.url = url.rstrip("/")
+        self._base = parts.path.rstrip("/")
+        self._connection = kind(parts.hostname or "", parts.port, timeout=timeout)
+        self._headers = {"Content-Type": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    @classmethod
+    def to(cls, settings: ClientSettings, timeout: float = SECONDS) -> "Api":
+        """Return a connection to the server that the settings name. Raises Misconfigured for a url that is none."""
+        return cls(settings.url, settings.key, timeout)
+
+    def close(self) -> None:
+        """Close the connection; the next call would open another."""
+        self._connection.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Return the answer to a GET; parameters that are None are left out. Raises Unavailable, Refused."""
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._call("GET", f"{path}?{urlencode(given, doseq=True)}" if given else path, None)
+
+    def post(self, path: str, body: object = None) -> Any:
+        """Return the answer to a POST. Raises Unavailable, Refused."""
+        return self._call("POST", path, body)
+
+    def post_lines(self, path: str, lines: bytes) -> Any:
+        """Return the answer to a POST of lines of JSON. Raises Unavailable, Refused."""
+        return self._call("POST", path, lines)
+
+    def stream(self, path: str) -> Iterator[bytes]:
+        """Yield the answer to a GET as it comes, in pieces. Raises Unavailable, also when it breaks off; Refused."""
+        answer = None
+        try:
+            self._connection.request("GET", self._base + path, headers=self._headers)
+            answer = self._connection.getresponse()
+            if answer.status >= 400:
+                _read(answer.status, answer.read())
+            while piece := answer.read1(_PIECE):
+                yield piece
+        except (TimeoutError, OSError, http.client.HTTPException) as error:
+            if answer is None:
+                raise unreachable(self.url, error) from error
+            raise Unavailable(f"The answer of {self.url} broke off.", hint="Try again; its log may say why.") from error
+        finally:
+            self._connection.close()
+
+    def ask_for_text(self, path: str, body: object = None) -> str:
+        """Return the answer to a GET, or with a body to a POST, as the text that models read."""
+        return str(self._call("GET" if body is None else "POST", path, body, accept="text/plain"))
+
+    def patch(self, path: str, body: object) -> Any:
+        """Return the answer to a PATCH. Raises Unavailable, Refused."""
+        return self._call("PATCH", path, body)
+
+    def delete(self, path: str) -> Any:
+        """Return the answer to a DELETE. Raises Unavailable, Refused."""
+        return self._call("DELETE", path, None)
+
+    def _call(self, method: str, path: str, body: object, accept: str = "application/json") -> Any:
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        path = quote(path, safe=_IN_PATHS)
+        try:
+            status, text, seconds = self._exchange(method, path, data, accept)
+            for _ in range(MOST_TRIES - 1):
+                if status not in BUSY:
+                    break
+                time.sleep(seconds)
+                status, text, seconds = self._exchange(method, path, data, accept)
+        except (TimeoutError, OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise unreachable(self.url, error) from error
+        return text.decode() if accept == "text/plain" and status < 400 else _read(status, text)
+
+    def _exchange(self, method: str, path: str, data: bytes | None, accept: str) -> tuple[int, bytes, float]:
+        """Return the status, the body, and how many seconds a busy server wants to be left alone.
+
+        An idle connection that the server has closed is opened anew.
+        """
+        for again in (self._connection.sock is not None, False):
+            try:
+                self._connection.request(method, self._base + path, data, {**self._headers, "Accept": accept})
+                answer = self._connection.getresponse()
+                return answer.status, answer.read(), pause(answer.headers.get("Retry-After"))
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                self._connection.close()
+                if not again:
+                    raise
+        raise AssertionError  # the second round returns or raises
+
+
+def _split(url: str) -> SplitResult:
+    """Return the parts of an address. Raises Misconfigured for one that is none."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good, parts = False, urlsplit("")
+    if not good:
+        raise no_address(url)
+    return parts
+
+
+def _read(status: int, text: bytes) -> Any:
+    answer = read_answer(status, text)
+    if isinstance(answer, Problem):
+        raise Refused(answer.detail, status=answer.status, hint=answer.hint)
+    return answer

@@ -1,0 +1,70 @@
+"""Files that may be compressed: Codex packs its older rollouts with Zstandard.
+
+They are unpacked while they are read, so that a small file that unpacks to very much does not fill the memory. This is
+the only module that imports the library, so that a hook, which reads what is being written, starts without it.
+"""
+
+import io
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import zstandard
+
+from esker.server.agents.regular_file import opened_plain
+
+SUFFIX = ".zst"
+_CHUNK = 1 << 16  # less than a block, so that damage costs only what is behind it
+_MOST_UNPACKED = 2 * 1024**3
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file, compressed or not. Raises OSError, also for a compressed file of which nothing can be read.
+
+    Of one that is damaged or cut off, what comes before the damage is there; it ends in the middle of a line.
+    """
+    file = opened_plain(path)
+    if path.suffix != SUFFIX:
+        return file
+    unpacked = io.BufferedReader(_Unpacked(file), _CHUNK)
+    try:
+        unpacked.peek(1)
+    except OSError:
+        unpacked.close()
+        raise
+    return unpacked
+
+
+class _Unpacked(io.RawIOBase):
+    """What a compressed file holds; it ends where damage begins."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
+        self._count = 0
+        self._damaged = False
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; return with how many bytes, 0 at the end."""
+        if self._damaged:
+            return 0
+        try:
+            count: int = self._reader.readinto(memoryview(buffer)[:_CHUNK])  # pyright: ignore[reportUnknownMemberType]
+        except zstandard.ZstdError as error:
+            if not self._count:
+                raise OSError(0, f"it cannot be unpacked ({error})") from error
+            self._damaged = True
+            return 0
+        self._count += count
+        if self._count > _MOST_UNPACKED:
+            raise OSError(0, f"it unpacks to more than {_MOST_UNPACKED // 1024**3} GiB")
+        return count
+
+    def close(self) -> None:
+        """Close the compressed file, too."""
+        if not self.closed:
+            self._file.close()
+        super().close()

@@ -1,0 +1,16 @@
+"""The clients that can be set up."""
+
+from esker.server.agents.install import claude_code, codex, cursor, gemini, opencode, pi
+from esker.server.agents.install.client import Client
+from esker.server.core.errors import NotFound
+
+CLIENTS: dict[str, Client] = {
+    module.CLIENT.name: module.CLIENT for module in (claude_code, codex, gemini, opencode, pi, cursor)
+}
+
+
+def client_of(name: str) -> Client:
+    """Return a client. Raises NotFound."""
+    if name not in CLIENTS:
+        raise NotFound(f"There is no client {name!r}.", hint=f"There are {', '.join(CLIENTS)}; or --all.")
+    return CLIENTS[name]

@@ -1,0 +1,140 @@
+"""A JSON file of a client: members and hooks that are ours, among others that are not."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from esker.server.agents import json_text
+from esker.server.agents.install.client import SERVER
+from esker.server.agents.json_text import Node, WrongShape, find, parse, value_of
+from esker.server.core.json_input import Json
+
+_HOOKS = "hooks"
+# A word of a shell's, with quotes or without.
+_QUOTED = r"""(?:'[^']*'|"[^"]*"|[^\s'"&|;<>()])+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A hook: `entry` is the element in the list of its event, `handler` the part of it that names the command."""
+
+    event: str
+    handler: dict[str, Json]
+    entry: dict[str, Json]
+
+
+def grouped(event: str, handler: dict[str, Json], **group: Json) -> Hook:
+    """Return a hook whose list holds groups of handlers, each for those cases that the group says."""
+    return Hook(event, handler, {**group, _HOOKS: [handler]})
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFile:
+    """Members by their paths, hooks of `client`, and members that the client wants in any case (`needed`)."""
+
+    whole: ClassVar[bool] = False
+    path: Path
+    client: str
+    members: Mapping[tuple[str, ...], Json] = field(default_factory=dict[tuple[str, ...], Json])
+    hooks: tuple[Hook, ...] = ()
+    needed: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    def put(self, text: str) -> str:
+        """Return the text with our members and hooks, each once, in the place of older ones of ours."""
+        for key, value in self.needed.items():
+            text = text if _at(text, (key,)) else json_text.put(text, (key,), value)
+        for path, value in self.members.items():
+            text = json_text.put(text, path, value)
+        if not self.hooks:
+            return text
+        for event in _events(text) - {hook.event for hook in self.hooks}:
+            text = self._without_hook(text, event, "")
+        for hook in self.hooks:
+            text = self._with_hook(text, hook)
+        return text
+
+    def take(self, text: str, original: str | None) -> str | None:
+        """Return the text without our members and hooks; what is empty then goes, unless it was there before."""
+        was = original or ""
+        for path in self.members:
+            text = _without(text, path, was)
+        if self.hooks:
+            for event in sorted(_events(text)):
+                text = self._without_hook(text, event, was)
+        left = value_of(parse(text)) if text.strip() else {}
+        return None if original is None and left in ({}, dict(self.needed)) else text
+
+    def _with_hook(self, text: str, hook: Hook) -> str:
+        places = list(self._ours(text, hook.event))
+        if not places:
+            return json_text.append(text, (_HOOKS, hook.event), hook.entry)
+        for place in reversed(places[1:]):
+            text = json_text.remove(text, place)
+        # In a group with somebody else's handlers the group is theirs.
+        wanted = hook.entry if len(places[0]) == 3 else hook.handler
+        there = _at(text, places[0])
+        return text if there and value_of(there) == wanted else json_text.replace(text, places[0], wanted)
+
+    def _without_hook(self, text: str, event: str, original: str) -> str:
+        places = list(self._ours(text, event))
+        for place in reversed(places):
+            text = json_text.remove(text, place)
+        return _pruned(text, (_HOOKS, event), original) if places else text
+
+    def _ours(self, text: str, event: str) -> Iterator[tuple[str | int, ...]]:
+        """Yield the places of our groups, and of our handlers in groups that hold others, too."""
+        array = _at(text, (_HOOKS, event))
+        if array is None or value_of(array) is None:
+            return
+        if array.opening != "[":
+            raise WrongShape(f"{_HOOKS}.{event} is no list")
+        for index, element in enumerate(array.entries):
+            entry = value_of(element.node)
+            handlers = entry.get(_HOOKS) if isinstance(entry, dict) else None
+            if not isinstance(handlers, list):
+                if self._is_ours(entry, event):
+                    yield (_HOOKS, event, index)
+                continue
+            ours = [number for number, handler in enumerate(handlers) if self._is_ours(handler, event)]
+            if ours and len(ours) == len(handlers):
+                yield (_HOOKS, event, index)
+            else:
+                yield from ((_HOOKS, event, index, _HOOKS, number) for number in ours)
+
+    def _is_ours(self, handler: Json, event: str) -> bool:
+        command = handler.get("command") if isinstance(handler, dict) else None
+        ours = rf"\b{SERVER}(\.exe)?['\"]? hook( --url[ =]{_QUOTED})? {re.escape(self.client)} {re.escape(event)}\s*$"
+        return isinstance(command, str) and re.search(ours, command) is not None
+
+
+def _at(text: str, path: json_text.Path) -> Node | None:
+    return find(parse(text), path) if text.strip() else None
+
+
+def _events(text: str) -> set[str]:
+    hooks = _at(text, (_HOOKS,))
+    if hooks is None or value_of(hooks) is None:
+        return set()
+    if hooks.opening != "{":
+        raise WrongShape(f"{_HOOKS} is no object")
+    return {entry.key or "" for entry in hooks.entries}
+
+
+def _without(text: str, path: tuple[str, ...], original: str) -> str:
+    if _at(text, path) is None:
+        return text
+    while _at(text, path) is not None:  # of two members with one key the first would count again
+        text = json_text.remove(text, path)
+    return _pruned(text, path[:-1], original)
+
+
+def _pruned(text: str, path: tuple[str, ...], original: str) -> str:
+    """Return the text without the objects and arrays on a path that are empty and were not there originally."""
+    while path and (node := _at(text, path)) and not node.entries and _at(original, path) is None:
+        pruned = json_text.remove(text, path)
+        if _at(pruned, path) is not None:  # another member of this key, which did not count
+            break
+        text, path = pruned, path[:-1]
+    return text

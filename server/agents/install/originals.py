@@ -1,0 +1,74 @@
+"""What files were before Esker came into them, kept so that uninstalling gives it back to the byte."""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from esker.server.agents.install.disk import write
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A file as it was (None: it was not there), a digest of what was written, and the folders made for it."""
+
+    client: str
+    path: Path
+    before: bytes | None
+    written: str
+    folders: tuple[Path, ...] = ()
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class Originals:
+    """The originals in one folder, a file for each; only their owner can read them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, path: Path) -> Original | None:
+        """Return what a file was, or None where that is not known (any more)."""
+        return _read(self._file(path))
+
+    def all(self) -> Iterator[Original]:
+        """Yield every original."""
+        for file in sorted(self._folder.glob("*.json")):
+            if original := _read(file):
+                yield original
+
+    def keep(self, original: Original) -> None:
+        """Keep an original. Raises OSError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        before = None if original.before is None else base64.b64encode(original.before).decode()
+        kept = {
+            "client": original.client,
+            "path": os.fspath(original.path),
+            "before": before,
+            "written": original.written,
+            "folders": [os.fspath(folder) for folder in original.folders],
+        }
+        write(self._file(original.path), json.dumps(kept).encode(), mode=0o600)
+
+    def forget(self, path: Path) -> None:
+        """Keep it no longer."""
+        self._file(path).unlink(missing_ok=True)
+
+    def _file(self, path: Path) -> Path:
+        return self._folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
+
+
+def _read(file: Path) -> Original | None:
+    try:
+        kept = json.loads(file.read_bytes())
+        before = None if kept["before"] is None else base64.b64decode(kept["before"], validate=True)
+        folders = tuple(Path(folder) for folder in kept["folders"])
+        return Original(str(kept["client"]), Path(kept["path"]), before, str(kept["written"]), folders)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # damaged: then it is not known

@@ -1,0 +1,92 @@
+"""The JSON lines of a file, numbered; what is none is counted and never stops the reading."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from esker.server.agents.regular_file import opened_plain
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json, parse_json
+
+Line = dict[str, Json]
+Opener = Callable[[Path], BinaryIO]
+"""How a file is opened; `server/agents/compressed.py` has the one for files that may be compressed."""
+
+LONGEST_LINE = 64 * 1024 * 1024
+"""In bytes. A message is at most 16 MiB when it is sent; images and results of tools stand beside it in its line."""
+LARGEST_DOCUMENT = 512 * 1024 * 1024
+_SKIPPED_AT_ONCE = 1024 * 1024
+_MOST_BROKEN = 1_000
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What reading left out: how much for which reason, and the numbers of the lines that are broken, the first ones
+    of very many."""
+
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    broken: list[int] = field(default_factory=list[int])
+
+
+def json_lines(
+    path: Path, left_out: LeftOut, opener: Opener = opened_plain, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, Line]]:
+    """Yield the objects of a file with the numbers of their lines. Raises OSError when it cannot be opened.
+
+    A line of more than `longest` bytes is left out, and never held in memory as a whole.
+    """
+    with opener(path) as file:
+        number = 0
+        while raw := file.readline(longest + 1):
+            number += 1
+            if len(raw) > longest:
+                left_out.skipped[f"line longer than {_size(longest)}"] += 1
+                _skip_line(file, raw)
+                continue
+            line = _parsed(raw.removeprefix(_BOM) if number == 1 else raw, number, left_out)
+            if line is not None:
+                yield number, line
+
+
+def _skip_line(file: BinaryIO, raw: bytes) -> None:
+    while raw and not raw.endswith(b"\n"):
+        raw = file.readline(_SKIPPED_AT_ONCE)
+
+
+def _size(count: int) -> str:
+    return f"{count // 1024**2} MiB" if count >= 1024**2 else f"{count:,} bytes"
+
+
+def _parsed(raw: bytes, number: int, left_out: LeftOut) -> Line | None:
+    if not raw.strip():
+        return None
+    try:
+        value = parse_json(raw)
+    except InvalidInput:
+        left_out.skipped["broken line"] += 1
+        if len(left_out.broken) < _MOST_BROKEN:
+            left_out.broken.append(number)
+        return None
+    if isinstance(value, dict):
+        return value
+    left_out.skipped["not an object"] += 1
+    return None
+
+
+def json_document(path: Path, left_out: LeftOut, largest: int = LARGEST_DOCUMENT) -> Json:
+    """Return the one JSON value that a file is, or None where it is none, which is counted.
+
+    Raises OSError, also for a file of more than `largest` bytes.
+    """
+    with opened_plain(path) as file:
+        raw = file.read(largest + 1)
+    if len(raw) > largest:
+        raise OSError(0, f"it is one JSON value of more than {_size(largest)}")
+    try:
+        return parse_json(raw.removeprefix(_BOM))
+    except InvalidInput:
+        left_out.skipped["broken file"] += 1
+        return None

@@ -1,0 +1,277 @@
+"""The sessions of OpenCode: a SQLite database, or the folders of JSON files of builds before 1.2.
+
+Both hold the same: sessions, their messages, and the parts of these, which are written one after the other while the
+assistant works. So each text, each call and each result is an entry of its own, under the name of its part, and a
+text that is still being written waits for the next reading. A child session is a session of its own, in which the
+assistant gives the orders.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from esker.server.agents.content import (
+    Block,
+    answered,
+    as_object,
+    as_text,
+    call_block,
+    image_at,
+    result_block,
+    text_block,
+)
+from esker.server.agents.database_file import reading
+from esker.server.agents.lines import Line, Opener, json_document
+from esker.server.agents.reader_entries import Gathering, stem
+from esker.server.agents.regular_file import opened_plain
+from esker.server.agents.transcript import Reading
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json, parse_json
+
+CLIENT = "opencode"
+
+_TABLES = frozenset({"session", "message", "part"})
+_DONE = ("completed", "success", "error")
+_STILL_WRITTEN_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    name: str
+    data: Line
+    touched: float
+    """When it was last written, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    name: str
+    data: Line
+    parts: list[_Part]
+
+
+def read_transcript(path: Path, opener: Opener = opened_plain, session: str | None = None) -> Reading:
+    """Read a database, a storage folder or the file of a session; of many sessions only `session`, if it is given.
+
+    Neither is ever compressed, so `opener` is not used. Raises OSError when it cannot be opened.
+    """
+    gathering = Gathering(CLIENT, path)
+    if path.is_dir():
+        for file in session_files(path):
+            _read_files(gathering, file, session)
+    elif path.suffix == ".json":
+        _read_files(gathering, path, session)
+    else:
+        _read_database(gathering, path, session)
+    return gathering.reading()
+
+
+def recognises_file(path: Path) -> bool:
+    """Tell whether a file is a database of OpenCode, or the file of one of its sessions."""
+    if path.suffix == ".json":
+        return path.parent.parent.name == "session" and os.path.isdir(path.parent.parent.parent / "message")
+    try:
+        with reading(path) as database:
+            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    except (OSError, sqlite3.Error):
+        return False
+    return {str(table["name"]) for table in tables} >= _TABLES
+
+
+def session_files(storage: Path) -> list[Path]:
+    """Return the files of the sessions in a storage folder."""
+    return sorted((storage / "session").glob("*/*.json"))
+
+
+# The database ---------------------------------------------------------------------------------------------------------
+
+
+def _read_database(gathering: Gathering, path: Path, only: str | None) -> None:
+    try:
+        with reading(path) as database:
+            gathering.recognised = True
+            sessions = [dict(row) for row in database.execute("SELECT * FROM session ORDER BY time_created, id")]
+            for session in sessions:
+                name = str(session["id"])
+                if only in (None, name):
+                    child = bool(session.get("parent_id"))
+                    back = _object(gathering, session["revert"]) if session.get("revert") else None
+                    messages = _standing(gathering, _stored(gathering, database, name), back)
+                    _take(gathering, name, session.get("directory"), messages, child=child)
+    except sqlite3.Error as error:
+        raise OSError(0, f"the database cannot be read: {error}") from error
+
+
+def _stored(gathering: Gathering, database: sqlite3.Connection, session: str) -> list[_Message]:
+    parts: dict[str, list[_Part]] = {}
+    for row in database.execute("SELECT * FROM part WHERE session_id = ? ORDER BY id", (session,)):
+        data = _object(gathering, row["data"])
+        if data is not None:
+            touched = dict(row).get("time_updated")
+            parts.setdefault(str(row["message_id"]), []).append(_Part(str(row["id"]), data, _seconds(touched)))
+    messages: list[_Message] = []
+    for row in database.execute("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)):
+        data = _object(gathering, row["data"])
+        if data is not None:
+            data.setdefault("time", {"created": row["time_created"]})
+            messages.append(_Message(str(row["id"]), data, parts.get(str(row["id"]), [])))
+    return messages
+
+
+def _object(gathering: Gathering, data: object) -> Line | None:
+    raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    try:
+        value = parse_json(raw) if isinstance(raw, bytes) else None
+    except InvalidInput:
+        value = None
+    if isinstance(value, dict):
+        return value
+    gathering.skip("broken row")
+    return None
+
+
+# The files ------------------------------------------------------------------------------------------------------------
+
+
+def _read_files(gathering: Gathering, path: Path, only: str | None) -> None:
+    described = json_document(path, gathering.left_out)
+    if not isinstance(described, dict):
+        return
+    gathering.recognised = True
+    storage, name = path.parent.parent.parent, as_text(described.get("id")) or stem(path)
+    if only not in (None, name):
+        return
+    messages: list[_Message] = []
+    for file in sorted((storage / "message" / name).glob("*.json")):
+        data = _filed(gathering, file)
+        message = as_text(data.get("id")) or stem(file)
+        messages.append(_Message(message, data, _filed_parts(gathering, storage, message)))
+    messages.sort(key=lambda message: (_created(message.data), message.name))
+    child = as_text(described.get("parentID")) is not None
+    standing = _standing(gathering, messages, described.get("revert"))
+    _take(gathering, name, described.get("directory"), standing, child=child)
+
+
+def _filed_parts(gathering: Gathering, storage: Path, message: str) -> list[_Part]:
+    """Return the parts of a message, which lie in a folder of it, in very early builds in one folder for all."""
+    own = sorted((storage / "part" / message).glob("*.json"))
+    parts: list[_Part] = []
+    for file in own or sorted((storage / "part").glob("*.json")):
+        data = _filed(gathering, file)
+        if data and data.get("messageID", message if own else None) == message:
+            parts.append(_Part(as_text(data.get("id")) or f"{message}/{stem(file)}", data, _touched(file)))
+    return parts
+
+
+def _filed(gathering: Gathering, path: Path) -> Line:
+    try:
+        return as_object(json_document(path, gathering.left_out))
+    except OSError:
+        gathering.skip("unreadable file")
+        return {}
+
+
+def _touched(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+# What is kept ---------------------------------------------------------------------------------------------------------
+
+
+def _standing(gathering: Gathering, messages: list[_Message], revert: Json) -> list[_Message]:
+    """Return the messages before those that were undone, which `revert` names the first of, or the first part of it.
+
+    OpenCode keeps what was undone until something else is asked, since it can be done again.
+    """
+    first, part = as_text(as_object(revert).get("messageID")), as_text(as_object(revert).get("partID"))
+    place = next((place for place, message in enumerate(messages) if message.name == first), None)
+    if place is None:
+        return messages
+    gathering.skip("message that was undone", len(messages) - place)
+    begun = messages[place]
+    if part not in (names := [each.name for each in begun.parts]):
+        return messages[:place]
+    return [*messages[:place], replace(begun, parts=begun.parts[: names.index(part)])]
+
+
+def _take(gathering: Gathering, session: str, directory: Json, messages: list[_Message], *, child: bool) -> None:
+    gathering.locate(session, directory)
+    for message in messages:
+        role = message.data.get("role")
+        if role not in ("user", "assistant"):
+            gathering.skip("message without a role")
+        elif _is_summary(message.data):
+            gathering.skip("compaction summary")
+        elif not message.parts:
+            gathering.skip("API error" if message.data.get("error") else "message without content")
+        else:
+            last = message is messages[-1]
+            speaker = "assistant" if child and role == "user" else str(role)
+            for part in message.parts:
+                if last and _is_being_written(message, part):
+                    gathering.skip("text that is still being written")
+                    gathering.unfinished = True
+                else:
+                    _take_part(gathering, session, speaker, message, part)
+
+
+def _take_part(gathering: Gathering, session: str, speaker: str, message: _Message, part: _Part) -> None:
+    if part.data.get("synthetic") is True or part.data.get("ignored") is True:
+        gathering.skip("synthetic part")
+        return
+    at = _created(message.data) or part.touched or None
+    entries = [*_entries(speaker, part)]
+    if not entries:
+        gathering.skip(f"{part.data.get('type')} part")
+    for ending, role, block in entries:
+        where = as_object(message.data.get("path")).get("cwd")
+        gathering.add(session, role, [block], name=part.name + ending, at=at, cwd=where)
+
+
+def _entries(speaker: str, part: _Part) -> Iterator[tuple[str, str, Block]]:
+    """Yield what a part holds: what is added to its name, who speaks, and the block."""
+    match part.data:
+        case {"type": "text", "text": str(text)}:
+            yield "", speaker, text_block(text)
+        case {"type": "file", "mime": str(kind), "url": url} if kind.startswith("image/"):
+            if image := image_at(url):
+                yield "", speaker, image
+        case {"type": "tool", "state": dict(state)}:
+            call = as_text(part.data.get("callID")) or part.name
+            if state.get("status") != "pending":  # its arguments are still being written
+                yield "", "assistant", call_block(call, part.data.get("tool"), state.get("input"))
+            if state.get("status") in _DONE:
+                failed = state.get("status") == "error"
+                shown = state.get("error") if failed else state.get("output")
+                yield "/result", "user", result_block(call, answered(shown), failed=failed)
+        case _:
+            pass
+
+
+def _is_summary(message: Line) -> bool:
+    return message.get("summary") is True or "compaction" in (message.get("mode"), message.get("agent"))
+
+
+def _is_being_written(message: _Message, part: _Part) -> bool:
+    """Tell whether a text is likely to grow: neither it nor its message is finished, and it was just written to."""
+    if part.data.get("type") != "text" or message.data.get("role") != "assistant" or message.data.get("error"):
+        return False
+    begun = as_object(part.data.get("time"))
+    finished = "completed" in as_object(message.data.get("time")) or "end" in begun
+    return bool(begun) and not finished and time.time() - part.touched < _STILL_WRITTEN_SECONDS
+
+
+def _created(message: Line) -> float:
+    """Return when a message was made, in milliseconds since 1970, 0 when it does not say."""
+    created = as_object(message.get("time")).get("created")
+    return float(created) if isinstance(created, int | float) else 0.0
+
+
+def _seconds(milliseconds: object) -> float:
+    return milliseconds / 1_000 if isinstance(milliseconds, int | float) else 0.0

@@ -1,0 +1,190 @@
+"""What every reader does with the messages that it finds: it makes entries of them and keeps account of the rest."""
+
+import hashlib
+from collections.abc import Container
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from esker.server.agents.content import Block, as_text, text_block
+from esker.server.agents.lines import LeftOut
+from esker.server.agents.project import project_of
+from esker.server.agents.transcript import Entry, Reading, Transcript
+from esker.server.core.conversation.blocks import as_blocks
+from esker.server.core.conversation.injected import strip_injected
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json, clean_text
+
+_LONGEST_ID = 512
+_LONGEST_CWD = 4_096
+_MILLISECONDS = 100_000_000_000  # epoch seconds of the year 5138; what is larger counts milliseconds
+
+
+class Gathering:
+    """The sessions of a file while it is read."""
+
+    def __init__(self, client: str, path: Path) -> None:
+        """Begin with a file of a client."""
+        self.left_out = LeftOut()
+        self.recognised = False
+        self.unfinished = False
+        self._client = client
+        self._path = path
+        self._transcripts: dict[str, Transcript] = {}
+        self._ids: dict[str, set[str]] = {}
+        self._last: datetime | None = None
+
+    def skip(self, reason: str, count: int = 1) -> None:
+        """Count what is left out."""
+        if count:
+            self.left_out.skipped[reason[:80]] += count
+
+    def transcript(self, session: str) -> Transcript:
+        """Return the transcript of a session, a new one when there is none yet."""
+        session = fitting(session)
+        if session not in self._transcripts:
+            self._transcripts[session] = Transcript(self._client, session)
+            self._ids[session] = set()
+        return self._transcripts[session]
+
+    def locate(self, session: str, cwd: Json) -> None:
+        """Note the directory of a session, if none is known yet."""
+        transcript = self.transcript(session)
+        transcript.cwd = transcript.cwd or _directory(cwd)
+
+    def add(
+        self,
+        session: str,
+        role: str,
+        content: Json,
+        *,
+        name: str | None = None,
+        place: str = "",
+        at: Json = None,
+        cwd: Json = None,
+    ) -> bool:
+        """Add a message, unless there is nothing in it or its name was there before; tell whether something was in it.
+
+        `name` is the client's own id. A message without one is named after its place and its words, so that reading
+        again finds it again. A message without a readable time has that of the one before. `cwd` is where the session
+        was by then.
+        """
+        kept = self._cleaned(content)
+        if not kept:
+            return False
+        moment = as_moment(at)
+        if moment is None and at is not None:
+            self.skip("unreadable time (the message is kept)")
+        self._last = moment or self._last
+        name = fitting(name) if name else digest(place, str(kept))
+        transcript = self.transcript(session)
+        if name in self._ids[transcript.external_id]:
+            self.skip("message that was there before")
+            return True
+        self._ids[transcript.external_id].add(name)
+        transcript.entries.append(Entry(name, role, kept, self._last, _directory(cwd)))
+        return True
+
+    def drop(self, session: str, names: Container[str], reason: str) -> None:
+        """Leave out messages of a session after all."""
+        transcript = self.transcript(session)
+        kept = [entry for entry in transcript.entries if entry.external_id not in names]
+        self.skip(reason, len(transcript.entries) - len(kept))
+        transcript.entries = kept
+
+    def reading(self) -> Reading:
+        """Return what was gathered: sessions that hold messages, each with a time."""
+        found = [transcript for transcript in self._transcripts.values() if transcript.entries]
+        status = self._path.stat()
+        changed = as_moment(status.st_mtime) if status.st_mtime > 0 else None
+        for transcript in found:
+            transcript.project = transcript.project or (project_of(transcript.cwd) if transcript.cwd else None)
+            _date(transcript, changed)
+        recognised = self.recognised or status.st_size == 0
+        return Reading(found, self.left_out.skipped, self.left_out.broken, recognised, self.unfinished)
+
+    def _cleaned(self, content: Json) -> Json:
+        """Return content that the server takes: text, or blocks; stray strings become text, what is no block goes.
+
+        Text that a program put in, as a whole, goes as well. What is left out is counted.
+        """
+        if isinstance(content, str):
+            return content if self._is_said(content) else None
+        blocks: list[Json] = []
+        injected = self.left_out.skipped["injected context"]
+        for part in content if isinstance(content, list) else []:
+            block = self._block(text_block(part) if isinstance(part, str) else part)
+            if block:
+                blocks.append(block)
+        if not blocks and injected == self.left_out.skipped["injected context"]:
+            self.skip("message without content")
+        return blocks
+
+    def _block(self, part: Json) -> Block | None:
+        try:
+            [block] = as_blocks([part])
+        except InvalidInput:
+            self.skip("block that is none")
+            return None
+        if block["type"] != "text":
+            return block
+        text = str(block["text"])
+        return block if text.strip() and not self._is_injected(text) else None
+
+    def _is_said(self, text: str) -> bool:
+        if not text.strip():
+            self.skip("message without content")
+            return False
+        return not self._is_injected(text)
+
+    def _is_injected(self, text: str) -> bool:
+        if strip_injected(text):
+            return False
+        self.skip("injected context")
+        return True
+
+
+def _date(transcript: Transcript, changed: datetime | None) -> None:
+    """Give the messages before the first that has a time that of this one, and where none has one that of the file's
+    last change: it is the time of the newest, and no other is later."""
+    known = next((entry.sent_at for entry in transcript.entries if entry.sent_at), changed)
+    transcript.entries = [entry if entry.sent_at else replace(entry, sent_at=known) for entry in transcript.entries]
+
+
+def _directory(cwd: Json) -> str | None:
+    found = as_text(cwd)
+    return found[:_LONGEST_CWD] if found else None
+
+
+def as_moment(value: Json) -> datetime | None:
+    """Return a time that is written in ISO 8601, or as seconds or milliseconds since 1970; None for anything else."""
+    try:
+        match value:
+            case str():
+                moment = datetime.fromisoformat(value)
+            case bool():
+                return None
+            case int() | float():
+                moment = datetime.fromtimestamp(value / 1_000 if value > _MILLISECONDS else value, UTC)
+            case _:
+                return None
+    except (ValueError, OverflowError, OSError):
+        return None
+    if not 1970 <= moment.year < 2200:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def fitting(name: str) -> str:
+    """Return a name that the server takes as an external id; one that is too long is replaced by its hash."""
+    return name if len(name) <= _LONGEST_ID else digest(name)
+
+
+def digest(*parts: str) -> str:
+    """Return a name made of words."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def stem(path: Path) -> str:
+    """Return the name of a file without its endings, the same for `x.jsonl` and `x.jsonl.zst`."""
+    return clean_text(path.name.removesuffix(".zst").rpartition(".")[0] or path.name)

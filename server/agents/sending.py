@@ -1,0 +1,117 @@
+"""Sending transcripts to the server, in batches that it takes, and what became of them."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from esker.server.agents.api import Api, Refused
+from esker.server.agents.request_bodies import open_body
+from esker.server.agents.spool import Parcel
+from esker.server.agents.transcript import Entry, Transcript
+from esker.server.core.json_input import Json
+
+_BATCH_MESSAGES = 500
+_BATCH_BYTES = 8 * 1024 * 1024
+# The server takes bodies of 32 MiB; one message above this goes without its images and the rest of its text.
+_MESSAGE_BYTES = 16 * 1024 * 1024
+_ABOUT_THE_MESSAGES = (413, 422)
+_KEPT_CHARACTERS = 1_000_000
+
+
+@dataclass(slots=True)
+class Sent:
+    """What became of transcripts.
+
+    `sessions` has, by id, how many observations each had before; `refused` has the messages that the server did not
+    take, with its reason.
+    """
+
+    sessions: dict[str, int] = field(default_factory=dict[str, int])
+    accepted: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def send(api: Api, transcript: Transcript, sent: Sent, advance: Callable[[int], None]) -> None:
+    """Send one session; add to `sent` what became of it and tell `advance` of each batch."""
+    opened = open_body(transcript.client, transcript.external_id, transcript.cwd, transcript.project)
+    session = api.post("/v1/sessions", opened)["id"]
+    if session not in sent.sessions:
+        sent.sessions[session] = api.get(f"/v1/sessions/{session}")["observations"]
+    for batch in as_batches(transcript.entries):
+        _send_batch(api, session, batch, sent)
+        advance(len(batch))
+
+
+def deliver(api: Api, parcel: Parcel) -> dict[str, str]:
+    """Tell the server what a parcel holds; return the messages that it does not take, with its reasons.
+
+    Of messages that the server does not take by themselves the others are taken. Raises Unavailable, Refused.
+    """
+    session = api.post("/v1/sessions", parcel["session"])["id"]
+    sent = Sent()
+    if messages := parcel.get("messages"):
+        _send_batch(api, session, messages, sent)
+    if event := parcel.get("event"):
+        api.post(f"/v1/sessions/{session}/events", event)
+    return sent.refused
+
+
+def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent) -> None:
+    try:
+        report = api.post(f"/v1/sessions/{session}/messages", {"messages": batch})
+    except Refused as error:
+        if error.status not in _ABOUT_THE_MESSAGES:
+            raise
+        # One message that the server does not take must not keep the others from it.
+        if len(batch) == 1:
+            sent.refused[batch[0]["external_id"]] = str(error)
+            return
+        for message in batch:
+            _send_batch(api, session, [message], sent)
+        return
+    sent.accepted += report["accepted"]
+    sent.duplicates += report["duplicates"]
+    sent.conflicts += len(report["conflicts"])
+
+
+def as_batches(entries: Iterable[Entry]) -> Iterator[list[dict[str, Any]]]:
+    """Yield messages as the server takes them, as many at a time as it takes."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for message, cost in map(_as_message, entries):
+        if batch and (len(batch) == _BATCH_MESSAGES or size + cost > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += cost
+    if batch:
+        yield batch
+
+
+def _as_message(entry: Entry) -> tuple[dict[str, Any], int]:
+    """Return a message for the server and its size in bytes."""
+    message = {"external_id": entry.external_id, "role": entry.role, "content": entry.content}
+    message |= {"sent_at": entry.sent_at.isoformat()} if entry.sent_at else {}
+    size = len(json.dumps(message))
+    if size > _MESSAGE_BYTES:
+        message["content"] = _shortened(entry.content)
+        size = len(json.dumps(message))
+    return message, size
+
+
+def _shortened(value: Json) -> Json:
+    """Return content that fits into a request: long strings cut, with a note of what is missing."""
+    match value:
+        case str() if len(value) > _KEPT_CHARACTERS:
+            return f"{value[:_KEPT_CHARACTERS]} … [{len(value) - _KEPT_CHARACTERS:,} more characters]"
+        case list():
+            return [_shortened(item) for item in value]
+        case {"type": "image"}:
+            return {"type": "text", "text": "[an image that was too large to send]"}
+        case dict():
+            return {key: _shortened(item) for key, item in value.items()}
+        case _:
+            return value

@@ -1,0 +1,66 @@
+"""What memory has made of one session, as the server tells it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from esker.server.core.context.session_memory import Counters, GroupSummary, PackVersion, State
+from esker.server.core.context.usage import UsageReport
+from esker.server.core.records import JobKind, JobState
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A session and how far it is observed. Tokens are estimates.
+
+    It began at the time of its earliest message or, if that is earlier, when it was opened (`created_at`).
+    """
+
+    id: str
+    client: str
+    external_id: str
+    project: str | None
+    cwd: str | None
+    timezone: str
+    effective_context: int
+    messages: int
+    observed_messages: int
+    total_tokens: int
+    unobserved_tokens: int
+    last_received_at: datetime | None
+    current_task: str | None
+    suggested_continuation: str | None
+    thread_title: str | None
+    begun_at: datetime
+    last_sent_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SessionJob:
+    """Work that is to be done for a session; with an error, `hint` says what to do about it."""
+
+    kind: JobKind
+    state: JobState
+    run_after: datetime
+    attempts: int
+    last_error: str | None
+    error_kind: str | None
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMemory:
+    """All about the memory of a session. Versions of its pack and groups are newest first.
+
+    `coverage` is the share (0 to 1) of its messages that stand in a group, `usage` what its calls of a model used and
+    saved; None where none was told of.
+    """
+
+    session: SessionState
+    state: State
+    counters: Counters
+    coverage: float
+    pack_versions: list[PackVersion]
+    groups: list[GroupSummary]
+    jobs: list[SessionJob]
+    usage: UsageReport | None

@@ -1,0 +1,78 @@
+"""Settings of a client: the server's address, its key and what to exclude, read from the environment.
+
+Hooks start in every turn of an agent and read these settings, so this module uses the standard library alone. The
+server's own settings are in `server/core/config/settings.py`. `docs/configuration.md` lists both, and a test compares.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from esker.server.core.config.exclusion_patterns import understood
+from esker.server.core.errors import InvalidInput, Misconfigured
+
+PREFIX = "ESKER_"
+RECALLS = ("explicit", "always", "off")
+_PATTERNS = (
+    "A pattern is a directory (/work/secret, ~/private), which covers what is below it, or a project (owner/name,"
+    " owner/*); docs/configuration.md says more."
+)
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """How the command line and the hooks find the server, and what they do with transcripts."""
+
+    url: str = "http://127.0.0.1:8377"
+    """Where the server is."""
+    key: str | None = None
+    """The key that is sent to it."""
+    state_dir: Path = Path("~/.local/state/esker")
+    """Where is kept how far transcripts were read, and what could not be sent yet."""
+    exclude: tuple[str, ...] = ()
+    """Projects or directories, separated by commas, with wildcards: nothing of them is read, sent or shown."""
+    hook_recall: str = "explicit"
+    """When a prompt has memory asked: `explicit` references to earlier work, `always`, `off`."""
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], url: str | None = None) -> "ClientSettings":
+        """Read the settings from `environ`. Raises Misconfigured for a value that is not valid.
+
+        `url` is where the server is when the environment does not say.
+        """
+        given = {each.name: environ[name] for each in fields(cls) if environ.get(name := variable(each.name))}
+        recall = given.get("hook_recall", "explicit")
+        if recall not in RECALLS:
+            raise Misconfigured(f"{variable('hook_recall')} is {recall!r}.", hint=f"It is one of {', '.join(RECALLS)}.")
+        return cls(
+            url=given.get("url", url or cls.url),
+            key=given.get("key"),
+            state_dir=state_dir(environ),
+            exclude=_exclusions(given.get("exclude", "")),
+            hook_recall=recall,
+        )
+
+
+def _exclusions(listed: str) -> tuple[str, ...]:
+    """Return the patterns of a list, each of which means something."""
+    patterns = tuple(part.strip() for part in listed.split(",") if part.strip())
+    for pattern in patterns:
+        try:
+            understood(pattern)
+        except InvalidInput as error:
+            raise Misconfigured(f"{variable('exclude')}: {error}", hint=_PATTERNS) from None
+    return patterns
+
+
+def state_dir(environ: Mapping[str, str]) -> Path:
+    """Return where a client keeps its state, whatever else its environment says."""
+    home = environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(environ.get(variable("state_dir")) or f"{home}/esker").expanduser()
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+CLIENT_SETTINGS = frozenset(each.name for each in fields(ClientSettings))

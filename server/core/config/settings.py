@@ -1,0 +1,172 @@
+"""All settings, read once from the environment into one frozen object.
+
+Every field has a default that is right in production. The environment variable of a field is its name in
+capitals behind `ESKER_`; `docs/configuration.md` lists them, and a test compares the two.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
+from esker.server.core.config.prices import KNOWN, Price, read_prices
+from esker.server.core.errors import Misconfigured
+
+_OF_CLIENTS = frozenset(map(variable, CLIENT_SETTINGS))
+Choice = Literal["auto", "model", "extractive", "off"]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseModel):
+    """How this process behaves."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    database_url: SecretStr | None = None
+    """An outside Postgres. Without it an embedded one runs in the data directory."""
+    data_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("esker")))
+    """Where the embedded Postgres keeps its files."""
+    database_connections: Annotated[int, Field(ge=2, le=500)] = 10
+    """The most connections that one server process opens."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on. Anything but loopback needs a key to exist first."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8377
+    """The port to listen on; 0 takes a free one."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Host names that requests may use, separated by commas. Empty: loopback names on loopback, any elsewhere."""
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 32 * 1024 * 1024
+    """The largest request body."""
+
+    observer: Choice = "auto"
+    """Who observes: a language model, the extractive observer, nobody; `auto` takes a model where one is set."""
+    reflector: Choice = "auto"
+    """Who reflects, with the same choices."""
+    observer_model: str = "claude-haiku-5-5"
+    """The model that observes."""
+    reflector_model: str = "claude-sonnet-5-5"
+    """The model that reflects."""
+    llm_base_url: str | None = None
+    """A server that speaks the Messages API, without a trailing /v1. Unset: Anthropic's."""
+    llm_api_key: SecretStr | None = None
+    """The key for it; ANTHROPIC_API_KEY is read when this is not set."""
+    llm_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
+    """How long a call of a language model may take in all; one that fails in passing is made again, twice at most."""
+    llm_version: str | None = None
+    """The anthropic-version header; unset: the newest that we know. Older endpoints want 2023-06-01."""
+    llm_key_header: Literal["authorization", "x-api-key"] = "authorization"
+    """The header that carries the key."""
+    llm_structured: Literal["output_config", "tool", "prompt"] = "output_config"
+    """How the shape of an answer is asked for: by the API's schema, by a tool whose input it is, or in words."""
+    llm_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """The temperature; unset: the model's own. Anthropic's newest models take none."""
+    llm_prices: Mapping[str, Price] = {}
+    """Prices that are not built in, or other ones: `model=in/out, …` in dollars for a million tokens."""
+    daily_cap_usd: Annotated[float, Field(ge=0)] | None = None
+    """The most that models may cost a pool in a day (UTC); unset: no cap. A pool may have a cap of its own."""
+
+    observe_tokens: Positive = 8_000
+    """Unobserved tokens at which a session is observed."""
+    observe_idle_seconds: Annotated[float, Field(ge=0)] = 120.0
+    """Seconds without a message after which a session is observed."""
+    session_end_min_messages: Annotated[int, Field(ge=0)] = 1
+    """User messages that a session must have for its end to have it observed at once."""
+    pool_reflect_hours: Annotated[float, Field(ge=0)] = 24.0
+    """Hours between two reflections of a whole pool; 0: only on request."""
+    pool_reflect_min_age_days: Annotated[float, Field(ge=0)] = 3.0
+    """Days after which a row may be condensed with those of other sessions."""
+    job_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
+    """How many sessions are observed or reflected at the same time by one server."""
+    job_lease_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """How long a job stays with a worker that gives no sign of life."""
+    job_attempts: Positive = 8
+    """Failures after which a job is dead until something new arrives."""
+
+    embedder: str = "sentence-transformers:bundled"
+    """`sentence-transformers:<path, name or "bundled">`, `openai:<base url>#<model>` or `none`."""
+    embedder_api_key: SecretStr | None = None
+    """The key for an `openai:` embedder."""
+    embed_threads: Positive = 1
+    """Threads that one process gives to its embedding model. More than one help only on idle cores."""
+    remembered_queries: Annotated[int, Field(ge=0)] = 1_000
+    """Questions whose vectors a server keeps in memory, for each model; 0: none."""
+    reranker: str = "none"
+    """`sentence-transformers:<path or name>`, `http:<base url>#<model>` or `none`: who puts the first hits in order."""
+    reranker_api_key: SecretStr | None = None
+    """The key for an `http:` reranker."""
+    rerank_seconds: Annotated[float, Field(gt=0, le=30)] = 0.5
+    """How long a recall waits for the reranker."""
+    paraphrase: bool = False
+    """Whether a language model is asked for other wordings of a question, which are searched for as well."""
+    paraphrase_model: str = "claude-haiku-5-5"
+    """The model that is asked for them."""
+    paraphrase_seconds: Annotated[float, Field(gt=0, le=30)] = 2.0
+    """How long a recall waits for them."""
+    remembered_wordings: Annotated[int, Field(ge=0)] = 1_000
+    """Questions whose other wordings a server keeps in memory; 0: none."""
+    worker: bool = True
+    """Whether `esker serve` starts an embedding worker beside it."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """How much the server and the worker say."""
+
+    @field_validator("data_dir")
+    @classmethod
+    def _is_absolute(cls, value: Path) -> Path:
+        # It becomes part of an address, in which nothing is relative.
+        return value.expanduser().absolute()
+
+    @field_validator("llm_base_url")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return value.rstrip("/").removesuffix("/v1")
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model can be reached."""
+        return self.llm_api_key is not None or self.llm_base_url is not None
+
+    def price(self, model: str) -> Price | None:
+        """Return what a model costs, or None where that is not known."""
+        return self.llm_prices.get(model) or KNOWN.get(model)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], **overrides: object) -> Self:
+        """Read the settings from `environ`; `overrides` that are not None (from the command line) win.
+
+        Raises Misconfigured for an unknown `ESKER_` variable or a value that is not valid.
+        """
+        values: dict[str, object] = {
+            name.removeprefix(PREFIX).lower(): value
+            for name, value in environ.items()
+            if name.startswith(PREFIX) and value != "" and name not in _OF_CLIENTS
+        }
+        if "llm_api_key" not in values and environ.get("ANTHROPIC_API_KEY"):
+            values["llm_api_key"] = environ["ANTHROPIC_API_KEY"]
+        if isinstance(hosts := values.get("allowed_hosts"), str):
+            values["allowed_hosts"] = tuple(host.strip() for host in hosts.split(",") if host.strip())
+        values |= {name: value for name, value in overrides.items() if value is not None}
+        try:
+            if isinstance(prices := values.get("llm_prices"), str):
+                values["llm_prices"] = read_prices(prices)
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise Misconfigured(_explain(error), hint="docs/configuration.md lists every setting.") from None
+        except ValueError as error:
+            raise Misconfigured(f"{PREFIX}LLM_PRICES: {error}.") from None
+
+
+def _explain(error: ValidationError) -> str:
+    """Name the variables that are wrong, without repeating their values, which may be secret."""
+    parts = (
+        f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}"
+        f" {'is no setting' if item['type'] == 'extra_forbidden' else item['msg']}"
+        for item in error.errors(include_input=False, include_url=False)
+    )
+    return "Settings are not valid: " + "; ".join(parts) + "."

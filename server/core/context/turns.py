@@ -1,0 +1,261 @@
+"""Stored messages as messages of the Messages API: what the API would refuse is put right, and nothing said is lost.
+
+The API wants the user first and roles in turn; content that is not blank; of each block no fields that it does not
+know; every call of a tool under an id of its own, answered at the very beginning of the next message, and no answer
+without its call. Transcripts have gaps, repeats and stray answers, and block types of other programs.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from esker.server.core.conversation.blocks import content_tokens
+from esker.server.core.conversation.records import Block, Message, Role
+from esker.server.core.json_input import Json
+
+Speaker = Literal["user", "assistant"]
+
+OPENING = "[The conversation goes on here.]"
+"""What the user says where the first message that is sent is the assistant's."""
+_UNANSWERED = "[No result was kept.]"
+
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_PICTURES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_THINKING = ("thinking", "redacted_thinking")
+_MASK = "[redacted:"
+_LABELS: Mapping[Role, str] = {"system": "system", "tool": "toolResult"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one stored message has to say to the API.
+
+    `blocks` are its own but for the answers to calls; `calls` are the ids of the calls among them, `answers` those that
+    it answers. `reach` is the place of the first message that has to be sent with it, its own unless it answers an
+    earlier one. `tokens` are those of its blocks, of its answers, and of what stands for answers that its calls lack.
+    """
+
+    speaker: Speaker
+    blocks: Sequence[Block]
+    calls: Sequence[str]
+    answers: Sequence[str]
+    reach: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """The parts of consecutive messages, and the answer to each call; one that has none is `pending`."""
+
+    parts: Sequence[Part]
+    answers: Mapping[str, Block]
+    pending: Collection[str]
+
+
+def parts_of(messages: Sequence[Message], told: Collection[str] = ()) -> Talk:
+    """Return what messages have to say; a system message whose text is in `told` stands elsewhere and says nothing."""
+    calls = _calls(messages)
+    answered = _answered(messages, calls)
+    by_place = {place: call for call, place in answered.items()}
+    answers = {call: _answer(messages[at].content[place], call) for call, (at, place) in answered.items()}
+    pending = calls.keys() - answers.keys()
+    answers |= {call: _stand_in(call) for call in pending}
+    called = {place: call for call, place in calls.items()}
+    parts: list[Part] = []
+    for at, message in enumerate(messages):
+        places = range(len(message.content))
+        own = [called[at, place] for place in places if (at, place) in called]
+        given = [by_place[at, place] for place in places if (at, place) in by_place]
+        elsewhere = message.role == "system" and _text(message.content) in told
+        said = [] if elsewhere else [*_said(message, at, called, by_place)]
+        costly = [*said, *(answers[call] for call in given), *(answers[call] for call in own if call in pending)]
+        reach = min((calls[call][0] for call in given), default=at)
+        parts.append(Part(_speaker(message.role), said, own, given, reach, content_tokens(costly) if costly else 0))
+    return Talk(parts, answers, pending)
+
+
+Place = tuple[int, int]
+"""A message and a block in it, both by their place in a list."""
+
+
+def _calls(messages: Sequence[Message]) -> dict[str, Place]:
+    """Return where each call stands that the API would take; an id that comes again is no second call."""
+    found: dict[str, Place] = {}
+    for at, message in enumerate(messages):
+        for place, block in enumerate(message.content):
+            if message.role == "assistant" and _is_call(block):
+                found.setdefault(str(block["id"]), (at, place))
+    return found
+
+
+def _is_call(block: Block) -> bool:
+    match block:
+        case {"type": "tool_use", "id": str(call), "name": str(name), "input": dict()}:
+            return bool(_ID.fullmatch(call) and _NAME.fullmatch(name))
+        case _:
+            return False
+
+
+def _answered(messages: Sequence[Message], calls: Mapping[str, Place]) -> dict[str, Place]:
+    """Return where the answer to each call stands: the first behind it."""
+    found: dict[str, Place] = {}
+    for at, message in enumerate(messages):
+        for place, block in enumerate(message.content):
+            call = str(block.get("tool_use_id"))
+            if block.get("type") == "tool_result" and call in calls and calls[call] < (at, place):
+                found.setdefault(call, (at, place))
+    return found
+
+
+def _answer(block: Block, call: str) -> Block:
+    answer: Block = {"type": "tool_result", "tool_use_id": call}
+    content = block.get("content")
+    if isinstance(content, str) and content.strip():
+        answer["content"] = content
+    elif isinstance(content, list):
+        inner = [said for part in content if isinstance(part, dict) for said in _plain(part, "user")]
+        answer |= {"content": [*inner]} if inner else {}
+    return answer | ({"is_error": True} if block.get("is_error") is True else {})
+
+
+def _stand_in(call: str) -> Block:
+    return {"type": "tool_result", "tool_use_id": call, "content": _UNANSWERED, "is_error": True}
+
+
+def _speaker(role: Role) -> Speaker:
+    return "assistant" if role == "assistant" else "user"
+
+
+def _text(blocks: Sequence[Block]) -> str:
+    return "\n".join(str(block.get("text")) for block in blocks if block.get("type") == "text").strip()
+
+
+def _said(message: Message, at: int, called: Collection[Place], answers: Collection[Place]) -> Iterator[Block]:
+    for place, block in enumerate(message.content):
+        if (at, place) in called:
+            yield {"type": "tool_use", "id": block["id"], "name": block["name"], "input": block["input"]}
+        elif (at, place) not in answers:
+            yield from _plain(_labelled(block, message.role), _speaker(message.role))
+
+
+def _labelled(block: Block, role: Role) -> Block:
+    """Say whose words they are where the API has no speaker for them."""
+    match block:
+        case {"type": "text", "text": str(text)} if role in _LABELS and text.strip():
+            return _words(f"[{_LABELS[role]}: {text}]")
+        case _:
+            return block
+
+
+def _plain(block: Block, speaker: Speaker) -> Iterator[Block]:
+    """Yield a block that is neither a call nor its answer as the API takes it; what it would not take, in words."""
+    match block:
+        case {"type": "thinking" | "redacted_thinking"}:
+            yield from _thought(block, speaker)
+        case {"type": "image" | "document" as kind}:
+            yield (_source(block) if speaker == "user" else None) or _words(f"[{kind}]")
+        case {"type": "tool_use", "name": str(name)}:
+            yield _words(f"[toolCall {name}({json.dumps(block.get('input', {}), ensure_ascii=False)})]")
+        case {"type": "tool_result"}:
+            yield from _stray(block, speaker)
+        case {"text": str(text)}:
+            if text.strip():
+                yield _words(text)
+        case _:
+            yield _words(f"[{block.get('type')}]")
+
+
+def _words(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def _thought(block: Block, speaker: Speaker) -> Iterator[Block]:
+    """Yield a thought that its model would know again by the signature. Others are no loss: nobody heard them."""
+    match block:
+        case {"type": "thinking", "thinking": str(text), "signature": str(sign)} if sign and _MASK not in text:
+            thought: Block = {"type": "thinking", "thinking": text, "signature": sign}
+        case {"type": "redacted_thinking", "data": str(data)} if data and _MASK not in data:
+            thought = {"type": "redacted_thinking", "data": data}
+        case _:
+            return
+    if speaker == "assistant":
+        yield thought
+
+
+def _source(block: Block) -> Block | None:
+    """Return an image or a document whose source the API takes."""
+    source: Json = block.get("source")
+    kind = block["type"]
+    match source:
+        case {"type": "base64", "media_type": str(media), "data": str(data)} if data and _MASK not in data:
+            fits = media in _PICTURES if kind == "image" else media == "application/pdf"
+            return {"type": kind, "source": {"type": "base64", "media_type": media, "data": data}} if fits else None
+        case {"type": "url", "url": str(url)} if url.startswith("https://"):
+            return {"type": kind, "source": {"type": "url", "url": url}}
+        case {"type": "text", "media_type": "text/plain", "data": str(data)} if kind == "document" and data.strip():
+            return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": data}}
+        case _:
+            return None
+
+
+def _stray(block: Block, speaker: Speaker) -> Iterator[Block]:
+    """Yield an answer without a call, in words; its images stay what they are."""
+    content = block.get("content")
+    parts: Json = [_words(content)] if isinstance(content, str) else content
+    inner = parts if isinstance(parts, list) else []
+    plain = [said for part in inner if isinstance(part, dict) for said in _plain(part, speaker)]
+    yield _words(f"[toolResult: {_text(plain)}]")
+    yield from (said for said in plain if said["type"] != "text")
+
+
+@dataclass(slots=True)
+class _Turn:
+    speaker: Speaker
+    blocks: list[Block]
+    calls: list[str] = field(default_factory=list[str])
+
+
+def turns(parts: Sequence[Part], answers: Mapping[str, Block]) -> list[Block]:
+    """Return messages for the API from parts none of which answers a call before the first."""
+    found: list[_Turn] = []
+    for part in parts:
+        if part.speaker == "user":
+            _answer_calls(found, answers)
+        if not part.blocks:
+            continue
+        if not found or found[-1].speaker != part.speaker:
+            found.append(_Turn(part.speaker, []))
+        found[-1].blocks += part.blocks
+        found[-1].calls += part.calls
+    _answer_calls(found, answers)
+    return [{"role": turn.speaker, "content": [*turn.blocks]} for turn in _in_turn(found)]
+
+
+def _answer_calls(found: list[_Turn], answers: Mapping[str, Block]) -> None:
+    """Let the user answer the calls that the assistant has just made."""
+    if found and found[-1].calls:
+        found.append(_Turn("user", [answers[call] for call in found[-1].calls]))
+
+
+def _in_turn(found: Sequence[_Turn]) -> list[_Turn]:
+    """Return turns that begin with the user and alternate, none of which is empty or ends in a thought."""
+    kept: list[_Turn] = []
+    for turn in found:
+        blocks = turn.blocks
+        while blocks and blocks[-1]["type"] in _THINKING:
+            blocks = blocks[:-1]
+        if not blocks:
+            continue
+        if not kept and turn.speaker == "assistant":
+            kept.append(_Turn("user", [_words(OPENING)]))
+        if kept and kept[-1].speaker == turn.speaker:
+            kept[-1].blocks += blocks
+        else:
+            kept.append(_Turn(turn.speaker, [*blocks]))
+    if kept and kept[-1].speaker == "assistant" and isinstance(text := kept[-1].blocks[-1].get("text"), str):
+        # What the assistant is to go on with must not end in white space.
+        kept[-1].blocks[-1] = _words(text.rstrip())
+    return kept

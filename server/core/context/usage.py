@@ -1,0 +1,211 @@
+"""Token use of a session's model calls, as its client reports it, and what the context builder saved.
+
+Tokens that were sent are the provider's figures; those of the raw history are our estimate. Prices are multiples of an
+input token's (`server/core/config/prices.py`): 1.25 for a cache write, 0.1 for a cache read. A text stays in the cache
+for five minutes after its last use (Anthropic's documentation of prompt caching).
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from esker.server.core.config.prices import Price, cost
+from esker.server.core.records import TokenUse
+
+CACHE_LIFE = timedelta(minutes=5)
+"""How long the provider keeps what nobody reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a model. `raw_tokens` are those of all messages that the session held by then.
+
+    `pack_version` is that of the session's pack, 0 without one.
+    """
+
+    used: TokenUse
+    at: datetime
+    model: str | None
+    raw_tokens: int
+    pack_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Sums over the calls of a session, and the last of them.
+
+    `prefix_lost` counts calls that read nothing from the cache although pack and model were those of the call before.
+    `raw_tokens` and `raw_cost_usd` are what the same calls would have come to with all messages; money is that of the
+    `priced_calls`, whose price is known.
+    """
+
+    calls: int
+    input_tokens: int
+    cache_write_tokens: int
+    cache_read_tokens: int
+    output_tokens: int
+    raw_tokens: int
+    prefix_lost: int
+    priced_calls: int
+    cost_usd: float
+    raw_cost_usd: float
+    last_at: datetime
+    last_model: str | None
+    last_input_tokens: int
+    last_cache_write_tokens: int
+    last_cache_read_tokens: int
+    last_output_tokens: int
+    last_raw_tokens: int
+    last_pack_version: int
+
+    @property
+    def sent_tokens(self) -> int:
+        """What was sent in all."""
+        return self.input_tokens + self.cache_write_tokens + self.cache_read_tokens
+
+
+def with_call(before: Usage | None, call: Call, price: Price | None) -> Usage:
+    """Return the usage of a session after one more call."""
+    return _with_last(_summed(before or _none_yet(call), before, call, price), call)
+
+
+def _none_yet(call: Call) -> Usage:
+    return Usage(0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, call.at, None, 0, 0, 0, 0, 0, 0)
+
+
+def _summed(sums: Usage, before: Usage | None, call: Call, price: Price | None) -> Usage:
+    used = call.used
+    return replace(
+        sums,
+        calls=sums.calls + 1,
+        input_tokens=sums.input_tokens + used.input_tokens,
+        cache_write_tokens=sums.cache_write_tokens + used.cache_write_tokens,
+        cache_read_tokens=sums.cache_read_tokens + used.cache_read_tokens,
+        output_tokens=sums.output_tokens + used.output_tokens,
+        raw_tokens=sums.raw_tokens + call.raw_tokens,
+        prefix_lost=sums.prefix_lost + _lost_prefix(before, call),
+        priced_calls=sums.priced_calls + (price is not None),
+        cost_usd=sums.cost_usd + (cost(used, price) if price else 0.0),
+        raw_cost_usd=sums.raw_cost_usd + (cost(_raw_use(before, call), price) if price else 0.0),
+    )
+
+
+def _lost_prefix(before: Usage | None, call: Call) -> bool:
+    """Tell whether nothing came from the cache though the pack is that of the call before, whenever that was."""
+    if before is None or call.used.cache_read_tokens or not call.pack_version:
+        return False
+    return before.last_pack_version == call.pack_version and not _changed_model(before, call)
+
+
+def _changed_model(before: Usage, call: Call) -> bool:
+    """Tell whether a call went to another model, which has a cache of its own; one that is not named is the same."""
+    return None not in (before.last_model, call.model) and before.last_model != call.model
+
+
+def _raw_use(before: Usage | None, call: Call) -> TokenUse:
+    """Return what a call with all messages would have used, cached as well as can be.
+
+    What the call before had sent is read, as long as the provider keeps it, and the rest is written.
+    """
+    kept = before is not None and call.at - before.last_at <= CACHE_LIFE and not _changed_model(before, call)
+    read = min(before.last_raw_tokens, call.raw_tokens) if before and kept else 0
+    return TokenUse(
+        output_tokens=call.used.output_tokens,
+        cache_write_tokens=call.raw_tokens - read,
+        cache_read_tokens=read,
+    )
+
+
+def _with_last(sums: Usage, call: Call) -> Usage:
+    return replace(
+        sums,
+        last_at=call.at,
+        last_model=call.model,
+        last_input_tokens=call.used.input_tokens,
+        last_cache_write_tokens=call.used.cache_write_tokens,
+        last_cache_read_tokens=call.used.cache_read_tokens,
+        last_output_tokens=call.used.output_tokens,
+        last_raw_tokens=call.raw_tokens,
+        last_pack_version=call.pack_version,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Savings:
+    """What was saved against sending every message with every call; negative where that would have been cheaper.
+
+    `left_out_tokens` are `raw_tokens` less `sent_tokens`. `saved_usd` is None where no price is known.
+    """
+
+    raw_tokens: int
+    sent_tokens: int
+    left_out_tokens: int
+    priced_calls: int
+    cost_usd: float | None
+    raw_cost_usd: float | None
+    saved_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastCall:
+    """The last call of a session."""
+
+    at: datetime
+    model: str | None
+    input_tokens: int
+    cache_write_tokens: int
+    cache_read_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """What the calls of a session used together, whether the prefix stays in the provider's cache, and what that saved.
+
+    `cache_hit_share` (0 to 1) of what was sent was read from the cache; None if nothing was sent. `prefix_lost` calls
+    read nothing from it although pack and model were those of the call before.
+    """
+
+    calls: int
+    input_tokens: int
+    cache_write_tokens: int
+    cache_read_tokens: int
+    output_tokens: int
+    cache_hit_share: float | None
+    prefix_lost: int
+    last: LastCall
+    savings: Savings
+
+
+def report_of(usage: Usage) -> UsageReport:
+    """Return what is told of the calls of a session."""
+    return UsageReport(
+        calls=usage.calls,
+        input_tokens=usage.input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        output_tokens=usage.output_tokens,
+        cache_hit_share=usage.cache_read_tokens / usage.sent_tokens if usage.sent_tokens else None,
+        prefix_lost=usage.prefix_lost,
+        last=LastCall(
+            usage.last_at,
+            usage.last_model,
+            usage.last_input_tokens,
+            usage.last_cache_write_tokens,
+            usage.last_cache_read_tokens,
+            usage.last_output_tokens,
+        ),
+        savings=_savings(usage),
+    )
+
+
+def _savings(usage: Usage) -> Savings:
+    priced = usage.priced_calls > 0
+    return Savings(
+        raw_tokens=usage.raw_tokens,
+        sent_tokens=usage.sent_tokens,
+        left_out_tokens=usage.raw_tokens - usage.sent_tokens,
+        priced_calls=usage.priced_calls,
+        cost_usd=usage.cost_usd if priced else None,
+        raw_cost_usd=usage.raw_cost_usd if priced else None,
+        saved_usd=usage.raw_cost_usd - usage.cost_usd if priced else None,
+    )

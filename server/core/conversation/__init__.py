@@ -1,0 +1,1 @@
+"""A transcript's parts: blocks, turns, slices, passages, and whose words they are."""

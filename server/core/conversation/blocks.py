@@ -1,0 +1,210 @@
+"""Content blocks of the Messages API: what is valid, what they cost, what an observer sees."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from esker.server.core.conversation.injected import strip_injected, strip_ours
+from esker.server.core.conversation.memory_tools import Reason, is_memory_tool, withheld, writes_memory
+from esker.server.core.conversation.records import Block, Role
+from esker.server.core.errors import InvalidInput
+from esker.server.core.ids import memory_ids_in
+from esker.server.core.json_input import Json
+from esker.server.core.text.cutting import cut
+from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
+
+TOOL_CHARACTERS = 1_500
+"""How much of a tool's arguments or result an observer is shown."""
+
+# The number, the role and the time of a message, and the mark of a silence before it; most cost less.
+_HEADING_TOKENS = 28
+
+_REASONS: tuple[Reason, ...] = ("rules file", "from memory")
+
+
+def content_tokens(blocks: Sequence[Block]) -> int:
+    """Return what the blocks cost a model, images at a flat rate; never less than 1."""
+    return max(1, sum(_block_tokens(block) for block in blocks))
+
+
+def _block_tokens(block: Block) -> int:
+    match block:
+        case {"type": "image"}:
+            return IMAGE_TOKENS
+        case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
+            return estimate_tokens(text)
+        case {"type": "tool_result", "content": list(parts)}:
+            return sum(_block_tokens(part) for part in parts if isinstance(part, dict))
+        case {"type": "tool_result", "content": str(text)}:
+            return estimate_tokens(text)
+        case _:
+            return estimate_tokens(json.dumps(block, ensure_ascii=False))
+
+
+def tool_names(blocks: Sequence[Block]) -> dict[str, str]:
+    """Return the names of the tools that these blocks call, by the id of the call.
+
+    The name of a call whose result is not to be shown says why: `Read (rules file)`, `Bash (from memory)`.
+    """
+    return {
+        str(block["id"]): _name_of_call(str(block["name"]), block.get("input"))
+        for block in blocks
+        if block.get("type") == "tool_use" and isinstance(block.get("id"), str)
+    }
+
+
+def _name_of_call(name: str, arguments: Json) -> str:
+    reason = None if is_memory_tool(name) else withheld(name, arguments)
+    return f"{name} ({reason})" if reason else name
+
+
+def _name_and_reason(name: str) -> tuple[str, Reason | None]:
+    """Return the name of the tool and why its result is left out, from a name that `tool_names` gave."""
+    for reason in _REASONS:
+        if name.endswith(f" ({reason})"):
+            return name.removesuffix(f" ({reason})"), reason
+    return name, "from memory" if is_memory_tool(name) else None
+
+
+def recalled_ids(blocks: Sequence[Block], names: Mapping[str, str]) -> list[str]:
+    """Return the memories that results of our own tools name; what any other tool says of an id is only what it says.
+
+    `names` gives the tool names by call id, as `tool_names` does.
+    """
+    results = [
+        block.get("content")
+        for block in blocks
+        if block.get("type") == "tool_result"
+        and _name_and_reason(names.get(str(block.get("tool_use_id")), ""))[1] == "from memory"
+    ]
+    return memory_ids_in(json.dumps(results)) if results else []
+
+
+def result_ids(blocks: Sequence[Block]) -> set[str]:
+    """Return the ids of the tool calls whose results these blocks hold."""
+    return {
+        str(block["tool_use_id"])
+        for block in blocks
+        if block.get("type") == "tool_result" and isinstance(block.get("tool_use_id"), str)
+    }
+
+
+def is_spoken(blocks: Sequence[Block]) -> bool:
+    """Tell whether a message holds words or images of whoever sent it, and not only what tools answered."""
+    return any(block.get("type") not in ("tool_result", "text") for block in blocks) or bool(spoken(blocks))
+
+
+def observer_text(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> str:
+    """Return a message as an observer sees it.
+
+    Text stays, injected context and our own memory are taken out, tool calls and results become one line each,
+    thinking is dropped. `names` gives the tool names by call id, as `tool_names` returns them.
+    """
+    if role == "system":
+        return ""
+    parts = (_observer_part(role, block, names) for block in blocks)
+    return "\n".join(part for part in parts if part)
+
+
+def _observer_part(role: Role, block: Block, names: Mapping[str, str]) -> str:
+    match block:
+        case {"type": "text", "text": str(text)} if role == "tool":
+            told = cut(strip_injected(text), TOOL_CHARACTERS)
+            return f"[toolResult: {told}]" if told else ""
+        case {"type": "text", "text": str(text)}:
+            return strip_injected(text)
+        case {"type": "image"}:
+            return "[image]"
+        case {"type": "tool_use", "name": str(name)}:
+            return f"[toolCall {name}({_arguments(name, block.get('input', {}))})]"
+        case {"type": "tool_result"}:
+            return _result_line(block, names.get(str(block.get("tool_use_id")), ""))
+        case {"type": "thinking" | "redacted_thinking"}:
+            return ""
+        case _:
+            return f"[{block['type']}]"
+
+
+def _arguments(name: str, given: Json) -> str:
+    if writes_memory(name, given):
+        return "for memory, left out"
+    return cut(json.dumps(strip_ours(given), ensure_ascii=False), TOOL_CHARACTERS)
+
+
+def _result_line(block: Block, name: str) -> str:
+    tool, reason = _name_and_reason(name)
+    label = " ".join(["toolResult", *([tool] if tool else []), *(["(error)"] if block.get("is_error") else [])])
+    if reason:
+        return f"[{label}: {reason}, left out]"
+    return f"[{label}: {cut(result_text(block), TOOL_CHARACTERS)}]"
+
+
+def result_text(block: Block) -> str:
+    """Return the text of a tool result, with images named and injected context taken out."""
+    content = block.get("content")
+    if isinstance(content, str):
+        return strip_injected(content)
+    parts = content if isinstance(content, list) else []
+    texts = (
+        "[image]" if part.get("type") == "image" else str(part.get("text", ""))
+        for part in parts
+        if isinstance(part, dict)
+    )
+    return strip_injected("\n".join(texts))
+
+
+def spoken(blocks: Sequence[Block]) -> str:
+    """Return the words of a message: its text blocks without injected context."""
+    texts = (strip_injected(str(block["text"])) for block in blocks if block.get("type") == "text")
+    return "\n".join(text for text in texts if text)
+
+
+def images(blocks: Sequence[Block]) -> list[Json]:
+    """Return the sources of the images that a model can be shown, those inside tool results included."""
+    found: list[Json] = []
+    for block in blocks:
+        match block:
+            case {"type": "image", "source": {"type": "base64" | "url"} as source}:
+                found.append(source)
+            case {"type": "tool_result", "content": list(parts)}:
+                found += images([part for part in parts if isinstance(part, dict)])
+            case _:
+                pass
+    return found
+
+
+def shown_tokens(text: str, blocks: Sequence[Block]) -> int:
+    """Return what it costs to show an observer a message: its heading, its observer text and its images.
+
+    A message that says nothing is not shown.
+    """
+    pictures = len(images(blocks))
+    return _HEADING_TOKENS + estimate_tokens(text) + IMAGE_TOKENS * pictures if text or pictures else 0
+
+
+_REQUIRED: dict[str, tuple[str, type]] = {
+    "text": ("text", str),
+    "thinking": ("thinking", str),
+    "image": ("source", dict),
+    "tool_use": ("name", str),
+}
+
+
+def as_blocks(content: Json) -> list[dict[str, Json]]:
+    """Return message content as a list of blocks; a plain string becomes one text block.
+
+    A block of a type that we do not know is kept as it is. Raises InvalidInput for anything that is not a block.
+    """
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        raise InvalidInput("content must be a string or a list of blocks.")
+    return [_valid_block(block, place) for place, block in enumerate(content)]
+
+
+def _valid_block(block: Json, place: int) -> dict[str, Json]:
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        raise InvalidInput(f"content[{place}] must be an object with a 'type'.")
+    field, kind = _REQUIRED.get(str(block["type"]), ("type", str))
+    if not isinstance(block.get(field), kind):
+        raise InvalidInput(f"content[{place}] is a {block['type']} block without a proper '{field}'.")
+    return block

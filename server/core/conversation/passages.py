@@ -1,0 +1,99 @@
+"""Passages: a session's messages cut into windows, word for word, for what no fact has kept."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.trust import lowest_trust
+from esker.server.core.records import Trust
+from esker.server.core.text.indexing import Terms, indexed_parts
+from esker.server.core.text.terms import says_something
+from esker.server.core.text.tokens import estimate_tokens
+
+WINDOW_TOKENS = 160
+"""What a window of several messages holds at most: about what small embedding models read at once."""
+MOST_MESSAGES = 6
+# A reply often makes sense only with what it replies to, so a window begins with the end of the one before.
+_SHORT = WINDOW_TOKENS // 3
+# Whoever comes back after that speaks of something else.
+_PAUSE = timedelta(hours=4)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPassage:
+    """A window of messages with everything that is computed from it before it is stored."""
+
+    first_seq: int
+    last_seq: int
+    text: str
+    content_hash: bytes
+    trust: Trust
+    tokens: int
+    parts: list[Terms]
+    said_from: datetime
+    said_to: datetime
+
+
+def passages_of(messages: Sequence[Message]) -> list[NewPassage]:
+    """Return the windows of consecutive messages, in order.
+
+    A window is full at WINDOW_TOKENS or MOST_MESSAGES, and ends at a pause of hours; a message that is longer than that
+    is a window by itself. A short last message also begins the next window. What is cut anew from the first message
+    of the last window on is what it would be if all had been there from the start.
+    """
+    return [_passage(window) for window in _windows([each for each in messages if says_something(each.text)])]
+
+
+def passage_over(messages: Sequence[Message]) -> NewPassage | None:
+    """Return one window from the first to the last of messages, whatever its size; None when they say nothing."""
+    said = [message for message in messages if says_something(message.text)]
+    return replace(_passage(said), first_seq=messages[0].seq, last_seq=messages[-1].seq) if said else None
+
+
+def _windows(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    costs = [_cost(message) for message in messages]
+    start = 0
+    while start < len(messages):
+        end, spent = start + 1, costs[start]
+        while end < len(messages) and _fits(messages, start, end, spent + costs[end]):
+            spent += costs[end]
+            end += 1
+        yield messages[start:end]
+        again = end < len(messages) and end - start > 1 and costs[end - 1] <= _SHORT
+        start = end - 1 if again and _follows(messages[end - 1], messages[end]) else end
+
+
+def _cost(message: Message) -> int:
+    return estimate_tokens(_line(message))
+
+
+def _fits(messages: Sequence[Message], start: int, end: int, tokens: int) -> bool:
+    if tokens > WINDOW_TOKENS or end - start >= MOST_MESSAGES:
+        return False
+    return _follows(messages[end - 1], messages[end])
+
+
+def _follows(before: Message, after: Message) -> bool:
+    return abs(after.sent_at - before.sent_at) < _PAUSE
+
+
+def _passage(window: Sequence[Message]) -> NewPassage:
+    text = "\n".join(_line(message) for message in window)
+    sent = [message.sent_at for message in window]
+    return NewPassage(
+        first_seq=window[0].seq,
+        last_seq=window[-1].seq,
+        text=text,
+        content_hash=hashlib.sha256(text.encode()).digest(),
+        trust=lowest_trust(message.trust for message in window),
+        tokens=max(estimate_tokens(text), 1),
+        parts=indexed_parts("\n".join(message.text for message in window)),
+        said_from=min(sent),
+        said_to=max(sent),
+    )
+
+
+def _line(message: Message) -> str:
+    return f"{message.role}: {message.text}"

@@ -1,0 +1,98 @@
+"""The records of a conversation: sessions, messages and the observation groups that cover them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+from esker.server.core.json_input import Json
+from esker.server.core.records import Trust
+
+Role = Literal["user", "assistant", "system", "tool"]
+
+ROLES: tuple[Role, ...] = get_args(Role)
+
+Block = dict[str, Json]
+"""One content block of the Messages API."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation of one client. Token counts are estimates, see `server/core/text/tokens.py`.
+
+    `begun_at` is the time of its earliest message or, if that is earlier, when it was opened (`created_at`);
+    `last_sent_at` that of its latest message.
+    """
+
+    id: str
+    client: str
+    external_id: str
+    project: str | None
+    cwd: str | None
+    timezone: str
+    effective_context: int
+    last_seq: int
+    observed_seq: int
+    total_tokens: int
+    unobserved_tokens: int
+    last_received_at: datetime | None
+    reflect_at_tokens: int | None
+    pack_version: int
+    current_task: str | None
+    suggested_continuation: str | None
+    thread_title: str | None
+    created_at: datetime
+    begun_at: datetime
+    last_sent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One transcript entry. `tokens` is what the whole entry costs a model.
+
+    `text` is what an observer reads of it, `shown_tokens` what that costs together with the images.
+    """
+
+    seq: int
+    external_id: str
+    role: Role
+    trust: Trust
+    sent_at: datetime
+    content: list[Block]
+    text: str
+    tokens: int
+    shown_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message as a client sent it: cleaned and redacted, not yet in its place."""
+
+    external_id: str
+    role: Role
+    content: list[Block]
+    sent_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What became of a batch. `conflicts` are duplicates whose content differs from what is stored."""
+
+    accepted: int
+    duplicates: int
+    unobserved_tokens: int
+    conflicts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An observation group: the span of messages that one observer call covered."""
+
+    id: str
+    first_seq: int
+    last_seq: int
+    first_external_id: str
+    last_external_id: str
+    kind: str
+    cwd: str | None
+    observer: str
+    created_at: datetime

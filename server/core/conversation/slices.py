@@ -1,0 +1,78 @@
+"""Cutting an unobserved backlog into slices that an observer can take."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from esker.server.core.conversation.blocks import images, is_spoken
+from esker.server.core.conversation.records import Message
+from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens, trim_tail_to_tokens, trim_to_tokens
+
+_GAP = timedelta(minutes=10)
+"""A silence this long is marked."""
+
+
+def starts_turn(message: Message) -> bool:
+    """Tell whether a turn begins here: a person speaks, as opposed to a tool answering."""
+    return message.role == "user" and is_spoken(message.content)
+
+
+def first_slice(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
+    """Return the longest beginning of `messages` (oldest first) that is shown in at most `limit` tokens.
+
+    It ends at a turn boundary where there is one; inside a turn that is too long by itself it ends after a message
+    that is not a tool call waiting for its result. A single message over the limit is a slice of its own, and
+    shows only its head and tail, and of its images the first. `messages` must not be empty.
+    """
+    fitting = _count_fitting(messages, limit)
+    if fitting == len(messages):
+        return tuple(messages)
+    if fitting == 0:
+        return (_head_and_tail(messages[0], limit),)
+    return tuple(messages[: _boundary(messages, fitting)])
+
+
+def _count_fitting(messages: Sequence[Message], limit: int) -> int:
+    used = 0
+    for count, message in enumerate(messages):
+        used += message.shown_tokens
+        if used > limit:
+            return count
+    return len(messages)
+
+
+def _boundary(messages: Sequence[Message], fitting: int) -> int:
+    """Return how many of the `fitting` messages to take, so that the next slice starts well."""
+    for count in range(fitting, 0, -1):
+        if starts_turn(messages[count]):
+            return count
+    for count in range(fitting, 0, -1):
+        if messages[count].role != "tool" and is_spoken(messages[count].content):
+            return count
+    return fitting
+
+
+def _head_and_tail(message: Message, limit: int) -> Message:
+    """Return a message that shows what fits; its images have up to half the room, its text what they leave."""
+    pictures = min(IMAGE_TOKENS * len(images(message.content)), limit // 2)
+    room, text = limit - pictures, message.text
+    whole = estimate_tokens(text)
+    if whole > room:
+        mark = f"\n[… the middle of this message is left out; it has {whole:,} tokens …]\n"
+        room -= estimate_tokens(mark)
+        head = trim_to_tokens(text, room * 2 // 3)
+        text = head + mark + trim_tail_to_tokens(text, room - estimate_tokens(head))
+    return replace(message, text=text, shown_tokens=estimate_tokens(text) + pictures)
+
+
+def gap_before(message: Message, before: Message | None) -> str:
+    """Return the line that stands before a message when nothing was said for a while, or nothing."""
+    gap = message.sent_at - before.sent_at if before else timedelta(0)
+    if gap < _GAP:
+        return ""
+    minutes = int(gap.total_seconds() // 60)
+    for unit, length in (("day", 1440), ("hour", 60), ("minute", 1)):
+        if minutes >= length:
+            count = minutes // length
+            return f"[{count:,} {unit}{'s' if count > 1 else ''} later]\n"
+    raise AssertionError  # a gap has ten minutes at least

@@ -1,0 +1,52 @@
+"""Whose words something is, and how far that is to be trusted."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from esker.server.core.conversation.blocks import spoken
+from esker.server.core.conversation.records import Block, Role
+from esker.server.core.records import Trust
+
+_LOWEST_FIRST: tuple[Trust, ...] = ("external", "tool", "assistant", "user")
+# What these tools return was written by strangers.
+_EXTERNAL_TOOLS = ("webfetch", "websearch", "web_fetch", "web_search", "fetch", "browser", "firecrawl", "tavily")
+
+
+def message_trust(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> Trust:
+    """Return whose words a message is; of one that holds the words of several, the least trusted.
+
+    A tool result is its tool's, however the client labels the message. `names` gives the tool names by call id.
+    """
+    return lowest_trust([*_trusts(role, blocks, names)] or [_of_role(role)])
+
+
+def _trusts(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> Iterator[Trust]:
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            yield "external" if is_external_tool(names.get(str(block.get("tool_use_id")), "")) else "tool"
+        elif block.get("type") != "text" or spoken([block]):
+            yield _of_role(role)
+
+
+def _of_role(role: Role) -> Trust:
+    return "external" if role == "system" else role
+
+
+def is_external_tool(name: str) -> bool:
+    """Tell whether a tool brings text from outside the user's machine."""
+    return any(part in name.lower() for part in _EXTERNAL_TOOLS)
+
+
+def lowest_trust(trusts: Iterable[Trust]) -> Trust:
+    """Return the lowest of some trusts: what is drawn from several sources is worth no more than the least of them."""
+    ranks = {trust: rank for rank, trust in enumerate(_LOWEST_FIRST)}
+    return _LOWEST_FIRST[min(ranks[trust] for trust in trusts)]
+
+
+def highest_trust(trusts: Iterable[Trust]) -> Trust:
+    """Return the highest of some trusts: whose word stands behind what is drawn from several sources."""
+    return max(trusts, key=_LOWEST_FIRST.index)
+
+
+def at_least_as_trusted(one: Trust, other: Trust) -> bool:
+    """Tell whether `one` is trusted as much as `other`, or more."""
+    return _LOWEST_FIRST.index(one) >= _LOWEST_FIRST.index(other)

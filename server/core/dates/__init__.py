@@ -1,0 +1,1 @@
+"""The calendar in a text and in a question."""

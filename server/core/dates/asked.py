@@ -1,0 +1,229 @@
+"""The time that a question asks about: "last week", "since Tuesday", "between 3 and 5 May", "a day before the move".
+
+Nothing that a question says about time is a filter: only `since` and `until` of a caller are. What was decided last
+week may have been said a day earlier, and a question that is read wrongly must not hide its answer. `firm` tells how
+sure the question is of its time: limits and dates of the calendar are meant as they are, "two weeks ago" is not.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Literal
+
+from esker.server.core.clock import EARLIEST, zone
+from esker.server.core.dates.asked_anchors import anchor_in
+from esker.server.core.dates.asked_expressions import LOOKING_AHEAD, LOOKING_BACK
+from esker.server.core.dates.asked_hours import hours_in
+from esker.server.core.dates.calendar import Found, found_in, read_days, span_of
+from esker.server.core.dates.window import Anchor, Window, anchored_window, window_of
+
+Limit = Literal["since", "until", "before", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTime:
+    """The time that a question asks about: a `window`, or an `anchor` from which it is told, which must be found first.
+
+    `words` are those of the question that say so, and `rest` is the question without them; what an anchor is called
+    stays in the rest.
+    """
+
+    words: str
+    rest: str
+    firm: bool
+    window: Window | None = None
+    anchor: Anchor | None = None
+
+
+_AHEAD = re.compile(
+    r"\b(?:will|shall|going to|upcoming|due(?! to)|plan(?:s|ned)? for|scheduled|deadlines?|wird|werden|fällig"
+    r"|anstehend\w*|prévue?s?|à venir|pendientes?|próxim\w+)\b|截止|即将|将要|予定|締め?切",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\b(?:did|was|were|had|said|happened|hatten?|war|waren|wurden?|était|avons|avait|fue|hubo)\b", re.IGNORECASE
+)
+# Code, paths, options and ids, in which nothing is a time; dates in digits are.
+_TOKEN = re.compile(r"`[^`]*`|[\w./\\:=(){}<>#@$+-]+", re.ASCII)
+_CODE = re.compile(r"`|(?:\A|(?<=[(<{]))--?[A-Za-z]|\w\(|[\w)][_/\\:=(){}<>#@$.][\w(]", re.ASCII)
+_DATE = re.compile(r"(?:[kc]w|[hq])?[\d./-]+|\d{4}-\d\d-\d\dT[\d:.Z+-]*", re.IGNORECASE)
+
+_LIMIT_WORDS: dict[Limit, str] = {
+    "since": r"\b(?:since|seit|depuis|desde|starting|dès|ab|a partir de|à partir de)\b|自从?|从",
+    "until": r"\b(?:until|till|through|up to|by|bis(?: zum)?|jusqu['’](?:à|au|en)|hasta)\b|直到|截至",
+    "before": r"\b(?:before|prior to|earlier than|vor|avant|antes del?)\b",
+    "after": r"\b(?:after|later than|nach|après|después del?)\b",
+}
+_LIMITS = {
+    limit: re.compile(rf"(?:{words})\s?(?:(?:the|on|in|dem|den|der|el|la|le|du)\s)?$", re.IGNORECASE)
+    for limit, words in _LIMIT_WORDS.items()
+}
+_WORDS_BEHIND: dict[Limit, str] = {
+    "since": r"以来|以後|以降|から|起|onwards?\b",
+    "until": r"为止|まで",
+    "before": r"之前|以前|より前|の?前(?!の)",
+    "after": r"之后|以后|の?後|后",
+}
+_BEHIND = {limit: re.compile(rf"\s?(?:{words})", re.IGNORECASE) for limit, words in _WORDS_BEHIND.items()}
+_MODIFIER = r"(?:(?:the|el|la|le|early|late|mid|anfang|mitte|ende|début|mi|fin|principios de|finales de)\s)?"
+_JOIN = re.compile(
+    rf"\s?(?:-|–|—|~|〜|\b(?:to|until|till|through|bis(?: zum)?|au|à|al|hasta)\b|到|至|から)\s?{_MODIFIER}",
+    re.IGNORECASE,
+)
+_AND = re.compile(rf"\s?(?:\b(?:and|und|et|y|a|bis)\b|和|与|と)\s?{_MODIFIER}", re.IGNORECASE)
+# Two times beside each other: "today or yesterday", "on Monday and on Tuesday".
+_BESIDE = re.compile(
+    rf"\s?(?:\b(?:and|or|und|oder|et|ou|y|o|и|или)\b|和|与|或者?|还是|と|か|や)\s?(?:(?:on|in|am|im|le|el|en)\s)?{_MODIFIER}",
+    re.IGNORECASE,
+)
+# A date behind its weekday: "Monday, 25 May", "Friday the 13th".
+_OF_A_DAY = re.compile(r",?\s?(?:(?:the|den|dem|le|el)\s)?", re.IGNORECASE)
+_BETWEEN = re.compile(
+    r"\b(?:between|from|zwischen|von|vom|entre|de|du|del|desde|depuis)\s(?:(?:the|dem|el|la|le)\s)?$|(?:从|在|自)\s?$",
+    re.IGNORECASE,
+)
+# Small words that belong to a time, before it and behind it.
+_BEFORE_TIME = re.compile(
+    r"(?:\b(?:on|in|at|over|during|from|of|around|about|am|im|um|ca|vom|en|au|du|del|de|between|zwischen|entre|на|в)\s"
+    r"|[在于]\s?)?(?:\b(?:the|early|late|mid|den|dem|der|die|les?|la|el|los|las)\s){0,2}$",
+    re.IGNORECASE,
+)
+_BEHIND_TIME = re.compile(r"T[\d:.Z+-]+|\s?(?:之?间|之?間|的时候|の間|[のに的])")
+# A longer query is a text that somebody pasted: the times in it are not those that are asked about.
+_LONGEST_QUERY = 1_000
+# No words before a time are longer.
+_LONGEST_LEAD = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Days that a question names, and where; `limit` says on which side of them."""
+
+    start: int
+    end: int
+    days: tuple[date, date]
+    firm: bool
+    limit: Limit | None = None
+
+
+def asked_time(query: str, now: datetime, timezone: str) -> AskedTime | None:
+    """Return the time that a question asks about, `now` being when it is asked, in the asker's zone.
+
+    None means any time. Of several times that do not belong together the first one counts.
+    """
+    if len(query) > _LONGEST_QUERY:
+        return None
+    text = _TOKEN.sub(_blanked, query)
+    local = now.astimezone(zone(timezone))
+    ahead = _AHEAD.search(text) and not _PAST.search(text)
+    expressions = LOOKING_AHEAD if ahead else LOOKING_BACK
+    found = [*found_in(text, local.date(), expressions)]
+    if (hours := hours_in(text, now)) and not any(one.match.start() <= hours.start for one in found):
+        return _asked(query, hours.start, hours.end, firm=False, window=hours.window)
+    anchored = anchor_in(text)
+    if anchored and not any(_covers(one, anchored.start) for one in found):
+        behind = next((one for one in found if anchored.end <= one.match.start() <= anchored.end + 4), None)
+        if behind is None:
+            return _asked(query, anchored.start, anchored.end, firm=False, anchor=anchored.anchor)
+        span = span_of(behind.days, timezone)
+        window = anchored_window(anchored.anchor, span.start, span.end, timezone)
+        return _asked(query, anchored.start, behind.match.end(), firm=True, window=window) if window else None
+    if not found:
+        return None
+    named = _limited(text, _named(text, found))
+    return _asked(query, named.start, named.end, firm=named.firm, window=_window(named, local, timezone))
+
+
+def _blanked(token: re.Match[str]) -> str:
+    """Return a token, or as many blanks where it is code."""
+    is_code = _CODE.search(token[0]) and not _DATE.fullmatch(token[0].rstrip(".:)"))
+    return " " * len(token[0]) if is_code else token[0]
+
+
+def _covers(one: Found, place: int) -> bool:
+    return one.match.start() <= place < one.match.end()
+
+
+def _asked(
+    query: str, start: int, end: int, *, firm: bool, window: Window | None = None, anchor: Anchor | None = None
+) -> AskedTime:
+    """Return what was found between two places of a question, with the small words that belong to it."""
+    if before := _BEFORE_TIME.search(query, max(0, start - _LONGEST_LEAD), start):
+        start = before.start()
+    if behind := _BEHIND_TIME.match(query, end):
+        end = behind.end()
+    rest = " ".join(f"{query[:start]} {query[end:]}".split())
+    return AskedTime(query[start:end].strip(), rest, firm, window, anchor)
+
+
+def _named(text: str, found: Sequence[Found]) -> _Named:
+    """Return the first time of a question; a second one that is joined to it is its end."""
+    first = found[0]
+    alone = _Named(first.match.start(), first.match.end(), first.days, _is_dated(first))
+    if len(found) == 1:
+        return alone
+    second = found[1]
+    between = text[first.match.end() : second.match.start()]
+    lead = _BETWEEN.search(text, max(0, alone.start - _LONGEST_LEAD), alone.start)
+    if _JOIN.fullmatch(between) or (lead and _AND.fullmatch(between)):
+        return _Named(lead.start() if lead else alone.start, second.match.end(), _joined(first, second), firm=True)
+    if _OF_A_DAY.fullmatch(between) and first.match.groupdict().get("weekday") and second.match.groupdict().get("day"):
+        return _Named(alone.start, second.match.end(), second.days, firm=True)
+    if _BESIDE.fullmatch(between):
+        days = min(first.days[0], second.days[0]), max(first.days[1], second.days[1])
+        return _Named(alone.start, second.match.end(), days, alone.firm)
+    return alone
+
+
+def _joined(first: Found, second: Found) -> tuple[date, date]:
+    """Return the days from one time to another; one that is told without its year is the nearest to the other."""
+    one, other = first.days, second.days
+    if _floats(second) and not _floats(first) and _is_dated(first):
+        other = read_days(second.read, second.match, one[0] + timedelta(days=365)) or other
+    if _floats(first):
+        one = read_days(first.read, first.match, other[1]) or one
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _is_dated(found: Found) -> bool:
+    """Tell whether a time is told by the calendar, and not by how long ago it was."""
+    named = found.match.groupdict()
+    return any(named.get(name) for name in ("year", "month", "day", "quarter", "half", "week_number", "holiday"))
+
+
+def _floats(found: Found) -> bool:
+    """Tell whether a time is told without its year or its week."""
+    named = found.match.groupdict()
+    in_week = named.get("weekday") and not named.get("week")
+    return bool(in_week or (_is_dated(found) and not (named.get("year") or named.get("away"))))
+
+
+def _limited(text: str, named: _Named) -> _Named:
+    """Return a time with the limit that is told before or behind it: since it, until it, before it, after it."""
+    for limit, words in _LIMITS.items():
+        if lead := words.search(text, max(0, named.start - _LONGEST_LEAD), named.start):
+            return replace(named, start=lead.start(), firm=True, limit=limit)
+    for limit, words in _BEHIND.items():
+        if tail := words.match(text, named.end):
+            return replace(named, end=tail.end(), firm=True, limit=limit)
+    return named
+
+
+def _window(named: _Named, now: datetime, timezone: str) -> Window:
+    """Return the window of a time; what has no other end lasts until now, or as long as what was named."""
+    window = window_of(named.days, timezone)
+    second = timedelta(seconds=1)
+    match named.limit:
+        case None:
+            return window
+        case "until":
+            return replace(window, start=min(EARLIEST, window.start))
+        case "before":
+            end = window.start - second
+            return replace(window, start=min(EARLIEST, end - window.grain), end=end)
+        case "since":
+            return replace(window, end=max(now, window.end))
+        case "after":
+            start = window.end + second
+            return replace(window, start=start, end=max(now, start + window.grain))

@@ -1,0 +1,101 @@
+"""Times that are told from something else than today: "three days before the release", "发布前三天"."""
+
+import re
+from dataclasses import dataclass
+
+from esker.server.core.dates.calendar import COUNT, UNIT, UNIT_OF, counted
+from esker.server.core.dates.window import Anchor
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """An anchor in a question, and from which character to which it says how far away from it."""
+
+    start: int
+    end: int
+    anchor: Anchor
+
+
+_LONGEST_ANCHOR = 60
+_SIDES = {
+    "before": "before prior·to preceding vor avant antes·de antes·del 前 之前",
+    "after": "after following nach après después·de después·del 后 之后 後",
+}
+_SIDE_OF = {word.replace("·", " "): side for side, words in _SIDES.items() for word in words.split()}
+_SIDE = rf"(?P<side>{'|'.join(sorted(_SIDE_OF, key=len, reverse=True))})"
+_ARTICLE = r"(?:the|der|den|dem|die|das|am|le|la|les|l'|el|los|las)"
+_WITHIN = r"(?:in|within|during|over|throughout|innerhalb|während|dans|pendant|en|durante)"
+_TOLD = re.compile(
+    rf"(?<!\w)(?:(?P<within>{_WITHIN})\s)?(?:(?P<article>{_ARTICLE})\s?)?(?:{COUNT}\s)?{UNIT}\s{_SIDE}\s",
+    re.IGNORECASE,
+)
+# The day before and the day after have words of their own.
+_EVE = re.compile(
+    r"(?<!\w)(?:la (?P<before>veille|víspera) (?:de |du |d'|del )"
+    r"|(?:le |el )?(?P<after>lendemain|día siguiente) (?:de |du |d'|del |a ))",
+    re.IGNORECASE,
+)
+_CJK_UNIT = rf"{COUNT}\s?{UNIT}"
+_NAME = r"(?P<name>[^\s，。？！、,.?!:：]{2,24}?)"
+_CJK = (
+    re.compile(rf"{_NAME}(?:之|的|の)?(?P<side>前|后|後)(?:的|の)?{_CJK_UNIT}"),
+    re.compile(rf"{_NAME}(?:的|の){_CJK_UNIT}\s?(?P<side>前|后|後)"),
+)
+# What stands before the name of an anchor in scripts without spaces.
+_CJK_LEAD = re.compile(r".*[在于从はがをにで]")
+_NO_NAME = frozenset("it that this then there 我们 你们 他们 大家 以前 之前 今天 昨天".split())
+# A name ends where the question goes on.
+_NAME_END = re.compile(
+    r"[?.!,;:\n]"
+    r"|\s(?:and|or|but|that|which|who|whom|what|when|where|why|how|did|do|does|was|were|is|are|had|has|have|we|i|you|they"
+    r"|he|she|und|oder|aber|das|was|wer|wie|wo|wann|haben|hat|war|waren|wir|ich|sie|er|et|ou|mais|qui|que|quoi|nous|je|y"
+    r"|o|pero|qué|quién|nosotros)(?!\w)",
+    re.IGNORECASE,
+)
+
+
+def anchor_in(text: str) -> Anchored | None:
+    """Return the first anchor of a question."""
+    for found in _TOLD.finditer(text):
+        if anchored := _told(found):
+            return anchored
+    if (eve := _EVE.search(text)) and (words := _name(text, eve.end())):
+        side = "before" if eve["before"] else "after"
+        return Anchored(eve.start(), eve.end(), Anchor(words, 1, "day", side, within=False))
+    for pattern in _CJK:
+        if (found := pattern.search(text)) and (anchored := _written(found)):
+            return anchored
+    return None
+
+
+def _name(text: str, start: int) -> str:
+    rest = text[start : start + _LONGEST_ANCHOR]
+    end = _NAME_END.search(rest)
+    name = (rest[: end.start()] if end else rest).strip()
+    return "" if name.casefold() in _NO_NAME else name
+
+
+def _told(found: re.Match[str]) -> Anchored | None:
+    """Return an anchor in a language with spaces; without a count or an article it is not one time but any."""
+    words = _name(found.string, found.end())
+    if not words or not (found["count"] or found["article"]):
+        return None
+    unit = UNIT_OF[found["unit"].casefold()]
+    within = bool(found["within"]) or (bool(found["article"]) and (bool(found["count"]) or unit != "day"))
+    side = _SIDE_OF[found["side"].casefold()]
+    return Anchored(found.start(), found.end(), _anchor(words, found, side, within=within))
+
+
+def _written(found: re.Match[str]) -> Anchored | None:
+    """Return an anchor in Chinese or Japanese, where its name comes first."""
+    lead = _CJK_LEAD.match(found["name"])
+    words = found["name"][lead.end() if lead else 0 :]
+    if len(words) < 2 or words in _NO_NAME or not words[0].isalpha():
+        return None
+    within = found.end("side") < found.start("unit")
+    return Anchored(found.end("name"), found.end(), _anchor(words, found, _SIDE_OF[found["side"]], within=within))
+
+
+def _anchor(words: str, found: re.Match[str], side: str, *, within: bool) -> Anchor:
+    count, unit = counted(found)
+    return Anchor(words, count, unit, "before" if side == "before" else "after", within)

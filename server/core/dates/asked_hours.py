@@ -1,0 +1,54 @@
+"""Hours and minutes in a question: "the last 24 hours", "an hour ago"; all other times in it are whole days."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from esker.server.core.dates.asked_expressions import AMOUNT, PAST, how_many
+from esker.server.core.dates.calendar import alone
+from esker.server.core.dates.window import Window
+
+_UNITS = {
+    word: length
+    for words, length in (
+        ("hours hour stunden stunde heures heure horas hora 个小时 小时 時間 часов часа час", timedelta(hours=1)),
+        ("minutes minute minuten minutos minuto 分钟 分間 分 минут минуты минуту", timedelta(minutes=1)),
+    )
+    for word in words.split()
+}
+_UNIT = rf"(?P<unit>{'|'.join(sorted(_UNITS, key=len, reverse=True))})"
+_LAST = (
+    alone(rf"(?:{PAST})(?:的|の)?\s?{AMOUNT}(?: of)?\s?{_UNIT}"),
+    alone(rf"{AMOUNT} dernières {_UNIT}"),
+    # "The last minute" is no time.
+    alone(rf"(?:{PAST})\s?(?P<unit>hour|stunde|heure|hora|小时|час)"),
+)
+_AGO = (
+    alone(rf"{AMOUNT}\s?{_UNIT}(?: ago|\s?以?前| назад)"),
+    alone(rf"{_UNIT} назад"),
+    alone(rf"(?:vor |il y a |hace ){AMOUNT} {_UNIT}"),
+)
+# Whoever counts hours is off by about one.
+_AROUND = timedelta(hours=1)
+_GRAIN = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """Where a question speaks of hours, and the window that it means."""
+
+    start: int
+    end: int
+    window: Window
+
+
+def hours_in(text: str, now: datetime) -> Hours | None:
+    """Return the first hours or minutes that a question counts back from now, in UTC: clocks may change meanwhile."""
+    found = [match for pattern in (*_LAST, *_AGO) for match in pattern.finditer(text)]
+    if not found:
+        return None
+    match = min(found, key=lambda match: (match.start(), -match.end()))
+    now = now.astimezone(UTC)
+    begins = now - how_many(match) * _UNITS[match["unit"].casefold()]
+    if match.re in _LAST:
+        return Hours(match.start(), match.end(), Window(begins, now, _GRAIN))
+    return Hours(match.start(), match.end(), Window(begins - _AROUND, min(now, begins + _AROUND), _GRAIN))

@@ -1,0 +1,125 @@
+"""The time that a question asks about, and how near to it a row is.
+
+A window is evidence and no filter: people are off by a little when they say when something was, and rows by a little
+when they say what they refer to. So nearness falls smoothly, and a row far from the window is still found when nothing
+nearer answers the question.
+"""
+
+import math
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Literal
+
+from esker.server.core.clock import EARLIEST, LATEST, zone
+from esker.server.core.dates.calendar import Days, Unit, shifted, span_of
+
+# At half a grain from the window a row is half as near.
+_HALF_LIFE_GRAINS = 0.5
+_SHORTEST_GRAIN = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A time from its first to its last second. `grain` is the length of the time that was named.
+
+    "Last week" is as long as its grain; "since Tuesday" lasts until now, and its grain is a day.
+    """
+
+    start: datetime
+    end: datetime
+    grain: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A time that is told from something else: "three days before the release".
+
+    `words` name what it is told from; `count` units lie between, `side` says in which direction. `within` means the
+    time between, as in "in the three days before the release".
+    """
+
+    words: str
+    count: int
+    unit: Unit
+    side: Literal["before", "after"]
+    within: bool
+
+
+def window_of(days: Days, timezone: str) -> Window:
+    """Return whole days as a window in a time zone."""
+    span = span_of(days, timezone)
+    return Window(span.start, span.end, grain_of(days))
+
+
+def grain_of(days: Days) -> timedelta:
+    """Return the length of whole days."""
+    return days[1] - days[0] + timedelta(days=1)
+
+
+def anchored_window(anchor: Anchor, start: datetime, end: datetime, timezone: str) -> Window | None:
+    """Return the window that is told from something that lasted from `start` to `end`; both the same for a moment.
+
+    None where it is out of any time that we keep.
+    """
+    try:
+        days = _anchored_days(anchor, start, end, timezone)
+    except (ValueError, OverflowError):
+        return None
+    kept = EARLIEST.year <= days[0].year and days[1].year < LATEST.year
+    return window_of(days, timezone) if kept else None
+
+
+def _anchored_days(anchor: Anchor, start: datetime, end: datetime, timezone: str) -> Days:
+    first, last = (moment.astimezone(zone(timezone)).date() for moment in (start, end))
+    if anchor.side == "before":
+        far = moved(first, anchor.unit, -anchor.count)
+        return (far, first - timedelta(days=1)) if anchor.within else about(far, anchor.unit)
+    far = moved(last, anchor.unit, anchor.count)
+    return (last + timedelta(days=1), far) if anchor.within else about(far, anchor.unit)
+
+
+def moved(day: date, unit: Unit, count: int) -> date:
+    """Return the day that lies `count` units away; where its month is shorter, the last day of that."""
+    if unit in ("day", "week"):
+        return day + timedelta(days=count * (7 if unit == "week" else 1))
+    months = count * (12 if unit == "year" else 1)
+    first, last = shifted("month", months, day)
+    return min(last, first + timedelta(days=day.day - 1))
+
+
+def about(day: date, unit: Unit) -> Days:
+    """Return the days that somebody may mean who counts in such units: as many around `day` as one unit has."""
+    around = timedelta(days={"day": 0, "week": 3, "month": 15, "year": 182}[unit])
+    return day - around, day + around
+
+
+def closeness(said_at: datetime, refers_from: datetime | None, refers_to: datetime | None, window: Window) -> float:
+    """Return how near to a window a row is, from 0 to 1: the nearer of when it was said and what time it speaks of.
+
+    Inside it is 1. Outside it is halved with each half grain (of a day at least) from the window's nearer end. A row
+    that speaks of a long time has the mean over it, so that one about a year says little about one of its days.
+    """
+    said = _nearness(said_at, said_at, window)
+    if refers_from is None:
+        return said
+    return max(said, _nearness(refers_from, refers_to or refers_from, window))
+
+
+def _nearness(start: datetime, end: datetime, window: Window) -> float:
+    # Seconds of the world's time: two times of one zone would be subtracted as clocks show them.
+    first, last = start.timestamp(), max(start, end).timestamp()
+    opens, closes = window.start.timestamp(), window.end.timestamp()
+    rate = math.log(2) / (_HALF_LIFE_GRAINS * max(window.grain, _SHORTEST_GRAIN).total_seconds())
+    if last - first < 1:
+        return math.exp(-rate * max(0.0, opens - first, first - closes))
+    inside = max(0.0, min(last, closes) - max(first, opens))
+    before = _decayed(opens - first, opens - last, rate)
+    after = _decayed(last - closes, first - closes, rate)
+    return min(1.0, (inside + before + after) / (last - first))
+
+
+def _decayed(farthest: float, nearest: float, rate: float) -> float:
+    """Return the integral of the decay over the part of a time that lies between two distances from the window."""
+    if farthest <= 0:
+        return 0.0
+    return (math.exp(-rate * max(0.0, nearest)) - math.exp(-rate * farthest)) / rate

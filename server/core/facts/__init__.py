@@ -1,0 +1,1 @@
+"""Facts compared: when two are one, what may replace what, what is grounded in its sources."""

@@ -1,0 +1,36 @@
+"""Whether one row says the opposite of another about the same thing."""
+
+from esker.server.core.facts.similarity import Fingerprint
+
+# Two rows are about the same thing when so much of what both are about is shared, apart from how they judge it.
+_SAME_THING = 0.6
+_NEGATION = "not"
+
+
+def negates(row: Fingerprint) -> bool:
+    """Tell whether a row denies something."""
+    return any(mark == _NEGATION for mark, _ in row.marks)
+
+
+def denied(row: Fingerprint) -> frozenset[str]:
+    """Return what a row denies or gives up; a row that denies doing something denies all that it is about."""
+    follow = {follows for mark, follows in row.marks if mark == _NEGATION}
+    return row.terms if follow - row.subject else frozenset(follow)
+
+
+def contradicts(newer: Fingerprint, older: Fingerprint) -> bool:
+    """Tell whether two rows judge the same thing in opposite ways: "loves X" and "hates X", "do Y" and "never do Y"."""
+    if set(newer.exact) != set(older.exact):
+        return False
+    opposite = any((pair, side) not in older.directions for pair, side in _judged_by_both(newer, older))
+    if not opposite and negates(newer) == negates(older):
+        return False
+    shared, all_of_it = newer.subject & older.subject, newer.subject | older.subject
+    # Of "loves X" and "hates X" the verbs differ in any case, one on each side.
+    differing = len(all_of_it) - (2 if opposite else 0)
+    return bool(shared) and len(shared) >= _SAME_THING * max(1, differing)
+
+
+def _judged_by_both(newer: Fingerprint, older: Fingerprint) -> set[tuple[int, int]]:
+    pairs = {pair for pair, _ in newer.directions} & {pair for pair, _ in older.directions}
+    return {(pair, side) for pair, side in newer.directions if pair in pairs}

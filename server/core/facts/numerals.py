@@ -1,0 +1,269 @@
+"""Numerals: numbers, dates, clock times and quantities, and the values that they have however they are written."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from itertools import chain
+
+from esker.server.core.dates.months import MONTHS, NAMES
+from esker.server.core.text.folding import LETTERS, NOT_GLUED
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number, date or time: it can be read in several ways, each of them some values that must all be known."""
+
+    start: int
+    text: str
+    readings: tuple[tuple[str, ...], ...]
+    implied: tuple[str, ...] = ()
+
+
+# Numbers
+
+_NUMBER = r"\d+(?:[.,'_]\d+)*"
+_QUANTITY = re.compile(
+    rf"{_NUMBER}[^\W\d_]{{0,20}}|[^\W\d_]{{1,20}}|(?:\d{{1,4}}(?:h|min|m|sec|s|ms|d|x)){{1,4}}\d{{0,4}}[a-z]{{0,3}}"
+)
+_DOTTED_NUMBER = re.compile(r"\d+(?:\.\d+){2}")
+_GROUPS = re.compile(r"[1-9]\d{0,2}([.,'_])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d+)?")
+# Made of digits, and yet names.
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}", re.IGNORECASE)
+
+
+def is_quantity(word: str) -> bool:
+    """Tell whether `word` is made of numbers with units and ordinary words: `8-16`, `30s`, `50-tablet`, `2h30m`."""
+    if not word[:1].isdigit() or HASH.fullmatch(word) or _ADDRESS.fullmatch(word):
+        return False
+    if _DOTTED_NUMBER.match(word) and not _GROUPS.fullmatch(word):
+        return False
+    return all(_QUANTITY.fullmatch(part) for part in re.split("[-/:]", word) if part)
+
+
+def numbers_in(start: int, word: str) -> Iterator[Number]:
+    """Yield the numbers in a word that begins at `start`, without the units and signs around them."""
+    for found in re.finditer(_NUMBER, word):
+        for value in values_of(found[0]):
+            yield Number(start + found.start(), found[0], ((value,),))
+
+
+def plain_numbers(text: str) -> list[str]:
+    """Return every run of digits as a value of its own."""
+    return [digits.lstrip("0") or "0" for digits in re.findall(r"\d+", text)]
+
+
+def values_of(written: str) -> list[str]:
+    """Return the value of a number, however its thousands are set apart; those of a list such as `1,2,3` singly.
+
+    Groups of three digits are thousands, so `8.000` is eight thousand. Zeros count behind other decimals: `3.10`.
+    """
+    if groups := _GROUPS.fullmatch(written):
+        whole, _, decimals = written.replace(groups[1], "").replace(",", ".").partition(".")
+    else:
+        whole, *rest = re.split("[.,]", written.replace("'", "").replace("_", ""))
+        if len(rest) > 1:
+            return plain_numbers(written)
+        decimals = rest[0] if rest else ""
+    whole = whole.lstrip("0") or "0"
+    return [f"{whole}.{decimals}" if decimals.strip("0") else whole]
+
+
+_POWERS = {
+    word: power
+    for power, words in (
+        (2, "百"),
+        (3, "k thousand tausend mille mil 千"),
+        (4, "万 萬 만"),
+        (6, "M million millions Million Millionen millones millón Mio 百万 百萬"),
+        (8, "億 亿 억"),
+    )
+    for word in words.split()
+} | {"K": 3}
+_SCALE = "|".join(sorted(_POWERS, key=len, reverse=True))
+SCALED = rf"\d{{1,12}}(?:[.,'_]\d{{1,12}}){{0,4}}(?:[kKM]|\s?(?![kKM]{NOT_GLUED})(?:{_SCALE})){NOT_GLUED}"
+"""A pattern for what `scaled` reads."""
+
+
+def scaled(start: int, text: str) -> Iterator[Number]:
+    """Yield `8k`, `8 thousand` or `3万` as what it comes to."""
+    written = re.match(_NUMBER, text)
+    digits = written[0] if written else ""
+    [base, *more] = values_of(digits)
+    if more:
+        yield from numbers_in(start, digits)
+        return
+    scale = text[len(digits) :]
+    power = _POWERS[scale.strip()]
+    whole, _, decimals = base.partition(".")
+    decimals = decimals.ljust(power, "0")
+    [value] = values_of(f"{whole}{decimals[:power]}.{decimals[power:] or '0'}")
+    # What stands by itself may be told by itself.
+    yield Number(start, text, ((value,),), (base,) if scale[0].isspace() else ())
+
+
+# Dates and times
+
+# Only what is written in lower case in its language may be: in English, "may" and "march" are mostly no months.
+_WRITTEN_MONTHS = {name for names in NAMES for name in names.split()} | {name.title() for name in MONTHS}
+_MONTH = f"(?:{'|'.join(sorted(_WRITTEN_MONTHS, key=len, reverse=True))}){NOT_GLUED}"
+_YEAR = rf"(?:19|20)\d\d{NOT_GLUED}"
+_WRITTEN_DATE = "|".join(
+    (
+        rf"{_MONTH}\.?\s{{1,2}}\d{{1,2}}(?:st|nd|rd|th)?(?![{LETTERS}]|[.:]\d|,\d{{3}}(?!\d))(?:(?:,\s?|\s{{1,2}}){_YEAR})?",
+        rf"{_MONTH}\.?,?\s{{1,2}}(?:de\s|del\s)?{_YEAR}",
+        rf"\d{{1,2}}(?:st|nd|rd|th|er|[.oa])?\s{{0,2}}(?:(?:of|de)\s)?{_MONTH}\.?(?:,?\s{{1,2}}(?:de\s|del\s)?{_YEAR})?",
+        r"(?:\d{4}\s?[年년]\s?)?\d{1,2}\s?[月월](?:\s?\d{1,2}(?:\s?[日号號일]|(?!\w)))?",
+    )
+)
+_TIME = rf"T?(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:[.,]\d{{1,9}})?)?(?:\s?[AaPp]\.?[Mm]\.?)?Z?(?![{LETTERS}]|:\d)"
+CLOCK = rf"{_TIME}|(?:1[0-2]|0?[1-9])\s?[AaPp](?:[Mm]|\.[Mm]\.?){NOT_GLUED}"
+"""A pattern for what `timed` reads."""
+DATE = (
+    r"(?:(?:19|20)\d\d(?:(?P<a>[-/.])\d{1,2}(?P=a)\d{1,2}|-\d\d)|\d{1,2}(?P<b>[-/.])\d{1,2}(?P=b)(?:19|20)\d\d)"
+    rf"(?:(?=T)(?={_TIME})|(?![{LETTERS}]|[-/.:][{LETTERS}]))|{_WRITTEN_DATE}"
+)
+"""A pattern for what `dated` reads."""
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+
+
+def dated(start: int, text: str) -> Iterator[Number]:
+    """Yield a date; one that no calendar has is some numbers."""
+    month = next((MONTHS[word.casefold()] for word in _WORD.findall(text) if word.casefold() in MONTHS), None)
+    parts = [int(digits) for digits in re.findall(r"\d+", text)]
+    dates = [each for each in _date_readings(text, parts, month) if _is_date(*each)]
+    if not dates:
+        yield from (Number(start, digits, ((digits,),)) for digits in plain_numbers(text))
+        return
+    readings: list[tuple[str, ...]] = [(_date_values(*each)[0],) for each in dates]
+    if month:
+        readings.append((*plain_numbers(text), _month_value(month)))
+    implied = chain.from_iterable(_date_values(*each) for each in dates)
+    yield Number(start, text.rstrip("."), tuple(readings), (*implied, *plain_numbers(text)))
+
+
+_PartialDate = tuple[int | None, int, int | None]
+
+
+def _date_readings(text: str, parts: list[int], month: int | None) -> list[_PartialDate]:
+    """Return the years, months and days that a date may mean; with slashes, the month may come first or second."""
+    years, rest = [part for part in parts if part > 31], [part for part in parts if part <= 31]
+    year = years[0] if years else None
+    if month:
+        return [(year, month, rest[0] if rest else None)]
+    first, second = [*rest, None][:2] if rest else (0, None)
+    if second is None or parts[0] == year or re.search("[月월.]", text):
+        day_first = "." in text and parts[0] != year
+        return [(year, second or 0, first)] if day_first else [(year, first or 0, second)]
+    return [(year, first or 0, second), (year, second, first)]
+
+
+def _is_date(year: int | None, month: int, day: int | None) -> bool:
+    try:
+        # A leap year allows every day that there is.
+        date(year or 2000, month, 1 if day is None else day)
+    except ValueError:
+        return False
+    return True
+
+
+def _date_values(year: int | None, month: int, day: int | None) -> list[str]:
+    """Return a date as a value, and then what it says when less of it is told."""
+    months = [f"--{month:02}"] if year is None else [f"{year:04}-{month:02}", f"--{month:02}"]
+    days = [] if day is None else [f"{each}-{day:02}" for each in months]
+    return days + months
+
+
+def day_values(day: date) -> list[str]:
+    """Return what may be said of a day: the date, its month, its year and what is left without the year."""
+    return [str(day.year), *_date_values(day.year, day.month, day.day)]
+
+
+def _month_value(month: int) -> str:
+    return f"month {month}"
+
+
+def timed(start: int, text: str) -> Number:
+    """Return a clock time on 24 hours; seconds count when they are told."""
+    hour, minute, second, *_ = [*re.findall(r"\d+", text), "00", "00"]
+    half = re.search("[AaPp]", text)
+    hours = int(hour) % 12 + (12 if half[0] in "Pp" else 0) if half and int(hour) <= 12 else int(hour)
+    short = f"{hours:02}:{minute}"
+    value = f"{short}:{second}" if text.count(":") > 1 else short
+    # In German, "5 am" is most often no time: "Version 5 am Montag".
+    readings = ((value,), (hour.lstrip("0"),)) if text.endswith(" am") and ":" not in text else ((value,),)
+    return Number(start, text.lstrip("T").rstrip("Z"), readings, (short, *plain_numbers(text)))
+
+
+# Numbers that are written as words
+
+_WRITTEN_NUMBERS = {
+    0: "zero null zéro cero",
+    1: "one eins ein un une uno una first erst premier première primero primera primer",
+    2: "two zwei zwo deux dos second zweit twice deuxième seconde segundo segunda",
+    3: "three drei trois tres third dritt troisième tercero tercera tercer",
+    4: "four vier quatre cuatro fourth viert quatrième cuarto cuarta",
+    5: "five fünf cinq cinco fifth fünft cinquième quinto quinta",
+    6: "six sechs seis sixth sechst sixième sexto sexta",
+    7: "seven sieben sept siete seventh siebt septième séptimo séptima",
+    8: "eight acht huit ocho eighth huitième octavo octava",
+    9: "nine neun neuf nueve ninth neunt neuvième noveno novena",
+    10: "ten zehn dix diez tenth zehnt dixième décimo décima",
+    11: "eleven elf onze once eleventh elft onzième",
+    12: "twelve zwölf douze doce twelfth zwölft douzième dozen dutzend douzaine docena",
+    13: "thirteen dreizehn treize trece",
+    14: "fourteen vierzehn quatorze catorce",
+    15: "fifteen fünfzehn quinze quince quinzaine quincena",
+    16: "sixteen sechzehn seize dieciséis",
+    17: "seventeen siebzehn dix-sept diecisiete",
+    18: "eighteen achtzehn dix-huit dieciocho",
+    19: "nineteen neunzehn dix-neuf diecinueve",
+    20: "twenty zwanzig vingt veinte",
+    30: "thirty dreißig trente treinta",
+    40: "forty vierzig quarante cuarenta",
+    50: "fifty fünfzig cinquante cincuenta",
+    60: "sixty sechzig soixante sesenta",
+    70: "seventy siebzig soixante-dix setenta",
+    80: "eighty achtzig quatre-vingt quatre-vingts ochenta",
+    90: "ninety neunzig quatre-vingt-dix noventa",
+    100: "hundred hundert cent cien ciento",
+    1000: "thousand tausend mille mil",
+}
+_SIMPLE_NUMBERS = {word.casefold(): value for value, words in _WRITTEN_NUMBERS.items() for word in words.split()}
+_WORD_NUMBERS = _SIMPLE_NUMBERS | {
+    compound: ten + one
+    for tens, ten in _SIMPLE_NUMBERS.items()
+    for ones, one in _SIMPLE_NUMBERS.items()
+    if 20 <= ten <= 90 and 1 <= one <= 9
+    for compound in (f"{tens}-{ones}", f"{ones}und{tens}")
+}
+_GERMAN_ENDING = re.compile(r"e[mnrs]?\Z")
+_HAN_DIGITS = dict(zip("〇零一二两兩三四五六七八九", (0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
+_HAN_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
+_HAN_NUMBER = re.compile(f"[{''.join((*_HAN_DIGITS, *_HAN_POWERS))}]{{1,20}}")
+
+
+def word_values(normal: str) -> set[str]:
+    """Return the values of numbers and months that a text has as words."""
+    written = set(_WORD.findall(normal))
+    whole = {word.casefold() for word in written}
+    words = whole | {part for word in whole for part in word.split("-")}
+    words |= {_GERMAN_ENDING.sub("", word) for word in words}
+    counted = {str(_WORD_NUMBERS[word]) for word in words & _WORD_NUMBERS.keys()}
+    months = {_month_value(MONTHS[word]) for word in words & MONTHS.keys()}
+    return counted | months | {str(_han_value(number)) for number in set(_HAN_NUMBER.findall(normal))}
+
+
+def _han_value(number: str) -> int:
+    """Return the value of a number in Chinese characters: `二十五` is 25, `三万` 30,000, `二〇二六` 2026."""
+    total = part = digits = 0
+    for character in number:
+        power = _HAN_POWERS.get(character)
+        if power is None:
+            digits = 10 * digits + _HAN_DIGITS[character]
+        elif power == 10_000:
+            total, part, digits = total + (part + digits or 1) * power, 0, 0
+        else:
+            part, digits = part + (digits or 1) * power, 0
+    return total + part + digits

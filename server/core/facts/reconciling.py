@@ -1,0 +1,310 @@
+"""What becomes of facts: rows of their own, another source of rows that say the same, or rows in the place of others.
+
+Pure rules; `server/usecases/keep_facts.py` finds the rows and writes what is decided here.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from esker.server.core.conversation.blocks import spoken
+from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.trust import at_least_as_trusted, highest_trust, lowest_trust
+from esker.server.core.facts.records import Fact, SaidAgain, Superseder, TranscriptSlice
+from esker.server.core.facts.similarity import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
+from esker.server.core.ids import memory_ids_in, new_ids
+from esker.server.core.ranking import PRIORITY_WEIGHT, pack_score
+from esker.server.core.records import Memory, NewMemory, Trust
+from esker.server.core.redaction import redact
+from esker.server.core.text.indexing import IndexedMemory, indexed
+
+# Minimum share of their terms that two rows have in common if they are one (see `similarity.py`).
+_SHARED = 0.8
+# So many more terms than are needed to find every such row, so that rows which share most come first.
+_SPARE_TERMS = 2
+_RULINGS = ("decision", "preference")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
+
+AnyRow = Memory | NewMemory
+"""A row that is there, or that this call writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact with the row that it would be, and what tells it from others.
+
+    `voice` is whose word stands behind it, `asserted` whether anybody said it or it was merely asked.
+    """
+
+    fact: Fact
+    row: IndexedMemory
+    print: Fingerprint
+    voice: Trust
+    asserted: bool
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to become of facts: rows to write, and by their ids rows that were said again, superseded or used.
+
+    `said_by` names, for a row that is replaced by one that says all of it, that one: it has its sources too.
+    """
+
+    fresh: list[IndexedMemory] = field(default_factory=list[IndexedMemory])
+    again: dict[str, SaidAgain] = field(default_factory=dict[str, SaidAgain])
+    replaced: dict[str, Superseder] = field(default_factory=dict[str, Superseder])
+    said_by: dict[str, str] = field(default_factory=dict[str, str])
+    used: list[str] = field(default_factory=list[str])
+    merged: int = 0
+
+
+def new_facts(
+    shown: TranscriptSlice, group_id: str, author: str, facts: Sequence[Fact], now: datetime
+) -> list[NewFact]:
+    """Return facts, by time and each wording once, with the rows that they would be."""
+    cleaned = [replace(fact, content=redact(fact.content)) for fact in facts]
+    distinct = _each_once(sorted(cleaned, key=lambda fact: fact.said_at))
+    ids = new_ids("mem", now, len(distinct))
+    rows = indexed(
+        _row(shown, group_id, author, memory_id, fact, now) for memory_id, (fact, _) in zip(ids, distinct, strict=True)
+    )
+    messages = {message.seq: message for message in shown.messages}
+    cited = [[messages[seq] for seq in fact.source_seqs] for fact, _ in distinct]
+    return [
+        NewFact(fact, row, mark, _voice(fact, heard), any(map(_asserts, heard)))
+        for (fact, mark), row, heard in zip(distinct, rows, cited, strict=True)
+    ]
+
+
+def _each_once(facts: Sequence[Fact]) -> list[tuple[Fact, Fingerprint]]:
+    """Return facts, by time, each wording once; what was taken back between two mentions is two facts."""
+    distinct: list[tuple[Fact, Fingerprint]] = []
+    for fact in facts:
+        mark = fingerprint(fact.content)
+        place = next((place for place, (_, other) in enumerate(distinct) if same_fact(mark, other)), None)
+        if place is None or _taken_back(distinct, place):
+            distinct.append((fact, mark))
+        else:
+            together = _together(distinct[place][0], fact)
+            distinct[place] = (together, fingerprint(together.content))
+    return distinct
+
+
+def _taken_back(facts: Sequence[tuple[Fact, Fingerprint]], place: int) -> bool:
+    """Tell whether one of the later facts says that it replaces the one at a place."""
+    mark = facts[place][1]
+    named = (named_by(fact) for fact, _ in facts[place + 1 :])
+    return any(words and same_subject(fingerprint(words), mark) >= SAME_SUBJECT for words in named)
+
+
+def _voice(fact: Fact, cited: Sequence[Message]) -> Trust:
+    """Return whose word stands behind a fact.
+
+    A person's yes makes a proposal of the assistant their own word, but what a tool or a page says stays what it is.
+    """
+    trusts: list[Trust] = [message.trust for message in cited]
+    return highest_trust(trusts) if at_least_as_trusted(lowest_trust(trusts), "assistant") else fact.trust
+
+
+def _asserts(message: Message) -> bool:
+    """Tell whether a message says anything that is no question."""
+    said = _SENTENCE_END.split(spoken(message.content) or message.text)
+    return any(sentence.strip() and not sentence.rstrip(" \t\"'”’)]").endswith(("?", "？")) for sentence in said)
+
+
+def _together(one: Fact, again: Fact) -> Fact:
+    """Return a fact that was found twice in one slice."""
+    fuller = max(one.content, again.content, key=lambda content: len(fingerprint(content).terms))
+    return replace(
+        one,
+        content=fuller,
+        source_seqs=tuple(sorted({*one.source_seqs, *again.source_seqs})),
+        replaces=one.replaces or again.replaces,
+        tentative=one.tentative and again.tentative,
+    )
+
+
+def _row(shown: TranscriptSlice, group_id: str, author: str, memory_id: str, fact: Fact, now: datetime) -> NewMemory:
+    return NewMemory(
+        id=memory_id,
+        kind="observation",
+        priority=fact.priority,
+        category=fact.category,
+        trust=fact.trust,
+        content=fact.content,
+        author=author,
+        said_at=fact.said_at,
+        created_at=now,
+        session_id=shown.session.id,
+        group_id=group_id,
+        project=shown.session.project,
+        tags=fact.tags,
+        source_seqs=fact.source_seqs,
+        refers_from=fact.refers_from,
+        refers_to=fact.refers_to,
+        valid_until=fact.valid_until,
+        tentative=fact.tentative,
+    )
+
+
+def planned(
+    facts: Sequence[NewFact],
+    alike: Sequence[Sequence[Memory]],
+    meant: Sequence[Sequence[Memory]],
+    offered: Mapping[str, Memory],
+) -> Plan:
+    """Decide fact by fact, by time, so that a later one can replace what an earlier one says or joins.
+
+    `alike` and `meant` are the live rows that say much the same as each fact, and as what it says it replaces;
+    `offered` are those that the observer was shown.
+    """
+    plan = Plan()
+    said: dict[str, AnyRow] = {}
+    for fact, like, sharing in zip(facts, alike, meant, strict=True):
+        out = plan.replaced.keys()
+        like = [row for row in like if row.id not in out]
+        there = {row.id: row for row in (*offered.values(), *sharing, *said.values()) if row.id not in out}
+        row = _same_row(fact, like)
+        lesser = [*_lesser(fact, [*like, *there.values()])]
+        former = [*lesser, *_replaced_rows(fact, offered, there)]
+        became = row or fact.row.memory
+        said[became.id] = became
+        plan.said_by.update((one.id, became.id) for one in lesser if one.id != became.id)
+        _add(plan, fact, row, [one for one in former if one.id != became.id])
+    return plan
+
+
+def telling_terms(terms: Iterable[str]) -> list[str]:
+    """Return as many of a text's terms as every row that says the same must share one of, the longest (rarest) first.
+
+    Of n terms a row shares at least 0.8 n, so of any n - 0.8 n + 1 at least one.
+    """
+    distinct = sorted(set(terms), key=lambda term: (-len(term), term))
+    return distinct[: len(distinct) - math.ceil(_SHARED * len(distinct)) + 1 + _SPARE_TERMS]
+
+
+def named_by(fact: Fact) -> str:
+    """Return what a fact says it replaces, unless it may replace nothing."""
+    return fact.replaces or "" if not fact.tentative else ""
+
+
+def _same_row(fact: NewFact, rows: Iterable[Memory]) -> Memory | None:
+    """Return the row that says all of what a fact says, and with as much weight."""
+    return next((row for row in rows if _says(row, fact.print) and not _weighs_less(row, fact)), None)
+
+
+def _says(row: AnyRow, mark: Fingerprint) -> bool:
+    own = fingerprint(row.content)
+    return same_fact(mark, own) and mark.terms <= own.terms
+
+
+def _weighs_less(row: AnyRow, fact: NewFact) -> bool:
+    """Tell whether others may undo a row that may not undo a fact: it would not do to keep that in this."""
+    ruled = fact.fact.category in _RULINGS and row.category not in _RULINGS
+    return not at_least_as_trusted(row.trust, fact.voice) or (ruled and fact.voice == "user")
+
+
+def _lesser(fact: NewFact, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
+    """Yield the rows that a fact says with a word or with weight more: it replaces them, so that nothing is lost."""
+    for row in rows:
+        mark = fingerprint(row.content)
+        if not same_fact(fact.print, mark) or not _outranks(fact, row):
+            continue
+        if mark.terms < fact.print.terms or (mark.terms == fact.print.terms and _weighs_less(row, fact)):
+            yield row
+
+
+def _replaced_rows(fact: NewFact, offered: Mapping[str, Memory], there: Mapping[str, AnyRow]) -> list[AnyRow]:
+    """Return the rows that a fact replaces: those that it names, among those that were shown, or the one it means."""
+    named = named_by(fact.fact)
+    if not named or not fact.asserted:
+        return []
+    if ids := memory_ids_in(named):
+        return [there[i] for i in ids if i in offered and i in there and _may_replace(fact, there[i])]
+    return [row for row in _meant(fingerprint(named), there) if _may_replace(fact, row)][:1]
+
+
+def _meant(named: Fingerprint, rows: Mapping[str, AnyRow]) -> list[AnyRow]:
+    """Return the rows that are about what is named and hold every name and number of it, best first."""
+    scores = {row.id: _about(named, fingerprint(row.content)) for row in rows.values()}
+    fitting = [row for row in rows.values() if scores[row.id] >= SAME_SUBJECT]
+    return sorted(fitting, key=lambda row: (-scores[row.id], -row.said_at.timestamp(), row.id))
+
+
+def _about(named: Fingerprint, row: Fingerprint) -> float:
+    particular = named.particular <= row.terms and set(named.exact) <= set(row.exact)
+    return same_subject(named, row) if particular else 0.0
+
+
+def _may_replace(fact: NewFact, row: AnyRow) -> bool:
+    """Tell whether a fact may supersede a row that it names."""
+    return _outranks(fact, row) and not same_fact(fact.print, fingerprint(row.content))
+
+
+def _outranks(fact: NewFact, row: AnyRow) -> bool:
+    """Tell whether a fact may take the place of a row: said no earlier, by somebody who is trusted as much.
+
+    What a person ruled or wants is undone by a person alone, who says so and does not merely ask, and what is pinned by
+    nobody but who pinned it.
+    """
+    new = fact.row.memory
+    if row.project != new.project and row.session_id != new.session_id:
+        return False  # whoever sees the row would see nothing in its place
+    if row.kind == "manual" or row.said_at > fact.fact.said_at or fact.fact.tentative > row.tentative:
+        return False
+    if row.category in _RULINGS:
+        return fact.asserted and at_least_as_trusted(fact.voice, row.trust)
+    return fact.voice in ("user", "assistant") or at_least_as_trusted(fact.voice, row.trust)
+
+
+def _add(plan: Plan, fact: NewFact, row: Memory | None, former: Iterable[AnyRow]) -> None:
+    if row:
+        plan.merged += 1
+        plan.again[row.id] = _said_again(plan.again.get(row.id), row, fact)
+    else:
+        plan.fresh.append(fact.row)
+    by = Superseder(row.id if row else fact.row.memory.id, fact.fact.said_at)
+    plan.replaced.update((one.id, by) for one in former)
+
+
+def _said_again(before: SaidAgain | None, row: Memory, fact: NewFact) -> SaidAgain:
+    """Return what a fact gives to a row: it matters more, or is certain, only on the word of somebody as trusted."""
+    heard = at_least_as_trusted(fact.voice, row.trust)
+    again = SaidAgain(
+        row.id,
+        fact.fact.source_seqs,
+        fact.fact.said_at,
+        fact.fact.priority if heard else row.priority,
+        fact.fact.tentative if heard else row.tentative,
+    )
+    if before is None:
+        return again
+    return SaidAgain(
+        row.id,
+        sorted({*before.seqs, *again.seqs}),
+        max(before.said_at, again.said_at),
+        max(before.priority, again.priority, key=PRIORITY_WEIGHT.__getitem__),
+        before.tentative and again.tentative,
+    )
+
+
+def _rank(row: Memory) -> tuple[bool, float, str]:
+    """Order rows as a pack does: what is pinned, then by score."""
+    pinned = row.kind == "manual"
+    return not pinned, 0.0 if pinned else -pack_score(row.kind, row.priority, row.last_used_at), row.id
+
+
+def best_used(offered: Mapping[str, Memory], used_ids: Sequence[str]) -> list[str]:
+    """Return the shown rows that an agent really used; of several that say the same, only the best."""
+    used = sorted(
+        (offered[memory_id] for memory_id in dict.fromkeys(used_ids) if memory_id in offered),
+        key=_rank,
+    )
+    best: list[tuple[str, Fingerprint]] = []
+    for row in used:
+        mark = fingerprint(row.content)
+        if not any(same_fact(mark, other) for _, other in best):
+            best.append((row.id, mark))
+    return [memory_id for memory_id, _ in best]

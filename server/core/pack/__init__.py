@@ -1,0 +1,1 @@
+"""The context pack: which rows, in which order, as text."""

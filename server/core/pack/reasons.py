@@ -1,0 +1,107 @@
+"""Why a row stands in a pack, or was looked at and does not: what was known when the pack was frozen."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+from esker.server.core.pack.records import Pack
+from esker.server.core.ranking import KIND_BIAS, PRIORITY_WEIGHT, pack_score
+from esker.server.core.records import Kind, Priority
+
+Section = Literal["global", "local"]
+Why = Literal["pinned", "rank", "budget", "same_words"]
+"""In: a person pinned it; its rank and the budget let it in. Out: it did not fit; another row says the same words."""
+
+
+class Reason(NamedTuple):
+    """What decided about a row. `tokens` are those of its line; `rank` counts the rows that were looked at, from 1.
+
+    `kind`, `priority` and `last_used_at` are what they were then. `like` is the row that says the same.
+    """
+
+    id: str
+    section: Section
+    why: Why
+    like: str | None
+    rank: int | None
+    kind: Kind
+    priority: Priority
+    last_used_at: datetime
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackScoreParts:
+    """The parts of a score, which is their sum: logarithms of the priority's weight and the kind's bias, and the time
+    of the last use, which counts ln 2 for each half-life since 1970.
+    """
+
+    priority: float
+    kind: float
+    last_use: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedRow:
+    """A reason with the score that its row had (None: pinned), and its age, from its last use to the freezing."""
+
+    id: str
+    section: Section
+    rank: int | None
+    why: Why
+    like: str | None
+    tokens: int
+    kind: Kind
+    priority: Priority
+    last_used_at: datetime
+    age_days: float
+    score: float | None
+    parts: PackScoreParts | None
+
+
+@dataclass(frozen=True, slots=True)
+class PackExplanation:
+    """Why the rows of a pack are in it, in the order of its text, and why others that were looked at are not."""
+
+    rows: list[ExplainedRow]
+    left_out: list[ExplainedRow]
+
+
+def kept(reasons: Iterable[Reason]) -> list[list[Any]]:
+    """Return what is stored of reasons: everything but the ids, which stand beside it."""
+    return [
+        [r.section, r.why, r.like, r.rank, r.kind, r.priority, r.last_used_at.isoformat(), r.tokens] for r in reasons
+    ]
+
+
+def explained(pack: Pack, ids: Sequence[str], stored: Sequence[Sequence[Any]]) -> list[ExplainedRow]:
+    """Return stored reasons with the scores that the rows had when the pack was frozen."""
+    reasons = (
+        Reason(row_id, section, why, like, rank, kind, priority, datetime.fromisoformat(used), tokens)
+        for row_id, (section, why, like, rank, kind, priority, used, tokens) in zip(ids, stored, strict=True)
+    )
+    return [_explained(reason, pack.created_at) for reason in reasons]
+
+
+def _explained(reason: Reason, frozen_at: datetime) -> ExplainedRow:
+    score, parts = None, None
+    if reason.kind != "manual":
+        score = pack_score(reason.kind, reason.priority, reason.last_used_at)
+        priority, kind = math.log(PRIORITY_WEIGHT[reason.priority]), math.log(KIND_BIAS[reason.kind])
+        parts = PackScoreParts(priority, kind, score - priority - kind)
+    return ExplainedRow(
+        id=reason.id,
+        section=reason.section,
+        rank=reason.rank,
+        why=reason.why,
+        like=reason.like,
+        tokens=reason.tokens,
+        kind=reason.kind,
+        priority=reason.priority,
+        last_used_at=reason.last_used_at,
+        age_days=(frozen_at - reason.last_used_at) / timedelta(days=1),
+        score=score,
+        parts=parts,
+    )

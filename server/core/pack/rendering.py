@@ -1,0 +1,183 @@
+"""Memory as text: a pack (`<global_observations>`, then `<local_observations>` with the session's own groups), a hit.
+
+Rendering is a pure function of the rows, so that the same rows give the same bytes. Rows are data: a row cannot
+close or open one of our elements.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import groupby
+from typing import NamedTuple
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+from esker.server.core.clock import zone
+from esker.server.core.conversation.records import Group, Session
+from esker.server.core.pack.records import PackRow
+from esker.server.core.projects import UnknownProject
+from esker.server.core.records import Memory, Priority
+from esker.server.core.text.tokens import estimate_tokens
+
+MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
+SAID = "💬"
+"""Marks what is a passage and no memory."""
+DONE = "✅"
+TENTATIVE = " (tentative)"
+CLOSE_GROUP = "</observation-group>"
+LINE_END = 1
+"""What the end of a line costs in tokens."""
+_OUR_TAGS = re.compile(
+    r"<(?=\s{0,9}/?\s{0,9}(?:global[-_]observations|local[-_]observations|observation[-_]group|recalled[-_]memories"
+    r"|expanded[-_]memory)\b)",
+    re.IGNORECASE,
+)
+# What a terminal obeys, and what turns the direction of writing.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
+
+
+class Line(NamedTuple):
+    """A row as a pack shows it: its text, and what that costs together with the end of the line."""
+
+    row: PackRow
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackLines:
+    """What a pack shows: the pool's rows in rank order, the session's own rows by time, and their groups."""
+
+    pool: Sequence[Line]
+    own: Sequence[Line]
+    groups: Mapping[str, Group]
+
+
+def render_pack(lines: PackLines, timezone: str) -> tuple[str, int]:
+    """Return the text of a pack, with dates in a time zone, and its tokens. Both elements are there, if need be empty.
+
+    The tokens are those that `estimate_tokens` gives for the text, since no piece that it counts reaches over the end
+    of a line.
+    """
+    return _joined([*_pool_parts(lines), *_own_parts(lines, timezone)])
+
+
+def render_own(lines: PackLines, timezone: str) -> tuple[str, int]:
+    """Return the part of a pack that is about the session itself, and its tokens."""
+    return _joined([*_own_parts(lines, timezone)])
+
+
+def _joined(parts: Sequence[tuple[str, int]]) -> tuple[str, int]:
+    texts, tokens = zip(*parts, strict=True)
+    return "\n".join(texts), sum(tokens) - LINE_END
+
+
+def _pool_parts(lines: PackLines) -> Iterator[tuple[str, int]]:
+    """Yield every line about the pool with its tokens."""
+    yield _tag("<global_observations>")
+    yield from ((line.text, line.tokens) for line in lines.pool)
+    yield _tag("</global_observations>")
+
+
+def _own_parts(lines: PackLines, timezone: str) -> Iterator[tuple[str, int]]:
+    """Yield every line about the session itself with its tokens."""
+    yield _tag("<local_observations>")
+    for group_id, of_group in groupby(lines.own, key=lambda line: line.row.group_id):
+        group = lines.groups.get(group_id) if group_id else None
+        if group is None:
+            yield from _dated(of_group, timezone)
+            continue
+        yield _tag(open_group(group))
+        yield from _dated(of_group, timezone)
+        yield _tag(CLOSE_GROUP)
+    yield _tag("</local_observations>")
+
+
+def _dated(lines: Iterable[Line], timezone: str) -> Iterator[tuple[str, int]]:
+    for day, dated in groupby(lines, key=lambda line: local_date(line.row.said_at, timezone)):
+        yield _tag(date_line(day))
+        yield from ((line.text, line.tokens) for line in dated)
+
+
+def _tag(text: str) -> tuple[str, int]:
+    return text, label_tokens(text) + LINE_END
+
+
+def pool_line(row: PackRow, session: Session) -> Line:
+    """Return one row of the pool with its date and, where it is another one, its project."""
+    about = f" (project {fenced(row.project)})" if row.project and row.project != session.project else ""
+    return _line(row, f"* {_mark(row)} {local_date(row.said_at, session.timezone)}", about)
+
+
+def own_line(row: PackRow, timezone: str) -> Line:
+    """Return one row of the session itself with its time of day."""
+    time = row.said_at.astimezone(zone(timezone)).strftime("%H:%M")
+    return _line(row, f"* {_mark(row)} ({time})", "")
+
+
+def _line(row: PackRow, label: str, about: str) -> Line:
+    said, about = fenced(row.content), (TENTATIVE if row.tentative else "") + about
+    text = f"{label} {said}{about}"
+    # The content was counted when it was written, and a single space between two texts costs nothing.
+    if said == row.content:
+        return Line(row, text, label_tokens(label) + row.tokens + label_tokens(about) + LINE_END)
+    return Line(row, text, estimate_tokens(text) + LINE_END)
+
+
+@lru_cache(maxsize=4_096)
+def label_tokens(text: str) -> int:
+    """Return the tokens of a text that many lines have in common: a mark with a date, a project, a tag."""
+    return estimate_tokens(text)
+
+
+def offered_line(memory: Memory) -> str:
+    """Return one row as an observer is shown it: by its id, so that it can be named, and on one line."""
+    return f"- {memory.id} {' '.join(memory.content.split())}"
+
+
+def offered_cost(memory: Memory) -> int:
+    """Return the tokens of that line."""
+    return estimate_tokens(offered_line(memory)) + 1
+
+
+def date_line(day: str) -> str:
+    """Return the line above the session's own rows of one day."""
+    return f"Date: {day}"
+
+
+def open_group(group: Group) -> str:
+    """Return the opening tag of an observation group; ids in a range are percent-encoded, so `:` separates them."""
+    outside = f"{_encoded(group.first_external_id)}:{_encoded(group.last_external_id)}"
+    attributes = {"id": group.id, "range": outside, "kind": group.kind} | ({"cwd": group.cwd} if group.cwd else {})
+    return "<observation-group " + " ".join(f"{name}={_attribute(value)}" for name, value in attributes.items()) + ">"
+
+
+def _encoded(external_id: str) -> str:
+    return quote(external_id, safe="-_.~")
+
+
+def _attribute(value: str) -> str:
+    return quoteattr(value, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+
+
+def _mark(row: PackRow) -> str:
+    return MARK[row.priority] + (f" {DONE}" if row.category == "outcome" else "")
+
+
+def fenced(text: str) -> str:
+    """Return `text` on one line, unable to open or close one of our elements, without what a terminal obeys."""
+    plain = " ".join((text if text.isprintable() else _CONTROLS.sub(" ", text)).split())
+    return _OUR_TAGS.sub("&lt;", plain) if "<" in plain else plain
+
+
+def unknown_line(unknown: UnknownProject) -> str:
+    """Return in a sentence that there is no such project, and which one may be meant."""
+    name, like = fenced(unknown.name), ", ".join(map(fenced, unknown.nearest))
+    return f"Memory has no project {name}; {f'names like it: {like}' if like else 'no project has a name like it'}."
+
+
+def local_date(moment: datetime, timezone: str) -> str:
+    """Return the ISO date of `moment` in `timezone`."""
+    return moment.astimezone(zone(timezone)).date().isoformat()

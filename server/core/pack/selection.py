@@ -1,0 +1,164 @@
+"""Choosing the rows of a pack: pinned first, then by rank, within budgets that the rendered text really keeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from esker.server.core.budgets import budgets
+from esker.server.core.conversation.records import Group, Session
+from esker.server.core.pack.reasons import Reason, Section, Why
+from esker.server.core.pack.records import PackRow
+from esker.server.core.pack.rendering import (
+    CLOSE_GROUP,
+    LINE_END,
+    Line,
+    PackLines,
+    date_line,
+    label_tokens,
+    local_date,
+    open_group,
+    own_line,
+    pool_line,
+)
+from esker.server.core.pack.walks import place
+from esker.server.core.text.folding import same_words_key
+
+# Each section's tags.
+_SECTION_TOKENS = 24
+# No line costs less: its mark, its date and a word.
+_SHORTEST_LINE = 8
+_CLOSING_TOKENS = label_tokens(CLOSE_GROUP) + LINE_END
+_DATE_TOKENS = label_tokens(date_line("2026-01-01")) + LINE_END
+# What does not fit makes room for the next, but only so often in a row, and only so many rows are left out at all: a
+# pool of a million rows is not searched for the one that fills the last gap.
+_MOST_MISSES = 32
+_MOST_LEFT_OUT = 2_000
+# So many rows that are left out are told of.
+_MOST_TOLD = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a pack shows, why each of its rows is in it (`reasons`, in the order of the text), and why others are not.
+
+    `pins_left` pinned rows did not fit. `settled` says that more candidates would change nothing.
+    """
+
+    lines: PackLines
+    reasons: Sequence[Reason]
+    left_out: Sequence[Reason]
+    pins_left: int
+    settled: bool
+
+
+def choose(
+    pinned: Sequence[PackRow],
+    candidates: Sequence[PackRow],
+    own: Sequence[PackRow],
+    groups: Mapping[str, Group],
+    session: Session,
+) -> Choice:
+    """Return what a session's pack shows.
+
+    `pinned` (at most half of the global budget) and then `candidates`, which come by rank, within the global budget;
+    `own` (by time), within the session's. Rows are shown whole or not at all, and each wording once; a row that does
+    not fit makes room for the next.
+    """
+    share = budgets(session.effective_context)
+    pins = _Filling("global", "pinned", share.global_pack_tokens // 2 - _SECTION_TOKENS)
+    for row in pinned:
+        pins.offer(pool_line(row, session))
+    room = share.global_pack_tokens - _SECTION_TOKENS - pins.spent
+    best = _Filling("global", "rank", room, worded=pins.worded)
+    for row in candidates:
+        if best.settled:
+            break
+        best.offer(pool_line(row, session))
+    local = _Filling("local", "rank", share.observation_tokens - _SECTION_TOKENS)
+    _fill_local(local, own, groups, session.timezone)
+    pool, lines = [*pins.lines.values(), *best.lines.values()], local.lines
+    return Choice(
+        PackLines(pool, [lines[row.id] for row in own if row.id in lines], groups),
+        [*pins.reasons.values(), *best.reasons.values(), *(local.reasons[row.id] for row in own if row.id in lines)],
+        [*pins.left_out, *best.left_out, *local.left_out][:_MOST_TOLD],
+        sum(reason.why == "budget" for reason in pins.left_out),
+        best.settled,
+    )
+
+
+@dataclass(slots=True)
+class _Filling:
+    """A part of a pack while it fills. `worded` has the row that says a wording already, or None if it did not fit."""
+
+    section: Section
+    why: Why
+    room: int
+    worded: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    lines: dict[str, Line] = field(default_factory=dict[str, Line])
+    reasons: dict[str, Reason] = field(default_factory=dict[str, Reason])
+    left_out: list[Reason] = field(default_factory=list[Reason])
+    spent: int = 0
+    _looked_at: int = 0
+    _misses: int = 0
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether nothing more is to be looked at."""
+        full = self.room - self.spent < _SHORTEST_LINE
+        return full or self._misses >= _MOST_MISSES or len(self.left_out) >= _MOST_LEFT_OUT
+
+    def offer(self, line: Line, heading: int = 0) -> bool:
+        """Show a row if it fits, with the `heading` that it needs (in tokens); tell whether it does."""
+        self._looked_at += 1
+        words, row = same_words_key(line.row.content), line.row
+        if words in self.worded:
+            like = self.worded[words]
+            self._leave_out(line, "same_words" if like else "budget", like)
+            return False
+        fits = self.spent + line.tokens + heading <= self.room
+        self.worded[words] = row.id if fits else None
+        if not fits:
+            self._misses += 1
+            self._leave_out(line, "budget", None)
+            return False
+        self._misses = 0
+        self.spent += line.tokens + heading
+        self.lines[row.id] = line
+        self.reasons[row.id] = self._reason(line, self.why, None)
+        return True
+
+    def _leave_out(self, line: Line, why: Why, like: str | None) -> None:
+        self.left_out.append(self._reason(line, why, like))
+
+    def _reason(self, line: Line, why: Why, like: str | None) -> Reason:
+        row, rank = line.row, None if self.why == "pinned" else self._looked_at
+        return Reason(row.id, self.section, why, like, rank, row.kind, row.priority, row.last_used_at, line.tokens)
+
+
+def _fill_local(local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Group], timezone: str) -> None:
+    """Show the session's best rows; a row also pays for its group's tags and its date where it is the first there.
+
+    Rows of a group that are not neighbours in time are shown under a tag each, so every row that begins a run pays.
+    """
+    headings: set[tuple[str, str]] = set()
+    runs = _runs(own)
+    for row in sorted(own, key=place):
+        if local.settled:
+            break
+        heading = (runs[row.id], local_date(row.said_at, timezone))
+        cost = 0
+        if heading not in headings:
+            group = groups.get(row.group_id or "")
+            cost = _DATE_TOKENS + (label_tokens(open_group(group)) + LINE_END + _CLOSING_TOKENS if group else 0)
+        if local.offer(own_line(row, timezone), cost):
+            headings.add(heading)
+
+
+def _runs(own: Sequence[PackRow]) -> dict[str, str]:
+    """Return, for each row, the id of the first row of its run: neighbours in time that belong to one group."""
+    runs: dict[str, str] = {}
+    first: PackRow | None = None
+    for row in own:
+        if first is None or first.group_id != row.group_id:
+            first = row
+        runs[row.id] = first.id
+    return runs

@@ -1,0 +1,146 @@
+"""The order of a pool of any size: a merge of one walk per class of rows, each no longer than it has to be."""
+
+import heapq
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice, product
+
+from esker.server.core.clock import EARLIEST
+from esker.server.core.pack.records import PackRow
+from esker.server.core.ranking import KIND_BIAS, last_use, pack_score
+from esker.server.core.records import PRIORITIES, Kind, Priority
+
+# What a line costs at least beside its content: its mark, its date and its end.
+_LINE_TOKENS = 12
+# Rows that are read beyond a budget, since one that does not fit makes room for the next.
+_SPARE = 32
+_FIRST_PAGE = 16
+_LARGEST_PAGE = 10_000
+# A second page aims at so many times the rows that are needed, since a third costs more than a few rows.
+_MARGIN = 1.4
+# Scores are rounded; a floor is put so much lower.
+_ROUNDING = timedelta(seconds=1)
+# Rows that were used at the same moment count as if they were so far apart, in units of the score (some 10 s).
+_CLOSEST = 1e-5
+_HALVINGS = 24
+
+
+Place = tuple[float, str]
+"""What puts rows in the order of a pack: the negative of the score, and the id where scores are equal."""
+
+_BEGINNING: Place = (-math.inf, "")
+_END: Place = (math.inf, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The rows of one class in order, as far as they were read: everything in front of `frontier`, and a row at it.
+
+    A class is a kind and a priority; for a session with a project also a place: that `project`, or (None) no project.
+    """
+
+    kind: Kind
+    priority: Priority
+    project: str | None
+    rows: tuple[tuple[Place, PackRow], ...] = ()
+    frontier: Place = _BEGINNING
+
+    @property
+    def bound(self) -> float:
+        """Return the score that no row exceeds which was not read."""
+        return -self.frontier[0]
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether there are no more rows."""
+        return self.frontier == _END
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is to be read next of a walk (by its number): at most `limit` rows, none that was used before `floor`."""
+
+    number: int
+    floor: datetime
+    limit: int
+
+
+def walks_for(project: str | None) -> list[Walk]:
+    """Return the walks for a session of a project, or of none, before their first step."""
+    places = (project, None) if project else (None,)
+    return [Walk(kind, priority, place) for kind, priority, place in product(KIND_BIAS, PRIORITIES, places)]
+
+
+def place(row: PackRow) -> Place:
+    """Return the place of a row in the order of a pack."""
+    return -pack_score(row.kind, row.priority, row.last_used_at), row.id
+
+
+def extended(walk: Walk, page: Page, rows: Sequence[PackRow]) -> Walk:
+    """Return a walk with the rows of its next page."""
+    further = (*walk.rows, *((place(row), row) for row in rows))
+    if len(rows) == page.limit:
+        frontier = further[-1][0]
+    elif page.floor <= EARLIEST:
+        frontier = _END
+    else:
+        frontier = (-pack_score(walk.kind, walk.priority, page.floor), "")
+    return replace(walk, rows=further, frontier=frontier)
+
+
+def best(walks: Sequence[Walk], tokens: int) -> list[PackRow]:
+    """Return the first rows of all that was read, those that fill `tokens` and a few more."""
+    return [row for _, row in _first(walks, tokens)[0]]
+
+
+def _first(walks: Sequence[Walk], tokens: int) -> tuple[list[tuple[Place, PackRow]], bool]:
+    """Return the best rows with their places, and whether there are enough of them."""
+    merging = heapq.merge(*(walk.rows for walk in walks))
+    first = list[tuple[Place, PackRow]]()
+    for placed in merging:
+        first.append(placed)
+        tokens -= placed[1].tokens + _LINE_TOKENS
+        if tokens <= 0:
+            spare = list(islice(merging, _SPARE))
+            return [*first, *spare], len(spare) == _SPARE
+    return first, False
+
+
+def next_pages(walks: Sequence[Walk], tokens: int) -> list[Page]:
+    """Return what is still to be read before `best` gives what it would give if all walks had been read to their ends.
+
+    Once enough rows are there, nothing that ranks below the last of them matters. How far down the best rows reach
+    is guessed from how close together rows are, so that few rows are read in vain; too high a guess costs one more
+    page.
+    """
+    first, enough = _first(walks, tokens)
+    if not first:
+        return [Page(number, EARLIEST, _FIRST_PAGE) for number, walk in enumerate(walks) if not walk.ended]
+    last = first[-1][0] if enough else _END
+    unread = [(number, walk) for number, walk in enumerate(walks) if walk.frontier < last]
+    if not unread:
+        return []
+    cost = sum(row.tokens + _LINE_TOKENS for _, row in first)
+    limit = min(_LARGEST_PAGE, tokens * len(first) // cost + 2 * _SPARE)
+    down_to = max(-last[0], _guess(walks, [walk for _, walk in unread], int(_MARGIN * limit)))
+    return [
+        Page(number, last_use(walk.kind, walk.priority, down_to) - _ROUNDING, limit)
+        for number, walk in unread
+        if walk.bound >= down_to
+    ]
+
+
+def _guess(walks: Sequence[Walk], unread: Sequence[Walk], wanted: int) -> float:
+    """Return the score above which there are about so many rows, if unread ones are as close together as others."""
+    read = sorted(-placed[0][0] for walk in walks for placed in walk.rows)
+    rates = [(walk.bound, len(walk.rows) / (_CLOSEST - walk.rows[0][0][0] - walk.bound)) for walk in unread]
+    high, low = max(bound for bound, _ in rates), min(bound for bound, _ in rates)
+    low -= wanted / sum(rate for _, rate in rates)
+    for _ in range(_HALVINGS):
+        middle = (high + low) / 2
+        above = len(read) - bisect_left(read, middle) + sum(rate * max(0.0, bound - middle) for bound, rate in rates)
+        high, low = (middle, low) if above < wanted else (high, middle)
+    return low

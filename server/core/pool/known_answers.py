@@ -1,0 +1,222 @@
+"""Known answers: questions made from a text that memory holds, so that what should answer them is known.
+
+A question is a few words of its text, in the order of the text, and for some a date. Whoever remembers a little of a
+thing asks for it so; a person who asks in words of their own is harder to answer, so what is measured with these
+questions is how well memory can be found at all, and not how well it understands.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from esker.server.core.records import Tier
+from esker.server.core.text.labels import without_label
+from esker.server.core.text.scripts import CJK
+from esker.server.core.text.terms import Word, telling_words
+
+Way = Literal["identifier", "name", "date", "rare"]
+WAYS: tuple[Way, ...] = ("identifier", "name", "date", "rare")
+"""By an identifier, by the name of somebody or something, by when it was said, or by its rarest words."""
+
+_MOST_WORDS: Mapping[Way, int] = {"identifier": 2, "name": 3, "date": 2, "rare": 3}
+_FEWEST_WORDS = 4
+# What no more texts than these, or this share of all, hold tells a text from the others.
+_FEW = 3
+_SMALL_SHARE = 0.01
+MOST_FEW = 1_000
+"""However many texts there are, what more than these hold tells nothing. So whoever counts them counts one further."""
+_LONGEST_WORD = 40
+_SHORTEST_WORD = 3
+# So many characters of a text are shown beside its question.
+_SHOWN = 160
+# Nobody asks for a hash, for a number alone, or for what stands around an escaped end of a line.
+_UNSAYABLE = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*|.*\\.*", re.IGNORECASE)
+# Between characters of a script without spaces a word begins and ends anywhere.
+_BEGINS, _ENDS = rf"(?:(?<![^\W{CJK}])|(?=[{CJK}]))", rf"(?:(?![^\W{CJK}])|(?<=[{CJK}]))"
+_OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*#')
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A text of memory: the row or passage that it is, and when it was said."""
+
+    id: str
+    tier: Tier
+    content: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAnswer:
+    """A question, in which way it was made, and the text that answers it, as far as one line shows it."""
+
+    query: str
+    way: Way
+    id: str
+    tier: Tier
+    text: str
+
+
+def known_answers(
+    texts: Sequence[Told], held: Mapping[Tier, Mapping[str, int]], sizes: Mapping[Tier, int], *, limit: int, seed: int
+) -> list[KnownAnswer]:
+    """Return at most `limit` questions about these texts, in their order, each made in the
+    way that was taken least of those that it allows.
+
+    `held` says how many texts of a tier hold a term, counted up to more than `MOST_FEW`, `sizes` how many there are. A
+    text that is too short, or has nothing of its own, makes none. The same texts and the same seed make the same
+    questions.
+    """
+    made: list[KnownAnswer] = []
+    made_so = Counter[Way]()
+    for text in texts:
+        if len(made) >= limit:
+            break
+        few = min(MOST_FEW, max(_FEW, round(_SMALL_SHARE * sizes.get(text.tier, 0))))
+        words = _sayable(text.content, held.get(text.tier, {}))
+        found = _first_query(text, words, sorted(WAYS, key=lambda way: made_so[way]), few, seed)
+        if found:
+            made.append(found)
+            made_so[found.way] += 1
+    return made
+
+
+def in_one_line(content: str, words: Sequence[str]) -> str:
+    """Return what one line shows of a text: all of it, or what stands around the first of these words.
+
+    They are looked for as words, in capitals or not: "on" does not stand in "conversation".
+    """
+    line = " ".join(content.split())
+    if len(line) <= _SHOWN:
+        return line
+    any_word = "|".join(map(re.escape, words))
+    found = re.search(f"{_BEGINS}(?:{any_word}){_ENDS}", line, re.IGNORECASE) if words else None
+    first = found.start() if found else 0
+    start = max(0, first - _SHOWN // 4)
+    # It begins with a whole word, where there is one.
+    start = line.find(" ", start, first) + 1 or start if start else 0
+    end = start + _SHOWN
+    return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
+
+
+def _first_query(
+    text: Told, words: Sequence["_Sayable"], ways: Sequence[Way], few: int, seed: int
+) -> KnownAnswer | None:
+    for way in ways:
+        draw = random.Random(f"{seed} {text.id}")  # noqa: S311 - no secret
+        if chosen := _chosen(words, way, few, draw):
+            query = " ".join([*chosen, f"on {_day(text.said_at)}"] if way == "date" else chosen)
+            return KnownAnswer(query, way, text.id, text.tier, in_one_line(text.content, chosen))
+    return None
+
+
+def terms_of(texts: Sequence[Told]) -> dict[Tier, set[str]]:
+    """Return the terms whose number of texts `known_answers` has to know, by tier."""
+    found: dict[Tier, set[str]] = {"memory": set(), "passage": set()}
+    for text in texts:
+        found[text.tier].update(term for word in telling_words(without_label(text.content)) for term in word.terms)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sayable:
+    """A word that somebody may ask with, how many texts hold it, and whether it is a proper name."""
+
+    word: Word
+    held: int
+    is_proper: bool
+
+
+def _sayable(content: str, held: Mapping[str, int]) -> list[_Sayable]:
+    plain = without_label(content)
+    return [
+        _Sayable(word, max(1, min(held.get(term, 1) for term in word.terms)), _is_proper(plain, word))
+        for word in telling_words(plain)
+    ]
+
+
+def _can_be_asked(each: _Sayable) -> bool:
+    spelled, is_word = each.word.spelled, len(each.word.terms) == 1
+    if is_word and len(spelled) < _SHORTEST_WORD:
+        return False
+    return len(spelled) <= _LONGEST_WORD and not _UNSAYABLE.fullmatch(spelled)
+
+
+def _is_proper(text: str, word: Word) -> bool:
+    """Tell whether a word has a capital that does not come from the beginning of a sentence."""
+    before = text[max(0, word.start - 3) : word.start].rstrip(" ")[-1:]
+    capital = word.spelled[:1].isupper() and word.spelled[1:].islower()
+    return capital and bool(before) and before not in _OPENS_SENTENCE
+
+
+def _chosen(words: Sequence[_Sayable], way: Way, few: int, draw: random.Random) -> list[str]:
+    """Return words of a text to ask for it with, in its order, or none where it allows no question in this way.
+
+    They are at most half of the text's words, and one of them only few texts hold.
+    """
+    most = min(_MOST_WORDS[way], len(words) // 2)
+    rarest = sorted(filter(_can_be_asked, words), key=lambda each: (each.held, each.word.start))
+    first = next((each for each in rarest if _leads(each, way)), None)
+    if len(words) < _FEWEST_WORDS or first is None or rarest[0].held > few:
+        return []
+    # Not only the rarest words: those are often odd ones.
+    others = [each for each in rarest[: max(most + 1, len(rarest) // 3)] if each is not first]
+    chosen = [first, *draw.sample(others, min(most - 1, len(others)))]
+    if min(each.held for each in chosen) > few:
+        chosen[-1] = rarest[0]
+    return [each.word.spelled for each in sorted(chosen, key=lambda each: each.word.start)]
+
+
+def _leads(each: _Sayable, way: Way) -> bool:
+    """Tell whether a question of this way can be made around a word."""
+    if way == "identifier":
+        return each.word.is_name
+    return each.is_proper and not each.word.is_name if way == "name" else True
+
+
+def _day(moment: datetime) -> str:
+    day = moment.astimezone(UTC)
+    return f"{day.day} {day:%B %Y}"
+
+
+# What nobody has ever said ------------------------------------------------------------------------------------------
+
+_OPENINGS = ("br", "d", "dr", "f", "fl", "g", "gl", "j", "k", "kr", "m", "n", "pl", "qu", "sk", "t", "v", "z")
+_VOWELS = ("a", "e", "i", "o", "u", "oo", "ai")
+_ENDINGS = ("b", "ck", "ft", "lm", "mp", "nd", "rg", "sk", "x", "zz")
+# As bare words, as an identifier, and in questions whose other words are ordinary.
+_QUESTIONS = (
+    "{0} {1}",
+    "Where does {0} keep the {1}?",
+    "{0}-{number}",
+    "Who repaired the {1} of {Name}?",
+    "{0} {1}",
+    "How often is the {0} {1} checked?",
+    "{0}-{number}",
+    "Which colour has the {1} in {Name}?",
+    "{0} {1}",
+    "What did {Name} decide about {1}?",
+    "{0}-{number}",
+    "Why was {Name} late for the {1}?",
+)
+
+
+def made_up_words(seed: int) -> Iterator[str]:
+    """Yield words that are none, without end; the same ones for a seed."""
+    draw = random.Random(f"words {seed}")  # noqa: S311 - no secret
+    while True:
+        syllables = [draw.choice(_OPENINGS) + draw.choice(_VOWELS) for _ in range(2)]
+        yield "".join(syllables) + draw.choice(_ENDINGS)
+
+
+def unanswerable(words: Sequence[str], seed: int) -> list[str]:
+    """Return a question about each two of these words, which no text holds."""
+    draw = random.Random(f"questions {seed}")  # noqa: S311 - no secret
+    return [
+        _QUESTIONS[n % len(_QUESTIONS)].format(*pair, Name=pair[0].capitalize(), number=draw.randrange(1_000, 9_999))
+        for n, pair in enumerate(zip(words[::2], words[1::2], strict=False))
+    ]

@@ -1,0 +1,432 @@
+"""The lines of a pool's file: all that a pool remembers, one JSON document a line.
+
+A file begins with a header and ends with an end; between them stand, session by session, the session, its messages in
+order, and behind the last message that it covers each observation group; then memories, oldest first, and reflections.
+What is made from the rest (terms, passages, vectors, counters) is in no line. docs/decisions/pool-file.md says why.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from esker.server.core.clock import EARLIEST, LATEST, zone
+from esker.server.core.conversation.records import Role
+from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import Json, parse_json
+from esker.server.core.pack.records import PackReason
+from esker.server.core.records import (
+    Category,
+    Facet,
+    Kind,
+    Priority,
+    ReflectionScope,
+    ReflectionState,
+    Trust,
+)
+from esker.server.core.redaction import redact_json, redact_name
+
+FORMAT = "esker-pool"
+VERSION = 1
+"""Grows when an older Esker could not read a file rightly any more."""
+
+LineType = Literal["session", "message", "group", "memory", "reflection"]
+TYPES: tuple[LineType, ...] = get_args(LineType)
+# Names that clients gave: masked, two of them still are two.
+_NAMES = frozenset({"client", "external_id", "first_external_id", "last_external_id", "dedupe_key"})
+_NEWER_HINT = "Import it with a newer Esker."
+
+
+def _in_range(moment: AwareDatetime) -> AwareDatetime:
+    if not EARLIEST <= moment < LATEST:
+        raise ValueError("the year is outside 1970 to 2199")
+    return moment
+
+
+def _zone(name: str) -> str:
+    try:
+        return zone(name).key
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_range)]
+Text = Annotated[str, Field(min_length=1)]
+Hash = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2})*$")]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Large = Annotated[int, Field(ge=0, lt=2**63)]
+Seq = Annotated[int, Field(ge=1, lt=2**63)]
+SessionId = Annotated[str, Field(pattern=r"^ses_[0-9a-z]{1,60}$")]
+GroupId = Annotated[str, Field(pattern=r"^grp_[0-9a-z]{1,60}$")]
+MemoryId = Annotated[str, Field(pattern=r"^mem_[0-9a-z]{1,60}$")]
+ReflectionId = Annotated[str, Field(pattern=r"^ref_[0-9a-z]{1,60}$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Header(_Strict):
+    """The first line of a file, and of every part of one that is sent by itself. `counts` are of lines by type."""
+
+    type: Literal["header"]
+    format: str
+    version: int
+    pool: str
+    exported_at: Moment
+    counts: dict[str, int]
+
+
+class EventLine(_Strict):
+    """An event that was acted on, so that it changes nothing when it is told again."""
+
+    kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
+    dedupe_key: str
+    received_at: Moment
+
+
+class PackLine(_Strict):
+    """The pack that a session has: frozen, so it comes along to the byte, with what decided about its rows."""
+
+    version: Annotated[int, Field(ge=1, lt=2**31)]
+    text: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    tokens: Count
+    memory_ids: list[MemoryId]
+    pins_left: Count
+    reason: PackReason
+    created_at: Moment
+    reasons: list[Any] | None
+    left_out_ids: list[MemoryId]
+    left_out: list[Any]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "PackLine":
+        told = self.reasons is None or len(self.reasons) == len(self.memory_ids)
+        if not told or len(self.left_out) != len(self.left_out_ids):
+            raise ValueError("there is a reason for each row, and no other")
+        return self
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the text is the one that was frozen; a text in which a secret was found since is not."""
+        return hashlib.sha256(self.text.encode()).hexdigest() == self.sha256
+
+
+class SessionLine(_Strict):
+    """A session without its counters, which grow with its messages and groups; its events and its pack stand in it."""
+
+    type: Literal["session"]
+    id: SessionId
+    client: Text
+    external_id: Text
+    project: str | None
+    cwd: str | None
+    timezone: Annotated[str, AfterValidator(_zone)]
+    effective_context: Annotated[int, Field(ge=1_000, le=10_000_000)]
+    last_seq: Large
+    observed_seq: Large
+    last_received_at: Moment | None
+    reflect_at_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None
+    pack_version: Count
+    current_task: str | None
+    suggested_continuation: str | None
+    thread_title: str | None
+    created_at: Moment
+    events: list[EventLine]
+    pack: PackLine | None
+
+
+class MessageLine(_Strict):
+    """A message as it is kept. Without a hash its words were forgotten; what is left out is in no passage."""
+
+    type: Literal["message"]
+    session_id: SessionId
+    seq: Seq
+    external_id: Text
+    role: Role
+    trust: Trust
+    sent_at: Moment
+    received_at: Moment
+    content: list[dict[str, Any]]
+    content_hash: Hash
+    calls: dict[str, str]
+    text: str
+    tokens: Annotated[int, Field(ge=1, lt=2**31)]
+    shown_tokens: Count
+    left_out: bool
+
+
+class GroupLine(_Strict):
+    """An observation group. It stands behind the last message that it covers."""
+
+    type: Literal["group"]
+    id: GroupId
+    session_id: SessionId
+    first_seq: Seq
+    last_seq: Seq
+    first_external_id: str
+    last_external_id: str
+    kind: Literal["observations"]
+    cwd: str | None
+    observer: str
+    current_task: str | None
+    suggested_continuation: str | None
+    thread_title: str | None
+    input_tokens: Large
+    output_tokens: Large
+    merged: Count
+    replaced: Count
+    refused: dict[str, int]
+    created_at: Moment
+
+    @model_validator(mode="after")
+    def _fits(self) -> "GroupLine":
+        if self.first_seq > self.last_seq:
+            raise ValueError("first_seq is behind last_seq")
+        return self
+
+
+class SourceLine(_Strict):
+    """Where else a memory was said."""
+
+    session_id: SessionId
+    group_id: GroupId
+    seqs: Annotated[list[Seq], Field(min_length=1)]
+    said_at: Moment
+
+
+class MemoryLine(_Strict):
+    """A memory, live or superseded, with every other place where it was said.
+
+    `outdated_at` is -infinity for a row of a reflection that was undone: it was never true by itself.
+    """
+
+    type: Literal["memory"]
+    id: MemoryId
+    kind: Kind
+    priority: Priority
+    category: Category
+    trust: Trust
+    content: Text
+    author: str
+    session_id: SessionId | None
+    group_id: GroupId | None
+    project: str | None
+    tags: list[str]
+    source_seqs: list[Seq]
+    source_ids: list[MemoryId]
+    said_at: Moment
+    refers_from: AwareDatetime | None
+    refers_to: AwareDatetime | None
+    valid_until: AwareDatetime | None
+    last_used_at: Moment
+    superseded_by: MemoryId | ReflectionId | None
+    superseded_at: Moment | None
+    outdated_at: Moment | Literal["-infinity"] | None
+    reflection_id: ReflectionId | None
+    external_id: str | None
+    left_alone: bool
+    tentative: bool
+    facet: Facet | None
+    created_at: Moment
+    sources: list[SourceLine]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "MemoryLine":
+        """What the table demands, so that a line that breaks it has a number."""
+        gone = {self.superseded_by is None, self.superseded_at is None, self.outdated_at is None}
+        if len(gone) > 1:
+            raise ValueError("superseded_by, superseded_at and outdated_at go together")
+        if (self.kind == "observation") != (self.group_id is not None and bool(self.source_seqs)):
+            raise ValueError("an observation, and nothing else, has a group and messages")
+        if (self.kind == "reflection") != (self.reflection_id is not None and bool(self.source_ids)):
+            raise ValueError("a row of a reflection, and nothing else, has a reflection and rows that it stands for")
+        if self.refers_to and (self.refers_from is None or self.refers_from > self.refers_to):
+            raise ValueError("refers_to comes before refers_from")
+        if self.facet and (self.kind != "reflection" or self.session_id):
+            raise ValueError("only a row of a reflection of the whole pool has a facet")
+        return self
+
+
+class ReflectionLine(_Strict):
+    """What one reflection did, why it did nothing, or that it was undone."""
+
+    type: Literal["reflection"]
+    id: ReflectionId
+    scope: ReflectionScope
+    session_id: SessionId | None
+    project: str | None
+    reflector: str
+    state: ReflectionState
+    level: Annotated[int, Field(ge=0, le=3)]
+    reason: str | None
+    input_ids: list[MemoryId]
+    output_ids: list[MemoryId]
+    dropped_ids: list[MemoryId]
+    tokens_before: Count
+    tokens_after: Count
+    input_tokens: Large
+    output_tokens: Large
+    created_at: Moment
+    undone_at: Moment | None
+
+    @model_validator(mode="after")
+    def _fits(self) -> "ReflectionLine":
+        if (self.scope == "session") != (self.session_id is not None):
+            raise ValueError("a reflection of a session, and no other, has a session")
+        if (self.state == "rejected") != (self.reason is not None):
+            raise ValueError("a rejected reflection, and no other, has a reason")
+        if (self.state == "undone") != (self.undone_at is not None):
+            raise ValueError("a reflection that was undone, and no other, has a time for it")
+        if self.state != "rejected" and self.tokens_after >= self.tokens_before:
+            raise ValueError("it is not smaller than what it stands for")
+        return self
+
+
+class End(_Strict):
+    """The last line: without it a file was cut off. `counts` are of lines by type."""
+
+    type: Literal["end"]
+    counts: dict[str, int]
+
+
+_MODELS: Mapping[str, type[BaseModel]] = {
+    "session": SessionLine,
+    "message": MessageLine,
+    "group": GroupLine,
+    "memory": MemoryLine,
+    "reflection": ReflectionLine,
+    "end": End,
+}
+
+AnyLine = TypeVar("AnyLine", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Lines that are imported together, by type and by their numbers in the file."""
+
+    header: Header
+    sessions: dict[int, SessionLine] = field(default_factory=dict[int, SessionLine])
+    messages: dict[int, MessageLine] = field(default_factory=dict[int, MessageLine])
+    groups: dict[int, GroupLine] = field(default_factory=dict[int, GroupLine])
+    memories: dict[int, MemoryLine] = field(default_factory=dict[int, MemoryLine])
+    reflections: dict[int, ReflectionLine] = field(default_factory=dict[int, ReflectionLine])
+    ends: dict[int, End] = field(default_factory=dict[int, End])
+
+    @property
+    def counts(self) -> dict[LineType, int]:
+        """How many lines of each type there are."""
+        listed = (self.sessions, self.messages, self.groups, self.memories, self.reflections)
+        return {name: len(lines) for name, lines in zip(TYPES, listed, strict=True)}
+
+
+def read_batch(body: bytes, first_line: int) -> Batch:
+    """Read lines of a file: its header, and then those from number `first_line` on. Secrets in them are masked.
+
+    Raises InvalidInput for a line that is broken, unknown or there twice, with its number.
+    """
+    head, _, rest = body.partition(b"\n")
+    batch = Batch(read_header(head))
+    seen: dict[object, int] = {}
+    for number, text in enumerate(rest.split(b"\n"), start=first_line):
+        if not text.strip():
+            continue
+        line = _read_line(text, number)
+        if (first := seen.setdefault(_key(line, number), number)) != number:
+            raise InvalidInput(f"Line {number}: it tells of the same thing as line {first}.")
+        _add(batch, number, line)
+    return batch
+
+
+def _add(batch: Batch, number: int, line: BaseModel) -> None:
+    match line:
+        case SessionLine():
+            batch.sessions[number] = line
+        case MessageLine():
+            batch.messages[number] = line
+        case GroupLine():
+            batch.groups[number] = line
+        case MemoryLine():
+            batch.memories[number] = line
+        case ReflectionLine():
+            batch.reflections[number] = line
+        case End():
+            batch.ends[number] = line
+        case _:
+            raise AssertionError(line)  # there is no other model
+
+
+def read_header(text: bytes) -> Header:
+    """Read the first line of a file. Raises InvalidInput for what is no header, or of a newer format."""
+    found = _parsed(text, 1)
+    if found.get("type") != "header" or found.get("format") != FORMAT:
+        raise InvalidInput(
+            "Line 1: it is not the header of a pool's file.", hint="`esker export jsonl` writes such a file."
+        )
+    version = found.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise InvalidInput(
+            f"The file has version {version} of the format, and this Esker reads {VERSION}.", hint=_NEWER_HINT
+        )
+    return _valid(Header, found, 1)
+
+
+def _read_line(text: bytes, number: int) -> BaseModel:
+    found = _parsed(text, number)
+    model = _MODELS.get(str(found.get("type")))
+    if model is None:
+        raise InvalidInput(
+            f"Line {number}: there is no such type of line as {str(found.get('type'))[:40]!r}.",
+            hint=f"There is {', '.join(_MODELS)}.",
+        )
+    masked = {name: _masked(name, value) for name, value in found.items()}
+    return _valid(model, masked, number)
+
+
+def _parsed(text: bytes, number: int) -> dict[str, Json]:
+    try:
+        found = parse_json(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"Line {number}: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"Line {number}: it is not a JSON object.")
+    return found
+
+
+def _valid(model: type[AnyLine], found: Mapping[str, Json], number: int) -> AnyLine:
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        said = first["msg"].removeprefix("Value error, ")
+        raise InvalidInput(f"Line {number}: {f'{place}: ' if place else ''}{said}.") from None
+
+
+def _masked(name: str, value: Json) -> Json:
+    """Return a member of a line without secrets: one that was masked when it was stored stays as it is."""
+    match value:
+        case str() if name in _NAMES:
+            return redact_name(value)
+        case list() if name == "events":
+            return [
+                {key: _masked(key, item) for key, item in each.items()} if isinstance(each, dict) else each
+                for each in value
+            ]
+        case _:
+            return redact_json(value)
+
+
+def _key(line: BaseModel, number: int) -> object:
+    """Return what names the thing that a line tells of."""
+    match line:
+        case MessageLine():
+            return line.session_id, line.seq
+        case SessionLine() | GroupLine() | MemoryLine() | ReflectionLine():
+            return line.id
+        case _:
+            return number

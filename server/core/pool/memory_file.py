@@ -1,0 +1,305 @@
+"""A MEMORY.md that a person edits by hand: what memory knows is added to it, and nothing of theirs is touched.
+
+Lines are only ever inserted. There are no marks in the file: what is there already is recognised by what it says, so a
+person may move and reword lines as they like. docs/decisions/memory-file.md says what that costs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
+
+from esker.server.core.facts.similarity import Fingerprint, fingerprint, same_fact
+from esker.server.core.pack.rendering import TENTATIVE, fenced
+from esker.server.core.records import PRIORITIES, Category, Facet, Kind, Priority
+
+PROFILE, RULES, ARCHITECTURE, PATTERNS = "Profile", "Hard rules", "Architecture", "Patterns"
+_ORDER = (PROFILE, RULES, ARCHITECTURE, PATTERNS)
+_TITLE = "Memory"
+_LEVEL = 2
+_BYTE_ORDER_MARK = "\ufeff"
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\Z")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ITEM = re.compile(r" {0,3}([-*+])[ \t]+\S")
+_INDENTED = re.compile(r"(?: {2}|\t)[ \t]*\S")
+_REFLECTED = re.compile(r"reflected \((\d{4}-\d\d-\d\d)\)\Z")
+# What stands before the words of a line: bullets, numbers, quotes, boxes.
+_MARKER = re.compile(r"[ \t]*(?:[-*+>]|\d{1,9}[.)]|\[[ xX]\]|#{1,6})(?=[ \t])[ \t]*")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What memory knows, as far as the file cares. Without a `project` it is not said whose it is."""
+
+    content: str
+    kind: Kind
+    priority: Priority
+    category: Category
+    facet: Facet | None
+    tentative: bool
+    said_at: datetime
+    created_at: datetime
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the file. Those of what was reflected have a day, and come last, oldest first."""
+
+    title: str
+    day: date = date.min
+
+    @property
+    def place(self) -> tuple[int, date]:
+        """Where it stands among the others."""
+        return (_ORDER.index(self.title) if self.title in _ORDER else len(_ORDER)), self.day
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line for the file, and where it belongs."""
+
+    section: Section
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The new text of a file, what was added, and how many entries were there already."""
+
+    text: str
+    added: list[Entry] = field(default_factory=list[Entry])
+    known: int = 0
+
+
+def entries_of(rows: Iterable[Remembered], timezone: ZoneInfo) -> list[Entry]:
+    """Return the lines for rows, what matters most first; days are those of a time zone."""
+    ordered = sorted(rows, key=lambda row: (PRIORITIES.index(row.priority), row.said_at, row.content))
+    entries = (Entry(_section_of(row, timezone), _line_of(row)) for row in ordered)
+    return [entry for entry in entries if entry.text]
+
+
+def _section_of(row: Remembered, timezone: ZoneInfo) -> Section:
+    if row.kind == "manual" or (row.category == "preference" and row.priority == "high" and not row.facet):
+        return Section(RULES)
+    if row.facet == "behavior" or row.category == "preference":
+        return Section(PROFILE)
+    if row.facet == "skill":
+        return Section(PATTERNS)
+    if row.facet == "knowledge" or (row.category == "decision" and not row.facet):
+        return Section(ARCHITECTURE)
+    moment = row.created_at if row.kind == "reflection" else row.said_at
+    day = moment.astimezone(timezone).date()
+    return Section(f"Reflected ({day.isoformat()})", day)
+
+
+def _line_of(row: Remembered) -> str:
+    """Return a row on one line that is text in Markdown: it cannot begin a comment that swallows what follows."""
+    text = fenced(row.content).replace("<!--", "&lt;!--")
+    project = f" (project {fenced(row.project)})" if row.project and text else ""
+    return text + (TENTATIVE if row.tentative and text else "") + project
+
+
+def merge(text: str, entries: Sequence[Entry]) -> Merged:
+    """Add to a file what it does not say yet. Every line of it stays, to the byte and in its order.
+
+    Merging the same once more adds nothing.
+    """
+    mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
+    lines: list[str] = _LINE.findall(text.removeprefix(mark))
+    known = _Known(lines)
+    added = [entry for entry in entries if known.add(entry.text)]
+    if not added:
+        return Merged(text, [], len(entries))
+    end = _line_end(text)
+    if not "".join(lines).strip():
+        lines = _inserted(lines, len(lines), [f"# {_TITLE}"], end)
+    for section in sorted({entry.section for entry in added}, key=lambda section: section.place):
+        lines = _with_entries(lines, section, [entry.text for entry in added if entry.section == section], end)
+    return Merged(mark + "".join(lines), added, len(entries) - len(added))
+
+
+def _line_end(text: str) -> str:
+    """Return how most lines of a text end."""
+    windows = text.count("\r\n")
+    return "\r\n" if windows * 2 > text.count("\n") else "\n"
+
+
+# What is there already ---------------------------------------------------------------------------------------------
+
+
+class _Known:
+    """What a file says: by its lines, by its items and paragraphs (which may be wrapped), and by their sentences."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._words: set[tuple[str, ...]] = set()
+        self._prints: list[Fingerprint] = []
+        for said in dict.fromkeys(_said_in(lines)):
+            self._learn(said)
+
+    def add(self, text: str) -> bool:
+        """Learn what an entry says, and tell whether that is new."""
+        said = _plain(text)
+        mark = fingerprint(said)
+        if _words(said) in self._words or any(same_fact(mark, other) for other in self._prints):
+            return False
+        self._learn(said)
+        return True
+
+    def _learn(self, said: str) -> None:
+        self._words.add(_words(said))
+        self._prints.append(fingerprint(said))
+
+
+def _said_in(lines: Sequence[str]) -> Iterator[str]:
+    for block in _blocks(lines):
+        yield from map(_plain, block)
+        whole = " ".join(map(_plain, block))
+        yield whole
+        yield from _SENTENCE_END.split(whole)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the items and paragraphs of a file, each as its lines."""
+    block: list[str] = []
+    for line in lines:
+        quoted = bool(block) and block[-1].lstrip().startswith(">") and line.lstrip().startswith(">")
+        if block and (not line.strip() or (_MARKER.match(line) and not quoted)):
+            yield block
+            block = []
+        if line.strip():
+            block.append(line)
+    if block:
+        yield block
+
+
+def _plain(line: str) -> str:
+    """Return a line without what stands before its words."""
+    while marker := _MARKER.match(line):
+        line = line[marker.end() :]
+    return line.strip()
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.casefold())) or (text,)
+
+
+# Where it goes -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    """A heading: its first line, the line behind it, its level from 1 to 6, and its title in lower case."""
+
+    start: int
+    end: int
+    level: int
+    title: str
+
+    @property
+    def place(self) -> tuple[int, date] | None:
+        """Where it stands among our sections; None for one of somebody else."""
+        if found := _REFLECTED.match(self.title):
+            try:
+                return len(_ORDER), date.fromisoformat(found[1])
+            except ValueError:
+                return None
+        return next((Section(title).place for title in _ORDER if title.casefold() == self.title), None)
+
+
+def _with_entries(lines: list[str], section: Section, texts: Sequence[str], end: str) -> list[str]:
+    """Return lines with entries in a section, which is made where it is missing."""
+    headings = list(_headings(lines))
+    ours = [heading for heading in headings if heading.place is not None]
+    stops = [*(heading.start for heading in headings[1:]), len(lines)]
+    for heading, stop in zip(headings, stops, strict=False):
+        if heading.place == section.place:
+            return _in_section(lines, heading.end, stop, texts, end)
+    later = next((heading for heading in ours if heading.place and heading.place > section.place), None)
+    level = (later or (ours[-1] if ours else None) or _Heading(0, 0, _LEVEL, "")).level
+    at = later.start if later else len(lines)
+    new = [f"{'#' * level} {section.title}", "", *(f"- {text}" for text in texts)]
+    return _inserted(lines, at, new, end)
+
+
+def _in_section(lines: list[str], start: int, stop: int, texts: Sequence[str], end: str) -> list[str]:
+    """Return lines with entries behind the last line of the section between two places."""
+    body = lines[start:stop]
+    while body and not body[-1].strip():
+        body.pop()
+    bullets = [found[1] for line in body if (found := _ITEM.match(line))]
+    new = [f"{bullets[-1] if bullets else '-'} {text}" for text in texts]
+    goes_on = bool(bullets) and bool(_ITEM.match(body[-1]) or _INDENTED.match(body[-1]))
+    return _inserted(lines, start + len(body), new, end, goes_on=goes_on)
+
+
+def _inserted(lines: list[str], at: int, new: Sequence[str], end: str, *, goes_on: bool = False) -> list[str]:
+    """Return lines with new ones at a place, apart from what stands around them; `goes_on`: a list goes on."""
+    before, behind = lines[:at], lines[at:]
+    if before and not before[-1].endswith(("\n", "\r")):
+        before[-1] += end
+    if before and before[-1].strip() and not goes_on:
+        # Behind an end of line that is a lone CR, an LF would be a part of it.
+        before.append("\r" if before[-1].endswith("\r") else end)
+    apart = [end] if behind and behind[0].strip() else []
+    return [*before, *(line + end for line in new), *apart, *behind]
+
+
+def _headings(lines: Sequence[str]) -> Iterator[_Heading]:
+    """Yield the headings of a file; what looks like one in its frontmatter, in code or in a comment is none."""
+    at = _behind_frontmatter(lines)
+    while at < len(lines):
+        line = lines[at].rstrip("\r\n")
+        if found := _HEADING.match(line):
+            yield _Heading(at, at + 1, len(found[1]), _title(found[2] or ""))
+        elif (behind := _behind_code(lines, at) or _behind_comment(lines, at)) is not None:
+            at = behind
+            continue
+        elif _is_underlined(lines, at):
+            level = 1 if lines[at + 1].lstrip().startswith("=") else 2
+            yield _Heading(at, at + 2, level, _title(line))
+            at += 1
+        at += 1
+
+
+def _title(text: str) -> str:
+    return " ".join(text.strip().strip("*_:").casefold().split())
+
+
+def _behind_frontmatter(lines: Sequence[str]) -> int:
+    if not lines or lines[0].rstrip() != "---":
+        return 0
+    return next((at + 1 for at, line in enumerate(lines[1:], start=1) if line.rstrip() in ("---", "...")), 0)
+
+
+def _behind_code(lines: Sequence[str], at: int) -> int | None:
+    """Return the line behind a block of code that begins here; one that is never closed is a slip, and none."""
+    opened = _FENCE.match(lines[at])
+    if not opened:
+        return None
+    closing = re.compile(rf" {{0,3}}{re.escape(opened[1][0])}{{{len(opened[1])},}}\s*\Z")
+    return next((place + 1 for place in range(at + 1, len(lines)) if closing.match(lines[place])), None)
+
+
+def _behind_comment(lines: Sequence[str], at: int) -> int | None:
+    """Return the line behind a comment that begins here; one that is never closed is none."""
+    if not lines[at].lstrip().startswith("<!--"):
+        return None
+    first = lines[at].partition("<!--")[2]
+    if "-->" in first:
+        return at + 1
+    return next((place + 1 for place in range(at + 1, len(lines)) if "-->" in lines[place]), None)
+
+
+def _is_underlined(lines: Sequence[str], at: int) -> bool:
+    line = lines[at]
+    if not line.strip() or _MARKER.match(line) or _INDENTED.match(line) or at + 1 == len(lines):
+        return False
+    # Of a paragraph the last line is the heading; what stands before it would be a part of it.
+    return bool(_UNDERLINE.match(lines[at + 1].rstrip("\r\n"))) and (at == 0 or not lines[at - 1].strip())

@@ -1,0 +1,1 @@
+"""Words, tokens and cutting; knows nothing of rows."""

@@ -1,0 +1,30 @@
+"""The part of a long text that an answer shows."""
+
+from collections.abc import Collection
+
+from esker.server.core.text.languages import ENGLISH, language_of
+from esker.server.core.text.terms import terms
+from esker.server.core.text.tokens import estimate_tokens, trim_to_tokens
+
+
+def excerpt(text: str, asked: Collection[str], tokens: int) -> str:
+    """Return whole lines of a text, in `tokens` at most, that hold most of the terms `asked`, the earliest of equals.
+
+    A line that is longer is cut.
+    """
+    if estimate_tokens(text) <= tokens:
+        return text
+    lines = text.splitlines()
+    costs = [estimate_tokens(line) + 1 for line in lines]
+    # A line is often too short to show its language, and to look for one in each took as long as all else here.
+    language = language_of(text) or ENGLISH
+    held = [len(set(terms(line, language)).intersection(asked)) for line in lines]
+    best, most, start, spent = (0, 1), -1, 0, 0
+    for end, cost in enumerate(costs, start=1):
+        spent += cost
+        while spent > tokens and start < end - 1:
+            spent -= costs[start]
+            start += 1
+        if sum(held[start:end]) > most:
+            best, most = (start, end), sum(held[start:end])
+    return trim_to_tokens("\n".join(lines[slice(*best)]), tokens)

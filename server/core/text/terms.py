@@ -1,0 +1,202 @@
+"""Keyword terms: what a text is found by, the same for rows and queries.
+
+Words are stemmed by the rules of their text's language; identifiers (`auth.ts:45`, `ECONNRESET`, `gen-itgc`, `v0.8.6`)
+stay whole and are also cut into their parts, wherever they are glued to other script; Chinese, Japanese and Korean text
+becomes pairs of neighbouring characters, so that any sub-phrase of two characters or more is found.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import Stemmer
+
+from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of, languages_of, without_accents
+from esker.server.core.text.scripts import CJK
+
+MAX_TERM = 64
+"""Characters of a term that are compared; what goes beyond is cut off."""
+
+_CHUNK = re.compile(
+    rf"(?P<cjk>[{CJK}]+)"
+    r"|(?P<identifier>[A-Za-z0-9_]+(?:[-._:/\\@#+][A-Za-z0-9_]+)+)"
+    rf"|(?P<word>[^\W{CJK}]+)"
+)
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_COMPOUND = re.compile(r"[A-Za-z]+(?:[-/][A-Za-z]+)+")
+_AMOUNT = re.compile(r"[0-9]+[A-Za-z]{1,3}")
+_SEPARATORS = re.compile(r"[-._:/\\@#+]+")
+
+
+def terms(text: str, language: str = ENGLISH) -> list[str]:
+    """Return the terms of `text` in order, repeats included, its words stemmed by the rules of `language`."""
+    small = STOP_WORDS[language]
+    found = (term for chunk in _chunks(text) for term in _chunk_terms(chunk, language))
+    return [term[:MAX_TERM] for term in found if term and term not in small]
+
+
+def index_terms(text: str) -> list[str]:
+    """Return the terms that a text is found by: those of its own language, or English ones where that is not known."""
+    return terms(text, language_of(text) or ENGLISH)
+
+
+def asked_terms(query: str) -> list[tuple[str, ...]]:
+    """Return the words of a query in order, each once and with all terms that it may have become in an index.
+
+    A query is often too short to show its language; then its words are stemmed by the rules of all it may be in. The
+    numbers and the one or two letters in an identifier are not asked for by themselves: they stand in many others.
+    """
+    known = languages_of(query)
+    languages = tuple(dict.fromkeys((*known, ENGLISH))) if known else tuple(STOP_WORDS)
+    small = STOP_WORDS[languages[0] if known else ENGLISH]
+    words: dict[tuple[str, ...], None] = {}
+    for chunk in _chunks(query):
+        is_name = _is_name(chunk)
+        for forms in zip(*(_chunk_terms(chunk, each) for each in languages), strict=True):
+            if forms[0] and forms[0] not in small and not (is_name and _says_little(forms[0])):
+                words[tuple(dict.fromkeys(form[:MAX_TERM] for form in forms))] = None
+    return list(words)
+
+
+class Word(NamedTuple):
+    """A word of a text that says something: as it is spelled there, where it begins, and what it is found by.
+
+    `is_name` says that it is an identifier. Of Chinese, Japanese and Korean it is a few characters.
+    """
+
+    spelled: str
+    start: int
+    terms: tuple[str, ...]
+    is_name: bool
+
+
+_CJK_WORD = 4
+
+
+def telling_words(text: str) -> list[Word]:
+    """Return the words of a text in order, as `index_terms` has them, without small ones and those said before."""
+    plain = unicodedata.normalize("NFKC", text)
+    language = language_of(text) or ENGLISH
+    found = {word.terms: word for word in reversed(list(_spelled(plain, language)))}
+    return sorted(found.values(), key=lambda word: word.start)
+
+
+def _spelled(plain: str, language: str) -> Iterator[Word]:
+    small = STOP_WORDS[language]
+    for chunk in _CHUNK.finditer(plain):
+        if chunk["cjk"]:
+            for start in range(chunk.start(), chunk.end() - 1, _CJK_WORD):
+                piece = plain[start : min(start + _CJK_WORD, chunk.end())]
+                if len(piece) > 1:
+                    yield Word(piece, start, tuple(piece[i : i + 2] for i in range(len(piece) - 1)), False)
+            continue
+        first = _chunk_terms(chunk, language)[0][:MAX_TERM]
+        if first and first not in small:
+            yield Word(chunk[0], chunk.start(), (first,), _is_name(chunk))
+
+
+def _says_little(part: str) -> bool:
+    return part.isdecimal() or len(part) <= 2
+
+
+def asked_names(query: str) -> list[str]:
+    """Return the terms of the identifiers in a query, each whole: whatever few texts hold one is asked for itself."""
+    return list(dict.fromkeys(chunk[0].casefold()[:MAX_TERM] for chunk in _chunks(query) if _is_name(chunk)))
+
+
+def asks_of_names_alone(query: str) -> bool:
+    """Tell whether there is nothing but identifiers and small words in a query, with one identifier at least."""
+    chunks = list(_chunks(query))
+    small = STOP_WORDS[ENGLISH]
+    return any(map(_is_name, chunks)) and all(_is_name(chunk) or chunk[0].casefold() in small for chunk in chunks)
+
+
+def _is_name(chunk: re.Match[str]) -> bool:
+    """Tell whether a chunk is an identifier: `T-16`, `auth.ts:45`, `v0.8.6`, `e2e`, `max_connections`.
+
+    Words that are joined by hyphens or slashes alone are none (`well-known`, `and/or`), nor are amounts (`5pm`, `2nd`).
+    """
+    text = chunk[0]
+    if chunk["cjk"] or not any(map(str.isalpha, text)) or _AMOUNT.fullmatch(text):
+        return False
+    return any(map(str.isdecimal, text)) or "_" in text or (bool(chunk["identifier"]) and not _COMPOUND.fullmatch(text))
+
+
+def _chunks(text: str) -> Iterator[re.Match[str]]:
+    return _CHUNK.finditer(unicodedata.normalize("NFKC", text))
+
+
+def _chunk_terms(chunk: re.Match[str], language: str) -> list[str]:
+    if cjk := chunk["cjk"]:
+        return [cjk[i : i + 2] for i in range(len(cjk) - 1)] if len(cjk) > 1 else [cjk]
+    if word := chunk["word"]:
+        return list(_word_terms(word, language))
+    return list(_identifier_terms(chunk["identifier"], language))
+
+
+def _identifier_terms(identifier: str, language: str) -> Iterator[str]:
+    """Yield the whole, the file name in it, both without what stands behind a colon, and the parts."""
+    whole = identifier.casefold()
+    file = re.split(r"[/\\]", whole)[-1]
+    wholes = dict.fromkeys([whole, file, whole.partition(":")[0], file.partition(":")[0]])
+    yield from wholes
+    for part in _SEPARATORS.split(identifier):
+        if part.casefold() not in wholes:
+            yield from _word_terms(part, language)
+
+
+@lru_cache(50_000)
+def _word_terms(word: str, language: str) -> tuple[str, ...]:
+    pieces = [piece.casefold() for piece in _CAMEL.findall(word)] if word.isascii() else []
+    parts = (_stem(piece, language) for piece in pieces if len(piece) > 1) if len(pieces) > 1 else ()
+    return (_stem(word.casefold(), language), *parts)
+
+
+def _stem(word: str, language: str) -> str:
+    """Return the stem of a word without its accents; a word with digits stays as it is."""
+    if not word.isalpha():
+        return word
+    bare = without_accents(word)
+    if bare in STOP_WORDS[language]:
+        return bare
+    # The rules of other languages are about letters with their marks.
+    return _stemmer(language)(bare) if language == ENGLISH else without_accents(_stemmer(language)(word))
+
+
+@cache
+def _stemmer(language: str) -> Callable[[str], str]:
+    stem: Callable[[str], str] = Stemmer.Stemmer(language).stemWord  # pyright: ignore - the library has no types
+    return stem  # pyright: ignore[reportUnknownVariableType]
+
+
+def says_something(text: str) -> bool:
+    """Tell whether there is a letter or a digit in a text."""
+    return any(character.isalnum() for character in text)
+
+
+# Words that ask for whatever there is, and small ones.
+_ASKING = frozenset(
+    term
+    for language, words in {
+        ENGLISH: "tell show give list know remember recall happen happened did do done work worked working talk talked"
+        " discuss discussed say said speak spoke mention mentioned go went anything something everything thing things"
+        " stuff news new update updates progress summary summarize recap status about any all",
+        "german": "passiert geschehen gemacht getan gearbeitet gesprochen besprochen gesagt erzahle zeige los neues"
+        " alles etwas gab",
+        "french": "passe fait dit parle travaille raconte montre nouveau nouvelles tout quoi",
+        "spanish": "paso hicimos hizo hice dijimos dijo hablamos trabajamos cuenta muestra nuevo todo",
+        "italian": "successo fatto detto parlato lavorato racconta mostra nuovo tutto",
+        "portuguese": "aconteceu fizemos fez disse dissemos falamos trabalhamos conta mostra novo tudo",
+        "dutch": "gebeurd gebeurde gedaan gezegd gesproken gewerkt vertel toon nieuws alles iets",
+        "swedish": "hande hant gjorde gjort sade sagt talade arbetade beratta visa nytt allt",
+        "russian": "было случилось произошло делали делал сделали говорили сказали расскажи покажи нового все",
+    }.items()
+    for term in terms(words, language)
+).union(*STOP_WORDS.values())
+
+
+def asks_of_something(query: str) -> bool:
+    """Tell whether there is a word in a query that says what it asks about."""
+    return not all(_ASKING.intersection(forms) for forms in asked_terms(query))

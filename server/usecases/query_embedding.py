@@ -1,0 +1,105 @@
+"""What is searched for: the words of a question, and its vector, in the wording that was asked and in others."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from esker.server.core.errors import EmbedderDown, TextRefused
+from esker.server.core.recall.calibration import calibration_for
+from esker.server.core.text.terms import asked_names, asked_terms, asks_of_names_alone
+from esker.server.db.database import Connection
+from esker.server.store import vectors
+from esker.server.store.search import Words
+from esker.server.store.vectors import PoolSpace
+from esker.server.usecases.find_candidates import Question
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall_request import RecallRequest
+
+_MOST_WORDS = 200
+_EMBED_SECONDS = 2.0
+_LITTLE = "the embedding model hardly tells texts in this language apart, so what it finds weighs {:.0%}"
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    """What the search by meaning has to work with: a vector in a space, or the reason why there is none, or why it says
+    little (`weak`)."""
+
+    space: str | None = None
+    vector: Sequence[float] = ()
+    reason: str | None = None
+    weak: bool = False
+
+
+async def active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace | None, int]:
+    """Return the space that recall uses in this pool, and how many rows have no vector in it yet."""
+    spaces = await vectors.spaces(connection)
+    if parts.embedders:
+        for space in spaces:
+            # The model that recall will go over to is there when it does.
+            if space.state == "building":
+                parts.embedders.prepare(space.source)
+    active = next((space for space in spaces if space.state == "active"), None)
+    if active:
+        return active, await vectors.waiting(connection, active.name)
+    return None, await vectors.live_rows(connection) if parts.embedders else 0
+
+
+async def semantic_of(parts: Parts, space: PoolSpace | None, asked: RecallRequest, query: str) -> Semantic:
+    """Return what the search by meaning has to work with for some words; nothing where it was not asked for."""
+    return Semantic() if asked.ranking == "keyword" else await _embed(parts, space, query)
+
+
+def question_of(words: str, query: str, asked: RecallRequest, space: PoolSpace | None, semantic: Semantic) -> Question:
+    """Return what is searched for: `words` by keyword, and the vector of the whole query."""
+    terms = _words("" if asked.ranking == "vector" else words)
+    calibration = calibration_for(query, space.calibration if space else {})
+    return Question(
+        terms,
+        space if semantic.space else None,
+        semantic.vector,
+        calibration,
+        asked.ranking,
+        names_alone=asks_of_names_alone(words) and asked.ranking != "vector",
+    )
+
+
+async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> Semantic:
+    if parts.embedders is None:
+        return Semantic(reason="no embedder is configured")
+    if space is None:
+        reason = parts.embedders.broken or "no embedding worker has looked at this pool yet"
+        return Semantic(reason=reason.rstrip("."))
+    try:
+        async with asyncio.timeout(_EMBED_SECONDS):
+            vector = await parts.embedders.embed(space.source, space.name, query)
+    except TimeoutError:
+        return Semantic(reason="the embedder did not answer in time")
+    except (EmbedderDown, TextRefused) as error:
+        return Semantic(reason=str(error).rstrip("."))
+    calibration = calibration_for(query, space.calibration)
+    reason = _LITTLE.format(calibration.weight) if calibration.is_weak else None
+    return Semantic(space.name, vector, reason, weak=calibration.is_weak)
+
+
+async def in_other_words(
+    parts: Parts, asked: RecallRequest, space: PoolSpace | None, question: Question, wordings: Sequence[str]
+) -> list[Question]:
+    """Return a question in other wordings, each searched for by meaning if the question is, or else left out."""
+    by_meaning = len(question.vector) > 0
+    embedded = [Semantic()] * len(wordings)
+    if by_meaning:
+        embedded = await asyncio.gather(*(_embed(parts, space, wording) for wording in wordings))
+    return [
+        replace(question_of(wording, wording, asked, space, semantic), tries=1 + len(wordings))
+        for wording, semantic in zip(wordings, embedded, strict=True)
+        if (len(semantic.vector) > 0) == by_meaning
+    ]
+
+
+def _words(query: str) -> Words:
+    """Return the terms to search by, with the number of the word that each is a form of; of a long query the first."""
+    forms = asked_terms(query)[:_MOST_WORDS]
+    listed = [(term, word) for word, terms in enumerate(forms) for term in terms]
+    once = dict(reversed(listed))
+    return Words(list(once), list(once.values()), [name for name in asked_names(query) if name in once])

@@ -1,0 +1,272 @@
+"""The reader of Claude Code's transcripts: messages out, everything else counted, never a file lost to a line."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from esker.server.agents.claude_code import read_transcript
+from esker.server.agents.project import project_of
+from esker.server.core.conversation.blocks import as_blocks
+from esker.server.core.conversation.records import ROLES
+from tests.support.transcripts import shown
+
+
+def line(kind: str = "user", content: Any = "Hello.", **more: Any) -> dict[str, Any]:
+    """Return a line as Claude Code writes it."""
+    return {
+        "type": kind,
+        "uuid": f"u-{content}",
+        "sessionId": "s1",
+        "cwd": "/home/me/shop",
+        "timestamp": "2026-03-02T09:00:00.000Z",
+        "isSidechain": False,
+        "message": {"role": kind, "content": content},
+        **more,
+    }
+
+
+def written(folder: Path, *lines: Any, name: str = "s1.jsonl") -> Path:
+    """Write lines into a file; bytes are written as they are."""
+    raw = [item if isinstance(item, bytes) else json.dumps(item).encode() for item in lines]
+    path = folder / name
+    path.write_bytes(b"\n".join(raw) + b"\n")
+    return path
+
+
+def test_messages_become_entries_in_order(tmp_path: Path) -> None:
+    reading = read_transcript(
+        written(tmp_path, line(content="One."), line("assistant", [{"type": "text", "text": "Two."}]))
+    )
+    [transcript] = reading.transcripts
+    assert (transcript.client, transcript.external_id, transcript.cwd) == ("claude-code", "s1", "/home/me/shop")
+    assert transcript.project == "shop"
+    first, second = transcript.entries
+    assert (first.external_id, first.role, first.content) == ("u-One.", "user", "One.")
+    assert first.sent_at == datetime(2026, 3, 2, 9, tzinfo=UTC)
+    assert second.content == [{"type": "text", "text": "Two."}]
+    assert not reading.skipped
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"type": "summary", "summary": "x"}, "summary line"),
+        ({"type": "file-history-snapshot"}, "file-history-snapshot line"),
+        ({"silly": "this"}, "untyped line"),
+        (line(isMeta=True), "meta line"),
+        (line(isCompactSummary=True), "compaction summary"),
+        (line(isApiErrorMessage=True), "API error"),
+        (line("assistant", message={"role": "assistant", "model": "<synthetic>", "content": "x"}), "synthetic message"),
+        (line(message="error"), "message without a role"),
+        (line(message={"role": "wizard", "content": "x"}), "message without a role"),
+        (line(content="   "), "message without content"),
+        (line(content=[]), "message without content"),
+        (line(content=5), "message without content"),
+        (b"{broken", "broken line"),
+        (b"[" * 100_000, "broken line"),
+        (b"42", "not an object"),
+        (b'"massive error"', "not an object"),
+        (b"\xff\xfe\x00", "broken line"),
+    ],
+)
+def test_what_is_no_message_is_counted_and_stops_nothing(tmp_path: Path, other: Any, reason: str) -> None:
+    reading = read_transcript(written(tmp_path, line(content="Before."), other, line(content="After.")))
+    [transcript] = reading.transcripts
+    assert [entry.content for entry in transcript.entries] == ["Before.", "After."]
+    assert reading.skipped == {reason: 1}
+
+
+def test_a_sub_agent_is_a_session_of_its_own(tmp_path: Path) -> None:
+    lines = (
+        line(content="Main."),
+        line(content="Side.", isSidechain=True),
+        line(content="Agent.", isSidechain=True, agentId="a1"),
+    )
+    reading = read_transcript(written(tmp_path, *lines))
+    found = {transcript.external_id: [e.content for e in transcript.entries] for transcript in reading.transcripts}
+    assert found == {"s1": ["Main."], "s1/sidechain": ["Side."], "s1/agent-a1": ["Agent."]}
+
+
+def test_stray_parts_of_content_are_kept_as_text_or_left_out(tmp_path: Path) -> None:
+    content = ["wow error", {"type": "text", "text": "x"}, {"no": "type"}, 5]
+    [transcript] = read_transcript(written(tmp_path, line(content=content))).transcripts
+    assert transcript.entries[0].content == [{"type": "text", "text": "wow error"}, {"type": "text", "text": "x"}]
+
+
+def test_each_message_says_where_the_session_was(tmp_path: Path) -> None:
+    lines = (line(content="A."), line(content="B.", cwd="/home/me/other"), line(content="C.", cwd=None))
+    [transcript] = read_transcript(written(tmp_path, *lines)).transcripts
+    assert transcript.cwd == "/home/me/shop"
+    assert [entry.cwd for entry in transcript.entries] == ["/home/me/shop", "/home/me/other", None]
+
+
+def queued(prompt: Any, **more: Any) -> dict[str, Any]:
+    """Return a line with what was typed while the assistant was at work."""
+    told = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **more}
+    return line("attachment", message=None, uuid=f"q-{prompt}", attachment=told)
+
+
+def test_what_a_person_types_while_the_assistant_is_at_work_is_said(tmp_path: Path) -> None:
+    lines = (
+        line(content="A."),
+        queued("And be quick."),
+        queued([{"type": "text", "text": "Really."}]),
+        queued("<task-notification>x</task-notification>", commandMode="task-notification"),
+        queued("An agent says.", origin={"kind": "coordinator"}),
+        line("attachment", message=None, attachment={"type": "nested_memory", "content": "Use tabs."}),
+    )
+    reading = read_transcript(written(tmp_path, *lines))
+    [transcript] = reading.transcripts
+    assert [(entry.role, entry.content) for entry in transcript.entries] == [
+        ("user", "A."),
+        ("user", "And be quick."),
+        ("user", [{"type": "text", "text": "Really."}]),
+    ]
+    assert reading.skipped == {"attachment line": 3}
+
+
+def test_what_a_person_writes_behind_a_command_is_said(tmp_path: Path) -> None:
+    named, empty = "<command-name>/review</command-name>", "<command-args> </command-args>"
+    asked = f"<command-message>review</command-message>\n{named}\n<command-args>the parser,\nplease</command-args>"
+    lines = (
+        line(content=asked, uuid="u1"),
+        line(content=[{"type": "text", "text": asked}], uuid="u2"),
+        line(content=f"<command-message>review</command-message>\n{named}\n{empty}", uuid="u3"),
+        # What the client itself carries out.
+        line(content="<command-name>/model</command-name>\n<command-args>opus</command-args>", uuid="u4"),
+    )
+    reading = read_transcript(written(tmp_path, *lines))
+    assert [entry.content for entry in reading.transcripts[0].entries] == ["/review the parser,\nplease"] * 2
+    assert reading.skipped == {"injected context": 2}
+
+
+def test_a_message_that_does_not_repeat_who_speaks_and_calls_on_lines_of_their_own_are_kept(tmp_path: Path) -> None:
+    lines = (
+        line(message={"content": "A."}),
+        {"type": "tool_use", "uuid": "t1", "sessionId": "s1", "id": "c1", "name": "bash", "input": {"command": "ls"}},
+        {"type": "tool_result", "uuid": "r1", "sessionId": "s1", "tool_use_id": "c1", "output": "a.txt"},
+        line("assistant", uuid="b", message={"role": None, "content": "B."}),
+    )
+    [transcript] = read_transcript(written(tmp_path, *lines)).transcripts
+    assert shown(transcript) == ["user: A.", 'assistant: bash({"command": "ls"})', "user: got a.txt", "assistant: B."]
+
+
+def test_a_broken_time_does_not_lose_a_message(tmp_path: Path) -> None:
+    lines = (line(content="A."), line(content="B.", timestamp="[trimmed]"), line(content="C.", timestamp="9999-99-99"))
+    reading = read_transcript(written(tmp_path, *lines))
+    [transcript] = reading.transcripts
+    assert {entry.sent_at for entry in transcript.entries} == {datetime(2026, 3, 2, 9, tzinfo=UTC)}
+    assert reading.skipped == {"unreadable time (the message is kept)": 2}
+
+
+def test_a_line_without_a_name_has_the_same_name_when_it_is_read_again(tmp_path: Path) -> None:
+    path = written(tmp_path, line(uuid=None, content="A."), line(uuid=None, content="A."))
+    first = [entry.external_id for entry in read_transcript(path).transcripts[0].entries]
+    assert first == [entry.external_id for entry in read_transcript(path).transcripts[0].entries]
+    assert len(set(first)) == 2
+
+
+any_value: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet=st.characters(exclude_categories=())),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "role", "content"]), inner)
+    ),
+)
+any_line = st.dictionaries(st.sampled_from(sorted(line())), any_value) | st.binary().map(
+    lambda raw: raw.replace(b"\n", b"")
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(any_line, max_size=6))
+def test_no_file_whatsoever_is_a_crash_and_what_is_read_can_be_sent(tmp_path: Path, lines: list[Any]) -> None:
+    for transcript in read_transcript(written(tmp_path, *lines)).transcripts:
+        assert transcript.external_id
+        for entry in transcript.entries:
+            assert entry.role in ROLES
+            assert 0 < len(entry.external_id) <= 512
+            json.dumps(entry.content, ensure_ascii=False).encode()
+            if isinstance(entry.content, str):
+                as_blocks(entry.content)
+
+
+def test_other_peoples_transcripts_are_read(transcripts: Path) -> None:
+    read = {path.name: read_transcript(path) for path in sorted((transcripts / "claude").rglob("*.jsonl"))}
+    assert read
+    for name, reading in read.items():
+        assert sum(len(t.entries) for t in reading.transcripts) > 0, name
+    edge = read["claudecodelog_edge_cases.jsonl"]
+    assert edge.skipped["not an object"] == 3
+    assert edge.skipped["injected context"] == 3
+    assert sum(len(t.entries) for t in edge.transcripts) == 9
+
+
+# Projects --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("git@github.com:owner/shop.git", "owner/shop"),
+        ("https://user:token@example.org/owner/shop.git", "owner/shop"),
+        ("ssh://git@example.org:22/owner/shop", "owner/shop"),
+    ],
+)
+def test_a_project_is_named_after_its_remote(tmp_path: Path, url: str, name: str) -> None:
+    root = tmp_path / "checkout"
+    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "config").write_text(f'[core]\n\tbare = false\n[remote "origin"]\n\turl = {url}\n')
+    (root / "src" / "deep").mkdir(parents=True)
+    assert project_of(str(root)) == name
+    assert project_of(str(root / "src" / "deep")) == name
+
+
+def test_without_a_remote_it_is_the_root_and_without_a_root_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "checkout" / ".git").mkdir(parents=True)
+    (tmp_path / "checkout" / ".git" / "config").write_text("garbage [[")
+    assert project_of(str(tmp_path / "checkout" / "x")) == "checkout"
+    assert project_of("/nowhere/on/this/machine") == "machine"
+    assert project_of(r"C:\Users\me\shop") == "shop"
+    assert project_of("/") is None
+    assert project_of("") is None
+
+
+def test_who_gives_a_sub_agent_its_orders_is_no_person(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    answer = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+    lines = [
+        {"type": "user", "uuid": "u1", "isSidechain": True, "message": {"role": "user", "content": "Always use npm."}},
+        {"type": "user", "uuid": "u2", "isSidechain": True, "message": {"role": "user", "content": answer}},
+        {"type": "user", "uuid": "u3", "message": {"role": "user", "content": "Never use npm."}},
+    ]
+    path.write_text("\n".join(json.dumps(line) for line in lines))
+    roles = {entry.external_id: entry.role for t in read_transcript(path).transcripts for entry in t.entries}
+    assert roles == {"u1": "assistant", "u2": "user", "u3": "user"}
+
+
+def test_broken_lines_are_named_and_blocks_that_are_none_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    content = [{"type": "text", "text": 7}, {"type": "text", "text": "Kept."}, {"type": "image"}]
+    good = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": content}}
+    good["timestamp"] = "2026-03-02T09:00:00Z"
+    path.write_text("{broken\n" + json.dumps(good) + "\n[1, 2\n")
+    reading = read_transcript(path)
+    assert reading.broken == [1, 3]
+    assert reading.skipped == {"broken line": 2, "block that is none": 2}
+    assert reading.transcripts[0].entries[0].content == [{"type": "text", "text": "Kept."}]
+
+
+@pytest.mark.parametrize("cwd", ["/" + "a" * 300, "/proc/1/root/x", "\0"])
+def test_a_directory_that_cannot_be_looked_into_has_a_name_all_the_same(cwd: str) -> None:
+    assert project_of(cwd.replace("\0", "x"))
+
+
+def test_the_file_of_another_client_is_not_recognised(tmp_path: Path) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text(json.dumps({"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": {}}))
+    assert not read_transcript(path).recognised

@@ -1,0 +1,458 @@
+"""What is installed has the shape that each client documents, and says what is to be said."""
+
+import json
+import re
+import shlex
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from esker.server import VERSION
+from esker.server.agents.hook_input import STEPS as HOOK_STEPS
+from esker.server.agents.hooks import _INSIDE as INSIDE
+from esker.server.agents.install.client import check_address
+from esker.server.agents.install.clients import CLIENTS
+from esker.server.core.errors import Misconfigured
+from tests.support.homes import FILES, PROGRAM, URL, Home
+from tests.support.processes import ROOT
+
+KEY = "esker_0123456789abcdefghijklmnopqrstuvwxyz"
+Url = Annotated[str, StringConstraints(pattern=r"^https?://[^/]+/mcp$")]
+Command = Annotated[str, StringConstraints(min_length=1)]
+
+
+class Strict(BaseModel):
+    """A shape that nothing may be added to."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Handler(Strict):
+    """A command hook of Claude Code: seconds."""
+
+    type: Literal["command"]
+    command: Command
+    timeout: Annotated[int, Field(ge=1, le=600)] | None = None
+    run_async: bool | None = Field(default=None, alias="async")
+
+
+class ClaudeGroup(Strict):
+    """Handlers, for those cases that a matcher names."""
+
+    matcher: str | None = None
+    hooks: Annotated[list[Handler], Field(min_length=1)]
+
+
+class ClaudeEvents(Strict):
+    """The events of Claude Code that we know of, which are some of its 34."""
+
+    SessionStart: list[ClaudeGroup]
+    UserPromptSubmit: list[ClaudeGroup]
+    Stop: list[ClaudeGroup]
+    SubagentStop: list[ClaudeGroup]
+    PreCompact: list[ClaudeGroup]
+    SessionEnd: list[ClaudeGroup]
+
+
+class ClaudeSettings(Strict):
+    """settings.json."""
+
+    hooks: ClaudeEvents
+
+
+class ClaudeServer(Strict):
+    """A server over HTTP; the type is required with a url."""
+
+    type: Literal["http"]
+    url: Url
+    headers: dict[str, str] | None = None
+
+
+class ClaudeServers(Strict):
+    """.claude.json and .mcp.json."""
+
+    mcpServers: dict[str, ClaudeServer]
+
+
+class CodexHandler(Strict):
+    """A command hook of Codex: seconds."""
+
+    type: Literal["command"]
+    command: Command
+    timeout: Annotated[int, Field(ge=1, le=600)]
+
+
+class CodexGroup(Strict):
+    """Handlers."""
+
+    hooks: Annotated[list[CodexHandler], Field(min_length=1)]
+
+
+class CodexEvents(Strict):
+    """Some of its 12 events."""
+
+    SessionStart: list[CodexGroup]
+    UserPromptSubmit: list[CodexGroup]
+    Stop: list[CodexGroup]
+    SubagentStop: list[CodexGroup]
+    PreCompact: list[CodexGroup]
+    SessionEnd: list[CodexGroup]
+
+
+class CodexHooks(Strict):
+    """hooks.json."""
+
+    hooks: CodexEvents
+
+
+class CodexServer(Strict):
+    """A server over HTTP."""
+
+    url: Url
+    bearer_token_env_var: str | None = None
+
+
+class CodexConfig(Strict):
+    """config.toml."""
+
+    mcp_servers: dict[str, CodexServer]
+
+
+class GeminiHandler(Strict):
+    """A command hook of Gemini CLI: milliseconds."""
+
+    type: Literal["command"]
+    command: Command
+    timeout: Annotated[int, Field(ge=1000, le=60_000)]
+
+
+class GeminiGroup(Strict):
+    """Handlers."""
+
+    hooks: Annotated[list[GeminiHandler], Field(min_length=1)]
+
+
+class GeminiEvents(Strict):
+    """Some of its 11 events."""
+
+    SessionStart: list[GeminiGroup]
+    BeforeAgent: list[GeminiGroup]
+    AfterAgent: list[GeminiGroup]
+    PreCompress: list[GeminiGroup]
+    SessionEnd: list[GeminiGroup]
+
+
+class GeminiServer(Strict):
+    """A server over streamable HTTP; `url` would mean server-sent events."""
+
+    httpUrl: Url
+    headers: dict[str, str] | None = None
+
+
+class GeminiSettings(Strict):
+    """settings.json."""
+
+    mcpServers: dict[str, GeminiServer]
+    hooks: GeminiEvents
+
+
+class CursorHandler(Strict):
+    """A hook of Cursor."""
+
+    command: Command
+    timeout: Annotated[int, Field(ge=1, le=600)]
+
+
+class CursorEvents(Strict):
+    """Some of its events, in camel case."""
+
+    sessionStart: list[CursorHandler]
+    stop: list[CursorHandler]
+    preCompact: list[CursorHandler]
+    sessionEnd: list[CursorHandler]
+
+
+class CursorHooks(Strict):
+    """hooks.json."""
+
+    version: Literal[1]
+    hooks: CursorEvents
+
+
+class UrlServer(Strict):
+    """A server of Cursor or pi."""
+
+    url: Url
+    headers: dict[str, str] | None = None
+
+
+class UrlServers(Strict):
+    """mcp.json."""
+
+    mcpServers: dict[str, UrlServer]
+
+
+class OpenCodeServer(Strict):
+    """A remote server."""
+
+    type: Literal["remote"]
+    url: Url
+    enabled: Literal[True]
+    headers: dict[str, str] | None = None
+
+
+class OpenCodeConfig(Strict):
+    """opencode.json."""
+
+    mcp: dict[str, OpenCodeServer]
+
+
+SCHEMAS: dict[str, type[BaseModel]] = {
+    ".claude.json": ClaudeServers,
+    ".claude/settings.json": ClaudeSettings,
+    ".codex/config.toml": CodexConfig,
+    ".codex/hooks.json": CodexHooks,
+    ".gemini/settings.json": GeminiSettings,
+    ".config/opencode/opencode.json": OpenCodeConfig,
+    ".pi/agent/mcp.json": UrlServers,
+    ".cursor/mcp.json": UrlServers,
+    ".cursor/hooks.json": CursorHooks,
+}
+# How each client writes the value of a variable.
+KEYS = {
+    ".claude.json": "Bearer ${ESKER_KEY}",
+    ".codex/config.toml": "ESKER_KEY",
+    ".gemini/settings.json": "Bearer ${ESKER_KEY}",
+    ".config/opencode/opencode.json": "Bearer {env:ESKER_KEY}",
+    ".pi/agent/mcp.json": "Bearer ${ESKER_KEY}",
+    ".cursor/mcp.json": "Bearer ${env:ESKER_KEY}",
+}
+STEPS = {
+    "claude-code": "SessionStart UserPromptSubmit Stop SubagentStop PreCompact SessionEnd",
+    "codex": "SessionStart UserPromptSubmit Stop SubagentStop PreCompact SessionEnd",
+    "gemini-cli": "SessionStart BeforeAgent AfterAgent PreCompress SessionEnd",
+    "cursor": "sessionStart stop preCompact sessionEnd",
+}
+PLUGINS = {"opencode": ".config/opencode/plugins/esker.ts", "pi": ".pi/agent/extensions/esker.ts"}
+
+
+def read(home: Home, name: str) -> Any:
+    """Return a file as its client reads it; none of these is of a kind that takes comments from us."""
+    text = home.read(name)
+    return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
+
+
+def commands(value: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Return every command in a configuration, with its handler."""
+    if isinstance(value, dict):
+        own = [(str(value["command"]), value)] if isinstance(value.get("command"), str) else []
+        return own + [each for item in value.values() for each in commands(item)]
+    return [each for item in value for each in commands(item)] if isinstance(value, list) else []
+
+
+@pytest.mark.parametrize("with_key", [False, True])
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_file_has_the_shape_that_its_client_documents(tmp_path: Path, name: str, with_key: bool) -> None:
+    home = Home(tmp_path, with_key=with_key)
+    home.install(*CLIENTS)
+    SCHEMAS[name].model_validate(read(home, name))
+
+
+def test_every_file_has_a_schema_or_is_a_program() -> None:
+    names = {name for names in FILES.values() for name in names}
+    assert {name for name in names if not name.endswith(".ts")} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("client", STEPS)
+def test_every_event_runs_the_program_with_the_client_and_the_event(tmp_path: Path, client: str) -> None:
+    home = Home(tmp_path, program="/with a space/esker")
+    home.install(client)
+    [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+    hooks = read(home, name)["hooks"]
+    assert list(hooks) == STEPS[client].split()
+    for event, entries in hooks.items():
+        [(command, _)] = commands(entries)
+        assert shlex.split(command) == ["/with a space/esker", "hook", client, event]
+
+
+def test_nothing_waits_longer_than_its_client_allows_and_sending_keeps_nobody_waiting(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.install("claude-code", "codex", "gemini-cli")
+    claude = {command.split()[-1]: handler for command, handler in commands(read(home, ".claude/settings.json"))}
+    assert claude["Stop"]["async"] is True
+    assert claude["SubagentStop"]["async"] is True
+    assert claude["UserPromptSubmit"]["timeout"] <= 30
+    assert claude["SessionEnd"]["timeout"] <= 60
+    assert read(home, ".claude/settings.json")["hooks"]["SessionStart"][0]["matcher"].split("|") == [
+        "startup",
+        "resume",
+        "clear",
+        "compact",
+        "fork",
+    ]
+    codex = {command.split()[-1]: handler for command, handler in commands(read(home, ".codex/hooks.json"))}
+    assert codex["SessionEnd"]["timeout"] <= 3
+    assert all(handler["timeout"] >= 1000 for _, handler in commands(read(home, ".gemini/settings.json")))
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_the_key_is_taken_from_the_environment_and_only_when_there_is_one(tmp_path: Path, name: str) -> None:
+    home = Home(tmp_path)
+    home.install(*CLIENTS)
+    assert KEYS[name] not in home.read(name)
+    assert "uthorization" not in home.read(name)
+    home.with_key = True
+    home.install(*CLIENTS)
+    assert f'"{KEYS[name]}"' in home.read(name)
+
+
+def test_no_key_is_in_any_file(tmp_path: Path) -> None:
+    home = Home(tmp_path, with_key=True, environ={"ESKER_KEY": KEY})
+    home.install(*CLIENTS)
+    assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_the_server_is_where_it_was_said_to_be(tmp_path: Path) -> None:
+    home = Home(tmp_path, url="https://memory.lan/esker/")
+    home.install(*CLIENTS)
+    for name in KEYS:
+        assert '"https://memory.lan/esker/mcp"' in home.read(name)
+
+
+ADDRESSES = ["http://other:1234", "https://memory.lan/it's;touch x&/$(y)(z)", 'http://o/"q" `r` | s']
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+@pytest.mark.parametrize("client", STEPS)
+def test_hooks_are_told_where_the_server_is_and_no_shell_takes_the_address_for_anything_else(
+    tmp_path: Path, client: str, url: str
+) -> None:
+    program = tmp_path / "esker"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    home = Home(tmp_path / "home", program=str(program), url=f"{url}/")
+    home.install(client)
+    [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+    for event, entries in read(home, name)["hooks"].items():
+        [(command, _)] = commands(entries)
+        said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+        assert said.splitlines() == ["hook", "--url", url, client, event]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["esker", "home"]
+
+
+@pytest.mark.parametrize("url", [URL, f"{URL}/"])
+def test_hooks_are_told_nothing_where_they_look_anyway(tmp_path: Path, url: str) -> None:
+    home = Home(tmp_path, url=url)
+    home.install(*CLIENTS)
+    assert not any("--url" in home.read(name) for names in FILES.values() for name in names)
+    assert all("const OPTIONS: string[] = []\n" in home.read(name) for name in PLUGINS.values())
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+def test_hooks_for_another_server_are_ours_in_every_way_to_write_them(tmp_path: Path, url: str) -> None:
+    home = Home(tmp_path, url=url)
+    home.install(*CLIENTS)
+    home.forget_state()
+    home.url = URL
+    home.install(*STEPS)
+    for client in STEPS:
+        [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+        assert "--url" not in home.read(name)
+        assert home.read(name).count(" hook ") == len(STEPS[client].split())
+    by_hand = {"hooks": {"stop": [{"command": "esker hook --url=http://x cursor stop"}, {"command": "esker hook"}]}}
+    home.write(".cursor/hooks.json", json.dumps(by_hand))
+    home.uninstall("cursor")
+    assert read(home, ".cursor/hooks.json") == {"hooks": {"stop": [{"command": "esker hook"}]}}
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("http://me:secret@memory.lan", "holds a name or a password"),
+        ("http://me@memory.lan/x", "holds a name or a password"),
+        ("http://a/$HOME", "'\\$' cannot be"),
+        ("http://a/${ESKER_KEY}", "cannot be"),
+        ("http://a/{env:X}", "cannot be"),
+        ("http://a\nb", "cannot be"),
+        ("http://a b", "cannot be"),
+        ("http://a?key=1", "cannot be"),
+        ("http://a/#x", "cannot be"),
+        ("http://a/\u2028", "cannot be"),
+    ],
+)
+def test_an_address_that_a_client_would_read_otherwise_or_that_holds_a_password_is_refused(
+    url: str, complaint: str
+) -> None:
+    with pytest.raises(Misconfigured, match=complaint) as caught:
+        check_address(url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", [URL, "https://m.lan/a~b/c%20d", "http://[::1]:8377", "http://bücher.example/x@y"])
+def test_other_addresses_are_not_refused(url: str) -> None:
+    check_address(url)
+
+
+def test_the_plugins_run_the_program_whatever_its_path_is(tmp_path: Path) -> None:
+    program = '/with "quotes" and \\ and ü/esker'
+    home = Home(tmp_path, program=program)
+    home.install("opencode", "pi")
+    for name in PLUGINS.values():
+        text = home.read(name)
+        [literal] = re.findall(r"^const ESKER = (.*)$", text, re.MULTILINE)
+        assert json.loads(literal) == program
+        assert "{{" not in text
+        assert "./ask" not in text
+
+
+def test_every_event_that_is_installed_is_one_that_hooks_know(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.install(*CLIENTS)
+    for client, events in STEPS.items():
+        assert set(events.split()) <= set(HOOK_STEPS[client])
+    for client, name in PLUGINS.items():
+        asked = set(re.findall(r'(?:tell|ask)\("([a-z_.]+)"', home.read(name))) - {client}
+        assert asked == set(HOOK_STEPS[client])
+
+
+def test_plugins_know_an_agent_that_a_hook_has_started(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.install(*PLUGINS)
+    for name in PLUGINS.values():
+        assert f'const MARK = "{INSIDE}"' in home.read(name)
+
+
+# The plugin of Claude Code, which is installed by Claude Code itself --------------------------------------------------
+
+
+def page(name: str) -> Any:
+    """Return a JSON file of this repository."""
+    return json.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_the_plugin_of_claude_code_is_what_the_installer_writes_but_for_the_path(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.install("claude-code")
+    written = json.loads(home.read(".claude/settings.json").replace(PROGRAM, "esker"))
+    assert page("plugins/claude-code/hooks/hooks.json") == written
+    # Its hooks go to ESKER_URL, and so does its server.
+    servers = (ROOT / "plugins/claude-code/.mcp.json").read_text(encoding="utf-8")
+    assert json.loads(servers.replace(f"${{ESKER_URL:-{URL}}}", URL)) == read(home, ".claude.json")
+    assert "${ESKER_URL:-" in servers
+
+
+def test_the_marketplace_leads_to_the_plugin() -> None:
+    market = page(".claude-plugin/marketplace.json")
+    assert re.fullmatch(r"[a-z-]+", market["name"])
+    assert market["owner"]["name"]
+    [plugin] = market["plugins"]
+    folder = Path(plugin["source"])
+    manifest = page(f"{folder}/.claude-plugin/plugin.json")
+    assert manifest["name"] == plugin["name"] == "esker"
+    assert manifest["version"] == plugin["version"] == VERSION
+    assert (ROOT / folder / "hooks/hooks.json").is_file()
+    assert (ROOT / folder / ".mcp.json").is_file()

@@ -1,0 +1,342 @@
+"""The reader of Codex: each turn once, however many times a rollout tells it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from esker.server.agents.codex import read_transcript
+from esker.server.agents.compressed import opened
+from esker.server.agents.transcript import Transcript
+from esker.server.core.conversation.blocks import as_blocks
+from tests.support.transcripts import names, only, shown, written
+
+META = {"id": "0199-root", "cwd": "/work/shop", "cli_version": "0.146.0", "source": "cli"}
+
+
+def line(kind: str, payload: dict[str, Any], second: int = 0) -> dict[str, Any]:
+    """Return a line with an envelope."""
+    return {"timestamp": f"2026-03-02T09:00:{second:02}.000Z", "type": kind, "payload": payload}
+
+
+def item(role: str, *texts: str) -> dict[str, Any]:
+    """Return a message as an item of the model's API."""
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": text} for text in texts]
+    return line("response_item", {"type": "message", "role": role, "content": content})
+
+
+def event(kind: str, **more: Any) -> dict[str, Any]:
+    """Return an event."""
+    return line("event_msg", {"type": kind, **more})
+
+
+def thread(kind: str, **more: Any) -> dict[str, Any]:
+    """Return a completed item of the thread."""
+    return event("item_completed", thread_id="0199-root", turn_id="t1", item={"type": kind, "id": "i1", **more})
+
+
+def rollout(tmp_path: Path, *lines: Any, **meta: Any) -> Path:
+    """Write a rollout."""
+    name = "rollout-2026-03-02T09-00-00-01994d10-0000-7000-8000-000000000001.jsonl"
+    return written(tmp_path / name, line("session_meta", META | meta), *lines)
+
+
+ASKED, ANSWERED = item("user", "List the files."), item("assistant", "There are two.")
+ASKED_EVENT = event("user_message", message="List the files.", images=[])
+ANSWERED_EVENT = event("agent_message", message="There are two.")
+ASKED_THREAD = thread("UserMessage", content=[{"type": "text", "text": "List the files."}])
+ANSWERED_THREAD = thread("AgentMessage", content=[{"type": "Text", "text": "There are two."}])
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+TURN = ["user: List the files.", "assistant: There are two."]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (ASKED, ANSWERED),
+        (ASKED_EVENT, ANSWERED_EVENT),
+        (ASKED_THREAD, ANSWERED_THREAD),
+        (ASKED, ASKED_EVENT, ANSWERED, ANSWERED_EVENT),
+        (ASKED_EVENT, ASKED, ANSWERED_EVENT, ANSWERED),
+        (ASKED, ASKED_EVENT, ANSWERED_EVENT, event("token_count", info=None), ANSWERED),
+        (ASKED_EVENT, ASKED, ASKED_THREAD, ANSWERED, ANSWERED_THREAD, ANSWERED_EVENT),
+    ],
+)
+def test_a_turn_is_there_once_whichever_way_it_is_told(tmp_path: Path, lines: tuple[Any, ...]) -> None:
+    transcript = only(read_transcript(rollout(tmp_path, *lines)))
+    assert shown(transcript) == TURN
+    assert (transcript.external_id, transcript.cwd, transcript.project) == ("0199-root", "/work/shop", "shop")
+    # The names do not depend on the way either, so that a file that is read half way gives no message two names.
+    assert names(transcript) == names(only(read_transcript(rollout(tmp_path, ASKED, ANSWERED))))
+
+
+def test_who_says_the_same_twice_has_said_it_twice(tmp_path: Path) -> None:
+    again = (ASKED, ASKED_EVENT, ANSWERED_EVENT, ANSWERED)
+    transcript = only(read_transcript(rollout(tmp_path, *again, *again)))
+    assert shown(transcript) == TURN * 2
+    assert len(set(names(transcript))) == 4
+
+
+def test_an_event_that_says_less_than_its_item_is_its_echo(tmp_path: Path) -> None:
+    framed = item("user", '<image name="[Image #1]">', "</image>", "Look at the Zugspitze.")
+    cited = item("assistant", "A mountain.<oai-mem-citation>MEMORY.md:1</oai-mem-citation> Known well.")
+    plan = item("assistant", "Here it is.\n<proposed_plan>1. Climb.</proposed_plan>")
+    lines = (
+        framed,
+        event("user_message", message="Look at the Zugspitze."),
+        cited,
+        event("agent_message", message="A mountain. Known well."),
+        item("user", "Plan."),
+        event("agent_message", message="Here it is."),
+        plan,
+    )
+    assert shown(only(read_transcript(rollout(tmp_path, *lines)))) == [
+        "user: Look at the Zugspitze.",
+        "assistant: A mountain.<oai-mem-citation>MEMORY.md:1</oai-mem-citation> Known well.",
+        "user: Plan.",
+        "assistant: Here it is.",
+    ]
+
+
+def test_what_the_client_puts_in_is_left_out(tmp_path: Path) -> None:
+    lines = (
+        item("developer", "You are Codex."),
+        item(
+            "user",
+            "# AGENTS.md instructions for /work/shop\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>",
+            "<environment_context>\n<cwd>/work/shop</cwd>\n</environment_context>",
+        ),
+        item("user", "<user_instructions>\nUse tabs.\n</user_instructions>"),
+        item("user", "<environment_context>\n<cwd>/work/shop</cwd>\n</environment_context>", "Go on."),
+        line("compacted", {"message": "Summary of it all.", "replacement_history": [ASKED["payload"]]}),
+        line("turn_context", {"cwd": "/elsewhere"}),
+        line("world_state", {"full": True}),
+        line("response_item", {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}),
+        event("agent_reasoning", text="Hm."),
+    )
+    reading = read_transcript(rollout(tmp_path, *lines))
+    assert shown(only(reading)) == ["user: Go on."]
+    assert reading.skipped == {
+        "session_meta line": 1,
+        "message of developer": 1,
+        "injected context": 2,
+        "compaction summary": 1,
+        "turn_context line": 1,
+        "world_state line": 1,
+        "reasoning item": 1,
+        "agent_reasoning event": 1,
+    }
+
+
+def call(call_id: str, **more: Any) -> dict[str, Any]:
+    """Return a call as an item."""
+    given = {"type": "function_call", "name": "shell", "call_id": call_id, "arguments": '{"command": ["ls"]}'}
+    return line("response_item", given | more)
+
+
+def output(call_id: str, value: Any, kind: str = "function_call_output") -> dict[str, Any]:
+    """Return the result of a call as an item."""
+    return line("response_item", {"type": kind, "call_id": call_id, "output": value})
+
+
+def calls_and_answers(transcript: Transcript) -> list[object]:
+    """Return the ids of the calls and of the calls that are answered, in order."""
+    blocks = [block for entry in transcript.entries for block in as_blocks(entry.content)]
+    return [block.get("id") or block.get("tool_use_id") for block in blocks if block["type"] != "text"]
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        ("a.txt\n", "got a.txt\n"),
+        ({"type": "input_text", "text": "a.txt"}, "got a.txt"),
+        ([{"type": "input_text", "text": "a.txt"}, {"type": "input_text", "text": "b.txt"}], "got a.txt\nb.txt"),
+        (json.dumps({"output": "a.txt", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}), "got a.txt"),
+        (json.dumps({"output": "no ls", "metadata": {"exit_code": 127}}), "failed no ls"),
+        ({"content": "nothing", "success": False}, "failed nothing"),
+        ('{"a": 1}', 'got {"a": 1}'),
+        ({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}, f"got {[PICTURE]}"),
+        ([{"type": "input_image", "image_url": "file:///x.png"}], "got [image]"),
+        ({"stdout": "a.txt"}, 'got {"stdout": "a.txt"}'),
+        (None, "got "),
+    ],
+)
+def test_calls_and_results_are_blocks(tmp_path: Path, value: Any, seen: str) -> None:
+    transcript = only(read_transcript(rollout(tmp_path, call("c1"), output("c1", value))))
+    assert shown(transcript) == ['assistant: shell({"command": ["ls"]})', f"user: {seen}"]
+    assert names(transcript) == ["c1", "c1/result"]
+    assert calls_and_answers(transcript) == ["c1", "c1"]
+
+
+def test_a_call_is_there_once_whichever_way_it_is_told(tmp_path: Path) -> None:
+    lines = (
+        call("c1"),
+        event("exec_command_end", call_id="c1", command=["ls"], aggregated_output="a.txt", exit_code=0),
+        output("c1", "a.txt"),
+        thread("CommandExecution", id="c1", command=["ls"], aggregated_output="a.txt", exit_code=0),
+        thread("CommandExecution", id="c2", command=["false"], stdout="", stderr="", exit_code=1),
+        event(
+            "mcp_tool_call_end",
+            call_id="c3",
+            invocation={"server": "esker", "tool": "recall_memory", "arguments": {"query": "x"}},
+            result={"Ok": {"content": [{"type": "text", "text": "Nothing."}]}},
+        ),
+        thread("McpToolCall", id="c4", server="s", tool="t", arguments={}, error={"message": "no"}),
+        thread("FileChange", id="c5", changes={"a.txt": {"type": "add"}}, stdout="Done."),
+        line("response_item", {"type": "custom_tool_call", "call_id": "c6", "name": "apply_patch", "input": "*** x"}),
+        line("response_item", {"type": "local_shell_call", "call_id": "c7", "action": {"command": ["pwd"]}}),
+    )
+    assert shown(only(read_transcript(rollout(tmp_path, *lines)))) == [
+        'assistant: shell({"command": ["ls"]})',
+        "user: got a.txt",
+        'assistant: shell({"command": ["false"]})',
+        "user: failed ",
+        'assistant: mcp__esker__recall_memory({"query": "x"})',
+        "user: got Nothing.",
+        "assistant: mcp__s__t({})",
+        "user: failed no",
+        'assistant: apply_patch({"changes": {"a.txt": {"type": "add"}}})',
+        "user: got Done.",
+        'assistant: apply_patch({"input": "*** x"})',
+        'assistant: shell({"command": ["pwd"]})',
+    ]
+
+
+def test_an_echo_may_come_behind_the_calls_of_its_turn(tmp_path: Path) -> None:
+    lines = (ASKED_EVENT, ANSWERED_EVENT, call("c1"), output("c1", "x"), ASKED, ANSWERED)
+    assert shown(only(read_transcript(rollout(tmp_path, *lines)))) == [
+        *TURN,
+        'assistant: shell({"command": ["ls"]})',
+        "user: got x",
+    ]
+
+
+def test_images_are_kept_and_alone_they_are_a_message(tmp_path: Path) -> None:
+    content = [
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+        {"type": "input_image", "image_url": None},
+        {"type": "input_image", "image_url": "file:///etc/passwd"},
+    ]
+    payload = {"type": "message", "role": "user", "content": content}
+    transcript = only(read_transcript(rollout(tmp_path, line("response_item", payload))))
+    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    assert [entry.content for entry in transcript.entries] == [[{"type": "image", "source": source}]]
+
+
+def test_the_first_session_meta_names_the_session_and_others_change_nothing(tmp_path: Path) -> None:
+    other = line("session_meta", META | {"id": "other", "cwd": "/other"})
+    transcript = only(read_transcript(rollout(tmp_path, other, ASKED, other, ANSWERED)))
+    assert (transcript.external_id, transcript.cwd, shown(transcript)) == ("0199-root", "/work/shop", TURN)
+
+
+def test_who_refuses_has_said_so(tmp_path: Path) -> None:
+    payload = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
+    lines = (line("response_item", payload), line("response_item", {"role": "user", "content": "Then not."}))
+    assert shown(only(read_transcript(rollout(tmp_path, *lines)))) == ["assistant: I will not.", "user: Then not."]
+
+
+def turn(cwd: str) -> dict[str, Any]:
+    """Return what is noted of a turn."""
+    return line("turn_context", {"cwd": cwd})
+
+
+MOVED = "<environment_context>\n<cwd>/private</cwd>\n</environment_context>"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (turn("/work/shop"), ASKED, ANSWERED, turn("/private"), item("user", "A secret."), item("assistant", "Kept.")),
+        (ASKED, turn("/work/shop"), ANSWERED, item("user", "A secret."), turn("/private"), item("assistant", "Kept.")),
+        (ASKED, ANSWERED, item("user", MOVED), item("user", "A secret."), item("assistant", "Kept.")),
+        (ASKED_EVENT, ASKED, turn("/work/shop"), ANSWERED_EVENT, item("user", "A secret."),
+         event("user_message", message="A secret."), turn("/private"), item("assistant", "Kept.")),
+    ],
+)  # fmt: skip
+def test_each_message_says_where_the_session_was(tmp_path: Path, lines: tuple[Any, ...]) -> None:
+    transcript = only(read_transcript(rollout(tmp_path, *lines)))
+    assert shown(transcript) == [*TURN, "user: A secret.", "assistant: Kept."]
+    assert [entry.cwd for entry in transcript.entries] == ["/work/shop", "/work/shop", "/private", "/private"]
+    assert transcript.cwd == "/work/shop"
+
+
+def test_a_turn_that_was_broken_off_stays_where_it_was(tmp_path: Path) -> None:
+    lines = (turn("/private"), ASKED, event("turn_aborted"), turn("/work/shop"), item("user", "Go on."))
+    transcript = only(read_transcript(rollout(tmp_path, *lines)))
+    assert [entry.cwd for entry in transcript.entries] == ["/private", "/work/shop"]
+
+
+def test_a_sub_agent_is_a_session_of_its_own_and_no_person_speaks_in_it(tmp_path: Path) -> None:
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": "0199-root", "depth": 1}}}
+    transcript = only(read_transcript(rollout(tmp_path, ASKED, call("c1"), output("c1", "x"), id="kid", source=source)))
+    assert transcript.external_id == "0199-root/agent-kid"
+    assert [entry.role for entry in transcript.entries] == ["assistant", "assistant", "user"]
+
+
+def test_turns_that_were_rolled_back_are_counted_and_left_out(tmp_path: Path) -> None:
+    lines = (ASKED, ANSWERED, item("user", "No, stop."), item("assistant", "Fine."), call("c1"))
+    back = event("thread_rolled_back", num_turns=1)
+    reading = read_transcript(rollout(tmp_path, *lines, back, item("user", "Go on.")))
+    assert shown(only(reading)) == [*TURN, "user: Go on."]
+    assert reading.skipped["message that was rolled back"] == 3
+
+
+def test_early_builds_wrote_without_envelopes(tmp_path: Path) -> None:
+    lines = (
+        {"id": "early", "timestamp": "2025-05-01T10:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Say hello."}]},
+        {"created_at": "2025-05-01T10:00:01Z", "role": "user", "message": "In Spanish."},
+        {"type": "function_call", "function": {"name": "translate"}, "arguments": {"to": "es"}},
+        {"type": "function_result", "name": "translate", "result": "hola"},
+        {"type": "assistant", "content": "Hola."},
+    )
+    transcript = only(read_transcript(written(tmp_path / "rollout-x.jsonl", *lines)))
+    assert transcript.external_id == "early"
+    assert shown(transcript) == [
+        "user: Say hello.",
+        "user: In Spanish.",
+        'assistant: translate({"to": "es"})',
+        "user: got hola",
+        "assistant: Hola.",
+    ]
+    asked, answered = calls_and_answers(transcript)
+    assert asked == answered
+
+
+def test_a_packed_rollout_says_the_same_as_before_it_was_packed(tmp_path: Path) -> None:
+    lines = (ASKED, {"type": "function_call", "name": "f", "arguments": {}}, ANSWERED)
+    path = rollout(tmp_path, *lines)
+    plain = only(read_transcript(path))
+    packed = path.with_name(path.name + ".zst")
+    data = path.read_bytes()
+    half = len(data) // 2
+    pack = zstandard.ZstdCompressor().compress
+    packed.write_bytes(pack(data[:half]) + pack(data[half:]))  # it may be packed in pieces
+    assert only(read_transcript(packed, opened)) == plain
+    assert len(plain.entries) == 3
+
+
+def test_of_a_damaged_packed_rollout_the_beginning_is_read(tmp_path: Path) -> None:
+    path = rollout(tmp_path, *(item("user", f"Word {number} {'x' * 50}.") for number in range(2_000)))
+    packed = path.with_name(path.name + ".zst")
+    whole = zstandard.ZstdCompressor(write_checksum=True).compress(path.read_bytes())
+    packed.write_bytes(whole[: len(whole) // 2] + b"\xff" * 40 + whole[len(whole) // 2 + 40 :])
+    assert shown(only(read_transcript(packed, opened)))[0].startswith("user: Word 0 ")
+    packed.write_bytes(b"no archive")
+    with pytest.raises(OSError, match="unpacked"):
+        read_transcript(packed, opened)
+
+
+def test_names_stay_while_a_rollout_grows_line_by_line(tmp_path: Path) -> None:
+    lines = [ASKED_EVENT, ASKED, call("c1"), ANSWERED_EVENT, output("c1", "x"), ANSWERED, ASKED, ASKED_EVENT]
+    seen: list[str] = []
+    for count in range(len(lines) + 1):
+        reading = read_transcript(rollout(tmp_path, *lines[:count]))
+        now = [name for transcript in reading.transcripts for name in names(transcript)]
+        assert now[: len(seen)] == seen
+        seen = now
+    assert len(seen) == 5

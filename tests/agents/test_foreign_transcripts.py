@@ -1,0 +1,161 @@
+"""Other people's transcripts go through the whole pipeline without a model, against a real database.
+
+Every row is grounded in what it cites, nothing that was injected is observed, nothing is lost, a second run adds
+nothing, and a reflection says no more than its sources.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from esker.server.agents.readers import READERS
+from esker.server.core.conversation.blocks import result_text, spoken
+from esker.server.core.facts.grounding import grounds_in
+from esker.server.core.text import labels
+from esker.server.core.text.labels import without_label
+from tests.support.api import observed, opened, said
+from tests.support.foreign import conversations
+
+# What programs put into conversations, and what no memory should hold of them.
+INJECTED = (
+    "system-reminder",
+    "environment_context",
+    "user_instructions",
+    "AGENTS.md instructions",
+    "command-name",
+    "command-message",
+    "local-command-stdout",
+    "Caveat: The messages below",
+    "session is being continued from a previous conversation",
+    "Context Checkpoint",
+    "global_observations",
+    "local_observations",
+    "observation-group",
+    "recalled_memories",
+    "expanded_memory",
+)
+
+
+async def test_rows_of_other_peoples_transcripts_are_grounded_and_complete(
+    client: httpx2.AsyncClient, transcripts: Path
+) -> None:
+    found = reflected = 0
+    clients: set[str] = set()
+    for name, messages in conversations(transcripts):
+        session = await opened(client, name, project=name, cwd="/work")
+        await posted(client, session, messages)
+        await observed(client, session)
+        clients.add(name.partition("/")[0])
+        rows = await rows_of(client, session)
+        found += len(rows)
+        texts = await texts_of(client, session)
+        await rows_are_grounded(rows, texts, name)
+        await is_complete(client, session, len(messages))
+        await nothing_is_added_by_a_second_run(client, session, messages, rows)
+        reflected += await reflection_is_supported(client, session, rows, name)
+    assert clients == set(READERS)
+    assert found > 60
+    assert reflected > 20
+
+
+async def posted(client: httpx2.AsyncClient, session: str, messages: list[dict[str, Any]]) -> None:
+    """Add messages in batches that the server takes."""
+    for start in range(0, len(messages), 200):
+        await said(client, session, *messages[start : start + 200])
+
+
+async def rows_of(client: httpx2.AsyncClient, session: str, *, live: bool = False) -> list[dict[str, Any]]:
+    """Return the rows of a session, superseded ones too unless only live ones are asked for."""
+    rows: list[dict[str, Any]] = []
+    query: dict[str, Any] = {"session_id": session, "include_superseded": not live, "limit": 500}
+    while True:
+        page = (await client.get("/v1/memories", params=query)).json()
+        rows += page["memories"]
+        if not page["next"]:
+            return rows
+        query["before"] = page["next"]
+
+
+async def texts_of(client: httpx2.AsyncClient, session: str) -> dict[int, str]:
+    """Return what each message says, whole, without what was injected."""
+    texts: dict[int, str] = {}
+    path = f"/v1/sessions/{session}/messages"
+    while page := (await client.get(path, params={"after": len(texts), "limit": 500})).json()["messages"]:
+        texts |= {message["seq"]: "\n".join(said_in(message["content"])) for message in page}
+    return texts
+
+
+def said_in(blocks: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the words of a message, what its calls were given and what its results told."""
+    yield spoken(blocks)
+    for block in blocks:
+        if block["type"] == "tool_use":
+            yield from strings(block["input"])
+        elif block["type"] == "tool_result":
+            yield result_text(block)
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield every string in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings(item)
+
+
+def own_words(row: dict[str, Any]) -> str:
+    """Return a row without the words of the observer itself."""
+    text = without_label(row["content"])
+    for words in (labels.PURPOSE, labels.IN_ANSWER, labels.AGREED, " — cause: ", "Asked “", "”, user answered: "):
+        text = text.replace(words, "\n")
+    return text
+
+
+async def rows_are_grounded(rows: list[dict[str, Any]], texts: dict[int, str], name: str) -> None:
+    """Every name, number and quotation of a row stands in what it cites, and nothing of it was injected."""
+    for row in rows:
+        assert row["source_seqs"], (name, row["content"])
+        cited = "\n".join(texts[seq] for seq in row["source_seqs"])
+        assert cited.strip(), (name, row["content"])
+        missing = grounds_in(cited).missing(own_words(row))
+        assert not missing, (name, row["content"], missing)
+        heading = row["category"] == "issue" and row["trust"] == "assistant" and own_words(row).istitle()
+        assert not heading, (name, row["content"])
+        assert not [mark for mark in INJECTED if mark in row["content"]], (name, row["content"])
+
+
+async def is_complete(client: httpx2.AsyncClient, session: str, count: int) -> None:
+    """Every message is covered, and none is lost."""
+    shown = (await client.get(f"/v1/sessions/{session}")).json()
+    assert (shown["observed_messages"], shown["unobserved_tokens"]) == (count, 0)
+    assert (shown["coverage"], shown["lost"]) == (1.0, 0)
+
+
+async def nothing_is_added_by_a_second_run(
+    client: httpx2.AsyncClient, session: str, messages: list[dict[str, Any]], rows: list[dict[str, Any]]
+) -> None:
+    """The same transcript again is nothing new."""
+    await posted(client, session, messages)
+    again = await observed(client, session)
+    assert (again["groups"], again["memories"], again["merged"]) == (0, 0, 0)
+    assert await rows_of(client, session) == rows
+
+
+async def reflection_is_supported(
+    client: httpx2.AsyncClient, session: str, rows: list[dict[str, Any]], name: str
+) -> int:
+    """Every row of a reflection cites rows that say what it says; return how many there are."""
+    before = {row["id"]: row for row in rows}
+    answer = await client.post(f"/v1/sessions/{session}/reflect?wait=true")
+    assert answer.status_code == 200, answer.text
+    reflections = [row for row in await rows_of(client, session, live=True) if row["kind"] == "reflection"]
+    for row in reflections:
+        assert row["source_ids"]
+        cited = "\n".join(before[source]["content"] for source in row["source_ids"])
+        missing = grounds_in(cited).missing(row["content"])
+        assert not missing, (name, row["content"], missing)
+        assert all(part in cited for part in row["content"].split(labels.STEP)), (name, row["content"])
+    return len(reflections)

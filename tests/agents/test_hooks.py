@@ -1,0 +1,646 @@
+"""Hooks, as agents run them: a process for each event, JSON in, JSON out, a server that is there or not."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from esker.server.agents.hook_input import STEPS
+from esker.server.agents.install.clients import CLIENTS
+from esker.server.agents.readers import READERS
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.usecases.authenticate import create_key
+from esker.server.usecases.parts import Parts
+from tests.support.forks import run_forked
+from tests.support.opencode import Store
+from tests.support.processes import ROOT, environment, made_at, served
+from tests.support.serving import serving
+
+NOWHERE = "http://127.0.0.1:1"
+FACT = "We deploy with make ship, never by hand."
+
+
+@pytest.fixture
+async def url(database_url: str, settings: Settings) -> AsyncGenerator[str]:
+    """A server with a memory of the project acme/shop."""
+    async with serving(make_parts(settings, Database(database_url), system_clock)) as there:
+        async with httpx2.AsyncClient(base_url=there) as client:
+            row = {"content": FACT, "project": "acme/shop", "priority": "high"}
+            assert (await client.post("/v1/memories", json=row)).status_code == 201
+        yield there
+
+
+class Agent:
+    """A machine with an agent on it: a home, a checkout of acme/shop, and a transcript that grows."""
+
+    def __init__(self, home: Path, url: str, **more: str) -> None:
+        self.home = home
+        self.checkout = home / "shop"
+        self.transcript = home / ".claude" / "projects" / "-shop" / "s1.jsonl"
+        self.state = home / "state"
+        told = {"HOME": str(home), "ESKER_STATE_DIR": str(self.state), "ESKER_URL": url} | more
+        self._environment = environment(**told)
+        self.checkout.mkdir(parents=True, exist_ok=True)
+        (self.checkout / ".git").mkdir(exist_ok=True)
+        (self.checkout / ".git" / "config").write_text('[remote "origin"]\nurl = https://example.org/acme/shop\n')
+        self.transcript.parent.mkdir(parents=True, exist_ok=True)
+        self.said: list[str] = []
+
+    def at(self, url: str, **more: str) -> "Agent":
+        """The same machine, with another environment."""
+        other = Agent(self.home, url, **more)
+        other.said = self.said
+        return other
+
+    def say(self, *texts: str) -> None:
+        """Let the transcript grow."""
+        with self.transcript.open("a") as file:
+            for text in texts:
+                self.said.append(text)
+                line = {"type": "user", "uuid": f"u{len(self.said)}", "sessionId": "s1", "cwd": str(self.checkout)}
+                line |= {"timestamp": "2026-11-28T10:00:00Z", "message": {"role": "user", "content": text}}
+                file.write(json.dumps(line) + "\n")
+
+    async def hook(self, event: str, client: str = "claude-code", **given: Any) -> str:
+        """Run a hook to its end, and return what it prints."""
+        told = {"session_id": "s1", "cwd": str(self.checkout), "hook_event_name": event}
+        told |= {"transcript_path": str(self.transcript)} if self.transcript.exists() else {}
+        return await self.run(client, event, json.dumps(told | given).encode())
+
+    async def run(self, client: str, event: str, standard_input: bytes) -> str:
+        """Run a hook with this on its standard input, and return what it prints; it says nothing else and succeeds."""
+        words = ["hook", client, event]
+        done = await asyncio.to_thread(run_forked, words, ROOT, self._environment, 60, standard_input)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    async def run_alone(self, client: str, event: str, standard_input: bytes) -> str:
+        """Run a hook as an agent does, in an interpreter that starts for it alone."""
+        done = await asyncio.to_thread(
+            subprocess.run,
+            self.command(client, event),
+            input=standard_input,
+            cwd=ROOT,
+            env=self._environment,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode()
+
+    def command(self, client: str, event: str) -> list[str]:
+        """Return the command of a hook."""
+        return [sys.executable, "-m", "esker.server.cli.entry", "hook", client, event]
+
+    def open(self, client: str, event: str) -> subprocess.Popen[bytes]:
+        """Start a hook whose standard input stays open."""
+        return subprocess.Popen(
+            self.command(client, event),
+            cwd=ROOT,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+
+@pytest.fixture
+def agent(tmp_path: Path, url: str) -> Agent:
+    """A machine whose server is there."""
+    return Agent(tmp_path / "home", url)
+
+
+async def kept(url: str, external_id: str = "s1", **headers: str) -> list[str]:
+    """Return what a session holds, in order; the hooks' own processes may still be sending."""
+    async with httpx2.AsyncClient(base_url=url, headers=headers) as client:
+        found = (await client.get("/v1/sessions", params={"external_id": external_id})).json()["sessions"]
+        if not found:
+            return []
+        messages = (await client.get(f"/v1/sessions/{found[0]['id']}/messages?limit=1000")).json()["messages"]
+        return [message["content"][0]["text"] for message in messages]
+
+
+def context(printed: str) -> str:
+    """Return the context in what a hook of Claude Code prints."""
+    return json.loads(printed)["hookSpecificOutput"]["additionalContext"]
+
+
+# Context ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "place"),
+    [
+        ("claude-code", "SessionStart", ("hookSpecificOutput", "additionalContext")),
+        ("codex", "SessionStart", ("hookSpecificOutput", "additionalContext")),
+        ("gemini-cli", "SessionStart", ("hookSpecificOutput", "additionalContext")),
+        ("cursor", "sessionStart", ("additional_context",)),
+        ("opencode", "session.created", ("context",)),
+        ("pi", "session_start", ("context",)),
+    ],
+)
+async def test_a_session_starts_with_what_is_remembered_of_its_project_in_the_shape_of_its_client(
+    agent: Agent, client: str, event: str, place: tuple[str, ...]
+) -> None:
+    printed: Any = json.loads(await agent.hook(event, client, source="startup"))
+    names = {"hookEventName", place[-1]} if len(place) == 2 else {place[-1]}
+    for name in place[:-1]:
+        assert printed.keys() == {name}
+        printed = printed[name]
+    assert printed.keys() == names
+    assert printed.get("hookEventName", event) == event
+    assert FACT in printed[place[-1]]
+
+
+async def test_a_session_with_nothing_to_know_adds_nothing(agent: Agent) -> None:
+    other = agent.home / "other"
+    other.mkdir()
+    assert await agent.hook("SessionStart", cwd=str(other), source="startup") == ""
+    assert await agent.hook("SessionStart", "gemini-cli", cwd=str(other), session_id="s2") == "{}\n"
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "size"),
+    [("claude-code", "SessionStart", len), ("codex", "SessionStart", lambda text: len(text.encode()))],
+)
+async def test_a_long_pack_is_cut_between_rows_to_what_the_client_takes(
+    agent: Agent, url: str, client: str, event: str, size: Any
+) -> None:
+    rows = [{"content": f"Rule {n}: ä{'x' * 150}.", "project": "acme/shop", "priority": "high"} for n in range(150)]
+    async with httpx2.AsyncClient(base_url=url) as http:
+        await http.post("/v1/memories/batch", json={"memories": rows})
+    text = context(await agent.hook(event, client, source="startup"))
+    assert 8_500 < size(text) <= 9_000
+    assert "more rows are not shown" in text
+    shown = [line for line in text.splitlines() if line.startswith("* ")]
+    assert len(shown) > 30
+    assert all(line.endswith("x.") or FACT in line for line in shown)
+
+
+async def test_the_pack_of_a_session_stays_the_same_until_a_compaction_has_dropped_it(agent: Agent, url: str) -> None:
+    first = await agent.hook("SessionStart", source="startup")
+    async with httpx2.AsyncClient(base_url=url) as http:
+        await http.post("/v1/memories", json={"content": "The river is the Rhine.", "project": "acme/shop"})
+    assert await agent.hook("SessionStart", source="resume") == first
+    agent.say("Compacted.")
+    after = await agent.hook("SessionStart", source="compact")
+    assert "Rhine" in after
+    async with httpx2.AsyncClient(base_url=url) as http:
+        await http.post("/v1/memories", json={"content": "The hill is the Brocken.", "project": "acme/shop"})
+    assert await agent.hook("SessionStart", source="compact") == after, "an event that is told twice happens once"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        ("How did we decide to deploy last time?", True),
+        ("Do you remember how we deploy with make?", True),
+        ("Wie hatten wir das mit make ship besprochen?", True),
+        ("What did I tell you about make ship?", True),
+        ("Which way to make and ship did we decide on?", True),
+        ("Why did we choose make ship?", True),
+        ("Have we used make ship before?", True),
+        ("Fix the make ship target.", False),
+    ],
+)
+async def test_a_prompt_that_refers_to_earlier_work_has_memory_asked(agent: Agent, prompt: str, asked: bool) -> None:
+    printed = await agent.hook("UserPromptSubmit", prompt=prompt)
+    assert (FACT in printed) is asked
+    if asked:
+        assert context(printed).startswith("<recalled_memories>")
+
+
+async def test_a_prompt_about_what_nobody_knows_adds_nothing(agent: Agent) -> None:
+    assert await agent.hook("UserPromptSubmit", prompt="Do you remember the submarine volcano?") == ""
+
+
+async def test_a_prompt_that_no_person_typed_has_nothing_asked(agent: Agent) -> None:
+    asked = {"prompt": "How did we deploy last time?", "source": "loop_wakeup"}
+    assert await agent.hook("UserPromptSubmit", **asked) == ""
+
+
+@pytest.mark.parametrize(("when", "prompt", "asked"), [("off", "How did we deploy?", False), ("always", "make", True)])
+async def test_when_prompts_have_memory_asked_can_be_set(
+    agent: Agent, url: str, when: str, prompt: str, asked: bool
+) -> None:
+    printed = await agent.at(url, ESKER_HOOK_RECALL=when).hook("UserPromptSubmit", prompt=f"{prompt} ship")
+    assert (FACT in printed) is asked
+
+
+# Capture ------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_said_to_one_client_is_in_front_of_anothers_session_and_found_by_a_third(
+    agent: Agent, url: str
+) -> None:
+    agent.say("We decided that invoices are numbered by year and never reused.")
+    await agent.hook("Stop")
+    await until_kept(url, agent.said)
+    async with httpx2.AsyncClient(base_url=url) as client:
+        [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
+        assert (await client.post(f"/v1/sessions/{session['id']}/observe?wait=true")).status_code == 200
+    started = await agent.hook("session_start", "pi", session_id="other")
+    assert "invoices are numbered by year" in json.loads(started)["context"]
+    asked = await agent.hook(
+        "BeforeAgent", "gemini-cli", session_id="third", prompt="What did we decide about invoices?"
+    )
+    assert "invoices are numbered by year" in asked
+
+
+@pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
+async def test_what_is_new_in_a_transcript_is_sent_when_a_turn_a_context_or_a_session_ends(
+    agent: Agent, url: str, event: str
+) -> None:
+    agent.say("We use pnpm.", "Never npm.")
+    assert await agent.hook(event, trigger="auto", reason="other", stop_hook_active=True) == ""
+    await until_kept(url, agent.said)
+    agent.say("And no yarn.")
+    await agent.hook(event, trigger="auto", reason="other")
+    await until_kept(url, agent.said)
+
+
+async def until_kept(url: str, texts: list[str]) -> None:
+    """Wait until a session holds just these; the suite's timeout is the limit."""
+    while (there := await kept(url)) != texts:
+        assert len(there) <= len(texts)
+
+
+async def test_an_event_that_comes_twice_and_hooks_at_once_keep_every_message_once_in_order(
+    agent: Agent, url: str
+) -> None:
+    agent.say(*(f"Message {n}." for n in range(300)))
+    told = {"session_id": "s1", "cwd": str(agent.checkout), "transcript_path": str(agent.transcript)}
+    running = [agent.open("claude-code", event) for event in ("Stop", "Stop", "PreCompact", "SessionEnd")]
+    for process in running:
+        await asyncio.to_thread(process.communicate, json.dumps(told).encode(), 60)
+    await until_kept(url, agent.said)
+    await agent.hook("Stop")
+    assert await kept(url) == agent.said
+
+
+async def test_a_sub_agents_transcript_is_a_session_of_its_own(agent: Agent, url: str) -> None:
+    agent.say("Look for the bug.")
+    theirs = agent.transcript.with_name("agent-a1.jsonl")
+    line = {"type": "user", "uuid": "x1", "sessionId": "s1", "agentId": "a1", "isSidechain": True, "cwd": "/w"}
+    theirs.write_text(json.dumps(line | {"message": {"role": "user", "content": "Search the code."}}) + "\n")
+    await agent.hook("SubagentStop", agent_id="a1", agent_transcript_path=str(theirs))
+    while await kept(url, "s1/agent-a1") != ["Search the code."]:
+        pass
+    assert await kept(url) == []
+
+
+AT = "2026-11-28T10:00:00Z"
+SAID = {"role": "user", "content": "We use pnpm."}
+TEXT = [{"type": "input_text", "text": "We use pnpm."}]
+TRANSCRIPTS: dict[str, tuple[str, str, list[Any]]] = {
+    "codex": (
+        "Stop",
+        "rollout-2026-11-28T10-00-00-s1.jsonl",
+        [
+            {"timestamp": AT, "type": "session_meta", "payload": {"id": "s1", "cwd": "/w"}},
+            {"timestamp": AT, "type": "response_item", "payload": {"type": "message", "role": "user", "content": TEXT}},
+        ],
+    ),
+    "gemini-cli": (
+        "AfterAgent",
+        "session-1.jsonl",
+        [
+            {"sessionId": "s1", "projectHash": "h", "startTime": AT, "lastUpdated": AT, "kind": "main"},
+            {"id": "u1", "timestamp": AT, "type": "user", "content": "We use pnpm."},
+        ],
+    ),
+    "cursor": ("stop", "s1.jsonl", [{"role": "user", "message": {"content": [TEXT[0] | {"type": "text"}]}}]),
+    "pi": (
+        "agent_end",
+        "2026_s1.jsonl",
+        [
+            {"type": "session", "version": 3, "id": "s1", "timestamp": AT, "cwd": "/w"},
+            {"type": "message", "id": "m1", "parentId": None, "timestamp": AT, "message": SAID},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("client", TRANSCRIPTS)
+async def test_the_transcript_of_every_client_goes_to_the_session_that_its_hooks_have_opened(
+    agent: Agent, url: str, client: str
+) -> None:
+    event, name, lines = TRANSCRIPTS[client]
+    start = next(event for event, step in STEPS[client].items() if step == "start")
+    await agent.hook(start, client, conversation_id="s1")
+    path = agent.home / name
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    await agent.hook(event, client, transcript_path=str(path), conversation_id="s1")
+    await until_kept(url, ["We use pnpm."])
+    async with httpx2.AsyncClient(base_url=url) as http:
+        [session] = (await http.get("/v1/sessions")).json()["sessions"]
+    assert (session["client"], session["external_id"]) == (client, "s1")
+
+
+def test_hooks_readers_and_installers_know_a_client_by_one_name() -> None:
+    assert set(STEPS) == set(CLIENTS) <= set(READERS)
+
+
+async def test_of_opencodes_database_the_session_at_hand_is_sent(agent: Agent, url: str) -> None:
+    data = agent.home / ".local" / "share" / "opencode"
+    data.mkdir(parents=True)
+    store = Store(data / "opencode.db")
+    with closing(store.connection):
+        for name, words in (("ses_a", "We use pnpm."), ("ses_b", "Something else.")):
+            store.session(name)
+            store.message(name, f"{name}.m", "user", {"type": "text", "text": words, "time": {"start": 1, "end": 2}})
+    assert await agent.hook("session.idle", "opencode", session_id="ses_a") == "{}\n"
+    while await kept(url, "ses_a") != ["We use pnpm."]:
+        pass
+    assert await kept(url, "ses_b") == []
+
+
+async def test_a_session_without_a_transcript_keeps_what_the_hooks_are_told(agent: Agent, url: str) -> None:
+    asked = {"transcript_path": None, "turn_id": "t1"}
+    for _ in range(2):
+        await agent.hook("UserPromptSubmit", "codex", prompt="Use pnpm here.", **asked)
+        await agent.hook("Stop", "codex", last_assistant_message="I shall use pnpm.", **asked)
+    await until_kept(url, ["Use pnpm here.", "I shall use pnpm."])
+
+
+async def test_an_excluded_project_is_neither_read_nor_shown_anything(agent: Agent, url: str) -> None:
+    excluded = agent.at(url, ESKER_EXCLUDE="other/*, acme/shop")
+    excluded.say("A secret plan.")
+    assert await excluded.hook("SessionStart", source="startup") == ""
+    assert await excluded.hook("UserPromptSubmit", prompt="How did we deploy last time?") == ""
+    await excluded.hook("Stop")
+    async with httpx2.AsyncClient(base_url=url) as client:
+        assert (await client.get("/v1/sessions")).json()["sessions"] == []
+
+
+async def test_a_session_of_an_excluded_directory_tells_nothing_in_other_ways(agent: Agent, url: str) -> None:
+    agent.say("A secret plan.")
+    elsewhere = agent.home / "elsewhere"
+    elsewhere.mkdir()
+    excluded = agent.at(url, ESKER_EXCLUDE=str(agent.checkout))
+    for event in ("Stop", "SessionEnd"):
+        await excluded.hook(event, cwd=str(elsewhere), last_assistant_message="The plan is ready.", reason="other")
+    async with httpx2.AsyncClient(base_url=url) as client:
+        assert (await client.get("/v1/sessions")).json()["sessions"] == []
+
+
+async def test_an_answer_is_not_told_twice_because_its_transcript_comes_late(agent: Agent, url: str) -> None:
+    await agent.hook("Stop", transcript_path=str(agent.transcript), last_assistant_message="I shall use pnpm.")
+    agent.say("We use pnpm.", "I shall use pnpm.")
+    await agent.hook("Stop")
+    await until_kept(url, agent.said)
+
+
+async def test_a_prompt_is_kept_once_though_its_transcript_begins_after_it(agent: Agent, url: str) -> None:
+    for n in (1, 2):
+        await agent.hook("UserPromptSubmit", prompt="Go on.", transcript_path=None, prompt_id=f"p{n}")
+    await until_kept(url, ["Go on.", "Go on."])
+    agent.say("Go on.", "Go on.", "Shipped.", "Go on.")
+    for _ in range(2):
+        await agent.hook("Stop")
+    await until_kept(url, agent.said)
+    agent.say("Go on.")
+    await agent.hook("Stop")
+    await until_kept(url, agent.said)
+
+
+async def test_what_cannot_be_kept_is_sent_at_once(agent: Agent, url: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    blocked = agent.at(url, ESKER_STATE_DIR=str(tmp_path / "file" / "state"))
+    await blocked.hook("Stop", "codex", transcript_path=None, turn_id="t1", last_assistant_message="Done.")
+    await until_kept(url, ["Done."])
+
+
+async def test_a_transcript_of_an_excluded_directory_is_left_alone_whoever_names_it(agent: Agent, url: str) -> None:
+    agent.say("A secret plan.")
+    elsewhere = agent.home / "elsewhere"
+    elsewhere.mkdir()
+    await agent.at(url, ESKER_EXCLUDE=str(agent.checkout)).hook("Stop", cwd=str(elsewhere))
+    assert await kept(url) == []
+
+
+async def test_a_session_that_ends_in_an_excluded_directory_is_kept_up_to_there(agent: Agent, url: str) -> None:
+    private = agent.home / "private"
+    private.mkdir()
+    there = agent.at(url, ESKER_EXCLUDE=str(private))
+    there.say("We use pnpm.")
+    line = {"type": "user", "uuid": "p1", "sessionId": "s1", "cwd": str(private), "timestamp": "2026-11-28T10:00:01Z"}
+    with agent.transcript.open("a") as file:
+        file.write(json.dumps(line | {"message": {"role": "user", "content": "A secret plan."}}) + "\n")
+    assert await there.hook("UserPromptSubmit", cwd=str(private), prompt="How did we deploy last time?") == ""
+    await there.hook("SessionEnd", cwd=str(private), reason="other")
+    await until_kept(url, ["We use pnpm."])
+    async with httpx2.AsyncClient(base_url=url) as client:
+        [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
+    assert session["cwd"] == str(agent.checkout)
+
+
+# A server that is away ----------------------------------------------------------------------------------------------
+
+
+async def test_what_cannot_be_sent_is_spooled_and_sent_by_the_next_hook_in_order(agent: Agent, url: str) -> None:
+    away = agent.at(NOWHERE)
+    away.say("First.")
+    await away.hook("Stop")
+    spool = agent.state / "spool"
+    await until_spooled(spool, 1)
+    away.say("Second.")
+    await away.hook("Stop")
+    await until_spooled(spool, 2)
+    readdress(spool, NOWHERE, url)
+    agent.say("Third.")
+    await agent.hook("Stop")
+    await until_kept(url, ["First.", "Second.", "Third."])
+    assert list(spool.glob("*.json")) == []
+
+
+async def until_spooled(spool: Path, count: int) -> None:
+    """Wait until so many parcels lie in a spool; the suite's timeout is the limit."""
+    await asyncio.to_thread(_wait_for, spool, count)
+
+
+def _wait_for(spool: Path, count: int) -> None:
+    while len(list(spool.glob("*.json"))) < count:
+        pass
+
+
+def readdress(spool: Path, old: str, new: str) -> None:
+    """Have parcels meant for another address, as if the server that was away had come back at its own."""
+    from esker.server.agents.spool import address  # noqa: PLC0415
+
+    for path in list(spool.glob("*.json")):
+        path.rename(path.with_name(path.name.replace(address(old, None), address(new, None))))
+
+
+async def test_a_server_that_is_killed_between_hooks_has_everything_when_it_is_back(tmp_path: Path) -> None:
+    data = made_at(tmp_path / "data")
+    with served("--data-dir", data) as (process, said):
+        agent = Agent(tmp_path / "home", said["url"])
+        port = said["url"].rpartition(":")[2]
+        agent.say("First.")
+        await agent.hook("Stop")
+        process.kill()
+        await asyncio.to_thread(process.wait)
+    for text in ("Second.", "Third."):
+        agent.say(text)
+        await agent.hook("Stop")
+    await agent.hook("SessionEnd", reason="other")
+    await until_spooled(agent.state / "spool", 3)
+    agent.transcript.unlink()
+    with served("--data-dir", data, "--port", port, ESKER_STATE_DIR=str(agent.state), ESKER_URL=said["url"]) as _:
+        await until_kept(said["url"], ["First.", "Second.", "Third."])
+        async with httpx2.AsyncClient(base_url=said["url"]) as client:
+            [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
+            while (await client.get(f"/v1/sessions/{session['id']}")).json()["observed_messages"] < 3:
+                pass
+    assert list((agent.state / "spool").glob("*.json")) == []
+
+
+async def test_no_secret_of_a_transcript_waits_in_a_spool(agent: Agent) -> None:
+    secret = "sk-ant-REDACTED"
+    away = agent.at(NOWHERE)
+    away.say(f"The key is {secret}.")
+    await away.hook("Stop")
+    await until_spooled(agent.state / "spool", 1)
+    for path in agent.state.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes()
+            assert path.stat().st_mode & 0o077 == 0, path
+
+
+async def test_a_key_that_is_refused_loses_nothing(agent: Agent, url: str, parts: Parts) -> None:
+    key = (await create_key(parts, name="a", pool="default", scopes=["read", "write"])).key
+    agent.say("First.")
+    await agent.hook("Stop")
+    await until_spooled(agent.state / "spool", 1)
+    await agent.at(url, ESKER_KEY=key).hook("Stop")
+    while await kept(url, Authorization=f"Bearer {key}") != ["First."]:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("event", "patience"), [("SessionStart", 10), ("UserPromptSubmit", 10), ("Stop", 10), ("SessionEnd", 3)]
+)
+async def test_a_server_that_never_answers_keeps_no_agent_waiting(agent: Agent, event: str, patience: float) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hole:
+        lost = agent.at(f"http://127.0.0.1:{hole.getsockname()[1]}")
+        lost.say("Hello.")
+        began = time.monotonic()
+        assert await lost.hook(event, prompt="How did we deploy last time?", source="startup") == ""
+        # What the client would wait for, and not how fast a hook is.
+        assert time.monotonic() - began < patience
+
+
+# Whatever comes in --------------------------------------------------------------------------------------------------
+
+
+HOSTILE = [
+    b"",
+    b"{",
+    b"null",
+    b"[1]",
+    b'"text"',
+    b"\xff\xfe\x00",
+    b"{}",
+    b'{"session_id": null}',
+    b'{"session_id": 7, "cwd": [], "transcript_path": {}, "prompt": 3}',
+    b'{"session_id": "s1", "cwd": null, "transcript_path": null}',
+    b'{"session_id": "s1", "cwd": "/nowhere", "transcript_path": "/nowhere/at/all.jsonl"}',
+    b'{"session_id": "s1", "cwd": "", "transcript_path": "/"}',
+    b'{"session_id": "\\ud83d\\u0000", "cwd": "\\u0000", "prompt": "remember when \\ud83d"}',
+    b'{"session_id": "' + b"s" * 5_000 + b'", "workspace_roots": [3]}',
+    b'{"a":' * 5_000,
+]
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "Stop"])
+async def test_whatever_a_client_says_the_hook_ends_well(agent: Agent, event: str) -> None:
+    for given in HOSTILE:
+        printed = await agent.run("claude-code", event, given)
+        assert not printed or json.loads(printed), given
+
+
+@pytest.mark.parametrize("around", [(b"\xef\xbb\xbf", b""), (b"\r\n ", b"\r\n"), (b"", b"\x00\n{}"), (b"", b" }")])
+async def test_what_stands_around_the_object_is_no_matter(agent: Agent, around: tuple[bytes, bytes]) -> None:
+    told = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}).encode()
+    assert FACT in context(await agent.run("claude-code", "SessionStart", told.join(around)))
+
+
+@pytest.mark.parametrize(("client", "event"), [("gemini-cli", "BeforeAgent"), ("cursor", "stop"), ("pi", "agent_end")])
+async def test_a_client_that_reads_json_in_any_case_gets_some(agent: Agent, client: str, event: str) -> None:
+    for asked in (agent.at(NOWHERE), agent.at(NOWHERE, ESKER_HOOK_RECALL="?"), agent.at(NOWHERE, IN_ESKER_HOOK="1")):
+        assert await asked.hook(event, client, prompt="How did we deploy last time?") == "{}\n"
+    assert await agent.run(client, "nothing", b"") == "{}\n"
+
+
+async def test_a_setting_that_is_wrong_fails_no_hook_and_is_in_the_log(agent: Agent, url: str) -> None:
+    assert await agent.at(url, ESKER_HOOK_RECALL="sometimes").hook("UserPromptSubmit", prompt="last time?") == ""
+    assert "ESKER_HOOK_RECALL" in (agent.state / "hooks.log").read_text()
+
+
+async def test_a_terminal_of_another_encoding_keeps_no_context_away(agent: Agent, url: str) -> None:
+    elsewhere = agent.at(url, PYTHONIOENCODING="latin-1")
+    told = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"})
+    assert FACT in context(await elsewhere.run_alone("claude-code", "SessionStart", told.encode()))
+
+
+@pytest.mark.parametrize("arguments", [("claude-code", "Nothing"), ("nobody", "Stop"), ("", "")])
+async def test_an_unknown_client_or_event_ends_well_and_is_in_the_log(agent: Agent, arguments: tuple[str, str]) -> None:
+    assert await agent.run(*arguments, b"{}") == ""
+    assert "There is no such" in (agent.state / "hooks.log").read_text()
+
+
+async def test_an_input_that_stays_open_is_not_waited_for(agent: Agent) -> None:
+    told = {"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}
+    with agent.open("claude-code", "SessionStart") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(told).encode())
+        process.stdin.flush()
+        assert FACT in (await asyncio.to_thread(process.stdout.read)).decode()
+        assert await asyncio.to_thread(process.wait, 30) == 0
+
+
+async def test_an_input_that_never_comes_is_not_waited_for(agent: Agent) -> None:
+    with agent.open("claude-code", "SessionStart") as process:
+        assert await asyncio.to_thread(process.wait, 30) == 0
+
+
+async def test_a_hook_inside_a_hook_does_nothing(agent: Agent, url: str) -> None:
+    inside = agent.at(url, IN_ESKER_HOOK="1")
+    inside.say("Hello.")
+    assert await inside.hook("SessionStart", source="startup") == ""
+    assert await inside.hook("Stop") == ""
+    assert not agent.state.exists()
+
+
+async def test_a_state_folder_that_cannot_be_written_fails_no_hook(agent: Agent, url: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    blocked = agent.at(url, ESKER_STATE_DIR=str(tmp_path / "file" / "state"))
+    blocked.say("Hello.")
+    assert FACT in await blocked.hook("SessionStart", source="startup")
+    assert await blocked.hook("Stop") == ""
+
+
+def test_a_hook_needs_nothing_but_the_standard_library_to_start() -> None:
+    program = (
+        "import json, sys; before = set(sys.modules); import esker.server.cli.entry;"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
+    )
+    there: list[str] = json.loads(subprocess.check_output([sys.executable, "-c", program], cwd=ROOT))
+    # What the interpreter was built with is of the standard library, too; its own `site` may bring certifi.
+    others = {name for name in there if not name.startswith("_sysconfigdata")} - set(sys.stdlib_module_names)
+    assert others - {"certifi"} == {"esker"}

@@ -1,0 +1,101 @@
+"""What is installed speaks to the server that it was installed for, unless the environment names another."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esker.server.agents.json_text import parse, value_of
+from tests.agents.test_plugins import OPENCODE, PI, SESSION_FILE, Plugin, system
+from tests.support.homes import FILES, Home
+from tests.support.processes import environment, esker, made_at, served
+
+ESKER = str(Path(sys.executable).with_name("esker"))
+NOWHERE = "http://127.0.0.1:1"
+FACT = "Sessions are kept in Redis for a day."
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """A server, elsewhere than where one is looked for, that remembers a fact."""
+    with served("--data-dir", made_at(tmp_path_factory.mktemp("data") / "d")) as (_, said):
+        assert esker("remember", FACT, "--everywhere", "--priority", "high", ESKER_URL=said["url"]).returncode == 0
+        yield said["url"]
+
+
+def run(command: str, **environ: str) -> str:
+    """Run a hook as an agent does at the start of a session, and return what it prints."""
+    told = json.dumps({"session_id": "s1", "cwd": "/", "source": "startup"})
+    done = subprocess.run(
+        ["sh", "-c", command], input=told, env=environment(**environ), capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def first_command(value: Any) -> str:
+    """Return the first command in a configuration."""
+    if isinstance(value, dict) and isinstance(value.get("command"), str):
+        return value["command"]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((found for item in inner if (found := first_command(item))), "")
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "cursor"])
+def test_a_hook_finds_the_server_that_it_was_installed_for(tmp_path: Path, url: str, client: str) -> None:
+    home = Home(tmp_path, program=ESKER, url=url)
+    home.install(client)
+    command = first_command(value_of(parse(home.read(FILES[client][-1]))))
+    assert f" --url {url} " in command
+    assert FACT in run(command)
+    assert FACT in run(command, ESKER_URL="")
+
+
+def test_the_environment_of_a_client_goes_before_what_was_installed(tmp_path: Path, url: str) -> None:
+    home = Home(tmp_path, program=ESKER, url=url)
+    home.install("claude-code")
+    command = first_command(value_of(parse(home.read(".claude/settings.json"))))
+    assert run(command, ESKER_URL=NOWHERE) == ""
+    home.url = NOWHERE
+    home.install("claude-code")
+    command = first_command(value_of(parse(home.read(".claude/settings.json"))))
+    assert run(command) == ""
+    assert FACT in run(command, ESKER_URL=url)
+
+
+def test_plugins_find_the_server_that_they_were_installed_for(tmp_path: Path, url: str) -> None:
+    home = Home(tmp_path / "home", program=ESKER, url=url)
+    home.install("opencode", "pi")
+    opencode = Plugin(home.root / FILES["opencode"][1], tmp_path, OPENCODE)
+    pi = Plugin(home.root / FILES["pi"][1], tmp_path, PI)
+    turn = [["session_start", {"reason": "new"}, [], SESSION_FILE], ["before_agent_start", {}, [], SESSION_FILE]]
+    _, [output] = opencode.call(system(), **environment())
+    _, [_, answer] = pi.call(*turn, **environment())
+    assert FACT in output["system"][1]
+    assert FACT in answer["message"]["content"]
+    _, [output] = opencode.call(system(), **environment(ESKER_URL=NOWHERE))
+    assert output == {"system": ["You are."]}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--url", "URL", "claude-code", "SessionStart"],
+        ["--url=URL", "claude-code", "SessionStart"],
+        ["claude-code", "SessionStart", "--url", "URL"],
+        ["claude-code", "--url=URL", "SessionStart"],
+    ],
+)
+def test_the_address_may_stand_wherever_an_option_may(url: str, arguments: list[str]) -> None:
+    words = [ESKER, "hook", *(each.replace("URL", url) for each in arguments)]
+    assert FACT in run(" ".join(words))
+
+
+@pytest.mark.parametrize("arguments", [["--url"], ["--url", NOWHERE], ["--url=", "codex"], ["codex", "Stop", "--url"]])
+def test_a_hook_with_half_of_its_arguments_ends_well(arguments: list[str]) -> None:
+    assert run(shlex.join([ESKER, "hook", *arguments])) == ""

@@ -1,0 +1,114 @@
+"""The reader of pi: the branch that leads to the last line, and linear files of early versions."""
+
+from pathlib import Path
+from typing import Any
+
+from esker.server.agents.pi import read_transcript
+from tests.support.transcripts import names, only, shown, written
+
+AT = "2026-03-02T09:00:00.000Z"
+HEADER = {"type": "session", "version": 3, "id": "p1", "timestamp": AT, "cwd": "/work/shop"}
+
+
+def said(name: str | None, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
+    """Return a message line; without a name it is one of an early version."""
+    line = {"type": "message", "timestamp": AT, "message": {"role": role, "content": content, **more}}
+    return line if name is None else line | {"id": name, "parentId": parent}
+
+
+def text(words: str) -> list[dict[str, Any]]:
+    """Return content that is a text."""
+    return [{"type": "text", "text": words}]
+
+
+CALL = {"type": "toolCall", "id": "c1", "name": "bash", "arguments": {"command": "ls"}}
+
+
+def session(tmp_path: Path, *lines: Any) -> Path:
+    """Write a session."""
+    return written(tmp_path / "2026-03-02T09-00-00_p1.jsonl", HEADER, *lines)
+
+
+def test_the_branch_that_leads_to_the_last_line_is_the_session(tmp_path: Path) -> None:
+    lines = (
+        said("a", None, "user", text("One.")),
+        said("b", "a", "assistant", text("Two.")),
+        said("c", "b", "user", text("Wrong.")),
+        said("d", "c", "assistant", text("Oh.")),
+        {"type": "branch_summary", "id": "e", "parentId": "b", "timestamp": AT, "summary": "They went wrong."},
+        said("f", "e", "user", text("Right.")),
+    )
+    reading = read_transcript(session(tmp_path, *lines))
+    transcript = only(reading)
+    assert shown(transcript) == ["user: One.", "assistant: Two.", "user: Right."]
+    assert names(transcript) == ["a", "b", "f"]
+    assert (transcript.external_id, transcript.cwd) == ("p1", "/work/shop")
+    assert reading.skipped == {"session line": 1, "line that was left aside": 2, "branch summary": 1}
+
+
+def test_going_back_to_the_beginning_leaves_all_aside(tmp_path: Path) -> None:
+    lines = (said("a", None, "user", text("One.")), said("b", None, "user", text("Anew.")))
+    assert shown(only(read_transcript(session(tmp_path, *lines)))) == ["user: Anew."]
+
+
+def test_a_compaction_leaves_out_its_summary_alone(tmp_path: Path) -> None:
+    lines = (
+        said("a", None, "user", text("One.")),
+        {"type": "compaction", "id": "b", "parentId": "a", "summary": "One.", "firstKeptEntryId": "a"},
+        said("c", "b", "assistant", text("Two.")),
+        {"type": "custom_message", "id": "d", "parentId": "c", "content": "From an extension.", "display": True},
+    )
+    reading = read_transcript(session(tmp_path, *lines))
+    assert shown(only(reading)) == ["user: One.", "assistant: Two."]
+    assert (reading.skipped["compaction summary"], reading.skipped["custom_message line"]) == (1, 1)
+
+
+def test_a_broken_line_does_not_cut_what_stands_above_it(tmp_path: Path) -> None:
+    lines = (
+        said("a", None, "user", text("One.")),
+        b'{"type": "message", "id": "b',
+        said("c", "b", "user", text("Two.")),
+    )
+    reading = read_transcript(session(tmp_path, *lines))
+    assert (shown(only(reading)), reading.broken) == (["user: One.", "user: Two."], [3])
+
+
+def test_lines_that_follow_each_other_in_a_circle_end(tmp_path: Path) -> None:
+    lines = (
+        said("a", "b", "user", text("One.")),
+        said("b", "a", "user", text("Two.")),
+        said("c", "c", "user", "Three."),
+    )
+    assert shown(only(read_transcript(session(tmp_path, *lines)))) == ["user: One.", "user: Two.", "user: Three."]
+
+
+def test_tools_images_and_a_persons_own_commands(tmp_path: Path) -> None:
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    lines = (
+        said("a", None, "user", [*text("Look."), image]),
+        said("b", "a", "assistant", [{"type": "thinking", "thinking": "Hm."}, *text("I look."), CALL]),
+        said("c", "b", "toolResult", text("a.txt"), toolCallId="c1", toolName="bash", isError=False),
+        said("d", "c", "toolResult", [*text("x"), image], toolCallId="c2", isError=True),
+        said("e", "d", "bashExecution", None, command="make", output="no rule", exitCode=2),
+        said("f", "e", "assistant", [], stopReason="error", errorMessage="overloaded"),
+    )
+    reading = read_transcript(session(tmp_path, *lines))
+    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    assert shown(only(reading)) == [
+        "user: Look. + [image]",
+        'assistant: [thinking] + I look. + bash({"command": "ls"})',
+        "user: got a.txt",
+        f"user: failed {[*text('x'), {'type': 'image', 'source': source}]}",
+        'assistant: bash({"command": "make"})',
+        "user: failed no rule",
+    ]
+    assert reading.skipped["API error"] == 1
+
+
+def test_early_versions_are_read_line_by_line_under_names_that_stay(tmp_path: Path) -> None:
+    lines = [said(None, None, "user", text("One.")), said(None, None, "assistant", text("Two."))]
+    first = only(read_transcript(session(tmp_path, *lines)))
+    longer = only(read_transcript(session(tmp_path, *lines, said(None, None, "user", text("One.")))))
+    assert shown(longer) == ["user: One.", "assistant: Two.", "user: One."]
+    assert longer.entries[:2] == first.entries
+    assert len(set(names(longer))) == 3

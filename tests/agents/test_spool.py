@@ -1,0 +1,225 @@
+"""The spool: what could not be sent is sent later, in order, once, masked, and readable by its owner alone."""
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esker.server.agents import spool as spools
+from esker.server.agents.api import Api, Refused
+from esker.server.agents.spool import Parcel, Replayed, Spool
+from esker.server.core.errors import Unavailable
+
+URL = "http://127.0.0.1:1"
+API = Api(URL)
+
+
+def parcel(number: int, text: str = "Hello.") -> Parcel:
+    """One message of a session."""
+    message = {"external_id": f"m{number}", "role": "user", "content": text}
+    return {"session": {"client": "codex", "external_id": "s"}, "messages": [message]}
+
+
+class Server:
+    """Takes parcels; `moods` are what it raises for the next ones."""
+
+    def __init__(self, *moods: Exception | None) -> None:
+        self.taken: list[str] = []
+        self._moods = list(moods)
+
+    def deliver(self, _: Api, given: Parcel) -> list[str]:
+        """Take a parcel, or not; of its messages those that say so are not taken."""
+        if self._moods and (mood := self._moods.pop(0)):
+            raise mood
+        self.taken.append(given["messages"][0]["external_id"])
+        return [message["external_id"] for message in given["messages"] if message["content"] == "Refuse me."]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a spool is kept."""
+    return tmp_path / "spool"
+
+
+def test_what_waits_is_sent_in_order_and_only_once(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    assert [spool.put(parcel(n)) for n in range(12)] == [True] * 12
+    assert spool.replay(API, server.deliver) == Replayed(sent=12)
+    assert spool.replay(API, server.deliver) == Replayed()
+    assert server.taken == [f"m{n}" for n in range(12)]
+
+
+@pytest.mark.parametrize(
+    "away", [Unavailable(), *(Refused("x", status=code) for code in (401, 403, 404, 405, 429, 500, 503))]
+)
+def test_a_server_that_is_away_again_gets_the_rest_later(folder: Path, away: Exception) -> None:
+    spool, server = Spool(folder, URL, None), Server(None, away)
+    for n in range(3):
+        spool.put(parcel(n))
+    assert spool.replay(API, server.deliver) == Replayed(sent=1, waiting=2)
+    assert spool.replay(API, server.deliver) == Replayed(sent=2)
+    assert server.taken == ["m0", "m1", "m2"]
+
+
+def test_what_is_refused_for_good_is_set_aside_and_holds_nothing_up(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server(Refused("x", status=422))
+    for n in range(2):
+        spool.put(parcel(n))
+    assert spool.replay(API, server.deliver) == Replayed(sent=1, refused=1)
+    assert [json.loads(path.read_text())["messages"][0]["external_id"] for path in (folder / "refused").iterdir()] == [
+        "m0"
+    ]
+
+
+def test_a_message_that_the_server_does_not_take_is_set_aside_by_itself(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    made = parcel(1)
+    made["messages"] += parcel(2, "Refuse me.")["messages"]
+    spool.put(made)
+    assert spool.replay(API, server.deliver) == Replayed(sent=1)
+    assert spool.refused() == 1
+    [path] = (folder / "refused").glob("*.json")
+    assert [message["external_id"] for message in json.loads(path.read_text())["messages"]] == ["m2"]
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_what_is_put_in_while_another_is_sent_is_sent_as_well(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    spool.put(parcel(1))
+
+    def take_and_put(api: Api, given: Parcel) -> list[str]:
+        if not server.taken:
+            spool.put(parcel(2))
+        return server.deliver(api, given)
+
+    assert spool.replay(API, take_and_put) == Replayed(sent=2)
+    assert server.taken == ["m1", "m2"]
+
+
+def test_no_secret_is_in_a_parcel_and_names_stay_different(folder: Path) -> None:
+    secret = "sk-ant-REDACTED"
+    made: Any = parcel(1, f"The key is {secret}")
+    made["messages"].append({"external_id": f"{secret}-other", "role": "user", "content": [{"text": secret}]})
+    made["session"]["external_id"] = secret
+    made["messages"][0]["external_id"] = secret
+    Spool(folder, URL, "esk_" + "a" * 43).put(made)
+    [path] = folder.glob("*.json")
+    text = path.read_text()
+    assert secret not in text
+    assert "a" * 43 not in text
+    first, second = (message["external_id"] for message in json.loads(text)["messages"])
+    assert first != second
+
+
+def test_only_its_owner_can_read_it(folder: Path) -> None:
+    Spool(folder, URL, None).put(parcel(1))
+    [path] = folder.glob("*.json")
+    assert (path.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_full_spool_takes_no_more_and_keeps_what_it_has(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spools, "MOST_BYTES", 1_000)
+    spool, server = Spool(folder, URL, None), Server()
+    put = [spool.put(parcel(n, "x" * 200)) for n in range(10)]
+    assert (put[0], put[-1]) == (True, False)
+    assert sum(path.stat().st_size for path in folder.glob("*.json")) <= 1_000
+    assert spool.replay(API, server.deliver).sent == sum(put)
+
+
+def test_a_folder_that_cannot_be_written_is_told_not_raised(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert not Spool(tmp_path / "file" / "spool", URL, None).put(parcel(1))
+
+
+def test_another_server_and_another_key_are_left_alone(folder: Path) -> None:
+    for url, key in ((URL, "k"), (URL, "other"), ("http://elsewhere", None)):
+        Spool(folder, url, key).put(parcel(1))
+    mine, server = Spool(folder, URL, "k"), Server()
+    assert [(pile.server, pile.keyed, mine.is_for_here(pile)) for pile in mine.piles()] == [
+        (URL, True, True),
+        (URL, True, False),
+        ("http://elsewhere", False, False),
+    ]
+    assert mine.replay(API, server.deliver) == Replayed(sent=1)
+    assert [Spool(folder, URL, "other").waiting(), Spool(folder, "http://elsewhere", None).waiting()] == [1, 1]
+
+
+def test_what_was_kept_before_there_was_a_key_is_sent_with_it(folder: Path) -> None:
+    Spool(folder, URL, None).put(parcel(1))
+    assert Spool(folder, URL, "k").replay(API, Server().deliver) == Replayed(sent=1)
+
+
+def test_what_waits_for_another_takes_nobodys_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spools, "MOST_BYTES", 400)
+    assert Spool(folder, "http://elsewhere", None).put(parcel(1, "x" * 150))
+    mine = Spool(folder, URL, None)
+    assert mine.put(parcel(1, "x" * 150))
+    assert not mine.put(parcel(2, "x" * 150))
+
+
+def test_what_waits_under_a_mistyped_key_is_sent_under_the_right_one_when_asked_for(folder: Path) -> None:
+    mistyped, mine, server = Spool(folder, URL, "mistyped"), Spool(folder, URL, "k"), Server()
+    for n in range(3):
+        (mistyped if n != 1 else mine).put(parcel(n))
+    [pile] = [pile for pile in mine.piles() if not mine.is_for_here(pile)]
+    assert (pile.parcels, mine.waiting()) == (2, 1)
+    assert mine.adopt(pile.of) == 2
+    assert mine.replay(API, server.deliver) == Replayed(sent=3)
+    assert server.taken == ["m0", "m1", "m2"]
+
+
+def test_what_waits_for_a_server_that_is_no_more_can_be_deleted(folder: Path) -> None:
+    Spool(folder, "http://gone", None).put(parcel(1))
+    mine = Spool(folder, URL, None)
+    mine.put(parcel(2))
+    [gone] = [pile for pile in mine.piles() if not mine.is_for_here(pile)]
+    assert mine.drop(gone.of) == 1
+    assert [pile.parcels for pile in mine.piles()] == [mine.waiting()] == [1]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"session": 3}', '{"session": {}}', "\x00"])
+def test_a_broken_file_is_set_aside_and_stops_nothing(folder: Path, text: str) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    spool.put(parcel(1))
+    (folder / f"00000000000000000000-1-000000.{spools.address(URL, None)}.json").write_text(text)
+    sent_before = folder.parent / "sent" / "note.json"
+    sent_before.parent.mkdir()
+    sent_before.write_text("{}")
+    assert spool.replay(API, server.deliver).sent == 1
+    assert not sent_before.exists(), "what was in it has to be sent from its transcript again"
+
+
+def test_what_no_spool_has_written_is_left_where_it_is(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), Server()
+    spool.put(parcel(1))
+    of = spools.address(URL, None)
+    os.mkfifo(folder / f"00000000000000000000-1-000000.{of}.json")
+    (folder / f"00000000000000000000-1-000001.{of}.json").symlink_to("/dev/zero")
+    (folder / "notes.json").write_text("{")
+    assert [pile.parcels for pile in spool.piles()] == [1]
+    assert spool.replay(API, server.deliver) == Replayed(sent=1)
+    assert len(list(folder.glob("*.json"))) == 3
+
+
+def test_of_two_who_replay_at_once_one_sends(folder: Path) -> None:
+    spool = Spool(folder, URL, None)
+    spool.put(parcel(1))
+    inside, done = threading.Event(), threading.Event()
+    sent: list[Replayed] = []
+
+    def slow(_: Api, __: Parcel) -> list[str]:
+        inside.set()
+        done.wait()
+        return []
+
+    first = threading.Thread(target=lambda: sent.append(spool.replay(API, slow)))
+    first.start()
+    inside.wait()
+    second = Server()
+    assert spool.replay(API, second.deliver) == Replayed(waiting=1)
+    done.set()
+    first.join()
+    assert (sent, second.taken) == ([Replayed(sent=1)], [])

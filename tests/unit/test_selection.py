@@ -1,0 +1,310 @@
+"""Hits: what is about a question, each thing once, and every candidate that is none says why."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esker.server.core.clock import age
+from esker.server.core.dates.window import Window
+from esker.server.core.recall.answer import ScoreParts
+from esker.server.core.recall.fitting import fitting
+from esker.server.core.recall.relevance import Scale, Signals, score
+from esker.server.core.recall.rendering import recalled_line
+from esker.server.core.recall.selection import (
+    Candidates,
+    Chosen,
+    Ranked,
+    Texts,
+    choose,
+    in_order,
+    ranked,
+    worth_reading,
+)
+from esker.server.core.records import Calibration, Memory, Passage, Tier
+from esker.server.core.text.tokens import estimate_tokens
+from tests.support.records import NOON, memory, observation
+
+PARTS = ScoreParts(1, None, 0.5, None, 0.0, 0.0, 1.0, 0.5)
+SCALE = Scale(Calibration(0.04, 0.08, 1.0), 100)
+SAYINGS = ("The river is the Rhine.", "The bridge is blue.", "Our vault is green.", "We use pnpm.", "Whales sing.")
+
+
+def passage(passage_id: str, first: int = 1, last: int = 2, text: str = "user: The river.", **more: Any) -> Passage:
+    """Return a passage."""
+    values: dict[str, Any] = {"number": 1, "session_id": "ses_1", "project": None, "trust": "user", "tokens": 9}
+    values |= {"said_from": NOON, "said_to": NOON} | more
+    return Passage(id=passage_id, first_seq=first, last_seq=last, text=text, **values)
+
+
+def found(tier: Tier, text_id: str, relevance: float, alone: float | None = None) -> Ranked:
+    """Return a candidate with its relevance."""
+    return Ranked(text_id, tier, relevance, relevance if alone is None else alone, PARTS)
+
+
+def chosen(
+    candidates: Sequence[Ranked], rows: Sequence[Memory] = (), windows: Sequence[Passage] = (), **more: Any
+) -> Chosen:
+    """Return what is chosen among candidates."""
+    texts = Texts({row.id: row for row in rows}, {window.id: window for window in windows}, **more)
+    return choose(in_order(candidates), texts, ["river"], NOON, limit=8)
+
+
+def reasons(answer: Chosen) -> Mapping[str, str]:
+    """Return why candidates are no hits, by id."""
+    return {one.id: one.reason for one in answer.left_out}
+
+
+# What is an answer ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tier", ["memory", "passage"])
+@pytest.mark.parametrize("keyword", [0.08, 0.2, 0.4])
+def test_a_new_text_is_found_by_its_words_though_its_vector_is_not_there_yet(tier: Tier, keyword: float) -> None:
+    scale = Scale(Calibration(0.04, 0.08, 1.0), 5_000)
+    fresh = Candidates(tier, scale, keyword=["x"], vector=[], numbers={"x": 1}, signals={1: Signals(keyword, None)})
+    relevant, left_out = worth_reading(ranked(fresh))
+    assert ([one.id for one in relevant], left_out) == (["x"], [])
+
+
+def test_a_passage_comes_behind_a_memory_that_says_as_much_and_is_an_answer_by_the_same_floor() -> None:
+    def of(tier: Tier) -> Ranked:
+        signals = {1: Signals(0.3, 0.5)}
+        [one] = ranked(Candidates(tier, SCALE, keyword=[tier], vector=[], numbers={tier: 1}, signals=signals))
+        return one
+
+    assert of("passage").alone == of("memory").alone
+    assert of("passage").relevance < of("memory").relevance
+
+
+@given(st.floats(0, 1.5), st.floats(-0.2, 1))
+def test_a_passage_that_is_an_answer_by_itself_is_not_shown_as_below_the_floor(keyword: float, cosine: float) -> None:
+    signals = {1: Signals(keyword, cosine)}
+    [one] = ranked(Candidates("passage", SCALE, keyword=["x"], vector=[], numbers={"x": 1}, signals=signals))
+    assert (one.alone >= 1.0) == (one.relevance >= 1.0)
+
+
+def test_a_memory_that_stands_for_a_better_passage_is_as_good_an_answer() -> None:
+    row = memory("The river is the Rhine.")
+    window = passage("psg_1", 1, 2)
+    answer = chosen(
+        [found("passage", "psg_1", 1.05), found("memory", row.id, 0.8)],
+        [row],
+        [window],
+        said_in={row.id: [("ses_1", 1)]},
+    )
+    [hit] = answer.hits
+    assert (hit.id, hit.passages) == (row.id, ["psg_1"])
+    assert hit.score > 0.5
+
+
+def test_of_equals_what_was_said_last_comes_first_whenever_it_was_written() -> None:
+    rows = [
+        memory(text, said_at=NOON - timedelta(days=days)) for text, days in zip(SAYINGS, (3, 1, 4, 2, 5), strict=True)
+    ]
+    answer = chosen([found("memory", row.id, 2.0) for row in rows], rows)
+    assert [hit.said_at for hit in answer.hits] == [NOON - timedelta(days=days) for days in (1, 2, 3, 4, 5)]
+
+
+def test_below_the_floor_there_is_no_answer_and_everything_says_so() -> None:
+    rows = [memory(text) for text in SAYINGS[:2]]
+    answer = chosen([found("memory", rows[0].id, 0.99), found("memory", rows[1].id, 0.6)], rows)
+    assert answer.hits == []
+    assert set(reasons(answer).values()) == {"below the floor"}
+
+
+def test_what_its_neighbours_say_makes_no_answer_of_a_text() -> None:
+    row = memory(SAYINGS[0])
+    assert chosen([found("memory", row.id, 1.9, alone=0.95)], [row]).hits == []
+    assert len(chosen([found("memory", row.id, 1.9, alone=1.01)], [row]).hits) == 1
+
+
+def test_with_an_answer_goes_what_is_not_far_below_it() -> None:
+    rows = [memory(text) for text in SAYINGS]
+    relevances = (4.0, 1.5, 1.2, 0.6, 0.4)
+    answer = chosen([found("memory", row.id, r) for row, r in zip(rows, relevances, strict=True)], rows)
+    assert [hit.content for hit in answer.hits] == list(SAYINGS[:2])
+    assert [reasons(answer)[row.id] for row in rows[2:]] == ["far below the best"] * 2 + ["below the floor"]
+    assert [hit.score for hit in answer.hits] == [pytest.approx(score(r), abs=0.001) for r in relevances[:2]]
+
+
+def test_an_outdated_passage_is_left_out_and_makes_no_answer() -> None:
+    row, window = memory(SAYINGS[0]), passage("psg_1")
+    both = [found("passage", "psg_1", 3.0), found("memory", row.id, 0.7)]
+    answer = chosen(both, [row], [window], outdated={"psg_1"})
+    assert (answer.hits, reasons(answer)) == ([], {"psg_1": "outdated", row.id: "below the floor"})
+    assert chosen(both, [row], [window]).hits[0].id == "psg_1"
+
+
+# Each thing once ------------------------------------------------------------------------------------------------------
+
+
+def test_a_passage_stands_behind_the_memory_that_was_taken_from_it() -> None:
+    row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
+    candidates = [found("memory", row.id, 2.0), found("passage", "psg_1", 2.0)]
+    covered = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
+    assert [(hit.id, hit.passages) for hit in covered.hits] == [(row.id, ["psg_1"])]
+    assert [(one.id, one.reason, one.by) for one in covered.left_out] == [("psg_1", "covered", row.id)]
+    for elsewhere in ({("ses_1", 4)}, {("ses_2", 2)}, set[tuple[str, int]]()):
+        apart = chosen(candidates, [row], [window], said_in={row.id: elsewhere})
+        assert [hit.id for hit in apart.hits] == [row.id, "psg_1"], "a memory comes before a passage that says as much"
+
+
+def test_a_passage_that_says_more_than_the_memory_it_led_to_is_shown() -> None:
+    row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
+    candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
+    answer = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
+    assert [(hit.id, hit.passages) for hit in answer.hits] == [("psg_1", []), (row.id, [])]
+
+
+def test_a_passage_stands_behind_what_another_row_says_that_the_hit_stands_for() -> None:
+    one, other = observation("The river is the Rhine.", seq=2), observation("The river is the Rhine.", seq=9)
+    candidates = [found("memory", one.id, 2.0), found("memory", other.id, 1.9), found("passage", "psg_1", 1.5)]
+    answer = chosen(candidates, [one, other], [passage("psg_1", 9, 9)], said_in={other.id: {("ses_1", 9)}})
+    [hit] = answer.hits
+    assert (hit.id, hit.same, hit.passages) == (one.id, [other.id], ["psg_1"])
+    assert reasons(answer) == {other.id: "says the same", "psg_1": "covered"}
+    assert [source.seqs for source in hit.sources] == [[2], [9]]
+
+
+def test_a_live_row_stands_for_one_that_was_replaced_and_has_the_relevance_of_the_best() -> None:
+    old = memory(SAYINGS[0], superseded_by="mem_x", superseded_at=NOON)
+    new = memory(SAYINGS[0].upper())
+    answer = chosen([found("memory", old.id, 3.0), found("memory", new.id, 1.5)], [old, new])
+    [hit] = answer.hits
+    assert (hit.id, hit.same, hit.score) == (new.id, [old.id], round(score(3.0), 4))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(SAYINGS), st.floats(-1, 5), st.floats(-1, 5), st.integers(1, 9)), max_size=8),
+    st.lists(st.tuples(st.floats(-1, 5), st.integers(1, 9), st.integers(0, 3), st.booleans()), max_size=8),
+)
+def test_every_candidate_is_a_hit_or_stands_behind_one_or_says_why_it_is_none(
+    facts: list[tuple[str, float, float, int]], windows: list[tuple[float, int, int, bool]]
+) -> None:
+    rows = [observation(text, seq=seq) for text, _, _, seq in facts]
+    spans = [passage(f"psg_{n}", first, first + more) for n, (_, first, more, _) in enumerate(windows)]
+    candidates = [found("memory", row.id, r, a) for row, (_, r, a, _) in zip(rows, facts, strict=True)]
+    candidates += [found("passage", one.id, r) for one, (r, _, _, _) in zip(spans, windows, strict=True)]
+    answer = chosen(
+        candidates,
+        rows,
+        spans,
+        said_in={row.id: {("ses_1", seq)} for row, (_, _, _, seq) in zip(rows, facts, strict=True)},
+        outdated={one.id for one, (_, _, _, old) in zip(spans, windows, strict=True) if old},
+    )
+    hits, out = [hit.id for hit in answer.hits], [one.id for one in answer.left_out]
+    assert sorted([*hits, *out]) == sorted(one.id for one in candidates)
+    behind = [text_id for hit in answer.hits for text_id in (*hit.same, *hit.passages)]
+    assert sorted(behind) == sorted(one.id for one in answer.left_out if one.by is not None)
+    assert all(one.by in hits for one in answer.left_out if one.by is not None)
+    scores = [hit.score for hit in answer.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < s <= 1 for s in scores)
+    contents = [hit.content for hit in answer.hits if hit.tier == "memory"]
+    assert len(contents) == len(set(contents))
+
+
+# Ranked ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tier_is_ranked_by_relevance_and_says_what_that_is_made_of() -> None:
+    rows = [memory(SAYINGS[0]), memory(SAYINGS[1]), memory(SAYINGS[2])]
+    candidates = Candidates(
+        "memory",
+        SCALE,
+        keyword=[rows[1].id, rows[0].id],
+        vector=[rows[0].id],
+        numbers={row.id: n for n, row in enumerate(rows)},
+        signals={0: Signals(0.2, 0.6), 1: Signals(0.4, None), 2: Signals(0.0, None)},
+        neighbours={2: {0, 1}, 0: {2}},
+        tokens={0: 20, 2: 20},
+    )
+    order = ranked(candidates)
+    assert [one.id for one in order] == [rows[0].id, rows[1].id, rows[2].id], "words alone push no vector aside"
+    parts = {one.id: one.parts for one in order}
+    assert (parts[rows[0].id].keyword_rank, parts[rows[0].id].vector_rank) == (2, 1)
+    assert (parts[rows[1].id].keyword_rank, parts[rows[1].id].vector_rank, parts[rows[1].id].cosine) == (1, None, None)
+    assert parts[rows[2].id].around > 0 == parts[rows[0].id].around
+    assert order[-1].relevance < 0.01, "its place alone makes it no answer"
+
+
+def test_a_passage_is_worth_a_little_less_than_a_memory_that_says_as_much() -> None:
+    row = memory(SAYINGS[0])
+    signals = {1: Signals(0.5, 0.5)}
+    [one] = ranked(Candidates("memory", SCALE, numbers={row.id: 1}, signals=signals))
+    [other] = ranked(Candidates("passage", SCALE, numbers={"psg_1": 1}, signals=signals))
+    assert 0.8 * one.relevance < other.relevance < one.relevance
+
+
+def test_priority_decides_between_equals_only() -> None:
+    high, low = memory(SAYINGS[0], priority="high"), memory(SAYINGS[1], priority="low")
+
+    def first(low_keyword: float) -> str:
+        signals = {1: Signals(0.5, None), 2: Signals(low_keyword, None)}
+        candidates = Candidates("memory", SCALE, numbers={high.id: 1, low.id: 2}, signals=signals)
+        return chosen(ranked(candidates), [high, low]).hits[0].id
+
+    assert first(0.5) == high.id
+    assert first(0.502) == low.id
+
+
+def test_what_answers_a_question_comes_before_the_same_question_asked_before() -> None:
+    asked = memory("User asked: Where is the river?")
+    ordered = memory("User asked: Paint the bridge blue.")
+    answer = memory("User said: the whales are in the river.")
+    relevance = {asked.id: 2.0, ordered.id: 1.8, answer.id: 1.5}
+    hits = chosen([found("memory", *one) for one in relevance.items()], [asked, ordered, answer]).hits
+    assert [hit.id for hit in hits] == [ordered.id, answer.id, asked.id]
+
+
+def test_a_time_that_a_question_is_sure_of_counts_more() -> None:
+    inside, outside = memory(SAYINGS[0], said_at=NOON), memory(SAYINGS[1], said_at=NOON - timedelta(days=90))
+    window = Window(NOON - timedelta(hours=1), NOON + timedelta(hours=1), timedelta(days=1))
+    candidates = [found("memory", inside.id, 1.0), found("memory", outside.id, 2.0)]
+    texts = Texts({row.id: row for row in (inside, outside)}, {})
+
+    def first(**more: Any) -> str:
+        return choose(in_order(candidates), texts, [], NOON, limit=8, **more).hits[0].id
+
+    assert first() == first(window=window) == outside.id, "what is twice as good an answer stays before it"
+    assert first(window=window, firm=True) == inside.id
+
+
+def test_of_equals_the_newest_comes_first() -> None:
+    assert [one.id for one in in_order([found("memory", f"mem_{n}", 1.0) for n in (1, 3, 2)])] == [
+        "mem_3", "mem_2", "mem_1",
+    ]  # fmt: skip
+
+
+# What fits ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.sampled_from([*SAYINGS, "The whale swims on. " * 90]), unique=True), st.integers(50, 400))
+def test_what_is_shown_is_inside_its_tokens_and_the_best_is_always_there(texts: list[str], tokens: int) -> None:
+    rows = [memory(text) for text in texts]
+    hits = chosen([found("memory", row.id, 9.0 - n) for n, row in enumerate(rows)], rows).hits
+    shown = fitting(hits, tokens)
+    assert sum(estimate_tokens(recalled_line(hit)) for hit in shown) <= tokens
+    assert not hits or shown[0].id == hits[0].id
+    assert [hit.id for hit in hits if hit.id in {one.id for one in shown}] == [one.id for one in shown]
+    assert fitting(hits, None) == hits
+
+
+@pytest.mark.parametrize(
+    ("since", "words"),
+    [
+        (timedelta(minutes=59), "just now"),
+        (timedelta(hours=1), "1 hour ago"),
+        (timedelta(hours=47), "47 hours ago"),
+        (timedelta(days=13), "13 days ago"),
+        (timedelta(days=59), "8 weeks ago"),
+        (timedelta(days=729), "24 months ago"),
+        (timedelta(days=730), "2 years ago"),
+    ],
+)
+def test_an_age_is_the_largest_unit_of_which_there_are_two(since: timedelta, words: str) -> None:
+    assert age(since) == words
