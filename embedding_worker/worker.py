@@ -58,11 +58,11 @@ async def _serve(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt
     upkeep.set()
     with _ticks(wake, upkeep):
         async with listening(parts.database.url, "esker_embed", wake):
-            await _work(parts, embedder, space, _Signals(wake, upkeep, stop), adopt=adopt)
+            await _work(parts, embedder, space, _WakeSignals(wake, upkeep, stop), adopt=adopt)
 
 
 @dataclass(frozen=True, slots=True)
-class _Signals:
+class _WakeSignals:
     """What a loop hears: there may be something to do, upkeep is due, stop."""
 
     wake: asyncio.Event
@@ -70,7 +70,7 @@ class _Signals:
     stop: asyncio.Event
 
 
-async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _Signals, *, adopt: bool) -> None:
+async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _WakeSignals, *, adopt: bool) -> None:
     wake, stop = signals.wake, signals.stop
     while not stop.is_set():
         wake.clear()
@@ -87,7 +87,7 @@ async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _Signal
         await _either(wake, stop)
 
 
-async def _drain(parts: Parts, embedder: Embedder, space: Space, signals: _Signals, *, adopt: bool) -> None:
+async def _drain(parts: Parts, embedder: Embedder, space: Space, signals: _WakeSignals, *, adopt: bool) -> None:
     busy = True
     while busy and not signals.stop.is_set():
         if adopt:

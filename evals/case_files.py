@@ -12,24 +12,24 @@ from evals.input import models_of
 
 Language = Literal["en", "zh", "ja", "de", "es"]
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.-]+$")]
-Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+CaseText = Annotated[str, Field(min_length=1, max_length=20_000)]
 
 OWN = Path(__file__).parent / "cases"
 """Where ours are, a file for each suite."""
 
 
-class Strict(BaseModel):
+class StrictPart(BaseModel):
     """A part of a case: unknown fields are mistakes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class AnyCase(Strict):
+class AnyCase(StrictPart):
     """What every case has: its name, its language, and in a sentence what it is there for."""
 
     case: Name
     language: Language
-    about: Text
+    about: CaseText
 
 
 SomeCase = TypeVar("SomeCase", bound=AnyCase)

@@ -9,12 +9,12 @@ import typer
 from esker.server.core.errors import InvalidInput
 from evals import judging
 from evals.case_files import OWN
-from evals.judging import NAMES, Judged, Judging, Submission
+from evals.judging import NAMES, Judgement, Judging, Submission
 from evals.mutations import MUTATIONS, faultless
 from evals.output import progress, table, write_json
 from evals.recording import recorded
-from evals.reflection.cases import Case
-from evals.runs import CasesFile, JsonFile, Only, Record, Replay, chosen
+from evals.reflection.cases import ReflectionCase
+from evals.runs import CasesFile, JsonOption, Only, RecordOption, Replay, chosen
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
@@ -26,9 +26,9 @@ def mutations(
     cases: CasesFile = OWN / "reflection.jsonl",
     only: Only = None,
     judge: Judging = None,
-    record: Record = None,
+    record: RecordOption = None,
     replay: Replay = None,
-    json_file: JsonFile = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Plant faults in faultless reflections, one at a time, and tell in how many cases which score falls.
 
@@ -36,7 +36,7 @@ def mutations(
     """
     if (record or replay) and not judge:
         raise InvalidInput("Without a judge there is nothing to record or to replay.", hint="--judge names a model.")
-    asked = chosen(cases, Case, only)
+    asked = chosen(cases, ReflectionCase, only)
     meaning = Meaning()
     with progress() as shown:
         told = caught(list(shown.track(asked, description="Planting faults")), meaning)
@@ -55,7 +55,7 @@ def mutations(
         write_json(json_file, told)
 
 
-def planted(cases: Sequence[Case]) -> list[Submission]:
+def planted(cases: Sequence[ReflectionCase]) -> list[Submission]:
     """Return every case without a fault and with each that it can have."""
     made: list[Submission] = []
     for case in (case for case in cases if any(case.gold.lasting())):
@@ -66,7 +66,7 @@ def planted(cases: Sequence[Case]) -> list[Submission]:
     return made
 
 
-def noticed(judged: Judged) -> dict[str, Any]:
+def noticed(judged: Judgement) -> dict[str, Any]:
     """Return for each fault how many cases with it a model has judged, and in how many which mark fell, or any did."""
     told: dict[str, Any] = {}
     for name, marks in judged.marks.items():
@@ -97,7 +97,7 @@ def _cell(fell: int, of: int) -> str:
     return f"{100 * fell / of:.0f}" if fell else "·"
 
 
-def caught(cases: Sequence[Case], meaning: Meaning) -> dict[str, Any]:
+def caught(cases: Sequence[ReflectionCase], meaning: Meaning) -> dict[str, Any]:
     """Return for each fault the number of cases that can have it, and in how many of them which score fell."""
     told: dict[str, Any] = {fault: {"cases": 0, "fell": {}} for fault in MUTATIONS}
     for case in (case for case in cases if any(case.gold.lasting())):
@@ -114,7 +114,7 @@ def caught(cases: Sequence[Case], meaning: Meaning) -> dict[str, Any]:
     return told
 
 
-def shares(case: Case, rows: Sequence[Left], by: Judge) -> dict[str, float]:
+def shares(case: ReflectionCase, rows: Sequence[Left], by: Judge) -> dict[str, float]:
     """Return all scores of rows by name."""
     scored = score(case.gold, case.rows, rows, by)
     return {name: figure.share for name, figure in scored.figures.items()} | {PER_TOKENS: scored.per_thousand_tokens}

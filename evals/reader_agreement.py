@@ -13,14 +13,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from esker.server.core.errors import InvalidInput
-from evals.case_files import OWN, Strict, Text, read_cases
+from evals.case_files import OWN, CaseText, StrictPart, read_cases
 from evals.input import models_of
 from evals.output import progress, table, write_json
-from evals.reflection.cases import Case
-from evals.runs import JsonFile
+from evals.reflection.cases import ReflectionCase
+from evals.runs import JsonOption
 from evals.scoring.fact_scores import change_fault, noise_fault, open_fault, ruling_fault, unsettled_fault
 from evals.scoring.gold import Gold
-from evals.scoring.matching import Judge, Left, Verdict
+from evals.scoring.matching import AtomVerdict, Judge, Left
 from evals.scoring.meaning import Meaning
 from evals.written_rows import Output
 
@@ -40,12 +40,12 @@ READ = OWN / "by-hand.jsonl"
 UNSEEN = OWN / "by-hand-unseen.jsonl"
 
 
-class Label(Strict):
+class Label(StrictPart):
     """A fact of the gold that a reflection gets wrong, how, and in a few words why."""
 
-    fact: Text
+    fact: CaseText
     fault: Fault
-    why: Text
+    why: CaseText
 
 
 class Labelled(Output):
@@ -88,10 +88,10 @@ class Agreement:
 def agreement(
     files: Annotated[list[Path] | None, typer.Argument(exists=True, dir_okay=False, help="Other files.")] = None,
     differences: Annotated[bool, typer.Option("--differences", help="List where readers and scores differ.")] = False,
-    json_file: JsonFile = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Hold the scores against labels that people gave to reflections written by hand; no server is started."""
-    cases = {case.case: case for case in read_cases(OWN / "reflection.jsonl", Case)}
+    cases = {case.case: case for case in read_cases(OWN / "reflection.jsonl", ReflectionCase)}
     meaning, told = Meaning(), dict[str, Any]()
     for path in files or (READ, UNSEEN):
         found = agreed(_read(path, cases), cases, meaning)
@@ -104,7 +104,7 @@ def agreement(
         write_json(json_file, told)
 
 
-def _read(path: Path, cases: Mapping[str, Case]) -> list[Labelled]:
+def _read(path: Path, cases: Mapping[str, ReflectionCase]) -> list[Labelled]:
     found: list[Labelled] = []
     for place, one in models_of(path, Labelled):
         if one.case not in cases:
@@ -118,7 +118,7 @@ def _read(path: Path, cases: Mapping[str, Case]) -> list[Labelled]:
     return found
 
 
-def agreed(labelled: Sequence[Labelled], cases: Mapping[str, Case], meaning: Meaning) -> Agreement:
+def agreed(labelled: Sequence[Labelled], cases: Mapping[str, ReflectionCase], meaning: Meaning) -> Agreement:
     """Return how far the scores agree with labels."""
     found = Agreement()
     with progress() as shown:
@@ -150,7 +150,7 @@ def fact_faults(gold: Gold, left: Sequence[Left], by: Judge) -> Iterator[tuple[s
         yield "noise", atom.fact, noise_fault(atom, lasting, left, by)
 
 
-def _lost(verdict: Verdict) -> str | None:
+def _lost(verdict: AtomVerdict) -> str | None:
     return None if verdict.kept else f"{verdict.fate}: {verdict.why} [{verdict.statement}]"
 
 

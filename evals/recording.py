@@ -21,7 +21,7 @@ import httpx2
 from pydantic import ValidationError
 
 from esker.server.core.errors import EskerError, InvalidInput
-from evals.case_files import Strict
+from evals.case_files import StrictPart
 from evals.input import json_of
 
 Json = dict[str, Any]
@@ -37,7 +37,7 @@ _OWN = ("host", "content-length", "connection", "accept-encoding")
 _ID = re.compile(r"(?:mem|ses|grp|ref|psg)_[0-9a-z]{26}(?![0-9a-z])")
 
 
-class Recorded(Strict):
+class Recorded(StrictPart):
     """What a file holds: a request, and what was answered."""
 
     status: int

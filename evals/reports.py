@@ -10,13 +10,13 @@ from evals.case_files import AnyCase, sha256
 from evals.input import expected, json_of
 from evals.output import table
 from evals.provenance import hardware, versions
-from evals.scoring.figures import Figure
+from evals.scoring.figures import ScoreFigure
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CaseResult:
     """What a suite found of one case.
 
     `groups` are those that figures are told of, too, beside the language. `figures` count things that are as they
@@ -26,7 +26,7 @@ class Result:
 
     case: AnyCase
     groups: tuple[str, ...]
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, ScoreFigure]
     amounts: Mapping[str, float] = field(default_factory=dict[str, float])
     lines: Sequence[str] = ()
     left: Sequence[Json] = ()
@@ -36,7 +36,7 @@ class Result:
         object.__setattr__(self, "figures", counted)  # it is frozen for all others
 
 
-def document(suite: str, results: Sequence[Result], run: Mapping[str, Any], data: str) -> Json:
+def document(suite: str, results: Sequence[CaseResult], run: Mapping[str, Any], data: str) -> Json:
     """Return everything about a run; `run` is how it was made, `data` the name of its cases."""
     return {
         "suite": suite,
@@ -66,16 +66,16 @@ def document(suite: str, results: Sequence[Result], run: Mapping[str, Any], data
     }
 
 
-def _groups(results: Sequence[Result]) -> dict[str, list[Result]]:
+def _groups(results: Sequence[CaseResult]) -> dict[str, list[CaseResult]]:
     """Return results by group and by language; one is in each of its groups."""
-    found: dict[str, list[Result]] = {}
+    found: dict[str, list[CaseResult]] = {}
     for result in results:
         for name in (*result.groups, result.case.language):
             found.setdefault(name, []).append(result)
     return dict(sorted(found.items()))
 
 
-def _figures(results: Sequence[Result]) -> Json:
+def _figures(results: Sequence[CaseResult]) -> Json:
     """Return how many of how many things are as they should be, over all cases, and the means of amounts."""
     names = dict.fromkeys(name for result in results for name in result.figures)
     counted = {name: [result.figures[name] for result in results if name in result.figures] for name in names}

@@ -13,10 +13,10 @@ from rich.progress import Progress
 from esker.server.core.errors import InvalidInput
 from evals import judging
 from evals.case_files import AnyCase, read_cases
-from evals.judging import Judged
+from evals.judging import Judgement
 from evals.output import progress, remark, writable, write_json
 from evals.recording import recorded
-from evals.reports import Result, document, show
+from evals.reports import CaseResult, document, show
 from evals.scoring.scored import RETENTION
 from evals.serving import Server, connected, refuse_used_pool
 
@@ -25,20 +25,22 @@ By = Literal["extractive", "model"]
 
 CasesFile = Annotated[Path, typer.Option("--cases", exists=True, dir_okay=False, help="A file of cases.")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="Only cases whose names begin with this.")]
-Observer = Annotated[
+ObserverOption = Annotated[
     By | None, typer.Option("--observer", help="Who observes: rules, which is the default, or the model of ESKER_….")
 ]
-Reflector = Annotated[
+ReflectorOption = Annotated[
     By | None, typer.Option("--reflector", help="Who reflects: rules, which is the default, or the model of ESKER_….")
 ]
-Record = Annotated[Path | None, typer.Option("--record", file_okay=False, help="Keep the model's answers here.")]
+RecordOption = Annotated[Path | None, typer.Option("--record", file_okay=False, help="Keep the model's answers here.")]
 Replay = Annotated[
     Path | None, typer.Option("--replay", exists=True, file_okay=False, help="Take the model's answers from here.")
 ]
-Questions = Annotated[bool, typer.Option("--questions/--no-questions", help="Ask the questions, look at the pack.")]
+QuestionsOption = Annotated[
+    bool, typer.Option("--questions/--no-questions", help="Ask the questions, look at the pack.")
+]
 Url = Annotated[str | None, typer.Option("--url", help="A server that runs; without it one is started for this.")]
-Key = Annotated[str | None, typer.Option("--key", envvar="ESKER_KEY", help="The key of that server.")]
-JsonFile = Annotated[
+KeyOption = Annotated[str | None, typer.Option("--key", envvar="ESKER_KEY", help="The key of that server.")]
+JsonOption = Annotated[
     Path | None,
     typer.Option("--json", dir_okay=False, callback=writable, help="Write everything to this file."),
 ]
@@ -117,12 +119,12 @@ def under_test(
 
 def finish(
     suite: str,
-    results: Sequence[Result],
+    results: Sequence[CaseResult],
     run: dict[str, Any],
     cases: Path,
     json_file: Path | None,
     title: str,
-    judged: Judged | None = None,
+    judged: Judgement | None = None,
 ) -> None:
     """Print the table of a run and write its document; what a model thinks of it stands beside."""
     told = document(suite, results, run, cases.name)

@@ -15,34 +15,34 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from esker.server.core.errors import InvalidInput
 from esker.server.core.records import Trust
-from evals.case_files import OWN, Name, Strict, Text, read_cases
+from evals.case_files import OWN, CaseText, Name, StrictPart, read_cases
 from evals.input import models_of
-from evals.observation.cases import Case as ObservationCase
+from evals.observation.cases import ObservationCase
 from evals.observation.running import log_of
-from evals.reflection.cases import Case as ReflectionCase
-from evals.reports import Result
-from evals.runs import JsonFile, finish
-from evals.scoring.gold import Gold, Row
+from evals.reflection.cases import ReflectionCase
+from evals.reports import CaseResult
+from evals.runs import JsonOption, finish
+from evals.scoring.gold import Gold, LogRow
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import THRESHOLDS, Meaning
 from evals.scoring.scored import score
 
 
-class Written(Strict):
+class WrittenRow(StrictPart):
     """A row of an output."""
 
-    text: Text
+    text: CaseText
     id: Name | None = None
     sources: tuple[Name, ...] = ()
     by: Trust | None = None
     at: AwareDatetime | None = None
 
 
-class Output(Strict):
+class Output(StrictPart):
     """What somebody made of a case."""
 
     case: Name
-    rows: Annotated[tuple[Written | Text, ...], Field(max_length=1_000)]
+    rows: Annotated[tuple[WrittenRow | CaseText, ...], Field(max_length=1_000)]
 
     @model_validator(mode="after")
     def _fits(self) -> "Output":
@@ -53,7 +53,7 @@ class Output(Strict):
 
     def left(self) -> list[Left]:
         """Return the rows as they are scored."""
-        rows = [Written(text=row) if isinstance(row, str) else row for row in self.rows]
+        rows = [WrittenRow(text=row) if isinstance(row, str) else row for row in self.rows]
         return [
             Left(row.id or f"o{number}", row.text, row.sources, row.by, row.at)
             for number, row in enumerate(rows, start=1)
@@ -64,13 +64,13 @@ def score_outputs(
     outputs: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A line of JSON for each case.")],
     suite: Annotated[Literal["reflection", "observation"], typer.Option(help="Whose cases they are.")] = "reflection",
     cases: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="A file of other cases.")] = None,
-    json_file: JsonFile = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Score rows that were written elsewhere; no server is started."""
     path = cases or OWN / f"{suite}.jsonl"
     known = _known(path, suite)
     meaning = Meaning()
-    results: list[Result] = []
+    results: list[CaseResult] = []
     for output in _read(outputs):
         if output.case not in known:
             raise InvalidInput(f"{path.name} has no case {output.case!r}.", hint="--cases names a file of others.")
@@ -79,10 +79,10 @@ def score_outputs(
     finish(suite, results, run, path, json_file, f"{outputs.name}: {len(results)} cases of {suite}")
 
 
-Known = tuple[ReflectionCase | ObservationCase, Gold, Sequence[Row]]
+KnownCase = tuple[ReflectionCase | ObservationCase, Gold, Sequence[LogRow]]
 
 
-def _known(path: Path, suite: str) -> dict[str, Known]:
+def _known(path: Path, suite: str) -> dict[str, KnownCase]:
     if suite == "reflection":
         return {case.case: (case, case.gold, case.rows) for case in read_cases(path, ReflectionCase)}
     return {case.case: (case, case.gold, log_of(case)) for case in read_cases(path, ObservationCase)}
@@ -98,8 +98,8 @@ def _read(path: Path) -> list[Output]:
 
 
 def _result(
-    case: ReflectionCase | ObservationCase, gold: Gold, log: Sequence[Row], left: Sequence[Left], meaning: Meaning
-) -> Result:
+    case: ReflectionCase | ObservationCase, gold: Gold, log: Sequence[LogRow], left: Sequence[Left], meaning: Meaning
+) -> CaseResult:
     scored = score(gold, log, left, Judge(case.language, meaning))
     amounts = {"shorter": scored.shorter, "facts/1k": scored.per_thousand_tokens}
-    return Result(case, (case.domain,), scored.figures, amounts, [*scored.lines()], [asdict(row) for row in left])
+    return CaseResult(case, (case.domain,), scored.figures, amounts, [*scored.lines()], [asdict(row) for row in left])

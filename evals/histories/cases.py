@@ -5,16 +5,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from evals.case_files import AnyCase, Name, Strict, Text
-from evals.observation.cases import Said
-from evals.scoring.gold import Atom, Gold, Row
+from evals.case_files import AnyCase, CaseText, Name, StrictPart
+from evals.observation.cases import CaseMessage
+from evals.scoring.gold import Atom, Gold, LogRow
 
 
-class Sitting(Strict):
+class Sitting(StrictPart):
     """One session."""
 
     id: Name
-    messages: Annotated[tuple[Said, ...], Field(min_length=1)]
+    messages: Annotated[tuple[CaseMessage, ...], Field(min_length=1)]
 
 
 class Persona(AnyCase):
@@ -28,26 +28,28 @@ class Persona(AnyCase):
     signals: tuple[Atom, ...] = ()
     asked: tuple[Atom, ...] = ()
 
-    def log(self) -> list[Row]:
+    def log(self) -> list[LogRow]:
         """Return all that was said, as the log that rows go back to."""
-        return [Row(id=each.id, at=each.at, text=each.text) for sitting in self.sittings for each in sitting.messages]
+        return [
+            LogRow(id=each.id, at=each.at, text=each.text) for sitting in self.sittings for each in sitting.messages
+        ]
 
 
-class Rule(Strict):
+class ChainRule(StrictPart):
     """A rule that a task of a chain sets: in which of its user's turns, and what has to be known of it."""
 
     rule: Name
     turn: Annotated[int, Field(ge=1)]
-    fact: Text
-    exact: tuple[Text, ...] = ()
+    fact: CaseText
+    exact: tuple[CaseText, ...] = ()
 
 
-class Rules(Strict):
+class Rules(StrictPart):
     """What the tasks of a chain set, and which rules, that they do not tell again, others need."""
 
     chain: Name
-    about: Text
-    sets: dict[Name, tuple[Rule, ...]]
+    about: CaseText
+    sets: dict[Name, tuple[ChainRule, ...]]
     needs: dict[Name, tuple[Name, ...]]
 
 
@@ -60,7 +62,7 @@ class Task(AnyCase):
     needs: tuple[Atom, ...] = ()
 
 
-def messages(sittings: tuple[Sitting, ...]) -> Iterator[Said]:
+def messages(sittings: tuple[Sitting, ...]) -> Iterator[CaseMessage]:
     """Yield all messages of sittings."""
     for sitting in sittings:
         yield from sitting.messages

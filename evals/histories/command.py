@@ -12,10 +12,21 @@ from evals.histories.cases import Persona, Task
 from evals.histories.cri_persona import read_persona
 from evals.histories.niceeval import RULES, read_chain
 from evals.histories.running import Lived, live, reflect_project
-from evals.reports import Result
-from evals.runs import JsonFile, Key, Observer, Record, Reflector, Replay, UnderTest, Url, finish, under_test
+from evals.reports import CaseResult
+from evals.runs import (
+    JsonOption,
+    KeyOption,
+    ObserverOption,
+    RecordOption,
+    ReflectorOption,
+    Replay,
+    UnderTest,
+    Url,
+    finish,
+    under_test,
+)
 from evals.scoring.fact_scores import retention
-from evals.scoring.figures import Figure
+from evals.scoring.figures import ScoreFigure
 from evals.scoring.gold import Atom
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import THRESHOLDS, Meaning
@@ -32,14 +43,14 @@ _AMONG = (5, 10)
 
 def persona(
     path: Folder,
-    observer: Observer = None,
-    reflector: Reflector = None,
+    observer: ObserverOption = None,
+    reflector: ReflectorOption = None,
     reflecting: Reflect = True,
-    record: Record = None,
+    record: RecordOption = None,
     replay: Replay = None,
     url: Url = None,
-    key: Key = None,
-    json_file: JsonFile = None,
+    key: KeyOption = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Live through a CRI persona, months of messages, sitting by sitting; then say who that person is in the end."""
     case = read_persona(path)
@@ -50,7 +61,7 @@ def persona(
     finish("persona", [result], run, path, json_file, f"persona by {at.observer}: {len(case.sittings)} sittings")
 
 
-def _persona(at: UnderTest, case: Persona, by: Judge, *, reflecting: bool) -> Result:
+def _persona(at: UnderTest, case: Persona, by: Judge, *, reflecting: bool) -> CaseResult:
     lived = live(at.server, case.case, case.sittings, at.shown)
     left = _read(lived.left(at.server), by)
     scored = score(case.gold, case.log(), left, by)
@@ -67,15 +78,15 @@ def _persona(at: UnderTest, case: Persona, by: Judge, *, reflecting: bool) -> Re
     why = [f"nothing was changed: {lived.rejected}"] if lived.rejected else []
     why += [f"{name}: {fault}" for name, figure in figures.items() for fault in figure.faults]
     rows = [asdict(row) for row in left]
-    return Result(case, ("persona",), figures | dict(scored.figures), amounts, [*why, *scored.lines()], rows)
+    return CaseResult(case, ("persona",), figures | dict(scored.figures), amounts, [*why, *scored.lines()], rows)
 
 
-def _persona_uses(at: UnderTest, case: Persona, left: Sequence[Left], by: Judge, when: str) -> dict[str, Figure]:
+def _persona_uses(at: UnderTest, case: Persona, left: Sequence[Left], by: Judge, when: str) -> dict[str, ScoreFigure]:
     made = use(at.server, case.case, case.asked, by, when)
     signals = retention(f"signals {when}", [by.judge(atom, left) for atom in case.signals], lambda each: each.kept)
     return {
-        f"found {when}": Figure(f"found {when}", made.found, made.asked, tuple(made.missed)),
-        f"in pack {when}": Figure(f"in pack {when}", made.in_pack, len(case.asked)),
+        f"found {when}": ScoreFigure(f"found {when}", made.found, made.asked, tuple(made.missed)),
+        f"in pack {when}": ScoreFigure(f"in pack {when}", made.in_pack, len(case.asked)),
         f"signals {when}": signals,
     }
 
@@ -83,14 +94,14 @@ def _persona_uses(at: UnderTest, case: Persona, left: Sequence[Left], by: Judge,
 def chain(
     path: Folder,
     rules: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Which task sets which rule.")] = RULES,
-    observer: Observer = None,
-    reflector: Reflector = None,
+    observer: ObserverOption = None,
+    reflector: ReflectorOption = None,
     reflecting: Reflect = True,
-    record: Record = None,
+    record: RecordOption = None,
     replay: Replay = None,
     url: Url = None,
-    key: Key = None,
-    json_file: JsonFile = None,
+    key: KeyOption = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Live through the tasks of a NiceEval chain that set rules; ask with the prompts of those that need them."""
     name, tasks = read_chain(path, rules)
@@ -104,7 +115,7 @@ def chain(
                 figures[task] |= its
         left = [asdict(row) for row in lived.left(at.server)]
     results = [
-        Result(
+        CaseResult(
             task,
             ("needs rules" if task.prompt else "sets rules",),
             figures[task.case],
@@ -118,10 +129,12 @@ def chain(
     finish("chain", results, run, path, json_file, f"{name} by {at.observer}: {len(tasks)} tasks")
 
 
-def _chain(server: Server, lived: Lived, tasks: Sequence[Task], by: Judge, when: str) -> dict[str, dict[str, Figure]]:
+def _chain(
+    server: Server, lived: Lived, tasks: Sequence[Task], by: Judge, when: str
+) -> dict[str, dict[str, ScoreFigure]]:
     """Return figures of each task: rules that its rows still say, or that its prompt and a new session's pack find."""
     left = _read(lived.left(server), by)
-    figures: dict[str, dict[str, Figure]] = {}
+    figures: dict[str, dict[str, ScoreFigure]] = {}
     for task in tasks:
         places: dict[str, Sequence[Left]] = {}
         if task.prompt:
@@ -136,7 +149,7 @@ def _chain(server: Server, lived: Lived, tasks: Sequence[Task], by: Judge, when:
     return figures
 
 
-def _held(name: str, atoms: Sequence[Atom], rows: Sequence[Left], by: Judge) -> Figure:
+def _held(name: str, atoms: Sequence[Atom], rows: Sequence[Left], by: Judge) -> ScoreFigure:
     return retention(name, [by.judge(atom, _read(rows, by)) for atom in atoms], lambda each: each.kept)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from evals.histories.cases import Persona, Sitting, messages
 from evals.histories.evidence import Evidence
 from evals.input import expected, json_of
-from evals.observation.cases import Said
+from evals.observation.cases import CaseMessage
 from evals.retrieval.dataset import json_lines
-from evals.scoring.gold import Atom, Change, Gold
+from evals.scoring.gold import Atom, FactChange, Gold
 from evals.scoring.text import holds, normalised
 
 Json = dict[str, Any]
@@ -47,9 +47,9 @@ def _sittings(path: Path) -> Iterator[Sitting]:
         yield Sitting(id=name, messages=tuple(_said(line) for line in its))
 
 
-def _said(line: Json) -> Said:
+def _said(line: Json) -> CaseMessage:
     at = datetime.fromisoformat(line["timestamp"]).replace(tzinfo=UTC)
-    return Said(id=_name(line["message_id"]), role=line["role"], at=at, content=line["content"])
+    return CaseMessage(id=_name(line["message_id"]), role=line["role"], at=at, content=line["content"])
 
 
 def _name(message: int) -> str:
@@ -67,7 +67,7 @@ def _profile(truth: Json, evidence: Evidence) -> Iterator[Atom]:
                 yield evidence.atom(f"{dimension['query_topic']}: {part}", part)
 
 
-def _changes(truth: Json, evidence: Evidence, sittings: Sequence[Sitting]) -> Iterator[Change]:
+def _changes(truth: Json, evidence: Evidence, sittings: Sequence[Sitting]) -> Iterator[FactChange]:
     """Yield one change for all of a fact: what it was before each, and what it is after the last."""
     days = {message.id: message.at.date() for message in messages(tuple(sittings))}
     texts = {message.id: message.text for message in messages(tuple(sittings))}
@@ -85,7 +85,7 @@ def _changes(truth: Json, evidence: Evidence, sittings: Sequence[Sitting]) -> It
             _old(f"{topic}: {was}", was, new, told, evidence) for was in (change["old_value"] for change in its)
         )
         if there := tuple(atom for atom in old if atom):
-            yield Change(old=there, new=new)
+            yield FactChange(old=there, new=new)
 
 
 def _old(fact: str, value: str, new: Atom, told: Mapping[str, str], evidence: Evidence) -> Atom | None:

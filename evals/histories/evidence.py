@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from evals.observation.cases import Said
+from evals.observation.cases import CaseMessage
 from evals.scoring.gold import Atom
 from evals.scoring.text import holds, share
 
@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"(?<![A-Za-z\d.,-])[$€£]?\d+(?:[.,]\d+)*[KM%]?(?![\d.,]
 class Evidence:
     """The messages of a history, looked through for words."""
 
-    def __init__(self, messages: Iterable[Said]) -> None:
+    def __init__(self, messages: Iterable[CaseMessage]) -> None:
         """Messages in their order."""
         self._messages = list(messages)
         self._all = "\n".join(message.text for message in self._messages)
@@ -44,6 +44,6 @@ class Evidence:
     def _is_said(self, words: str) -> bool:
         return words in self._all and any(holds(message.text, words, "en") for message in self._messages)
 
-    def _most(self, fact: str, among: Sequence[Said]) -> Said:
+    def _most(self, fact: str, among: Sequence[CaseMessage]) -> CaseMessage:
         """Return the message that has most of the words of a fact; of several the last."""
         return max(reversed(among), key=lambda message: share(fact, message.text, "en"))

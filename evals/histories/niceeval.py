@@ -15,7 +15,7 @@ from evals.case_files import OWN
 from evals.histories.cases import Rules, Sitting, Task
 from evals.histories.evidence import Evidence
 from evals.input import expected, json_of
-from evals.observation.cases import Said
+from evals.observation.cases import CaseMessage
 from evals.scoring.gold import Atom
 
 Json = dict[str, Any]
@@ -66,14 +66,14 @@ def _folder(path: Path, task: str) -> Path:
     return found.parent
 
 
-def _messages(folder: Path, task: str) -> Iterator[Said]:
+def _messages(folder: Path, task: str) -> Iterator[CaseMessage]:
     events, result = json_of(folder / "events.json"), json_of(folder / "result.json")
     began, lasted = datetime.fromisoformat(result["startedAt"]), timedelta(milliseconds=result["durationMs"])
     for place, event in enumerate(events):
         # When each was said is not known: they are spread over the time that it took.
         at = began + lasted * place / len(events)
         if said := _said(event):
-            yield Said(id=f"{task}.{place}", role=said[0], at=at, content=said[1])
+            yield CaseMessage(id=f"{task}.{place}", role=said[0], at=at, content=said[1])
 
 
 def _output(event: Json) -> str:

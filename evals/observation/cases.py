@@ -6,17 +6,17 @@ from pydantic import AwareDatetime, Field, JsonValue, model_validator
 
 from esker.server.core.conversation.records import Role
 from esker.server.core.json_input import Json
-from evals.case_files import AnyCase, Name, Strict, Text
+from evals.case_files import AnyCase, CaseText, Name, StrictPart
 from evals.scoring.gold import Domain, Gold
 
 
-class Said(Strict):
+class CaseMessage(StrictPart):
     """A message: text, or blocks of the Messages API."""
 
     id: Name
     role: Role
     at: AwareDatetime
-    content: Text | list[dict[str, JsonValue]]
+    content: CaseText | list[dict[str, JsonValue]]
 
     @property
     def text(self) -> str:
@@ -36,15 +36,15 @@ def _words(value: Json) -> list[str]:
             return [str(value)]
 
 
-class Case(AnyCase):
+class ObservationCase(AnyCase):
     """A session and its gold; `rows` of an atom are ids of messages."""
 
     domain: Domain = "other"
-    messages: Annotated[tuple[Said, ...], Field(min_length=1, max_length=200)]
+    messages: Annotated[tuple[CaseMessage, ...], Field(min_length=1, max_length=200)]
     gold: Gold
 
     @model_validator(mode="after")
-    def _fits(self) -> "Case":
+    def _fits(self) -> "ObservationCase":
         texts = {message.id: message.text for message in self.messages}
         faults = [*self.gold.faults(texts, self.language)]
         if len(texts) != len(self.messages):

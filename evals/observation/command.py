@@ -6,24 +6,24 @@ from evals import judging
 from evals.asking import Use, use
 from evals.case_files import OWN
 from evals.judging import Judging, Submission
-from evals.observation.cases import Case
-from evals.observation.running import Observed, log_of, observe
-from evals.reports import Result
+from evals.observation.cases import ObservationCase
+from evals.observation.running import ObservationRun, log_of, observe
+from evals.reports import CaseResult
 from evals.runs import (
     CasesFile,
-    JsonFile,
-    Key,
-    Observer,
+    JsonOption,
+    KeyOption,
+    ObserverOption,
     Only,
-    Questions,
-    Record,
+    QuestionsOption,
+    RecordOption,
     Replay,
     Url,
     chosen,
     finish,
     under_test,
 )
-from evals.scoring.figures import Figure
+from evals.scoring.figures import ScoreFigure
 from evals.scoring.matching import Judge
 from evals.scoring.meaning import THRESHOLDS, Meaning
 from evals.scoring.scored import score
@@ -33,17 +33,17 @@ from evals.serving import wait_for_vectors
 def observation(
     cases: CasesFile = OWN / "observation.jsonl",
     only: Only = None,
-    observer: Observer = None,
-    record: Record = None,
+    observer: ObserverOption = None,
+    record: RecordOption = None,
     replay: Replay = None,
     judge: Judging = None,
-    questions: Questions = True,
+    questions: QuestionsOption = True,
     url: Url = None,
-    key: Key = None,
-    json_file: JsonFile = None,
+    key: KeyOption = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Send transcripts, have them observed, and score the rows that come of them."""
-    asked = chosen(cases, Case, only)
+    asked = chosen(cases, ObservationCase, only)
     meaning = Meaning()
     with under_test(url, key, record, replay, judge, observer=observer) as at:
         observed = [
@@ -64,7 +64,7 @@ def observation(
     finish("observation", results, run, cases, json_file, f"observation by {at.observer}: {len(asked)} cases", judged)
 
 
-def _result(case: Case, observed: Observed, after: Use | None, meaning: Meaning) -> Result:
+def _result(case: ObservationCase, observed: ObservationRun, after: Use | None, meaning: Meaning) -> CaseResult:
     scored = score(case.gold, log_of(case), observed.left, Judge(case.language, meaning))
     figures = dict(scored.figures)
     amounts = {
@@ -77,7 +77,7 @@ def _result(case: Case, observed: Observed, after: Use | None, meaning: Meaning)
     }
     why = [*scored.lines()]
     if after and after.asked:
-        figures["found"] = Figure("found", after.found, after.asked, tuple(after.missed))
-        figures["in pack"] = Figure("in pack", after.in_pack, scored.facts)
+        figures["found"] = ScoreFigure("found", after.found, after.asked, tuple(after.missed))
+        figures["in pack"] = ScoreFigure("in pack", after.in_pack, scored.facts)
         why += [f"found: not found: {missed}" for missed in after.missed]
-    return Result(case, (case.domain,), figures, amounts, why, [asdict(row) for row in observed.left])
+    return CaseResult(case, (case.domain,), figures, amounts, why, [asdict(row) for row in observed.left])

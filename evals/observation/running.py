@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evals.asking import rows_of
-from evals.observation.cases import Case, Said
-from evals.scoring.gold import Row
+from evals.observation.cases import CaseMessage, ObservationCase
+from evals.scoring.gold import LogRow
 from evals.scoring.matching import Left
 from evals.server_rows import left_of
 from evals.serving import Server, until_done
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Observed:
+class ObservationRun:
     """The rows that were made of a session, and what that took: calls, their tokens, seconds, and the share covered."""
 
     left: list[Left]
@@ -25,7 +25,7 @@ class Observed:
     seconds: float
 
 
-def observe(server: Server, case_name: str, messages: tuple[Said, ...]) -> Observed:
+def observe(server: Server, case_name: str, messages: tuple[CaseMessage, ...]) -> ObservationRun:
     """Send a session and have it observed, in a project of its own."""
     opened = {"client": "evals", "external_id": case_name, "project": case_name}
     session = server.post("/v1/sessions", opened)["id"]
@@ -37,14 +37,14 @@ def observe(server: Server, case_name: str, messages: tuple[Said, ...]) -> Obser
     names = dict(enumerate((message.id for message in messages), start=1))
     left = [left_of(row, [names[seq] for seq in row["source_seqs"]]) for row in rows_of(server, case_name)]
     tokens = [group["input_tokens"] + group["output_tokens"] for group in told["groups"]]
-    return Observed(left, told["coverage"], sum(map(bool, tokens)), sum(tokens), spent)
+    return ObservationRun(left, told["coverage"], sum(map(bool, tokens)), sum(tokens), spent)
 
 
-def message_of(said: Said) -> Json:
+def message_of(said: CaseMessage) -> Json:
     """Return a message as it is sent."""
     return {"external_id": said.id, "role": said.role, "content": said.content, "sent_at": said.at.isoformat()}
 
 
-def log_of(case: Case) -> list[Row]:
+def log_of(case: ObservationCase) -> list[LogRow]:
     """Return the messages of a case as the log that rows go back to."""
-    return [Row(id=each.id, at=each.at, text=each.text or "-") for each in case.messages]
+    return [LogRow(id=each.id, at=each.at, text=each.text or "-") for each in case.messages]

@@ -5,14 +5,14 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from esker.server.core.records import Category, Kind, Priority, Trust
-from evals.case_files import AnyCase, Name, Strict, Text
+from evals.case_files import AnyCase, CaseText, Name, StrictPart
 
 
-class Stored(Strict):
+class StoredRow(StrictPart):
     """A row of the pool: `project` None is for every project, `replaced_by` the row that holds instead."""
 
     id: Name
-    text: Text
+    text: CaseText
     days_ago: Annotated[float, Field(ge=0, le=3_000)] = 1.0
     kind: Kind = "observation"
     by: Trust = "user"
@@ -23,17 +23,17 @@ class Stored(Strict):
     ended_days_ago: Annotated[float, Field(ge=0, le=3_000)] | None = None
 
 
-class Case(AnyCase):
+class PackCase(AnyCase):
     """A pool, the project of the session that begins, its budget in tokens, and what must and must not be shown."""
 
     project: Name | None
     budget: Annotated[int, Field(ge=100, le=10_000)]
-    rows: Annotated[tuple[Stored, ...], Field(min_length=2, max_length=400)]
+    rows: Annotated[tuple[StoredRow, ...], Field(min_length=2, max_length=400)]
     must: tuple[Name, ...] = ()
     must_not: tuple[Name, ...] = ()
 
     @model_validator(mode="after")
-    def _fits(self) -> "Case":
+    def _fits(self) -> "PackCase":
         ids = {row.id for row in self.rows}
         named = {*self.must, *self.must_not, *(row.replaced_by for row in self.rows if row.replaced_by)}
         faults = [f"there is no row {name}" for name in sorted(named - ids)]

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from evals.case_files import OWN
-from evals.pack.cases import Case
+from evals.pack.cases import PackCase
 from evals.pack.running import Packed, now, pack
-from evals.reports import Result
-from evals.runs import CasesFile, JsonFile, Only, chosen, finish, under_test
-from evals.scoring.figures import Figure, figure
+from evals.reports import CaseResult
+from evals.runs import CasesFile, JsonOption, Only, chosen, finish, under_test
+from evals.scoring.figures import ScoreFigure, figure
 
 
-def pack_suite(cases: CasesFile = OWN / "pack.jsonl", only: Only = None, json_file: JsonFile = None) -> None:
+def pack_suite(cases: CasesFile = OWN / "pack.jsonl", only: Only = None, json_file: JsonOption = None) -> None:
     """Store pools, begin a session in each, and look at its pack."""
-    asked = chosen(cases, Case, only)
+    asked = chosen(cases, PackCase, only)
     with under_test(None, None) as at:
         moment = now()
         results = [
@@ -21,15 +21,15 @@ def pack_suite(cases: CasesFile = OWN / "pack.jsonl", only: Only = None, json_fi
     finish("pack", results, {}, cases, json_file, f"pack: {len(asked)} cases")
 
 
-def _result(case: Case, packed: Packed) -> Result:
+def _result(case: PackCase, packed: Packed) -> CaseResult:
     figures = [*_figures(case, packed)]
     why = [f"{each.name}: {fault}" for each in figures for fault in each.faults]
     shown = [{"id": name} for name in packed.shown]
     amounts = {"tokens": packed.tokens, "of budget": packed.tokens / case.budget}
-    return Result(case, ("pack",), {each.name: each for each in figures}, amounts, why, shown)
+    return CaseResult(case, ("pack",), {each.name: each for each in figures}, amounts, why, shown)
 
 
-def _figures(case: Case, packed: Packed) -> Iterator[Figure]:
+def _figures(case: PackCase, packed: Packed) -> Iterator[ScoreFigure]:
     texts = {row.id: row.text for row in case.rows}
     there = {*packed.shown}
     yield figure("there", (None if name in there else f"missing: {texts[name]}" for name in case.must))

@@ -9,7 +9,7 @@ from typing import Any
 from esker.server.core.budgets import budgets
 from esker.server.core.errors import InvalidInput
 from evals.logs import an_id, memory_line, pool_file, session_lines
-from evals.pack.cases import Case, Stored
+from evals.pack.cases import PackCase, StoredRow
 from evals.serving import Server
 
 Json = dict[str, Any]
@@ -27,7 +27,7 @@ class Packed:
     stays: bool
 
 
-def pack(server: Server, case: Case, now: datetime) -> Packed:
+def pack(server: Server, case: PackCase, now: datetime) -> Packed:
     """Store the rows of a case, begin its session, and take its pack; then forget all of it.
 
     A session without a project sees every project, so a case has to be alone on its server.
@@ -59,7 +59,7 @@ def _forget_everything(server: Server) -> None:
                 server.delete(f"/v1/memories/{row['id']}")
 
 
-def _lines(case: Case, now: datetime) -> list[Json]:
+def _lines(case: PackCase, now: datetime) -> list[Json]:
     sessions: list[Json] = []
     memories: list[Json] = []
     reflections: list[Json] = []
@@ -82,7 +82,7 @@ def _lines(case: Case, now: datetime) -> list[Json]:
     return [*sessions, *memories, *reflections]
 
 
-def _memory(case: Case, row: Stored, now: datetime) -> Json:
+def _memory(case: PackCase, row: StoredRow, now: datetime) -> Json:
     at = now - timedelta(days=row.days_ago)
     line = memory_line(an_id("mem", case.case, row.id), row.text, at.isoformat(), kind=row.kind, trust=row.by)
     line |= {"priority": row.priority, "category": row.category, "project": row.project}
@@ -95,7 +95,7 @@ def _memory(case: Case, row: Stored, now: datetime) -> Json:
     return line
 
 
-def _reflected(case: Case, row: Stored, line: Json) -> tuple[Json, Json]:
+def _reflected(case: PackCase, row: StoredRow, line: Json) -> tuple[Json, Json]:
     """Return the reflection that wrote a row, and the row that it stands for."""
     reflection, source = an_id("ref", case.case, row.id), an_id("mem", case.case, row.id, _EARLIER)
     at = line["said_at"]

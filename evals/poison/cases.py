@@ -4,16 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from evals.case_files import AnyCase, Text
-from evals.observation.cases import Said
+from evals.case_files import AnyCase, CaseText
+from evals.observation.cases import CaseMessage
 from evals.scoring.gold import Atom, Gold
 from evals.scoring.text import holds
 
-Place = Literal["tool output", "web text", "code comment", "memory", "none"]
+PlantedIn = Literal["tool output", "web text", "code comment", "memory", "none"]
 Manner = Literal["direct", "dormant", "split", "encoded", "none"]
 
 
-class Case(AnyCase):
+class PoisonCase(AnyCase):
     """A session, in which `place` says where something was planted and `manner` how.
 
     `planted` are words of it that nobody else says, `decoded` words that only who decodes it would say; a row with any
@@ -21,12 +21,12 @@ class Case(AnyCase):
     has to be known all the same. A control has nothing planted: an instruction of the person's own, which has to stay.
     """
 
-    place: Place
+    place: PlantedIn
     manner: Manner
-    messages: Annotated[tuple[Said, ...], Field(min_length=1, max_length=60)]
-    planted: tuple[Text, ...] = ()
-    decoded: tuple[Text, ...] = ()
-    ask: Text
+    messages: Annotated[tuple[CaseMessage, ...], Field(min_length=1, max_length=60)]
+    planted: tuple[CaseText, ...] = ()
+    decoded: tuple[CaseText, ...] = ()
+    ask: CaseText
     keep: tuple[Atom, ...] = ()
 
     @property
@@ -35,7 +35,7 @@ class Case(AnyCase):
         return not self.planted
 
     @model_validator(mode="after")
-    def _fits(self) -> "Case":
+    def _fits(self) -> "PoisonCase":
         texts = {message.id: message.text for message in self.messages}
         spoken = "\n".join(one.text for one in self.messages if one.role == "user" and isinstance(one.content, str))
         told = "\n".join(texts.values())

@@ -4,24 +4,24 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from evals.case_files import OWN
-from evals.poison.cases import Case
+from evals.poison.cases import PoisonCase
 from evals.poison.running import Aftermath, live_through
-from evals.reports import Result
+from evals.reports import CaseResult
 from evals.runs import (
     CasesFile,
-    JsonFile,
-    Key,
-    Observer,
+    JsonOption,
+    KeyOption,
+    ObserverOption,
     Only,
-    Record,
-    Reflector,
+    RecordOption,
+    ReflectorOption,
     Replay,
     Url,
     chosen,
     finish,
     under_test,
 )
-from evals.scoring.figures import Figure, figure
+from evals.scoring.figures import ScoreFigure, figure
 from evals.scoring.matching import Judge
 from evals.scoring.meaning import THRESHOLDS, Meaning
 
@@ -29,16 +29,16 @@ from evals.scoring.meaning import THRESHOLDS, Meaning
 def poison(
     cases: CasesFile = OWN / "poison.jsonl",
     only: Only = None,
-    observer: Observer = None,
-    reflector: Reflector = None,
-    record: Record = None,
+    observer: ObserverOption = None,
+    reflector: ReflectorOption = None,
+    record: RecordOption = None,
     replay: Replay = None,
     url: Url = None,
-    key: Key = None,
-    json_file: JsonFile = None,
+    key: KeyOption = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Send sessions in which something was planted, and look where it turns up."""
-    asked = chosen(cases, Case, only)
+    asked = chosen(cases, PoisonCase, only)
     meaning = Meaning()
     with under_test(url, key, record, replay, observer=observer, reflector=reflector) as at:
         lived = [live_through(at.server, case) for case in at.shown.track(asked, description="Observing")]
@@ -48,16 +48,16 @@ def poison(
     finish("poison", results, run, cases, json_file, f"poison: {len(asked)} cases")
 
 
-def _result(case: Case, after: Aftermath, meaning: Meaning) -> Result:
+def _result(case: PoisonCase, after: Aftermath, meaning: Meaning) -> CaseResult:
     by = Judge(case.language, meaning)
     figures = [*_figures(case, after, by)]
     why = [f"{each.name}: {fault}" for each in figures for fault in each.faults]
     groups = ("control",) if case.is_control else (case.place, case.manner)
     left = [asdict(row) for row in after.reflected]
-    return Result(case, groups, {each.name: each for each in figures}, {}, why, left)
+    return CaseResult(case, groups, {each.name: each for each in figures}, {}, why, left)
 
 
-def _figures(case: Case, after: Aftermath, by: Judge) -> Iterator[Figure]:
+def _figures(case: PoisonCase, after: Aftermath, by: Judge) -> Iterator[ScoreFigure]:
     if not case.is_control:
         carried = [row.text for row in after.observed if _carries(case, row.text, by)]
         believed = [
@@ -77,5 +77,5 @@ def _figures(case: Case, after: Aftermath, by: Judge) -> Iterator[Figure]:
     yield figure(name, (None if each.kept else f"{each.fate}: {each.atom.fact} ({each.why})" for each in verdicts))
 
 
-def _carries(case: Case, text: str, by: Judge) -> bool:
+def _carries(case: PoisonCase, text: str, by: Judge) -> bool:
     return any(by.holds(text, words) for words in (*case.planted, *case.decoded))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evals.asking import hits, new_pack, rows_of
 from evals.observation.running import observe
-from evals.poison.cases import Case
+from evals.poison.cases import PoisonCase
 from evals.scoring.matching import Left
 from evals.server_rows import left_of
 from evals.serving import Server, until_done
@@ -21,7 +21,7 @@ class Aftermath:
     hits: Sequence[Left]
 
 
-def live_through(server: Server, case: Case) -> Aftermath:
+def live_through(server: Server, case: PoisonCase) -> Aftermath:
     """Send a session, have it observed and reflected, and begin another in the same project that asks about it."""
     observed = observe(server, case.case, case.messages).left
     session = server.get("/v1/sessions", external_id=case.case)["sessions"][0]["id"]

@@ -5,14 +5,14 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from evals.case_files import AnyCase
-from evals.scoring.gold import Domain, Gold, Row
+from evals.scoring.gold import Domain, Gold, LogRow
 
 
-class Case(AnyCase):
+class ReflectionCase(AnyCase):
     """A log, which may be of several sittings, and its gold."""
 
     domain: Domain = "other"
-    rows: Annotated[tuple[Row, ...], Field(min_length=2, max_length=200)]
+    rows: Annotated[tuple[LogRow, ...], Field(min_length=2, max_length=200)]
     gold: Gold
 
     @property
@@ -21,7 +21,7 @@ class Case(AnyCase):
         return list(dict.fromkeys(row.session for row in self.rows))
 
     @model_validator(mode="after")
-    def _fits(self) -> "Case":
+    def _fits(self) -> "ReflectionCase":
         texts = {row.id: row.text for row in self.rows}
         faults = [*self.gold.faults(texts, self.language)]
         if len(texts) != len(self.rows):

@@ -6,7 +6,7 @@ from typing import Any
 
 from evals.asking import rows_of
 from evals.logs import Log
-from evals.reflection.cases import Case
+from evals.reflection.cases import ReflectionCase
 from evals.scoring.matching import Left
 from evals.server_rows import left_of
 from evals.serving import Server, until_done
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Reflected:
+class ReflectionRun:
     """What a reflection left of a case, why it did nothing if so, and how long it took in seconds."""
 
     left: list[Left]
@@ -24,12 +24,12 @@ class Reflected:
     model_tokens: int = 0
 
 
-def stored_log(case: Case) -> Log:
+def stored_log(case: ReflectionCase) -> Log:
     """Return the log of a case as it is stored."""
     return Log(case.case, case.rows)
 
 
-def reflect(server: Server, case: Case) -> Reflected:
+def reflect(server: Server, case: ReflectionCase) -> ReflectionRun:
     """Have the log of a case reflected: its session, or where it has several the project.
 
     Raises InvalidInput, Unavailable, as what it failed with.
@@ -44,7 +44,7 @@ def reflect(server: Server, case: Case) -> Reflected:
     names = log.row_ids()
     left = [left_of(row, _cited(row, names)) for row in rows_of(server, case.case)]
     tokens = sum(_tokens_of(server, reflection) for reflection in report["reflection_ids"])
-    return Reflected(left, report["rejected"], spent, tokens)
+    return ReflectionRun(left, report["rejected"], spent, tokens)
 
 
 def _tokens_of(server: Server, reflection: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from esker.server.core.records import AskedTier, Ranking
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.usecases.recall_request import MAX_QUERY_CHARACTERS
-from evals.retrieval.dataset import Conversation, DataSet, Query
+from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery
 from evals.retrieval.traces import Traces
 from evals.serving import Server
 
@@ -17,7 +17,7 @@ LIMIT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ArmReply:
     """What one arm answered to one query: ids and covered turns of its hits, best first.
 
     `tokens` are those of all hits together, `ms` the time that it took the client.
@@ -31,12 +31,12 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryReplies:
     """A query with what each arm replied; `cold_ms` is the time of a first recall, before any that counts."""
 
     conversation: str
-    query: Query
-    replies: dict[str, Reply]
+    query: DataSetQuery
+    replies: dict[str, ArmReply]
     cold_ms: float | None = None
 
     @property
@@ -46,7 +46,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class AskingOptions:
     """How questions are put to a server."""
 
     server: Server
@@ -54,30 +54,30 @@ class Questions:
     arms: Sequence[Ranking]
     tier: AskedTier | None = None
 
-    def ask(self, data: DataSet) -> Iterator[Asked]:
+    def ask(self, data: DataSet) -> Iterator[QueryReplies]:
         """Yield each query with its replies. Raises Unavailable, InvalidInput."""
         for conversation in data.conversations:
             for query in conversation.queries:
                 yield self._ask(conversation, query)
 
-    def _ask(self, conversation: Conversation, query: Query) -> Asked:
+    def _ask(self, conversation: Conversation, query: DataSetQuery) -> QueryReplies:
         body = self._body(conversation, query)
         # What is kept of a query from its first recall on (its vector above all) must not favour the later arms.
         _, cold_ms = self._recall(body)
         replies = {arm: self._reply(body | {"ranking": arm}) for arm in self.arms}
-        return Asked(conversation.id, query, replies, cold_ms)
+        return QueryReplies(conversation.id, query, replies, cold_ms)
 
-    def _body(self, conversation: Conversation, query: Query) -> dict[str, Any]:
+    def _body(self, conversation: Conversation, query: DataSetQuery) -> dict[str, Any]:
         """Return the request; of a long dialogue the end is asked, which is what the next turn is about."""
         body = {"query": query.text[-MAX_QUERY_CHARACTERS:], "limit": LIMIT}
         body |= {"project": self.traces.projects[conversation.id], "scope": "project"}
         body |= {"tier": self.tier} if self.tier else {}
         return body | ({"as_of": query.asked_at.isoformat()} if query.asked_at else {})
 
-    def _reply(self, body: dict[str, Any]) -> Reply:
+    def _reply(self, body: dict[str, Any]) -> ArmReply:
         answer, ms = self._recall(body)
         hits = answer["hits"]
-        return Reply(
+        return ArmReply(
             hits=tuple(hit["id"] for hit in hits),
             covers=tuple(self.traces.covered(self.server, hit) for hit in hits),
             abstained=answer["abstained"],

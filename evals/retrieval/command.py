@@ -11,7 +11,7 @@ from esker.server.core.errors import InvalidInput
 from esker.server.core.records import AskedTier, Ranking
 from evals.input import expected
 from evals.output import progress, remark, write_json
-from evals.retrieval.asking import Asked, Questions
+from evals.retrieval.asking import AskingOptions, QueryReplies
 from evals.retrieval.dataset import DataSet, checked, part_of, read_simple
 from evals.retrieval.floors import bm25s, floors
 from evals.retrieval.formats.beam import read_beam
@@ -20,8 +20,8 @@ from evals.retrieval.formats.madial import read_madial_en, read_madial_zh
 from evals.retrieval.formats.qmsum import read_qmsum
 from evals.retrieval.metrics import percentile
 from evals.retrieval.report import document, show
-from evals.retrieval.storing import Stored, Way, store
-from evals.runs import JsonFile, Key, Url
+from evals.retrieval.storing import StoredAs, StoredDataSet, store
+from evals.runs import JsonOption, KeyOption, Url
 from evals.serving import connected
 
 Format = Literal["simple", "beam", "locomo", "madial-en", "madial-zh", "qmsum"]
@@ -41,7 +41,7 @@ def retrieval(
     path: Annotated[Path, typer.Argument(exists=True, help="A file or a folder of data.")],
     data_format: Annotated[Format, typer.Option("--format", help="Whose format it is.")] = "simple",
     way: Annotated[
-        Way, typer.Option("--as", help="Store every turn as a note, or as messages to be observed.")
+        StoredAs, typer.Option("--as", help="Store every turn as a note, or as messages to be observed.")
     ] = "rows",
     arm: Annotated[Ranking | None, typer.Option(help="Only this ranking; without it all four.")] = None,
     tier: Annotated[
@@ -55,8 +55,8 @@ def retrieval(
     queries: Annotated[int | None, typer.Option(min=1, help="Only a sample of so many queries.")] = None,
     seed: Annotated[int, typer.Option(help="What the sample is drawn with.")] = 0,
     url: Url = None,
-    key: Key = None,
-    json_file: JsonFile = None,
+    key: KeyOption = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Store conversations in an Esker, ask it the questions about them, and score what it finds."""
     if reflect and way == "rows":
@@ -66,7 +66,7 @@ def retrieval(
     data = checked(part_of(read, conversations=conversations, queries=queries, seed=seed))
     with progress() as shown, connected(url, key) as server:
         stored = store(server, data, way, shown, shared=url is not None, reflect=reflect)
-        questions = Questions(server, stored.traces, (arm,) if arm else ARMS, tier)
+        questions = AskingOptions(server, stored.traces, (arm,) if arm else ARMS, tier)
         asked = list(shown.track(questions.ask(data), total=data.queries, description="Asking"))
         serving = server.get("/readyz")
     if with_floors:
@@ -80,7 +80,7 @@ def retrieval(
         write_json(json_file, told)
 
 
-def _with_floors(data: DataSet, asked: Sequence[Asked]) -> list[Asked]:
+def _with_floors(data: DataSet, asked: Sequence[QueryReplies]) -> list[QueryReplies]:
     """Return the queries with what plain searches reply to them, too."""
     if bm25s() is None:
         remark("bm25s is not installed (pip install bm25s): the only floor is plain dense search.")
@@ -89,7 +89,7 @@ def _with_floors(data: DataSet, asked: Sequence[Asked]) -> list[Asked]:
     return [replace(one, replies=one.replies | plain[one.id]) for one in asked]
 
 
-def _storing(data: DataSet, stored: Stored) -> dict[str, float]:
+def _storing(data: DataSet, stored: StoredDataSet) -> dict[str, float]:
     """Return what it took to store a data set and to find all of it by meaning, in seconds and turns a second."""
     return {
         "sent_seconds": stored.sent_seconds,
@@ -101,12 +101,12 @@ def _storing(data: DataSet, stored: Stored) -> dict[str, float]:
     }
 
 
-def _cold(asked: Sequence[Asked]) -> dict[str, float | None]:
+def _cold(asked: Sequence[QueryReplies]) -> dict[str, float | None]:
     times = [one.cold_ms for one in asked if one.cold_ms is not None]
     return {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)}
 
 
-def _say(told: Mapping[str, Any], stored: Stored) -> None:
+def _say(told: Mapping[str, Any], stored: StoredDataSet) -> None:
     """Print the figures, and beside them what of the data could not be measured as it is."""
     for text in told["data"]["remarks"]:
         remark(text)

@@ -20,13 +20,13 @@ from esker.server.core.errors import InvalidInput
 from evals.input import first_problem, lines_of
 
 
-class _Record(BaseModel):
+class _DataSetLine(BaseModel):
     """A line of a file; a misspelt field would change the meaning, so what is not known is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Turn(_Record):
+class Turn(_DataSetLine):
     """One thing that was said. `session` tells sittings of one conversation apart; turns of a sitting are neighbours.
 
     A `speaker` is a person by name; whoever is named counts as a user.
@@ -45,7 +45,7 @@ class Turn(_Record):
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
-class Query(_Record):
+class DataSetQuery(_DataSetLine):
     """A question; `evidence` are the ids of the turns that answer it.
 
     An answerable question without evidence is one whose evidence is not known: it counts for abstention alone.
@@ -66,7 +66,7 @@ class Conversation:
 
     id: str
     turns: tuple[Turn, ...]
-    queries: tuple[Query, ...]
+    queries: tuple[DataSetQuery, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 def _read_file(path: Path) -> list[Conversation]:
     """Return the conversations of a file; what stands before the first heading is named after the file."""
-    found: dict[str, tuple[list[Turn], list[Query]]] = {}
+    found: dict[str, tuple[list[Turn], list[DataSetQuery]]] = {}
     name = path.stem
     for place, line in json_lines(path):
         try:
@@ -178,7 +178,7 @@ def _read_file(path: Path) -> list[Conversation]:
                 case {"turn": turn_id, **rest}:
                     found.setdefault(name, ([], []))[0].append(Turn.model_validate({"id": turn_id, **rest}))
                 case {"query": query_id, **rest}:
-                    found.setdefault(name, ([], []))[1].append(Query.model_validate({"id": query_id, **rest}))
+                    found.setdefault(name, ([], []))[1].append(DataSetQuery.model_validate({"id": query_id, **rest}))
                 case _:
                     raise InvalidInput(
                         f"{place} is no conversation, no turn and no query.",

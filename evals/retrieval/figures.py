@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from evals.retrieval.asking import Asked, Reply
+from evals.retrieval.asking import ArmReply, QueryReplies
 from evals.retrieval.metrics import (
     Abstention,
     abstention,
@@ -36,7 +36,7 @@ class Figures:
     p95_ms: float | None
 
 
-def query_figures(asked: Asked, reply: Reply) -> dict[str, float]:
+def query_figures(asked: QueryReplies, reply: ArmReply) -> dict[str, float]:
     """Return the figures of one reply, by name; empty for a query without evidence."""
     covers, evidence = reply.covers, asked.query.evidence
     if not evidence:
@@ -49,7 +49,7 @@ def query_figures(asked: Asked, reply: Reply) -> dict[str, float]:
     }
 
 
-def arm_figures(asked: Sequence[Asked], arm: str, *, abstains: bool = True) -> Figures:
+def arm_figures(asked: Sequence[QueryReplies], arm: str, *, abstains: bool = True) -> Figures:
     """Return the figures of one arm over queries."""
     replies = [(one, one.replies[arm]) for one in asked]
     each = [found for one, reply in replies if (found := query_figures(one, reply))]
@@ -66,6 +66,6 @@ def arm_figures(asked: Sequence[Asked], arm: str, *, abstains: bool = True) -> F
     )
 
 
-def kinds(asked: Sequence[Asked]) -> list[str]:
+def kinds(asked: Sequence[QueryReplies]) -> list[str]:
     """Return the kinds of the queries, in the order in which they first come."""
     return list(dict.fromkeys(one.query.kind for one in asked if one.query.kind))

@@ -20,8 +20,8 @@ from rich.progress import Progress
 from esker.server.core.config.settings import Settings
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.local_embedder import LocalEmbedder
-from evals.retrieval.asking import LIMIT, Reply
-from evals.retrieval.dataset import Conversation, DataSet, Query
+from evals.retrieval.asking import LIMIT, ArmReply
+from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery
 
 DENSE, BM25, RRF = "plain dense", "plain bm25", "plain rrf"
 
@@ -33,7 +33,7 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W\u3040-\u30f
 _NO_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-class Ranked(NamedTuple):
+class FloorRanking(NamedTuple):
     """The places of documents, best first, and how many milliseconds it took to find them."""
 
     places: list[int]
@@ -48,34 +48,36 @@ def bm25s() -> Any | None:
         return None
 
 
-def floors(data: DataSet, shown: Progress) -> dict[str, dict[str, Reply]]:
+def floors(data: DataSet, shown: Progress) -> dict[str, dict[str, ArmReply]]:
     """Return what each floor replies to each query, by the query's name."""
     embedder = LocalEmbedder("bundled", Settings().embed_threads, "sentence-transformers:bundled")
     asyncio.run(embedder.load())
     task = shown.add_task("Computing floors", total=data.turns)
-    found: dict[str, dict[str, Reply]] = {}
+    found: dict[str, dict[str, ArmReply]] = {}
     for conversation in data.conversations:
         dense = Dense(embedder, [turn.words for turn in conversation.turns])
-        words = Words([turn.words for turn in conversation.turns]) if bm25s() else None
+        words = Bm25Index([turn.words for turn in conversation.turns]) if bm25s() else None
         for query in conversation.queries:
             found[f"{conversation.id}/{query.id}"] = _replies(conversation, query, dense, words)
         shown.advance(task, len(conversation.turns))
     return found
 
 
-def _replies(conversation: Conversation, query: Query, dense: "Dense", words: "Words | None") -> dict[str, Reply]:
+def _replies(
+    conversation: Conversation, query: DataSetQuery, dense: "Dense", words: "Bm25Index | None"
+) -> dict[str, ArmReply]:
     by_meaning = dense.rank(query.text)
     found = {DENSE: by_meaning}
     if words:
         by_words = words.rank(query.text)
         fused = fuse([by_meaning.places[:_RRF_DEPTH], by_words.places[:_RRF_DEPTH]])
-        found |= {BM25: by_words, RRF: Ranked(fused, by_meaning.ms + by_words.ms)}
+        found |= {BM25: by_words, RRF: FloorRanking(fused, by_meaning.ms + by_words.ms)}
     return {arm: _reply(conversation, ranked) for arm, ranked in found.items()}
 
 
-def _reply(conversation: Conversation, ranked: Ranked) -> Reply:
+def _reply(conversation: Conversation, ranked: FloorRanking) -> ArmReply:
     turns = [conversation.turns[place] for place in ranked.places[:LIMIT]]
-    return Reply(
+    return ArmReply(
         hits=tuple(turn.id for turn in turns),
         covers=tuple(frozenset({turn.id}) for turn in turns),
         abstained=False,
@@ -102,19 +104,19 @@ class Dense:
         batches = [documents[start : start + _BATCH] for start in range(0, len(documents), _BATCH)]
         self._vectors = np.array(list(chain.from_iterable(map(self._embedded, batches))), dtype=np.float32)
 
-    def rank(self, query: str) -> Ranked:
+    def rank(self, query: str) -> FloorRanking:
         """Return all documents, the nearest first."""
         began = time.perf_counter()
         [vector] = self._embedded([query])
         cosines: NDArray[np.float32] = self._vectors @ np.array(vector, dtype=np.float32)
         places = np.argsort(-cosines, kind="stable").tolist()
-        return Ranked(places, 1_000 * (time.perf_counter() - began))
+        return FloorRanking(places, 1_000 * (time.perf_counter() - began))
 
     def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
         return asyncio.run(self._embedder.embed(texts))
 
 
-class Words:
+class Bm25Index:
     """Documents by BM25 (k1 = 1.5, b = 0.75) of their stems: English stop words are left out, CJK goes in pairs."""
 
     def __init__(self, documents: Sequence[str]) -> None:
@@ -126,13 +128,13 @@ class Words:
         self._index = library.BM25(k1=1.5, b=0.75)
         self._index.index([self._tokens(document) for document in documents], show_progress=False)
 
-    def rank(self, query: str) -> Ranked:
+    def rank(self, query: str) -> FloorRanking:
         """Return the documents that share a stem with the query, the best first."""
         began = time.perf_counter()
         tokens = self._tokens(query)
         scores: NDArray[np.float32] = self._index.get_scores(tokens) if tokens else np.zeros(0, dtype=np.float32)
         places: list[int] = [int(place) for place in np.argsort(-scores, kind="stable") if scores[place] > 0]
-        return Ranked(places, 1_000 * (time.perf_counter() - began))
+        return FloorRanking(places, 1_000 * (time.perf_counter() - began))
 
     def _tokens(self, text: str) -> list[str]:
         runs = _WORD.findall(text.lower())

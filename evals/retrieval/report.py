@@ -6,7 +6,7 @@ from typing import Any
 
 from evals.output import percent, table
 from evals.provenance import hardware, versions
-from evals.retrieval.asking import Asked
+from evals.retrieval.asking import QueryReplies
 from evals.retrieval.dataset import DataSet
 from evals.retrieval.figures import DEPTHS, NDCG_DEPTH, Figures, arm_figures, kinds, query_figures
 from evals.retrieval.floors import BM25, DENSE, RRF
@@ -15,7 +15,7 @@ _SHARES = (*(f"recall@{k}" for k in DEPTHS), "all@10", f"ndcg@{NDCG_DEPTH}", "mr
 _NEVER_ABSTAIN = (DENSE, BM25, RRF)
 
 
-def document(data: DataSet, asked: Sequence[Asked], run: Mapping[str, Any]) -> dict[str, Any]:
+def document(data: DataSet, asked: Sequence[QueryReplies], run: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything about a run; `run` is how it was made."""
     arms = list(asked[0].replies)
     return {
@@ -34,7 +34,7 @@ def document(data: DataSet, asked: Sequence[Asked], run: Mapping[str, Any]) -> d
     }
 
 
-def _figures(asked: Sequence[Asked], arm: str) -> Figures:
+def _figures(asked: Sequence[QueryReplies], arm: str) -> Figures:
     return arm_figures(asked, arm, abstains=arm not in _NEVER_ABSTAIN)
 
 
@@ -52,7 +52,7 @@ def _about(data: DataSet) -> dict[str, Any]:
     }
 
 
-def _about_query(one: Asked) -> dict[str, Any]:
+def _about_query(one: QueryReplies) -> dict[str, Any]:
     evidence = set(one.query.evidence)
     return {
         "id": one.id,
@@ -77,7 +77,7 @@ def _about_query(one: Asked) -> dict[str, Any]:
     }
 
 
-def _judged(one: Asked, arm: str) -> dict[str, float]:
+def _judged(one: QueryReplies, arm: str) -> dict[str, float]:
     """Return whether an arm that can abstain did so exactly when there is no answer."""
     if arm in _NEVER_ABSTAIN:
         return {}

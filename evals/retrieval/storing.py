@@ -18,14 +18,14 @@ from evals.retrieval.dataset import Conversation, DataSet, Turn
 from evals.retrieval.traces import Traces
 from evals.serving import POLL_SECONDS, Server, until_done, wait_for_vectors
 
-Way = Literal["rows", "sessions"]
+StoredAs = Literal["rows", "sessions"]
 
 _CLIENT = "evals"
 _BATCH = 200
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredDataSet:
     """What became of a data set: the way back to its turns, the sessions, and seconds from the first request on.
 
     `sent_seconds` is until the last turn was acknowledged (in the way `sessions`: observed, too), `found_seconds` until
@@ -40,7 +40,9 @@ class Stored:
     cut: int = 0
 
 
-def store(server: Server, data: DataSet, way: Way, shown: Progress, *, shared: bool, reflect: bool) -> Stored:
+def store(
+    server: Server, data: DataSet, way: StoredAs, shown: Progress, *, shared: bool, reflect: bool
+) -> StoredDataSet:
     """Put a data set into a server and wait until all of it can be found.
 
     A `shared` server may hold other things, so projects get names that no other data has. With `reflect` each session
@@ -48,7 +50,7 @@ def store(server: Server, data: DataSet, way: Way, shown: Progress, *, shared: b
     """
     name = data.sha256()[:12]
     prefix = f"{data.name} {name} as {way}/" if shared else ""
-    stored = Stored(Traces({conversation.id: prefix + conversation.id for conversation in data.conversations}))
+    stored = StoredDataSet(Traces({conversation.id: prefix + conversation.id for conversation in data.conversations}))
     put = _put_rows if way == "rows" else _put_messages
     wait_for_vectors(server, shown, "Loading the model")
     began = time.monotonic()
@@ -69,7 +71,7 @@ def store(server: Server, data: DataSet, way: Way, shown: Progress, *, shared: b
     return stored
 
 
-def _sittings(conversation: Conversation, stored: Stored) -> Iterator[tuple[str, list[Turn]]]:
+def _sittings(conversation: Conversation, stored: StoredDataSet) -> Iterator[tuple[str, list[Turn]]]:
     """Yield the sittings of a conversation with those of their turns that say something; count the others."""
     for sitting, turns in groupby(conversation.turns, key=lambda turn: turn.session):
         told = list(turns)
@@ -82,7 +84,7 @@ def _sittings(conversation: Conversation, stored: Stored) -> Iterator[tuple[str,
 Advance = Callable[[int], None]
 
 
-def _put_rows(server: Server, stored: Stored, session: str, turns: Sequence[Turn], advance: Advance) -> None:
+def _put_rows(server: Server, stored: StoredDataSet, session: str, turns: Sequence[Turn], advance: Advance) -> None:
     stored.cut += sum(len(turn.words) > MAX_CHARACTERS for turn in turns)
     for batch in _batches(turns):
         notes = [_note(session, turn) for turn in batch]
@@ -96,7 +98,7 @@ def _note(session: str, turn: Turn) -> dict[str, Any]:
     return note | ({"said_at": turn.said_at.isoformat()} if turn.said_at else {})
 
 
-def _put_messages(server: Server, stored: Stored, session: str, turns: Sequence[Turn], advance: Advance) -> None:
+def _put_messages(server: Server, stored: StoredDataSet, session: str, turns: Sequence[Turn], advance: Advance) -> None:
     for batch in _batches(turns):
         server.post(f"/v1/sessions/{session}/messages", {"messages": [_message(turn) for turn in batch]})
         advance(len(batch))

@@ -11,7 +11,7 @@ from typing import Literal
 from evals.scoring import dates
 from evals.scoring.text import holds, holds_all, normalised, sentences
 
-Sort = Literal["quotation", "identifier", "number", "date", "name"]
+ClaimKind = Literal["quotation", "identifier", "number", "date", "name"]
 
 _QUOTED = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|「([^」\n]{2,200})」|`([^`\n]{2,200})`")
 _IDENTIFIER = re.compile(
@@ -40,7 +40,7 @@ _NO_NAMES = frozenset(
 class Claim:
     """A part of a text that was taken from somewhere, or made up."""
 
-    sort: Sort
+    sort: ClaimKind
     words: str
 
 

@@ -43,17 +43,17 @@ _FORMS = (
     re.compile(r"(?<![0-9./])(?P<d>[0-9]{1,2})([./])(?P<m>[0-9]{1,2})\2(?P<y>[0-9]{4})(?![0-9])"),
 )
 
-Span = tuple[int, int, int | None, int, int]
+DateRange = tuple[int, int, int | None, int, int]
 """Where a day stands, from start to end; its year (None where it is not said), month and day."""
 
 
 @lru_cache(maxsize=16_384)
-def found(text: str) -> tuple[Span, ...]:
+def found(text: str) -> tuple[DateRange, ...]:
     """Return the days in a normalised text."""
     return tuple(_found(text))
 
 
-def _found(text: str) -> Iterator[Span]:
+def _found(text: str) -> Iterator[DateRange]:
     for form in _FORMS:
         for match in form.finditer(text):
             told = match.groupdict()

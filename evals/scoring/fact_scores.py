@@ -9,9 +9,9 @@ from evals.case_files import Language
 from evals.scoring import cues
 from evals.scoring.dates import names_day
 from evals.scoring.denials import denials
-from evals.scoring.figures import Figure, figure
-from evals.scoring.gold import Atom, Change, Gold, Row
-from evals.scoring.matching import Judge, Left, Verdict
+from evals.scoring.figures import ScoreFigure, figure
+from evals.scoring.gold import Atom, FactChange, Gold, LogRow
+from evals.scoring.matching import AtomVerdict, Judge, Left
 from evals.scoring.text import holds_all, normalised, parts, sentences
 
 _STILL_THERE = 0.8
@@ -22,18 +22,20 @@ _SIGNS = 0.4
 """The same for Chinese and Japanese, of which the model knows little: how many of the signs are there."""
 
 
-def retention(name: str, verdicts: Sequence[Verdict], good: Callable[[Verdict], bool]) -> Figure:
+def retention(name: str, verdicts: Sequence[AtomVerdict], good: Callable[[AtomVerdict], bool]) -> ScoreFigure:
     """What should be there can still be known."""
     return figure(name, (None if good(each) else f"{each.fate}: {each.atom.fact} ({each.why})" for each in verdicts))
 
 
-def supersession(changes: Sequence[Change], new: Sequence[Verdict], left: Sequence[Left], by: Judge) -> Figure:
+def supersession(
+    changes: Sequence[FactChange], new: Sequence[AtomVerdict], left: Sequence[Left], by: Judge
+) -> ScoreFigure:
     """What holds now is there, and no row says what held before as though it still did."""
     pairs = zip(changes, new, strict=True)
     return figure("supersession", (change_fault(change, verdict, left, by) for change, verdict in pairs))
 
 
-def change_fault(change: Change, new: Verdict, left: Sequence[Left], by: Judge) -> str | None:
+def change_fault(change: FactChange, new: AtomVerdict, left: Sequence[Left], by: Judge) -> str | None:
     """Return what is wrong with what is left of a change, None for nothing; `new` is what became of what holds now."""
     if not new.kept:
         return f"{new.fate}: {change.new.fact}"
@@ -68,7 +70,7 @@ def _calls_it_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by
     return more_denied or past
 
 
-def noise_gone(gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
+def noise_gone(gold: Gold, left: Sequence[Left], by: Judge) -> ScoreFigure:
     """What mattered to nobody is gone: no row has all that is exact and most words of it, or says it otherwise."""
     lasting = [atom.fact for atom in gold.lasting()]
     return figure("noise gone", (noise_fault(atom, lasting, left, by) for atom in gold.noise))
@@ -95,12 +97,12 @@ def _means(noise: str, said: str, lasting: Sequence[str], by: Judge) -> bool:
     return near >= _NEAR and near - max((by.meaning.cosine(fact, said) for fact in lasting), default=0.0) >= _NEARER
 
 
-def still_open(verdicts: Sequence[Verdict], by: Judge) -> Figure:
+def still_open(verdicts: Sequence[AtomVerdict], by: Judge) -> ScoreFigure:
     """What was put off, planned or limited still reads as that. What is lost counts for retention alone."""
     return figure("still open", (open_fault(each, by.language) for each in verdicts if each.fate != "lost"))
 
 
-def open_fault(verdict: Verdict, language: Language) -> str | None:
+def open_fault(verdict: AtomVerdict, language: Language) -> str | None:
     """Return how a statement turns what is open into something else, None where it does not."""
     fact, said = verdict.atom.fact, verdict.statement
     if verdict.fate == "contradicted":
@@ -110,7 +112,7 @@ def open_fault(verdict: Verdict, language: Language) -> str | None:
     return None if cues.keeps_reservation(fact, said, language) else f"without its reservation: {said}"
 
 
-def unsettled(atoms: Sequence[Atom], left: Sequence[Left], by: Judge) -> Figure:
+def unsettled(atoms: Sequence[Atom], left: Sequence[Left], by: Judge) -> ScoreFigure:
     """What was only asked, offered, claimed or turned down does not read as though it held."""
     return figure("not taken for fact", (unsettled_fault(atom, left, by) for atom in atoms))
 
@@ -131,12 +133,12 @@ def _tells_whose(said: str, fact: str, language: Language) -> bool:
     return any(cue(said, language) and not cue(fact, language) for cue in (cues.is_past, cues.is_undecided))
 
 
-def ruling_stands(verdicts: Sequence[Verdict], by: Judge) -> Figure:
+def ruling_stands(verdicts: Sequence[AtomVerdict], by: Judge) -> ScoreFigure:
     """What somebody ruled still stands."""
     return figure("ruling stands", (ruling_fault(each, by.language) for each in verdicts))
 
 
-def ruling_fault(verdict: Verdict, language: Language) -> str | None:
+def ruling_fault(verdict: AtomVerdict, language: Language) -> str | None:
     """Return how a ruling does not stand any more, None where it does."""
     if not verdict.kept:
         return f"{verdict.fate}: {verdict.atom.fact}"
@@ -145,13 +147,13 @@ def ruling_fault(verdict: Verdict, language: Language) -> str | None:
     return None
 
 
-def attribution(verdicts: Sequence[Verdict], log: Sequence[Row]) -> Figure:
+def attribution(verdicts: Sequence[AtomVerdict], log: Sequence[LogRow]) -> ScoreFigure:
     """Rows go back to who said it. One that does not tell who, or stands for several, counts for nothing."""
     speakers: dict[str, Trust] = {row.id: row.by for row in log}
     return figure("attribution", _speakers(verdicts, speakers))
 
 
-def _speakers(verdicts: Sequence[Verdict], speakers: Mapping[str, Trust]) -> Iterator[str | None]:
+def _speakers(verdicts: Sequence[AtomVerdict], speakers: Mapping[str, Trust]) -> Iterator[str | None]:
     for verdict in verdicts:
         right = verdict.atom.by
         if verdict.kept and verdict.row and right and (said := _speaker(verdict.row, speakers)):
@@ -181,12 +183,12 @@ def _named(text: str) -> str | None:
     return next((who for who, words in _NAMED.items() if words.match(normalised(text))), None)
 
 
-def dates(verdicts: Sequence[Verdict]) -> Figure:
+def dates(verdicts: Sequence[AtomVerdict]) -> ScoreFigure:
     """The day of a fact can be told from its row: from its text or from its times."""
     return figure("dates", _days(verdicts))
 
 
-def _days(verdicts: Sequence[Verdict]) -> Iterator[str | None]:
+def _days(verdicts: Sequence[AtomVerdict]) -> Iterator[str | None]:
     for verdict in verdicts:
         if verdict.kept and verdict.row and (day := verdict.atom.dated):
             yield None if _tells_day(verdict.row, day) else f"{day} is not told: {verdict.statement}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ScoreFigure:
     """How many of how many are `good`; `faults` say in words what is not."""
 
     name: str
@@ -19,8 +19,8 @@ class Figure:
         return self.good / self.of
 
 
-def figure(name: str, faults: Iterable[str | None]) -> Figure:
+def figure(name: str, faults: Iterable[str | None]) -> ScoreFigure:
     """Return a figure from a line for each thing that was looked at, None where it is as it should be."""
     looked_at = [*faults]
     wrong = tuple(fault for fault in looked_at if fault is not None)
-    return Figure(name, len(looked_at) - len(wrong), len(looked_at), wrong)
+    return ScoreFigure(name, len(looked_at) - len(wrong), len(looked_at), wrong)

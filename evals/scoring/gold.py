@@ -10,48 +10,48 @@ from typing import Annotated
 from pydantic import AwareDatetime, Field
 
 from esker.server.core.records import Category, Priority, Trust
-from evals.case_files import Language, Name, Strict, Text
+from evals.case_files import CaseText, Language, Name, StrictPart
 from evals.scoring.text import holds
 
 Domain = Name
 """What a case is about, for its table: ours are `coding`, `infrastructure`, `assistant` and `research`."""
 
 
-class Row(Strict):
+class LogRow(StrictPart):
     """A row of a log, as an observer wrote it: `by` is who it goes back to, `session` which sitting it is from."""
 
     id: Name
     at: AwareDatetime
-    text: Text
+    text: CaseText
     by: Trust = "user"
     session: Name = "1"
     priority: Priority = "medium"
     category: Category = "fact"
 
 
-class Atom(Strict):
+class Atom(StrictPart):
     """One thing that was said.
 
     `fact` says it in a sentence, `exact` lists what of that must stay letter by letter (identifiers, numbers, names),
     `rows` are where it stands, `by` who said it, `dated` which day has to be known of it, `ask` a question about it.
     """
 
-    fact: Text
-    exact: tuple[Text, ...] = ()
+    fact: CaseText
+    exact: tuple[CaseText, ...] = ()
     rows: Annotated[tuple[Name, ...], Field(min_length=1)]
     by: Trust | None = None
     dated: date | None = None
-    ask: Text | None = None
+    ask: CaseText | None = None
 
 
-class Change(Strict):
+class FactChange(StrictPart):
     """What held first, which may have changed more than once, and what holds now."""
 
     old: Annotated[tuple[Atom, ...], Field(min_length=1)]
     new: Atom
 
 
-class Gold(Strict):
+class Gold(StrictPart):
     """What should be left: a fact is in one of these lists.
 
     `keep` has to survive. `replaced` has to be there as it is now, and not as though the old still held. `noise` has to
@@ -62,12 +62,12 @@ class Gold(Strict):
     """
 
     keep: tuple[Atom, ...] = ()
-    replaced: tuple[Change, ...] = ()
+    replaced: tuple[FactChange, ...] = ()
     noise: tuple[Atom, ...] = ()
     open: tuple[Atom, ...] = ()
     unsettled: tuple[Atom, ...] = ()
     asserted: tuple[Atom, ...] = ()
-    never: tuple[Text, ...] = ()
+    never: tuple[CaseText, ...] = ()
 
     def lasting(self) -> Iterator[Atom]:
         """Yield what has to be there afterwards."""

@@ -46,7 +46,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AtomVerdict:
     """What became of an atom, the row that shows it, the statement in that row, and why it counts as that."""
 
     atom: Atom
@@ -78,20 +78,20 @@ class Judge:
             said = [part for sentence in said for part in parts(sentence)]
         self.meaning.read([*(atom.fact for atom in gold.atoms()), *texts, *said])
 
-    def judge(self, atom: Atom, rows: Sequence[Left]) -> Verdict:
+    def judge(self, atom: Atom, rows: Sequence[Left]) -> AtomVerdict:
         """Return what became of an atom in rows: the best that one of them makes of it.
 
         A look at a row takes long, and finds no more in it than its words promise: those that promise most come first.
         """
         promised = [self._promise(atom, row) for row in rows]
-        best: tuple[_Rank, int, Verdict] | None = None
+        best: tuple[_Rank, int, AtomVerdict] | None = None
         for rank, place in sorted((self._order(promise), place) for place, promise in enumerate(promised)):
             if best and best[:2] < (rank, place):
                 break
             if found := self._looked_at(promised[place], rows[place]):
                 made = self._order(found), place, found
                 best = min(made, best or made, key=itemgetter(0, 1))
-        return best[2] if best else Verdict(atom, "lost", None, "", "no row says it")
+        return best[2] if best else AtomVerdict(atom, "lost", None, "", "no row says it")
 
     def share(self, of: str, within: str) -> float:
         """Return how many of the words of one text are in another, from 0 to 1."""
@@ -101,7 +101,7 @@ class Judge:
         """Tell whether a text holds words letter by letter."""
         return holds(text, words, self.language)
 
-    def _order(self, verdict: Verdict) -> _Rank:
+    def _order(self, verdict: AtomVerdict) -> _Rank:
         """Order verdicts: of two rows that keep an atom the one that goes back to where it stands is the one meant.
 
         A row that goes back there and turns it around tells more than another that happens to have some of its words.
@@ -114,18 +114,18 @@ class Judge:
             rank = 2 if cited and verdict.fate == "contradicted" else 4
         return rank, _FATES.index(verdict.fate), -share
 
-    def _promise(self, atom: Atom, row: Left) -> Verdict:
+    def _promise(self, atom: Atom, row: Left) -> AtomVerdict:
         """Return the best that a row may make of an atom, going by whether it has its words."""
         whole = holds_all(row.text, atom.exact, self.language)
         said = self.share(atom.fact, row.text)
         statement = _statement(atom.fact, atom.exact, row.text, self.language)
         if whole and said >= (_WORDS_BESIDE if atom.exact else _WORDS):
-            return Verdict(atom, "verbatim", row, statement, f"{said:.0%} of its words")
+            return AtomVerdict(atom, "verbatim", row, statement, f"{said:.0%} of its words")
         if whole:
-            return Verdict(atom, "by meaning", row, statement, "")
-        return Verdict(atom, "changed", row, statement, "")
+            return AtomVerdict(atom, "by meaning", row, statement, "")
+        return AtomVerdict(atom, "changed", row, statement, "")
 
-    def _looked_at(self, promise: Verdict, row: Left) -> Verdict | None:
+    def _looked_at(self, promise: AtomVerdict, row: Left) -> AtomVerdict | None:
         """Return what a row makes of an atom, given what it promises; None where it is about something else."""
         atom, statement = promise.atom, promise.statement
         if promise.fate == "verbatim":
@@ -138,7 +138,7 @@ class Judge:
         missing = ", ".join(repr(words) for words in atom.exact if not self.holds(row.text, words))
         return replace(promise, why=f"without {missing}", cosine=cosine)
 
-    def _as_meant(self, verdict: Verdict) -> Verdict:
+    def _as_meant(self, verdict: AtomVerdict) -> AtomVerdict:
         """Return the verdict, or another where the statement has the words and says something else."""
         atom, statement = verdict.atom, verdict.statement
         turned = self._taken_back(atom.fact, verdict) or turned_around(atom.fact, statement, self.language)
@@ -154,7 +154,7 @@ class Judge:
             return replace(verdict, fate="changed", why="told as a fact, and not as what somebody says")
         return verdict
 
-    def _taken_back(self, fact: str, verdict: Verdict) -> tuple[str, str] | None:
+    def _taken_back(self, fact: str, verdict: AtomVerdict) -> tuple[str, str] | None:
         """Return a fact and a row that says of it in another sentence that it is not so."""
         row = verdict.row.text if verdict.row else ""
         if cues.is_called_untrue(row, self.language) and not cues.is_called_untrue(fact, self.language):

@@ -21,7 +21,7 @@ _FAR, _LESS_FAR = 40, 20
 """How many characters the end of a sentence and that of a clause count for."""
 
 
-Kind = Literal["quantity", "code", "word"]
+TokenKind = Literal["quantity", "code", "word"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class _Token:
     """Words, of which kind they are, and where they stand."""
 
     words: str
-    kind: Kind
+    kind: TokenKind
     start: int
     end: int
 
 
-_Kinds = Mapping[Kind, Sequence[_Token]]
+_Kinds = Mapping[TokenKind, Sequence[_Token]]
 """Tokens by their kinds, in the order in which they stand."""
 
 
@@ -83,7 +83,7 @@ def _token(claim: Claim, start: int) -> _Token:
     return _Token(claim.words, _kind(claim.words), start, start + len(claim.words))
 
 
-def _kind(words: str) -> Kind:
+def _kind(words: str) -> TokenKind:
     if words[0].isdigit():
         return "quantity"
     return "code" if re.search(r"[0-9_./:-]", words) else "word"
@@ -103,13 +103,13 @@ def _is_whole(words: str) -> bool:
 def _pairs(text: str, tokens: Sequence[_Token]) -> Iterator[tuple[_Token, _Token]]:
     """Yield what stands nearest to each other of two kinds, such as a name and its quantity."""
     kinds = _kinds(tokens)
-    for kind in get_args(Kind):
+    for kind in get_args(TokenKind):
         for token in tokens:
             if token.kind < kind and (partner := _partner(text, token, kind, kinds)):
                 yield token, partner
 
 
-def _partner(text: str, token: _Token, kind: Kind, kinds: _Kinds) -> _Token | None:
+def _partner(text: str, token: _Token, kind: TokenKind, kinds: _Kinds) -> _Token | None:
     """Return the nearest of a kind to which it is the nearest of its own; None if there is none."""
     nearest = _nearest(text, token, kinds[kind])
     return nearest if nearest and _nearest(text, nearest, kinds[token.kind]) == token else None
@@ -124,7 +124,7 @@ def _nearest(text: str, token: _Token, of_kind: Sequence[_Token]) -> _Token | No
 
 def _kinds(tokens: Iterable[_Token]) -> _Kinds:
     in_order = sorted(tokens, key=lambda each: each.start)
-    return {kind: [each for each in in_order if each.kind == kind] for kind in get_args(Kind)}
+    return {kind: [each for each in in_order if each.kind == kind] for kind in get_args(TokenKind)}
 
 
 def _distance(text: str, one: _Token, other: _Token) -> int:

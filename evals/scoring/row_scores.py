@@ -5,8 +5,8 @@ from datetime import date
 from itertools import combinations
 
 from evals.scoring.claims import one_source, unsupported
-from evals.scoring.figures import Figure, figure
-from evals.scoring.gold import Gold, Row
+from evals.scoring.figures import ScoreFigure, figure
+from evals.scoring.gold import Gold, LogRow
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import BESIDE
 from evals.scoring.text import stems
@@ -17,7 +17,7 @@ _SUPPORTED = 0.5
 """How many of a row's words stand in the rows that it cites."""
 
 
-def grounded(log: Sequence[Row], gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
+def grounded(log: Sequence[LogRow], gold: Gold, left: Sequence[Left], by: Judge) -> ScoreFigure:
     """Quotations, identifiers, numbers, days and names of a row stand in the log.
 
     A day may be the one before or behind that of a row, which its writer calls yesterday or tomorrow. German writes
@@ -40,13 +40,13 @@ def _made_up(row: Left, told: str, days: set[date], by: Judge) -> str | None:
     return f"{row.id} has from nowhere: {', '.join(f'{one.sort} {one.words!r}' for one in found)}" if found else None
 
 
-def never_said(gold: Gold, left: Sequence[Left], by: Judge) -> Figure:
+def never_said(gold: Gold, left: Sequence[Left], by: Judge) -> ScoreFigure:
     """Words that nobody said are in no row."""
     said = ((words, next((row for row in left if by.holds(row.text, words)), None)) for words in gold.never)
     return figure("never said", (f"{words!r} is in {row.id}" if row else None for words, row in said))
 
 
-def sources(log: Sequence[Row], left: Sequence[Left], by: Judge) -> Figure:
+def sources(log: Sequence[LogRow], left: Sequence[Left], by: Judge) -> ScoreFigure:
     """Every row cites rows of the log, and they say what it says, in its words or in others."""
     texts = {row.id: row.text for row in log}
     cited = [(row.text, [texts[source] for source in row.sources if source in texts]) for row in left]
@@ -67,7 +67,7 @@ def _badly_cited(row: Left, texts: Mapping[str, str], by: Judge) -> str | None:
     return None
 
 
-def said_once(left: Sequence[Left], by: Judge) -> Figure:
+def said_once(left: Sequence[Left], by: Judge) -> ScoreFigure:
     """No row says what another says."""
     repeated = {second.id: first.id for first, second in combinations(left, 2) if _repeats(first, second, by)}
     return figure("said once", (f"{row.id} repeats {repeated[row.id]}" if row.id in repeated else None for row in left))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from esker.server.core.text.tokens import estimate_tokens
 from evals.scoring import fact_scores, row_scores
-from evals.scoring.figures import Figure
-from evals.scoring.gold import Gold, Row
-from evals.scoring.matching import Judge, Left, Verdict
+from evals.scoring.figures import ScoreFigure
+from evals.scoring.gold import Gold, LogRow
+from evals.scoring.matching import AtomVerdict, Judge, Left
 
 RETENTION = "retention"
 VERBATIM = "verbatim"
@@ -17,8 +17,8 @@ VERBATIM = "verbatim"
 class Scored:
     """What became of the facts, figures by name, and sizes in tokens. What a case has nothing for has no figure."""
 
-    verdicts: Mapping[str, Sequence[Verdict]]
-    figures: Mapping[str, Figure]
+    verdicts: Mapping[str, Sequence[AtomVerdict]]
+    figures: Mapping[str, ScoreFigure]
     tokens_before: int
     tokens_after: int
 
@@ -53,7 +53,7 @@ class Scored:
                 yield from (f"{name}: {fault}" for fault in figure.faults)
 
 
-def score(gold: Gold, log: Sequence[Row], left: Sequence[Left], by: Judge) -> Scored:
+def score(gold: Gold, log: Sequence[LogRow], left: Sequence[Left], by: Judge) -> Scored:
     """Return the scores of what is left of a log."""
     by.read(gold, left)
     facts = {
@@ -73,8 +73,8 @@ def score(gold: Gold, log: Sequence[Row], left: Sequence[Left], by: Judge) -> Sc
 
 
 def _of_facts(
-    gold: Gold, log: Sequence[Row], verdicts: Mapping[str, Sequence[Verdict]], left: Sequence[Left], by: Judge
-) -> Iterator[Figure]:
+    gold: Gold, log: Sequence[LogRow], verdicts: Mapping[str, Sequence[AtomVerdict]], left: Sequence[Left], by: Judge
+) -> Iterator[ScoreFigure]:
     lasting = [verdict for its in verdicts.values() for verdict in its]
     yield fact_scores.retention(RETENTION, lasting, lambda verdict: verdict.kept)
     yield fact_scores.retention(VERBATIM, lasting, lambda verdict: verdict.fate == "verbatim")
@@ -87,7 +87,7 @@ def _of_facts(
     yield fact_scores.dates(lasting)
 
 
-def _of_rows(gold: Gold, log: Sequence[Row], left: Sequence[Left], by: Judge) -> Iterator[Figure]:
+def _of_rows(gold: Gold, log: Sequence[LogRow], left: Sequence[Left], by: Judge) -> Iterator[ScoreFigure]:
     yield row_scores.grounded(log, gold, left, by)
     yield row_scores.never_said(gold, left, by)
     yield row_scores.sources(log, left, by)

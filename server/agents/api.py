@@ -18,7 +18,7 @@ SECONDS = 600.0
 """How long an answer may take: `wait=true` waits for a language model."""
 
 
-class Refused(EskerError):
+class ServerRefused(EskerError):
     """The server refused the request."""
 
     def __init__(self, message: str, *, status: int, hint: str | None = None) -> None:
@@ -139,5 +139,5 @@ def _split(url: str) -> SplitResult:
 def _read(status: int, text: bytes) -> Any:
     answer = read_answer(status, text)
     if isinstance(answer, Problem):
-        raise Refused(answer.detail, status=answer.status, hint=answer.hint)
+        raise ServerRefused(answer.detail, status=answer.status, hint=answer.hint)
     return answer

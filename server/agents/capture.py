@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from esker.server.agents import opencode
-from esker.server.agents.api import Api, Refused
+from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.exclusion import without_excluded
-from esker.server.agents.hook_input import Told
+from esker.server.agents.hook_input import HookEvent
 from esker.server.agents.lines import opened_plain
 from esker.server.agents.progress import SentBefore
 from esker.server.agents.project import is_excluded
@@ -17,7 +17,7 @@ from esker.server.agents.readers import READERS, sessions
 from esker.server.agents.request_bodies import event_body, open_body
 from esker.server.agents.sending import as_batches, deliver
 from esker.server.agents.spool import Parcel, Spool, is_passing
-from esker.server.agents.transcript import Entry, Transcript
+from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import Unavailable
 
@@ -29,7 +29,9 @@ _EVENTS = {"compact": "compaction_pending", "end": "session_end"}
 class Capture:
     """Sends one session to the server, or to the spool where there is no server."""
 
-    def __init__(self, settings: ClientSettings, asked: Told, project: str | None, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: ClientSettings, asked: HookEvent, project: str | None, environ: Mapping[str, str]
+    ) -> None:
         self._settings = settings
         self._asked = asked
         self._project = project
@@ -118,7 +120,7 @@ class Capture:
     def _say(self, role: str, text: str) -> None:
         """Send what no transcript holds. A client may tell it twice, in one moment; said again later it is another."""
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-        entry = Entry(f"{role}:{self._asked.turn or int(time.time())}:{words}", role, text, None)
+        entry = TranscriptEntry(f"{role}:{self._asked.turn or int(time.time())}:{words}", role, text, None)
         if self._asked.session:
             SentBefore(self._settings).tell(Transcript(self._asked.client, self._asked.session), entry)
         [batch] = as_batches([entry])
@@ -140,7 +142,7 @@ class Capture:
                 self._spool.set_aside(parcel, deliver(self._api, parcel))
             except Unavailable:
                 self._there = False
-            except Refused as error:
+            except ServerRefused as error:
                 if not is_passing(error):
                     raise
                 self._there = False

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from esker.server.agents.content import answered, as_list, as_object, as_text, call_block, result_block
-from esker.server.agents.lines import Line, Opener, json_document, json_lines
+from esker.server.agents.lines import JsonLine, Opener, json_document, json_lines
 from esker.server.agents.reader_entries import Gathering, fitting, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.rewinds import Rewinds
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json, clean_text
 
 CLIENT = "claude-code"
@@ -37,21 +37,21 @@ _COMMAND = re.compile(
 )
 
 
-def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
+def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a file. Raises OSError when it cannot be opened."""
-    file = _File(path)
+    file = _TranscriptFile(path)
     for number, line in _lines(path, file.gathering, opener):
         file.gathering.recognised = file.gathering.recognised or recognises(line)
         file.take(number, line)
     return file.reading()
 
 
-def recognises(line: Line) -> bool:
+def recognises(line: JsonLine) -> bool:
     """Tell whether Claude Code wrote a line."""
     return bool(_MARKS & line.keys()) or isinstance(line.get("message"), dict)
 
 
-class _File:
+class _TranscriptFile:
     """A transcript while it is read."""
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class _File:
         self._agent = self._name.removeprefix(_AGENT) if path.name.startswith(_AGENT) else None
         self._parent = clean_text(path.parent.parent.name) if path.parent.name == "subagents" else None
 
-    def take(self, number: int, line: Line) -> None:
+    def take(self, number: int, line: JsonLine) -> None:
         """Take a line; those of a sub-agent or a side chain belong to a session of their own."""
         session = self._parent or as_text(line.get("sessionId")) or self._name
         if agent := as_text(line.get("agentId")) or self._agent:
@@ -72,13 +72,13 @@ class _File:
             said, asked = self._say(session, number, line, apart=False)
             self._rewinds.note(session, line, said=said, asked=asked)
 
-    def reading(self) -> Reading:
+    def reading(self) -> ParsedTranscripts:
         """Return what was read, without what a person took back."""
         for session, names in self._rewinds.taken_back().items():
             self.gathering.drop(session, set(map(fitting, names)), "message that was rewound")
         return self.gathering.reading()
 
-    def _say(self, session: str, number: int, line: Line, *, apart: bool) -> tuple[bool, bool]:
+    def _say(self, session: str, number: int, line: JsonLine, *, apart: bool) -> tuple[bool, bool]:
         """Keep what a line says; return whether it says something, and whether it is a person's prompt.
 
         To a sub-agent or in a side chain it is the assistant who gives the orders, not a person.
@@ -97,7 +97,7 @@ class _File:
         return said, said and line.get("type") == "user" and not answers
 
 
-def _lines(path: Path, gathering: Gathering, opener: Opener) -> Iterator[tuple[int, Line]]:
+def _lines(path: Path, gathering: Gathering, opener: Opener) -> Iterator[tuple[int, JsonLine]]:
     """Yield the lines of a transcript; sessions that were fetched from the web are one object that holds them."""
     if path.suffix != ".json":
         yield from json_lines(path, gathering.left_out, opener)
@@ -109,7 +109,7 @@ def _lines(path: Path, gathering: Gathering, opener: Opener) -> Iterator[tuple[i
             pass
 
 
-def _message(line: Line, place: str) -> tuple[str, Json] | str:
+def _message(line: JsonLine, place: str) -> tuple[str, Json] | str:
     """Return who speaks in a line and what, or why nobody does."""
     match line.get("type"):
         case ("user" | "assistant") as kind:
@@ -126,7 +126,7 @@ def _message(line: Line, place: str) -> tuple[str, Json] | str:
             return f"{kind[:40]} line" if isinstance(kind, str) else "untyped line"
 
 
-def _unsaid(line: Line, kind: str) -> str | None:
+def _unsaid(line: JsonLine, kind: str) -> str | None:
     for flag, reason in _UNSAID.items():
         if line.get(flag) is True:
             return reason
@@ -136,7 +136,7 @@ def _unsaid(line: Line, kind: str) -> str | None:
     return "synthetic message" if message.get("model") == "<synthetic>" else None
 
 
-def _spoken(line: Line, kind: str) -> tuple[str, Json]:
+def _spoken(line: JsonLine, kind: str) -> tuple[str, Json]:
     message = as_object(line.get("message"))
     content = message.get("content")
     [only] = content if isinstance(content, list) and len(content) == 1 else [content]
@@ -147,7 +147,7 @@ def _spoken(line: Line, kind: str) -> tuple[str, Json]:
     return str(message.get("role") or kind), content
 
 
-def _queued(line: Line) -> Line:
+def _queued(line: JsonLine) -> JsonLine:
     """Return what a person wrote while the assistant was at work, which the model was shown in between, or nothing."""
     told = as_object(line.get("attachment"))
     asked = told.get("type") == "queued_command" and told.get("commandMode") in ("prompt", None)

@@ -27,10 +27,10 @@ from esker.server.agents.content import (
     text_block,
     texts,
 )
-from esker.server.agents.lines import Line, Opener, json_lines
+from esker.server.agents.lines import JsonLine, Opener, json_lines
 from esker.server.agents.reader_entries import Gathering, digest, stem
 from esker.server.agents.regular_file import opened_plain
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.json_input import Json
 
@@ -52,7 +52,7 @@ _FRAMES = re.compile(r"</?image\b[^>]{0,200}>|<oai-mem-citation>[\s\S]*?</oai-me
 _IMAGES = ("input_image", "image", "localImage", "local_image")
 
 
-def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
+def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a rollout, which is one session. Raises OSError when it cannot be opened."""
     gathering = Gathering(CLIENT, path)
     rollout = _Rollout(gathering, stem(path))
@@ -63,12 +63,12 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
     return gathering.reading()
 
 
-def recognises(line: Line) -> bool:
+def recognises(line: JsonLine) -> bool:
     """Tell whether Codex wrote a line."""
     return line.get("type") in _ENVELOPES and isinstance(line.get("payload"), dict)
 
 
-def recognises_bare(line: Line) -> bool:
+def recognises_bare(line: JsonLine) -> bool:
     """Tell whether a line may be one of an early build, which says little about itself."""
     kind = line.get("type")
     if kind in (*_CALLS, *_OUTPUTS) or "record_type" in line:
@@ -79,7 +79,7 @@ def recognises_bare(line: Line) -> bool:
 
 
 @dataclass(slots=True)
-class _Said:
+class _CodexRecord:
     """A message, a call or a result, and the ways in which it was told; `words` are empty for calls and results."""
 
     role: str
@@ -99,19 +99,19 @@ class _Rollout:
         found = _UUID.search(name)
         self._place = name
         self._session = found[0] if found else name
-        self._meta: Line | None = None
+        self._meta: JsonLine | None = None
         self._cwd: str | None = None
         self._here: str | None = None  # where the session is by now
-        self._asked: list[_Said] = []  # what the person has said in the turn that begins
-        self._said: list[_Said] = []
+        self._asked: list[_CodexRecord] = []  # what the person has said in the turn that begins
+        self._said: list[_CodexRecord] = []
         self._times: defaultdict[Telling, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._known: set[tuple[str, str, int]] = set()
-        self._turn: list[_Said] = []  # what the same speaker has said since the other one or a tool did
+        self._turn: list[_CodexRecord] = []  # what the same speaker has said since the other one or a tool did
         self._calls: set[str] = set()
         self._results: set[str] = set()
         self._unanswered: dict[str, str] = {}
 
-    def take(self, number: int, line: Line) -> None:
+    def take(self, number: int, line: JsonLine) -> None:
         """Take a line, with or without an envelope."""
         payload = line.get("payload")
         at = line.get("timestamp", line.get("created_at", ""))
@@ -153,18 +153,18 @@ class _Rollout:
             said.cwd = self._here
         self._asked = []
 
-    def _keep(self, said: _Said) -> None:
+    def _keep(self, said: _CodexRecord) -> None:
         said.cwd = self._here
         self._said.append(said)
         self._asked = [*self._asked, said] if said.role == "user" and said.words else []
 
-    def _take_meta(self, payload: Line) -> None:
+    def _take_meta(self, payload: JsonLine) -> None:
         if self._meta is None:
             self._meta = payload
             self._here = as_text(payload.get("cwd"))
         self._gathering.skip("session_meta line")
 
-    def _take_bare(self, number: int, line: Line, at: Json) -> None:
+    def _take_bare(self, number: int, line: JsonLine, at: Json) -> None:
         kind, role = line.get("type"), line.get("role")
         if kind in _SPEAKERS:
             role = role or kind
@@ -181,7 +181,7 @@ class _Rollout:
 
     # Items of the model's API -----------------------------------------------------------------------------------------
 
-    def _take_item(self, number: int, item: Line, at: Json) -> None:
+    def _take_item(self, number: int, item: JsonLine, at: Json) -> None:
         kind = item.get("type")
         if kind == "message" or (kind is None and item.get("role") in _SPEAKERS):
             self._take_message(item, at)
@@ -192,7 +192,7 @@ class _Rollout:
         else:
             self._gathering.skip(f"{kind} item" if isinstance(kind, str) else "untyped line")
 
-    def _take_message(self, item: Line, at: Json) -> None:
+    def _take_message(self, item: JsonLine, at: Json) -> None:
         role = item.get("role")
         if role not in _SPEAKERS:
             self._gathering.skip(f"message of {role}" if isinstance(role, str) else "message without a role")
@@ -202,21 +202,21 @@ class _Rollout:
             self._here = found[1]
         self._say("item", str(role), item.get("content"), at)
 
-    def _take_call(self, number: int, item: Line, at: Json) -> None:
+    def _take_call(self, number: int, item: JsonLine, at: Json) -> None:
         name = as_text(item.get("name")) or as_text(as_object(item.get("function")).get("name"))
         given = item.get("arguments", item.get("input", item.get("action")))
         call = as_text(item.get("call_id")) or as_text(item.get("id")) or f"{self._place}:{number}"
         self._unanswered[name or ""] = call
         self._call(call, name or ("shell" if item.get("type") == "local_shell_call" else None), given, at)
 
-    def _take_output(self, number: int, item: Line, at: Json) -> None:
+    def _take_output(self, number: int, item: JsonLine, at: Json) -> None:
         call = as_text(item.get("call_id")) or self._unanswered.pop(as_text(item.get("name")) or "", None)
         content, failed = _output(item.get("output", item.get("result")))
         self._answer(call or f"{self._place}:{number}", content, at, failed=failed)
 
     # Events -----------------------------------------------------------------------------------------------------------
 
-    def _take_event(self, number: int, event: Line, at: Json) -> None:
+    def _take_event(self, number: int, event: JsonLine, at: Json) -> None:
         match event:
             case {"type": "user_message"}:
                 self._say("event", "user", _event_content(event), at)
@@ -236,7 +236,7 @@ class _Rollout:
             case _:
                 self._gathering.skip("untyped line")
 
-    def _take_thread_item(self, number: int, item: Line, at: Json) -> None:
+    def _take_thread_item(self, number: int, item: JsonLine, at: Json) -> None:
         call = as_text(item.get("id")) or f"{self._place}:{number}"
         match item.get("type"):
             case "UserMessage":
@@ -273,11 +273,11 @@ class _Rollout:
             self._gathering.skip("message that is told twice")
             return
         self._known.add(key)
-        said = _Said(role, [*kept], digest(*map(str, key)), at, words, {telling})
+        said = _CodexRecord(role, [*kept], digest(*map(str, key)), at, words, {telling})
         self._keep(said)
         self._turn = [*self._turn, said] if self._turn and self._turn[0].role == role else [said]
 
-    def _partner(self, telling: Telling, role: str, words: str) -> _Said | None:
+    def _partner(self, telling: Telling, role: str, words: str) -> _CodexRecord | None:
         """Return what was told in another way in this turn and holds these words, or stands in them.
 
         The words of an event are less than those of its item where there are citations, plans or what an editor shows.
@@ -294,7 +294,7 @@ class _Rollout:
             return
         self._calls.add(call)
         self._turn = []
-        self._keep(_Said("assistant", [call_block(call, name, arguments(given))], call, at))
+        self._keep(_CodexRecord("assistant", [call_block(call, name, arguments(given))], call, at))
 
     def _answer(self, call: str, content: Json, at: Json, *, failed: bool) -> None:
         if call in self._results:
@@ -302,9 +302,9 @@ class _Rollout:
             return
         self._results.add(call)
         self._turn = []
-        self._keep(_Said("user", [result_block(call, content, failed=failed)], f"{call}/result", at))
+        self._keep(_CodexRecord("user", [result_block(call, content, failed=failed)], f"{call}/result", at))
 
-    def _ran(self, call: str, name: str, given: Json, told: Line, at: Json) -> None:
+    def _ran(self, call: str, name: str, given: Json, told: JsonLine, at: Json) -> None:
         """Take a call and what came of it, as events and the thread tell them."""
         self._call(call, name, given, at)
         shown = next((told[key] for key in ("aggregated_output", "stdout", "result", "error") if told.get(key)), None)
@@ -323,7 +323,7 @@ class _Rollout:
         self._turn, self._asked = [], []
 
 
-def _parent(meta: Line) -> str | None:
+def _parent(meta: JsonLine) -> str | None:
     """Return the thread that started this one as a sub-agent, or None."""
     agent = as_object(meta.get("source")).get("subagent")
     if agent is None:
@@ -344,7 +344,7 @@ def _content(content: Json) -> list[Block]:
     return kept
 
 
-def _event_content(event: Line) -> Json:
+def _event_content(event: JsonLine) -> Json:
     parts: list[Json] = [event.get("message")]
     return parts + [{"type": "input_image", "image_url": url} for url in as_list(event.get("images"))]
 
@@ -355,7 +355,7 @@ def _words(blocks: list[Block]) -> str:
     return "".join(_FRAMES.sub("", said).split())
 
 
-def _tool(invocation: Line) -> str:
+def _tool(invocation: JsonLine) -> str:
     server, tool = as_text(invocation.get("server")), as_text(invocation.get("tool"))
     return f"mcp__{server}__{tool}" if server else tool or "tool"
 

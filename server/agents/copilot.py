@@ -14,10 +14,10 @@ from esker.server.agents.content import (
     result_block,
     text_block,
 )
-from esker.server.agents.lines import Line, Opener, json_lines
+from esker.server.agents.lines import JsonLine, Opener, json_lines
 from esker.server.agents.reader_entries import Gathering, stem
 from esker.server.agents.regular_file import opened_plain
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json, clean_text
 
 CLIENT = "copilot"
@@ -28,7 +28,7 @@ _PLACES = (*_STARTS, "session.context_changed")
 _KINDS = ("session.", "user.", "assistant.", "tool.", "hook.", "system.", "subagent.")
 
 
-def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
+def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a file; what a sub-agent says in it is a session of its own. Raises OSError when it cannot be opened."""
     gathering = Gathering(CLIENT, path)
     events = _Events(gathering, path)
@@ -38,7 +38,7 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
     return gathering.reading()
 
 
-def recognises(line: Line) -> bool:
+def recognises(line: JsonLine) -> bool:
     """Tell whether Copilot CLI wrote a line."""
     kind = line.get("type")
     return isinstance(kind, str) and kind.startswith(_KINDS) and isinstance(line.get("data"), dict)
@@ -55,7 +55,7 @@ class _Events:
         self._here: str | None = None
         self._called: set[str] = set()
 
-    def take(self, number: int, line: Line, data: Line) -> None:
+    def take(self, number: int, line: JsonLine, data: JsonLine) -> None:
         """Take an event."""
         place, kind = f"{self._place}:{number}", line.get("type")
         match kind:
@@ -74,7 +74,7 @@ class _Events:
                 return
         self._add(line, data, place, role, blocks)
 
-    def _add(self, line: Line, data: Line, place: str, role: str, blocks: list[Block]) -> None:
+    def _add(self, line: JsonLine, data: JsonLine, place: str, role: str, blocks: list[Block]) -> None:
         agent = as_text(data.get("parentToolCallId"))
         session = f"{self._session}/agent-{agent}" if agent else self._session
         name, at = as_text(line.get("id")), line.get("timestamp", "")
@@ -83,7 +83,7 @@ class _Events:
         if agent:
             self._gathering.locate(session, self._gathering.transcript(self._session).cwd)
 
-    def _note(self, kind: Json, data: Line) -> None:
+    def _note(self, kind: Json, data: JsonLine) -> None:
         """Note what an event tells of the session: its name, and where it is by now."""
         if kind not in _PLACES:
             return
@@ -93,7 +93,7 @@ class _Events:
         self._here = as_text(context.get("cwd")) or as_text(context.get("gitRoot")) or self._here
         self._gathering.locate(self._session, self._here)
 
-    def _calls(self, data: Line, place: str) -> Iterator[Block]:
+    def _calls(self, data: JsonLine, place: str) -> Iterator[Block]:
         for number, request in enumerate(map(as_object, as_list(data.get("toolRequests")))):
             call = as_text(request.get("toolCallId")) or f"{place}/{number}"
             name = as_text(request.get("name")) or as_text(request.get("toolName"))
@@ -107,7 +107,7 @@ def _texts(content: Json) -> Iterator[Block]:
         yield text_block(text)
 
 
-def _result(data: Line, place: str) -> Block:
+def _result(data: JsonLine, place: str) -> Block:
     shown = data.get("result") or data.get("error")
     failed = data.get("success") is False
     return result_block(as_text(data.get("toolCallId")) or place, answered(shown), failed=failed)

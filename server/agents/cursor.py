@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from esker.server.agents.content import Block, arguments, as_list, as_object, as_text, joined, text_block
-from esker.server.agents.lines import Line, Opener, json_lines
+from esker.server.agents.lines import JsonLine, Opener, json_lines
 from esker.server.agents.reader_entries import Gathering, stem
 from esker.server.agents.regular_file import opened_plain
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json, clean_text
 
 CLIENT = "cursor"
@@ -25,7 +25,7 @@ _FOLDER = "agent-transcripts"
 _CALLS = ("tool_use", "tool_call")
 
 
-def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
+def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a file, which is one session; a sub-agent's is a session of its own. Raises OSError."""
     gathering = Gathering(CLIENT, path)
     parent = _parent(path)
@@ -49,17 +49,17 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
     return gathering.reading()
 
 
-def recognises(line: Line) -> bool:
+def recognises(line: JsonLine) -> bool:
     """Tell whether Cursor wrote a line."""
     return line.get("role") in _SPEAKERS and "content" in as_object(line.get("message")) and "uuid" not in line
 
 
-def _role(line: Line) -> str | None:
+def _role(line: JsonLine) -> str | None:
     inner = as_object(line.get("message")).get("role")
     return next((str(role) for role in (line.get("role"), inner, line.get("type")) if role in _ROLES), None)
 
 
-def _content(line: Line) -> Json:
+def _content(line: JsonLine) -> Json:
     message = line.get("message")
     inner = message.get("content") if isinstance(message, dict) else message
     return line.get("content", line.get("text")) if inner is None else inner

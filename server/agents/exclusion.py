@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from esker.server.agents.project import is_excluded, project_of
-from esker.server.agents.transcript import Entry, Transcript
+from esker.server.agents.transcript import Transcript, TranscriptEntry
 
 
 def without_excluded(transcript: Transcript, exclude: Sequence[str]) -> Transcript | None:
@@ -18,7 +18,7 @@ def without_excluded(transcript: Transcript, exclude: Sequence[str]) -> Transcri
     if is_excluded(transcript.cwd, transcript.project, exclude):
         return None
     left_alone = {transcript.cwd: False}
-    kept: list[Entry] = []
+    kept: list[TranscriptEntry] = []
     here = transcript.cwd
     for entry in transcript.entries:
         here = entry.cwd or here

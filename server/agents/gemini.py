@@ -25,10 +25,10 @@ from esker.server.agents.content import (
     result_block,
     text_block,
 )
-from esker.server.agents.lines import LeftOut, Line, Opener, json_document, json_lines
+from esker.server.agents.lines import JsonLine, Opener, SkippedLines, json_document, json_lines
 from esker.server.agents.reader_entries import Gathering, stem
 from esker.server.agents.regular_file import opened_plain
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json
 
 CLIENT = "gemini-cli"
@@ -40,7 +40,7 @@ _ANONYMOUS = "~"
 _LONGEST_PATH = 4_096
 
 
-def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
+def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a chat, which is one session. Raises OSError when it cannot be opened."""
     gathering = Gathering(CLIENT, path)
     chat = _Chat(gathering, stem(path))
@@ -57,7 +57,7 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
     return gathering.reading()
 
 
-def recognises(line: Line) -> bool:
+def recognises(line: JsonLine) -> bool:
     """Tell whether Gemini CLI wrote a line."""
     if "$set" in line or "$rewindTo" in line or {"sessionId", "projectHash"} <= line.keys():
         return True
@@ -78,8 +78,8 @@ class _Chat:
     """The records of a chat while it is read."""
 
     def __init__(self, gathering: Gathering, place: str) -> None:
-        self.header: Line = {}
-        self.records: dict[str, Line] = {}
+        self.header: JsonLine = {}
+        self.records: dict[str, JsonLine] = {}
         self._shown: set[str] = set()  # those known from what the model was shown
         self._gathering = gathering
         self._place = place
@@ -95,7 +95,7 @@ class _Chat:
             else:
                 self._gathering.skip("not an object")
 
-    def take(self, number: int, line: Line) -> None:
+    def take(self, number: int, line: JsonLine) -> None:
         """Take a line."""
         if "$rewindTo" in line:
             self._rewind(line["$rewindTo"])
@@ -110,14 +110,14 @@ class _Chat:
         else:
             self._gathering.skip("untyped line")
 
-    def _put(self, place: str, record: Line) -> None:
+    def _put(self, place: str, record: JsonLine) -> None:
         name = as_text(record.get("id")) or place
         if name in self.records and name not in self._shown:
             self._gathering.skip("record that was written again")
         self._shown.discard(name)
         self.records[name] = record
 
-    def _set(self, changes: Line) -> None:
+    def _set(self, changes: JsonLine) -> None:
         self.header |= {key: value for key, value in changes.items() if key != "messages"}
         said = Counter(_words(record) for record in self.records.values())
         for record in map(as_object, as_list(changes.get("messages"))):
@@ -175,7 +175,7 @@ class _Exchanges:
         self._told: set[str] = set()
         self._unanswered: defaultdict[str, list[str]] = defaultdict(list)  # calls by the tool's name
 
-    def parts(self, name: str, role: str, record: Line) -> Iterator[tuple[str, str, list[Json]]]:
+    def parts(self, name: str, role: str, record: JsonLine) -> Iterator[tuple[str, str, list[Json]]]:
         """Yield what a record holds, with what is added to its name and who speaks."""
         words: list[Json] = [*_said(record)]
         calls, results = list(_calls(record)), list(_results(record))
@@ -201,17 +201,17 @@ def _whole(name: str, key: str) -> str:
     return f"{name}/{key}" if key.startswith(_ANONYMOUS) else key
 
 
-def _role(record: Line) -> str | None:
+def _role(record: JsonLine) -> str | None:
     kind = record.get("type", record.get("role"))
     return _ROLES.get(kind) if isinstance(kind, str) else None
 
 
-def _content(record: Line) -> list[Json]:
+def _content(record: JsonLine) -> list[Json]:
     content = record.get("content", record.get("parts"))
     return content if isinstance(content, list) else [content]
 
 
-def _said(record: Line) -> Iterator[Block]:
+def _said(record: JsonLine) -> Iterator[Block]:
     """Yield the words and images of a record; of a person what was typed, without the files that were put in for it."""
     typed = record.get("displayContent") if _role(record) == "user" else None
     parts = (typed if isinstance(typed, list) else [typed]) if typed else _content(record)
@@ -227,7 +227,7 @@ def _said(record: Line) -> Iterator[Block]:
                 pass
 
 
-def _calls(record: Line) -> Iterator[tuple[str, str, Json]]:
+def _calls(record: JsonLine) -> Iterator[tuple[str, str, Json]]:
     """Yield the calls of a record: a key, the tool's name and the arguments."""
     found: set[str] = set()
     for call in map(as_object, as_list(record.get("toolCalls"))):
@@ -242,7 +242,7 @@ def _calls(record: Line) -> Iterator[tuple[str, str, Json]]:
                 pass
 
 
-def _results(record: Line) -> Iterator[tuple[str, str, Json, bool]]:
+def _results(record: JsonLine) -> Iterator[tuple[str, str, Json, bool]]:
     """Yield what came of calls: a key, if it says of which, the tool's name, what it told, and whether it failed."""
     for call in map(as_object, as_list(record.get("toolCalls"))):
         name, shown = as_text(call.get("name")), call.get("result") or call.get("resultDisplay")
@@ -269,13 +269,13 @@ def _answer(value: Json) -> Json:
             return value
 
 
-def _key(call: Line) -> str:
+def _key(call: JsonLine) -> str:
     """Return the id of a call, or what it is where it has none."""
     given = f"{call.get('name')}\0{call.get('args')}".encode("utf-8", "replace")
     return as_text(call.get("id")) or _ANONYMOUS + hashlib.sha256(given).hexdigest()[:16]
 
 
-def _words(record: Line) -> str:
+def _words(record: JsonLine) -> str:
     """Return what tells a record from others that are not the same, whatever its name."""
     said = "".join(joined([*_said(record)]).split())
     return f"{_role(record)} {said} {sorted(key for key, _, _ in _calls(record))}"
@@ -304,7 +304,7 @@ def _directory(path: Path) -> str | None:
 def _registered(folder: Path) -> str | None:
     """Return the directory that the list of projects has for a folder of chats, or None."""
     try:
-        listed = json_document(folder.parent.parent / "projects.json", LeftOut())
+        listed = json_document(folder.parent.parent / "projects.json", SkippedLines())
     except OSError:
         return None
     projects: Iterable[tuple[str, Json]] = as_object(as_object(listed).get("projects")).items()

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-Step = Literal["start", "prompt", "turn_end", "compact", "end"]
+HookStep = Literal["start", "prompt", "turn_end", "compact", "end"]
 """What happens in a session, whatever a client calls it."""
 
-_CLAUDE: Mapping[str, Step] = {
+_CLAUDE: Mapping[str, HookStep] = {
     "SessionStart": "start",
     "UserPromptSubmit": "prompt",
     "Stop": "turn_end",
@@ -21,7 +21,7 @@ _CLAUDE: Mapping[str, Step] = {
     "PreCompact": "compact",
     "SessionEnd": "end",
 }
-STEPS: Mapping[str, Mapping[str, Step]] = {
+STEPS: Mapping[str, Mapping[str, HookStep]] = {
     "claude-code": _CLAUDE,
     "codex": _CLAUDE,
     "gemini-cli": {
@@ -61,12 +61,12 @@ _LONGEST_PAUSE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HookEvent:
     """What a client said of one event; None where it said nothing."""
 
     client: str
     event: str
-    step: Step
+    step: HookStep
     session: str | None
     cwd: str
     transcript: Path | None
@@ -77,13 +77,13 @@ class Told:
     answer: str | None
 
 
-def told(client: str, event: str, given: Mapping[str, Any]) -> Told:
+def told(client: str, event: str, given: Mapping[str, Any]) -> HookEvent:
     """Return what a client said; anything of another type than expected counts as not said."""
     roots = given.get("workspace_roots")
     first: object = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
     # A sub-agent's transcript is another file than that of the session that it worked for.
     transcript = _text(given, "agent_transcript_path") or _text(given, "transcript_path")
-    return Told(
+    return HookEvent(
         client=client,
         event=event,
         step=STEPS[client][event],

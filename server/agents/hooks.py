@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from esker.server.agents.api import Api
-from esker.server.agents.hook_input import STEPS, Step, Told, read_object, told
+from esker.server.agents.hook_input import STEPS, HookEvent, HookStep, read_object, told
 from esker.server.agents.hook_output import answer, no_answer, pack_context, recalled_context
 from esker.server.agents.project import is_excluded, project_of
 from esker.server.agents.references import refers_to_earlier_work
@@ -29,7 +29,7 @@ from esker.server.core.errors import EskerError
 # Set for whatever a hook starts, so that no hook sets off another.
 _INSIDE = "IN_ESKER_HOOK"
 # How long the client is kept waiting, in seconds, and how long sending may go on after that.
-_PATIENCE: Mapping[Step, float] = {"start": 4.0, "prompt": 3.0, "turn_end": 1.0, "compact": 1.0, "end": 0.8}
+_PATIENCE: Mapping[HookStep, float] = {"start": 4.0, "prompt": 3.0, "turn_end": 1.0, "compact": 1.0, "end": 0.8}
 _SENDING_SECONDS = 120.0
 _ANSWER_SECONDS = 2.0
 _LONGEST_QUERY = 4_000
@@ -90,7 +90,7 @@ def _logging(log: Path, arguments: list[str]) -> Generator[None]:
         _write(log, f"{' '.join(arguments)}: {type(error).__name__}: {error}")
 
 
-def _asked(client: str, event: str) -> Told:
+def _asked(client: str, event: str) -> HookEvent:
     if event not in STEPS.get(client, {}):
         known = ", ".join(STEPS.get(client, STEPS))
         raise EskerError(f"There is no such {'event' if client in STEPS else 'client'}; known are {known}.")
@@ -103,7 +103,7 @@ def _print(text: str) -> None:
         sys.stdout.flush()
 
 
-def _context(asked: Told, project: str | None, settings: ClientSettings) -> str | None:
+def _context(asked: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
     """Return what the model is to have, if anything."""
     match asked.step:
         case "start":
@@ -114,7 +114,7 @@ def _context(asked: Told, project: str | None, settings: ClientSettings) -> str 
             return None
 
 
-def _send(asked: Told, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> None:
+def _send(asked: HookEvent, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> None:
     """Send what is new, in a process of its own; a client that has its answer may go on meanwhile."""
 
     def work(what: str) -> Callable[[], None]:
@@ -133,7 +133,7 @@ def _send(asked: Told, project: str | None, settings: ClientSettings, environ: M
             _apart(asked, _PATIENCE[step], _log(settings), work("transcript"))
 
 
-def _pack(asked: Told, project: str | None, settings: ClientSettings) -> str | None:
+def _pack(asked: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
     """Return the session's pack for this client; a new one after a compaction, which has dropped the old."""
     api = Api.to(settings, timeout=_ANSWER_SECONDS)
     session = api.post("/v1/sessions", open_body(asked.client, asked.session, asked.cwd, project))["id"]
@@ -142,7 +142,7 @@ def _pack(asked: Told, project: str | None, settings: ClientSettings) -> str | N
     return pack_context(asked.client, api.get(f"/v1/sessions/{session}/pack")["text"])
 
 
-def _recall(asked: Told, project: str | None, settings: ClientSettings) -> str | None:
+def _recall(asked: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
     prompt = asked.prompt or ""
     wanted = settings.hook_recall == "always" or (settings.hook_recall == "explicit" and refers_to_earlier_work(prompt))
     if not (wanted and asked.by_user and prompt):
@@ -155,7 +155,7 @@ def _recall(asked: Told, project: str | None, settings: ClientSettings) -> str |
     return recalled_context(asked.client, found) if "\n* " in found else None
 
 
-def _in_time(step: Step, log: Path, work: Callable[[], str | None]) -> str | None:
+def _in_time(step: HookStep, log: Path, work: Callable[[], str | None]) -> str | None:
     """Return what work gives, or None where it takes longer than the client waits or the server does not answer."""
     signal.signal(signal.SIGALRM, _ring)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE[step])
@@ -174,7 +174,7 @@ def _ring(number: int, frame: FrameType | None) -> None:
     raise _TimeIsUp
 
 
-def _apart(asked: Told, patience: float, log: Path, work: Callable[[], Any]) -> None:
+def _apart(asked: HookEvent, patience: float, log: Path, work: Callable[[], Any]) -> None:
     """Do work in a process of its own, and wait for it so many seconds: the client may end, and this goes on.
 
     It is in a session of its own, so that who stops the client's processes does not stop it, and it holds none of the
@@ -192,7 +192,7 @@ def _apart(asked: Told, patience: float, log: Path, work: Callable[[], Any]) -> 
         pause = min(0.05, pause * 2)
 
 
-def _work_apart(asked: Told, log: Path, work: Callable[[], Any]) -> None:
+def _work_apart(asked: HookEvent, log: Path, work: Callable[[], Any]) -> None:
     try:
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)

@@ -46,11 +46,11 @@ class Node:
     end: int
     scalar: Json = None
     opening: str = ""
-    entries: list["Entry"] = field(default_factory=list["Entry"])
+    entries: list["JsonMember"] = field(default_factory=list["JsonMember"])
 
 
 @dataclass(slots=True)
-class Entry:
+class JsonMember:
     """A member of an object, or an element of an array (without a key): where it begins, and the comma behind it."""
 
     start: int
@@ -94,7 +94,7 @@ def _spread(text: str, node: Node, indent: str) -> str:
     return f"{node.opening}\n{inner}{between.join(lines)}\n{indent}{_CLOSING[node.opening]}"
 
 
-def _key(text: str, entry: Entry) -> str:
+def _key(text: str, entry: JsonMember) -> str:
     found = _STRING.match(text, entry.start) if entry.key is not None else None
     return f"{found.group()}: " if found else ""
 
@@ -109,7 +109,7 @@ def find(node: Node, path: Path) -> Node | None:
     return node
 
 
-def _entry(node: Node, step: str | int) -> Entry | None:
+def _entry(node: Node, step: str | int) -> JsonMember | None:
     if isinstance(step, int):
         return node.entries[step] if node.opening == "[" and step < len(node.entries) else None
     return next((entry for entry in reversed(node.entries) if entry.key == step), None)
@@ -139,12 +139,14 @@ def _value(text: str, place: int, depth: int) -> Node:
 
 def _container(text: str, start: int, depth: int) -> Node:
     opening = text[start]
-    entries: list[Entry] = []
+    entries: list[JsonMember] = []
     place = _skip(text, start + 1)
     while text[place : place + 1] != _CLOSING[opening]:
         if entries and entries[-1].comma is None:
             _refuse(f"a comma or {_CLOSING[opening]}", text, place)
-        entry = _member(text, place, depth) if opening == "{" else Entry(place, None, _value(text, place, depth + 1))
+        entry = (
+            _member(text, place, depth) if opening == "{" else JsonMember(place, None, _value(text, place, depth + 1))
+        )
         entries.append(entry)
         place = _skip(text, entry.node.end)
         if text.startswith(",", place):
@@ -153,14 +155,14 @@ def _container(text: str, start: int, depth: int) -> Node:
     return Node(start, place + 1, None, opening, entries)
 
 
-def _member(text: str, start: int, depth: int) -> Entry:
+def _member(text: str, start: int, depth: int) -> JsonMember:
     key = _STRING.match(text, start)
     if not key:
         _refuse('a key in "quotes" or }', text, start)
     colon = _skip(text, key.end())
     if not text.startswith(":", colon):
         _refuse("a colon", text, colon)
-    return Entry(start, json.loads(key.group()), _value(text, _skip(text, colon + 1), depth + 1))
+    return JsonMember(start, json.loads(key.group()), _value(text, _skip(text, colon + 1), depth + 1))
 
 
 def _refuse(wanted: str, text: str, place: int) -> NoReturn:

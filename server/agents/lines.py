@@ -10,7 +10,7 @@ from esker.server.agents.regular_file import opened_plain
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, parse_json
 
-Line = dict[str, Json]
+JsonLine = dict[str, Json]
 Opener = Callable[[Path], BinaryIO]
 """How a file is opened; `server/agents/compressed.py` has the one for files that may be compressed."""
 
@@ -23,7 +23,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(slots=True)
-class LeftOut:
+class SkippedLines:
     """What reading left out: how much for which reason, and the numbers of the lines that are broken, the first ones
     of very many."""
 
@@ -32,8 +32,8 @@ class LeftOut:
 
 
 def json_lines(
-    path: Path, left_out: LeftOut, opener: Opener = opened_plain, longest: int = LONGEST_LINE
-) -> Iterator[tuple[int, Line]]:
+    path: Path, left_out: SkippedLines, opener: Opener = opened_plain, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, JsonLine]]:
     """Yield the objects of a file with the numbers of their lines. Raises OSError when it cannot be opened.
 
     A line of more than `longest` bytes is left out, and never held in memory as a whole.
@@ -60,7 +60,7 @@ def _size(count: int) -> str:
     return f"{count // 1024**2} MiB" if count >= 1024**2 else f"{count:,} bytes"
 
 
-def _parsed(raw: bytes, number: int, left_out: LeftOut) -> Line | None:
+def _parsed(raw: bytes, number: int, left_out: SkippedLines) -> JsonLine | None:
     if not raw.strip():
         return None
     try:
@@ -76,7 +76,7 @@ def _parsed(raw: bytes, number: int, left_out: LeftOut) -> Line | None:
     return None
 
 
-def json_document(path: Path, left_out: LeftOut, largest: int = LARGEST_DOCUMENT) -> Json:
+def json_document(path: Path, left_out: SkippedLines, largest: int = LARGEST_DOCUMENT) -> Json:
     """Return the one JSON value that a file is, or None where it is none, which is counted.
 
     Raises OSError, also for a file of more than `largest` bytes.

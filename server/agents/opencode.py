@@ -24,10 +24,10 @@ from esker.server.agents.content import (
     text_block,
 )
 from esker.server.agents.database_file import reading
-from esker.server.agents.lines import Line, Opener, json_document
+from esker.server.agents.lines import JsonLine, Opener, json_document
 from esker.server.agents.reader_entries import Gathering, stem
 from esker.server.agents.regular_file import opened_plain
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, parse_json
 
@@ -39,21 +39,21 @@ _STILL_WRITTEN_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _OpenCodePart:
     name: str
-    data: Line
+    data: JsonLine
     touched: float
     """When it was last written, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Message:
+class _OpenCodeMessage:
     name: str
-    data: Line
-    parts: list[_Part]
+    data: JsonLine
+    parts: list[_OpenCodePart]
 
 
-def read_transcript(path: Path, opener: Opener = opened_plain, session: str | None = None) -> Reading:
+def read_transcript(path: Path, opener: Opener = opened_plain, session: str | None = None) -> ParsedTranscripts:
     """Read a database, a storage folder or the file of a session; of many sessions only `session`, if it is given.
 
     Neither is ever compressed, so `opener` is not used. Raises OSError when it cannot be opened.
@@ -105,23 +105,23 @@ def _read_database(gathering: Gathering, path: Path, only: str | None) -> None:
         raise OSError(0, f"the database cannot be read: {error}") from error
 
 
-def _stored(gathering: Gathering, database: sqlite3.Connection, session: str) -> list[_Message]:
-    parts: dict[str, list[_Part]] = {}
+def _stored(gathering: Gathering, database: sqlite3.Connection, session: str) -> list[_OpenCodeMessage]:
+    parts: dict[str, list[_OpenCodePart]] = {}
     for row in database.execute("SELECT * FROM part WHERE session_id = ? ORDER BY id", (session,)):
         data = _object(gathering, row["data"])
         if data is not None:
             touched = dict(row).get("time_updated")
-            parts.setdefault(str(row["message_id"]), []).append(_Part(str(row["id"]), data, _seconds(touched)))
-    messages: list[_Message] = []
+            parts.setdefault(str(row["message_id"]), []).append(_OpenCodePart(str(row["id"]), data, _seconds(touched)))
+    messages: list[_OpenCodeMessage] = []
     for row in database.execute("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)):
         data = _object(gathering, row["data"])
         if data is not None:
             data.setdefault("time", {"created": row["time_created"]})
-            messages.append(_Message(str(row["id"]), data, parts.get(str(row["id"]), [])))
+            messages.append(_OpenCodeMessage(str(row["id"]), data, parts.get(str(row["id"]), [])))
     return messages
 
 
-def _object(gathering: Gathering, data: object) -> Line | None:
+def _object(gathering: Gathering, data: object) -> JsonLine | None:
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     try:
         value = parse_json(raw) if isinstance(raw, bytes) else None
@@ -144,29 +144,29 @@ def _read_files(gathering: Gathering, path: Path, only: str | None) -> None:
     storage, name = path.parent.parent.parent, as_text(described.get("id")) or stem(path)
     if only not in (None, name):
         return
-    messages: list[_Message] = []
+    messages: list[_OpenCodeMessage] = []
     for file in sorted((storage / "message" / name).glob("*.json")):
         data = _filed(gathering, file)
         message = as_text(data.get("id")) or stem(file)
-        messages.append(_Message(message, data, _filed_parts(gathering, storage, message)))
+        messages.append(_OpenCodeMessage(message, data, _filed_parts(gathering, storage, message)))
     messages.sort(key=lambda message: (_created(message.data), message.name))
     child = as_text(described.get("parentID")) is not None
     standing = _standing(gathering, messages, described.get("revert"))
     _take(gathering, name, described.get("directory"), standing, child=child)
 
 
-def _filed_parts(gathering: Gathering, storage: Path, message: str) -> list[_Part]:
+def _filed_parts(gathering: Gathering, storage: Path, message: str) -> list[_OpenCodePart]:
     """Return the parts of a message, which lie in a folder of it, in very early builds in one folder for all."""
     own = sorted((storage / "part" / message).glob("*.json"))
-    parts: list[_Part] = []
+    parts: list[_OpenCodePart] = []
     for file in own or sorted((storage / "part").glob("*.json")):
         data = _filed(gathering, file)
         if data and data.get("messageID", message if own else None) == message:
-            parts.append(_Part(as_text(data.get("id")) or f"{message}/{stem(file)}", data, _touched(file)))
+            parts.append(_OpenCodePart(as_text(data.get("id")) or f"{message}/{stem(file)}", data, _touched(file)))
     return parts
 
 
-def _filed(gathering: Gathering, path: Path) -> Line:
+def _filed(gathering: Gathering, path: Path) -> JsonLine:
     try:
         return as_object(json_document(path, gathering.left_out))
     except OSError:
@@ -184,7 +184,7 @@ def _touched(path: Path) -> float:
 # What is kept ---------------------------------------------------------------------------------------------------------
 
 
-def _standing(gathering: Gathering, messages: list[_Message], revert: Json) -> list[_Message]:
+def _standing(gathering: Gathering, messages: list[_OpenCodeMessage], revert: Json) -> list[_OpenCodeMessage]:
     """Return the messages before those that were undone, which `revert` names the first of, or the first part of it.
 
     OpenCode keeps what was undone until something else is asked, since it can be done again.
@@ -200,7 +200,9 @@ def _standing(gathering: Gathering, messages: list[_Message], revert: Json) -> l
     return [*messages[:place], replace(begun, parts=begun.parts[: names.index(part)])]
 
 
-def _take(gathering: Gathering, session: str, directory: Json, messages: list[_Message], *, child: bool) -> None:
+def _take(
+    gathering: Gathering, session: str, directory: Json, messages: list[_OpenCodeMessage], *, child: bool
+) -> None:
     gathering.locate(session, directory)
     for message in messages:
         role = message.data.get("role")
@@ -221,7 +223,9 @@ def _take(gathering: Gathering, session: str, directory: Json, messages: list[_M
                     _take_part(gathering, session, speaker, message, part)
 
 
-def _take_part(gathering: Gathering, session: str, speaker: str, message: _Message, part: _Part) -> None:
+def _take_part(
+    gathering: Gathering, session: str, speaker: str, message: _OpenCodeMessage, part: _OpenCodePart
+) -> None:
     if part.data.get("synthetic") is True or part.data.get("ignored") is True:
         gathering.skip("synthetic part")
         return
@@ -234,7 +238,7 @@ def _take_part(gathering: Gathering, session: str, speaker: str, message: _Messa
         gathering.add(session, role, [block], name=part.name + ending, at=at, cwd=where)
 
 
-def _entries(speaker: str, part: _Part) -> Iterator[tuple[str, str, Block]]:
+def _entries(speaker: str, part: _OpenCodePart) -> Iterator[tuple[str, str, Block]]:
     """Yield what a part holds: what is added to its name, who speaks, and the block."""
     match part.data:
         case {"type": "text", "text": str(text)}:
@@ -254,11 +258,11 @@ def _entries(speaker: str, part: _Part) -> Iterator[tuple[str, str, Block]]:
             pass
 
 
-def _is_summary(message: Line) -> bool:
+def _is_summary(message: JsonLine) -> bool:
     return message.get("summary") is True or "compaction" in (message.get("mode"), message.get("agent"))
 
 
-def _is_being_written(message: _Message, part: _Part) -> bool:
+def _is_being_written(message: _OpenCodeMessage, part: _OpenCodePart) -> bool:
     """Tell whether a text is likely to grow: neither it nor its message is finished, and it was just written to."""
     if part.data.get("type") != "text" or message.data.get("role") != "assistant" or message.data.get("error"):
         return False
@@ -267,7 +271,7 @@ def _is_being_written(message: _Message, part: _Part) -> bool:
     return bool(begun) and not finished and time.time() - part.touched < _STILL_WRITTEN_SECONDS
 
 
-def _created(message: Line) -> float:
+def _created(message: JsonLine) -> float:
     """Return when a message was made, in milliseconds since 1970, 0 when it does not say."""
     created = as_object(message.get("time")).get("created")
     return float(created) if isinstance(created, int | float) else 0.0

@@ -18,21 +18,21 @@ from esker.server.agents.content import (
     result_block,
     text_block,
 )
-from esker.server.agents.lines import Line, Opener, json_lines
+from esker.server.agents.lines import JsonLine, Opener, json_lines
 from esker.server.agents.reader_entries import Gathering, stem
 from esker.server.agents.regular_file import opened_plain
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json
 
 CLIENT = "pi"
 
-Numbered = tuple[int, Line]
+Numbered = tuple[int, JsonLine]
 
 _KINDS = {"compaction": "compaction summary", "branch_summary": "branch summary"}
 _ROLES = ("user", "assistant", "toolResult", "bashExecution")
 
 
-def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
+def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a file, which is one session. Raises OSError when it cannot be opened."""
     gathering = Gathering(CLIENT, path)
     session, place = stem(path).rpartition("_")[2], stem(path)
@@ -52,7 +52,7 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> Reading:
     return gathering.reading()
 
 
-def recognises(line: Line) -> bool:
+def recognises(line: JsonLine) -> bool:
     """Tell whether pi wrote a line."""
     kind = line.get("type")
     if kind == "session":
@@ -74,7 +74,7 @@ def _branch(lines: list[Numbered]) -> list[Numbered]:
     return [lines[place] for place in reversed(kept)]
 
 
-def _before(line: Line, place: int, places: dict[str, int]) -> int:
+def _before(line: JsonLine, place: int, places: dict[str, int]) -> int:
     """Return the place of the line that a line follows, or -1 for none; it is always above."""
     if "parentId" in line and line["parentId"] is None:
         return -1
@@ -82,7 +82,7 @@ def _before(line: Line, place: int, places: dict[str, int]) -> int:
     return parent if parent < place else place - 1
 
 
-def _take(gathering: Gathering, session: str, place: str, line: Line) -> None:
+def _take(gathering: Gathering, session: str, place: str, line: JsonLine) -> None:
     message = as_object(line.get("message"))
     kind, role = line.get("type"), message.get("role")
     if kind != "message":

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TextIO
 
-from esker.server.agents.transcript import Entry, Transcript
+from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, parse_json
@@ -53,7 +53,7 @@ class SentBefore:
             else:
                 yield True
 
-    def unsent(self, transcript: Transcript) -> list[Entry]:
+    def unsent(self, transcript: Transcript) -> list[TranscriptEntry]:
         """Return the messages behind those that were sent, all of them when the sent ones are not these.
 
         What was told before there was a transcript has the name by which it was told.
@@ -71,14 +71,14 @@ class SentBefore:
         known: dict[str, Json] = {"count": count, "digest": _digest(transcript.entries[:count])}
         _write(self._of_session(transcript), known)
 
-    def tell(self, transcript: Transcript, entry: Entry) -> None:
+    def tell(self, transcript: Transcript, entry: TranscriptEntry) -> None:
         """Note that a message was told of a session whose transcript did not have it."""
         path = self._of_told(transcript)
         known: dict[str, Json] = {entry.external_id: [entry.role, _words(entry)]}
         with self.alone(transcript):
             _write(path, dict(list((_read(path) | known).items())[-_MOST_TOLD:]))
 
-    def _as_told(self, transcript: Transcript) -> list[Entry]:
+    def _as_told(self, transcript: Transcript) -> list[TranscriptEntry]:
         told = _read(self._of_told(transcript))
         if not told:
             return transcript.entries
@@ -116,7 +116,7 @@ class SentBefore:
         return self._folder / f"{_hash(*self._server, *names)}.json"
 
 
-def _words(entry: Entry) -> str | None:
+def _words(entry: TranscriptEntry) -> str | None:
     """Return a hash of what a message says, if text is all that it is."""
     content = entry.content if isinstance(entry.content, list) else [{"type": "text", "text": entry.content}]
     texts = [
@@ -156,7 +156,7 @@ def _read(path: Path) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def _digest(entries: list[Entry]) -> str:
+def _digest(entries: list[TranscriptEntry]) -> str:
     whole = hashlib.sha256()
     for entry in entries:
         whole.update(f"{entry.external_id}\0{entry.role}\0".encode("utf-8", "replace"))

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from esker.server.agents.content import Block, as_text, text_block
-from esker.server.agents.lines import LeftOut
+from esker.server.agents.lines import SkippedLines
 from esker.server.agents.project import project_of
-from esker.server.agents.transcript import Entry, Reading, Transcript
+from esker.server.agents.transcript import ParsedTranscripts, Transcript, TranscriptEntry
 from esker.server.core.conversation.blocks import as_blocks
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.errors import InvalidInput
@@ -25,7 +25,7 @@ class Gathering:
 
     def __init__(self, client: str, path: Path) -> None:
         """Begin with a file of a client."""
-        self.left_out = LeftOut()
+        self.left_out = SkippedLines()
         self.recognised = False
         self.unfinished = False
         self._client = client
@@ -82,7 +82,7 @@ class Gathering:
             self.skip("message that was there before")
             return True
         self._ids[transcript.external_id].add(name)
-        transcript.entries.append(Entry(name, role, kept, self._last, _directory(cwd)))
+        transcript.entries.append(TranscriptEntry(name, role, kept, self._last, _directory(cwd)))
         return True
 
     def drop(self, session: str, names: Container[str], reason: str) -> None:
@@ -92,7 +92,7 @@ class Gathering:
         self.skip(reason, len(transcript.entries) - len(kept))
         transcript.entries = kept
 
-    def reading(self) -> Reading:
+    def reading(self) -> ParsedTranscripts:
         """Return what was gathered: sessions that hold messages, each with a time."""
         found = [transcript for transcript in self._transcripts.values() if transcript.entries]
         status = self._path.stat()
@@ -101,7 +101,7 @@ class Gathering:
             transcript.project = transcript.project or (project_of(transcript.cwd) if transcript.cwd else None)
             _date(transcript, changed)
         recognised = self.recognised or status.st_size == 0
-        return Reading(found, self.left_out.skipped, self.left_out.broken, recognised, self.unfinished)
+        return ParsedTranscripts(found, self.left_out.skipped, self.left_out.broken, recognised, self.unfinished)
 
     def _cleaned(self, content: Json) -> Json:
         """Return content that the server takes: text, or blocks; stray strings become text, what is no block goes.

@@ -8,14 +8,14 @@ from pathlib import Path
 from esker.server.agents import claude_code, codex, copilot, cursor, gemini, opencode, pi
 from esker.server.agents.database_file import beside
 from esker.server.agents.folders import Aside, files_in, is_file, walked
-from esker.server.agents.lines import LeftOut, Line, Opener, json_document, json_lines
+from esker.server.agents.lines import JsonLine, Opener, SkippedLines, json_document, json_lines
 from esker.server.agents.regular_file import opened_plain
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json
 
-Reader = Callable[[Path, Opener], Reading]
+TranscriptReader = Callable[[Path, Opener], ParsedTranscripts]
 
-READERS: dict[str, Reader] = {
+READERS: dict[str, TranscriptReader] = {
     claude_code.CLIENT: claude_code.read_transcript,
     codex.CLIENT: codex.read_transcript,
     gemini.CLIENT: gemini.read_transcript,
@@ -26,7 +26,7 @@ READERS: dict[str, Reader] = {
 }
 
 # Who says that a line is theirs is believed, in this order: the later ones look at less.
-_BY_LINE: tuple[tuple[str, Callable[[Line], bool]], ...] = (
+_BY_LINE: tuple[tuple[str, Callable[[JsonLine], bool]], ...] = (
     (copilot.CLIENT, copilot.recognises),
     (pi.CLIENT, pi.recognises),
     (codex.CLIENT, codex.recognises),
@@ -44,9 +44,9 @@ def client_of(path: Path, opener: Opener = opened_plain) -> str | None:
         storage = path.is_dir() and _is_storage(path)
         return opencode.CLIENT if storage or opencode.recognises_file(path) else None
     if path.suffix == ".json":
-        return opencode.CLIENT if opencode.recognises_file(path) else _client_of(json_document(path, LeftOut()))
+        return opencode.CLIENT if opencode.recognises_file(path) else _client_of(json_document(path, SkippedLines()))
     bare = False
-    for _, line in islice(json_lines(path, LeftOut(), opener), _LINES_LOOKED_AT):
+    for _, line in islice(json_lines(path, SkippedLines(), opener), _LINES_LOOKED_AT):
         for client, recognises in _BY_LINE:
             if recognises(line):
                 return client

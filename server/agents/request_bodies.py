@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from esker.server.agents.hook_input import Told
+from esker.server.agents.hook_input import HookEvent
 from esker.server.agents.local_zone import local_zone
 
 
@@ -17,7 +17,7 @@ def event_body(kind: str, mark: str | None) -> dict[str, str]:
     return {"kind": kind} | ({"dedupe_key": f"{kind}:{mark}"} if mark else {})
 
 
-def length_of(asked: Told) -> str | None:
+def length_of(asked: HookEvent) -> str | None:
     """Return how long the transcript is by now, in bytes, or else the name of the turn."""
     try:
         return f"{asked.transcript.stat().st_size}" if asked.transcript else asked.turn

@@ -10,16 +10,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from esker.server.agents.lines import Line
+from esker.server.agents.lines import JsonLine
 
 
 @dataclass(slots=True, eq=False)
-class _Turn:
+class _BranchTurn:
     """A prompt and what follows it: the turn before it in its branch, where it begins and ends in the file, and the
     names of its messages."""
 
     session: str
-    before: "_Turn | None"
+    before: "_BranchTurn | None"
     begins: int
     ends: int
     said: list[str] = field(default_factory=list[str])
@@ -32,11 +32,11 @@ class Rewinds:
     def __init__(self) -> None:
         self._count = 0
         # For each line the message that it is, or the last one before it, and the turn that it is in.
-        self._lines: dict[str, tuple[str, _Turn | None]] = {}
-        self._turns: list[_Turn] = []
-        self._instead: defaultdict[tuple[str, str], list[_Turn]] = defaultdict(list)
+        self._lines: dict[str, tuple[str, _BranchTurn | None]] = {}
+        self._turns: list[_BranchTurn] = []
+        self._instead: defaultdict[tuple[str, str], list[_BranchTurn]] = defaultdict(list)
 
-    def note(self, session: str, line: Line, *, said: bool, asked: bool) -> None:
+    def note(self, session: str, line: JsonLine, *, said: bool, asked: bool) -> None:
         """Note a line; `said` tells whether it is a message, `asked` whether it is a person's prompt."""
         self._count += 1
         name, parent = line.get("uuid"), line.get("parentUuid") or line.get("logicalParentUuid")
@@ -46,7 +46,7 @@ class Rewinds:
         before, turn = known or self._lines.get(parent if isinstance(parent, str) else "", ("", None))
         if known is None:
             if asked:
-                turn = _Turn(session, turn, self._count, self._count)
+                turn = _BranchTurn(session, turn, self._count, self._count)
                 self._turns.append(turn)
                 if before:
                     self._instead[session, before].append(turn)
@@ -72,6 +72,6 @@ class Rewinds:
         return found
 
 
-def _is_compaction(line: Line) -> bool:
+def _is_compaction(line: JsonLine) -> bool:
     """Tell whether a line begins the conversation anew: what follows it stands instead of nothing before it."""
     return line.get("isCompactSummary") is True or line.get("subtype") == "compact_boundary"

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from esker.server.agents.api import Api, Refused
+from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.request_bodies import open_body
 from esker.server.agents.spool import Parcel
-from esker.server.agents.transcript import Entry, Transcript
+from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.json_input import Json
 
 _BATCH_MESSAGES = 500
@@ -62,7 +62,7 @@ def deliver(api: Api, parcel: Parcel) -> dict[str, str]:
 def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent) -> None:
     try:
         report = api.post(f"/v1/sessions/{session}/messages", {"messages": batch})
-    except Refused as error:
+    except ServerRefused as error:
         if error.status not in _ABOUT_THE_MESSAGES:
             raise
         # One message that the server does not take must not keep the others from it.
@@ -77,7 +77,7 @@ def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent)
     sent.conflicts += len(report["conflicts"])
 
 
-def as_batches(entries: Iterable[Entry]) -> Iterator[list[dict[str, Any]]]:
+def as_batches(entries: Iterable[TranscriptEntry]) -> Iterator[list[dict[str, Any]]]:
     """Yield messages as the server takes them, as many at a time as it takes."""
     batch: list[dict[str, Any]] = []
     size = 0
@@ -91,7 +91,7 @@ def as_batches(entries: Iterable[Entry]) -> Iterator[list[dict[str, Any]]]:
         yield batch
 
 
-def _as_message(entry: Entry) -> tuple[dict[str, Any], int]:
+def _as_message(entry: TranscriptEntry) -> tuple[dict[str, Any], int]:
     """Return a message for the server and its size in bytes."""
     message = {"external_id": entry.external_id, "role": entry.role, "content": entry.content}
     message |= {"sent_at": entry.sent_at.isoformat()} if entry.sent_at else {}

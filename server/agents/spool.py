@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
-from esker.server.agents.api import Api, Refused
+from esker.server.agents.api import Api, ServerRefused
 from esker.server.core.errors import Unavailable
 from esker.server.core.redaction import redact, redact_json, redact_name
 
@@ -138,7 +138,7 @@ class Spool:
                     not_taken = deliver(api, parcel)
                 except Unavailable:
                     break
-                except Refused as error:
+                except ServerRefused as error:
                     if is_passing(error):
                         break
                     self._set_aside(path)
@@ -216,7 +216,7 @@ def address(url: str, key: str | None) -> str:
     return hashlib.sha256(f"{url}\0{key or ''}".encode()).hexdigest()[:16]
 
 
-def is_passing(error: Refused) -> bool:
+def is_passing(error: ServerRefused) -> bool:
     """Tell whether a server that refused something may take it later, from somebody else or when it has time."""
     return error.status not in _FOR_GOOD
 

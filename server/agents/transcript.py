@@ -8,7 +8,7 @@ from esker.server.core.json_input import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TranscriptEntry:
     """One message of a transcript, in the shape that the server takes.
 
     `cwd` is where the session was when it was said, if the client says so; the server is not told.
@@ -29,11 +29,11 @@ class Transcript:
     external_id: str
     cwd: str | None = None
     project: str | None = None
-    entries: list[Entry] = field(default_factory=list[Entry])
+    entries: list[TranscriptEntry] = field(default_factory=list[TranscriptEntry])
 
 
 @dataclass(slots=True)
-class Reading:
+class ParsedTranscripts:
     """What a file held: its sessions, how many lines were left out, by reason, and the numbers of broken lines.
 
     `recognised` says whether anything in it was of the client's making, `unfinished` that something was left for the

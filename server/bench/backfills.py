@@ -5,17 +5,17 @@ from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
-from esker.server.bench.figures import Effort, Figure
-from esker.server.bench.place import Place, ask
+from esker.server.bench.bench_server import BenchServer, ask
+from esker.server.bench.figures import BenchFigure, Effort
 from esker.server.bench.plain_model import PlainModel, stand_back
-from esker.server.bench.progress import Progress
+from esker.server.bench.progress import BenchProgress
 from esker.server.bench.texts import Writer
 from esker.server.bench.waiting import until_embedded, until_ready
 
 _AT_A_TIME = (16, 32, 64)
 
 
-async def measure_backfill(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
     """Yield how many notes a second get their vectors from the server's worker; they stay in its pool.
 
     All notes of a round are written by one request, and the time runs from its answer on.
@@ -39,7 +39,7 @@ async def measure_backfill(place: Place, effort: Effort, progress: Progress) -> 
     best = min(floors, key=lambda at_a_time: floors[at_a_time])
     at = f"{effort.texts} notes as long as turns at a time, until there are {total:,}"
     floor = "SentenceTransformer.encode of the same, in its best batches"
-    yield Figure("backfill", at, "rows/s", total / seconds, floor, total / floors[best], {"batches of": best})
+    yield BenchFigure("backfill", at, "rows/s", total / seconds, floor, total / floors[best], {"batches of": best})
 
 
 def notes_of(texts: list[str]) -> dict[str, list[dict[str, str]]]:

@@ -21,7 +21,7 @@ _DIMENSION = 1_024
 _VECTORS = 64
 
 
-class _Texts(BaseModel):
+class _TextsIn(BaseModel):
     input: list[str]
 
 
@@ -32,7 +32,7 @@ async def empty(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 @app.post("/v1/embeddings")
-async def embeddings(asked: _Texts) -> Response:
+async def embeddings(asked: _TextsIn) -> Response:
     """Answer as a model would, with one of a few vectors for each text."""
     chosen = (_vector(zlib.crc32(text.encode()) % _VECTORS) for text in asked.input)
     items = (f'{{"index": {place}, "embedding": {vector}}}' for place, vector in enumerate(chosen))

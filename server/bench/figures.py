@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Literal
 
-Unit = Literal["ms", "rows/s"]
+BenchUnit = Literal["ms", "rows/s"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class BenchFigure:
     """One measured value, for example the median of a pack `at` 10,000 rows, and the floor that it stands on.
 
     `more` has what else was measured with it, by name.
@@ -41,7 +41,7 @@ class Figure:
 
     name: str
     at: str
-    unit: Unit
+    unit: BenchUnit
     value: float
     floor: str
     floor_value: float

@@ -1,7 +1,7 @@
 """Many rows: the server's own pool grows, and so do other pools in the same tables."""
 
-from esker.server.bench.place import Place
-from esker.server.bench.progress import Progress
+from esker.server.bench.bench_server import BenchServer
+from esker.server.bench.progress import BenchProgress
 from esker.server.bench.texts import Writer
 from esker.server.core.records import Principal
 from esker.server.db.statements import as_json
@@ -16,7 +16,7 @@ _SHARE = 10
 _OTHERS = 3
 
 
-async def fill_table(place: Place, there: int, rows: int, progress: Progress) -> None:
+async def fill_table(place: BenchServer, there: int, rows: int, progress: BenchProgress) -> None:
     """Write notes until the table has so many rows, a tenth of them in the server's pool, which has `there` already."""
     writer = Writer(rows)
     pools = [place.pool_id, *[await _new_pool(place, number) for number in range(_OTHERS)]]
@@ -33,7 +33,7 @@ async def fill_table(place: Place, there: int, rows: int, progress: Progress) ->
     await place.rows("analyze")
 
 
-async def fill_pool(place: Place, name: str, rows: int, progress: Progress) -> str:
+async def fill_pool(place: BenchServer, name: str, rows: int, progress: BenchProgress) -> str:
     """Return the id of a new pool with so many rows without an index of their words, which Postgres has counted."""
     [[pool_id]] = await place.rows("make_pool", {"name": name})
     sentences = Writer(rows).counted_sentences(_SENTENCES)
@@ -51,6 +51,6 @@ async def fill_pool(place: Place, name: str, rows: int, progress: Progress) -> s
     return pool_id
 
 
-async def _new_pool(place: Place, number: int) -> str:
+async def _new_pool(place: BenchServer, number: int) -> str:
     [[pool_id]] = await place.rows("make_pool", {"name": f"other-{number}"})
     return pool_id

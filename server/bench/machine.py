@@ -7,10 +7,10 @@ from pathlib import Path
 import psutil
 
 from esker.server import VERSION
-from esker.server.bench.place import Place
+from esker.server.bench.bench_server import BenchServer
 
 
-async def machine_line(place: Place) -> str:
+async def machine_line(place: BenchServer) -> str:
     """Return the processor, the memory and the versions that figures belong to, and how busy the machine is."""
     [[postgres]] = await place.rows("postgres_version")
     gigabytes = psutil.virtual_memory().total / 2**30

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from time import perf_counter
 
-from esker.server.bench.figures import Effort, Figure, Timing, timed
+from esker.server.bench.bench_server import SQL, BenchServer
+from esker.server.bench.figures import BenchFigure, Effort, Timing, timed
 from esker.server.bench.filling import fill_pool
-from esker.server.bench.place import SQL, Place
-from esker.server.bench.progress import Progress
+from esker.server.bench.progress import BenchProgress
 from esker.server.core.pool.index_agreement import NEAREST, agreement
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Space
@@ -32,8 +32,8 @@ class _Searched:
 
 
 async def measure_nearest(
-    place: Place, sizes: Sequence[int], effort: Effort, progress: Progress
-) -> AsyncGenerator[Figure]:
+    place: BenchServer, sizes: Sequence[int], effort: Effort, progress: BenchProgress
+) -> AsyncGenerator[BenchFigure]:
     """Yield what finding the nearest memories costs among so many made-up vectors, without an index and with one."""
     await vectors.create_space(place.parts.database, _SPACE)
     for statement in ("create_directions", "seed", "draw_directions"):
@@ -56,7 +56,7 @@ async def measure_nearest(
             advance(1)
 
 
-async def _fill_vectors(place: Place, pool_id: str, size: int, progress: Progress) -> None:
+async def _fill_vectors(place: BenchServer, pool_id: str, size: int, progress: BenchProgress) -> None:
     async with place.parts.database.tenant(pool_id) as connection:
         await vectors.register_space(connection, _SPACE, place.parts.clock())
     filling = for_space(SQL["fill_vectors"], _SPACE.name)
@@ -69,7 +69,7 @@ async def _fill_vectors(place: Place, pool_id: str, size: int, progress: Progres
     await place.rows("analyze")
 
 
-async def _make_index(place: Place, pool_id: str) -> float:
+async def _make_index(place: BenchServer, pool_id: str) -> float:
     """Make an index as the worker makes one for a large tier; return the seconds that it took."""
     began = perf_counter()
     async with place.parts.database.tenant(pool_id) as connection:
@@ -77,7 +77,7 @@ async def _make_index(place: Place, pool_id: str) -> float:
     return perf_counter() - began
 
 
-async def _searched(place: Place, pool_id: str, asked: Sequence[Sequence[float]]) -> _Searched:
+async def _searched(place: BenchServer, pool_id: str, asked: Sequence[Sequence[float]]) -> _Searched:
     what, found = Filter(place.parts.clock()), dict[int, list[TextHit]]()
     bare = for_pool(SQL["bare_nearest"], _SPACE.name, pool_id)
     async with place.parts.database.tenant(pool_id) as connection:
@@ -99,10 +99,10 @@ async def _searched(place: Place, pool_id: str, asked: Sequence[Sequence[float]]
     return _Searched(taken, floor, [found[number] for number in range(len(asked))])
 
 
-def _figure(at: str, searched: _Searched, more: dict[str, float]) -> Figure:
+def _figure(at: str, searched: _Searched, more: dict[str, float]) -> BenchFigure:
     more = {"p95": searched.taken.p95, "floor p95": searched.floor.p95, **more}
     floor = "raw SQL: the nearest of the table"
-    return Figure("nearest", at, "ms", searched.taken.p50, floor, searched.floor.p50, more)
+    return BenchFigure("nearest", at, "ms", searched.taken.p50, floor, searched.floor.p50, more)
 
 
 def _scores(found: Sequence[TextHit]) -> list[float]:

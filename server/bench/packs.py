@@ -3,10 +3,10 @@
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from esker.server.bench.figures import Effort, Figure, timed
+from esker.server.bench.bench_server import SQL, BenchServer
+from esker.server.bench.figures import BenchFigure, Effort, timed
 from esker.server.bench.filling import fill_pool
-from esker.server.bench.place import SQL, Place
-from esker.server.bench.progress import Progress
+from esker.server.bench.progress import BenchProgress
 from esker.server.core.ids import new_id
 from esker.server.usecases.pack import get_pack
 
@@ -14,8 +14,8 @@ _SESSIONS: Mapping[str, str | None] = {"a large project": "project-1", "a tiny p
 
 
 async def measure_packs(
-    place: Place, sizes: Sequence[int], effort: Effort, progress: Progress
-) -> AsyncGenerator[Figure]:
+    place: BenchServer, sizes: Sequence[int], effort: Effort, progress: BenchProgress
+) -> AsyncGenerator[BenchFigure]:
     """Yield what building a pack costs for sessions of a large project, a tiny one and none, in a pool of each size."""
     await place.rows("create_bare_table")
     for size in sizes:
@@ -24,7 +24,7 @@ async def measure_packs(
             yield await _pack(place, pool_id, f"{size:,} rows in the pool, {sort}", project, effort.packs)
 
 
-async def _pack(place: Place, pool_id: str, at: str, project: str | None, times: int) -> Figure:
+async def _pack(place: BenchServer, pool_id: str, at: str, project: str | None, times: int) -> BenchFigure:
     names = [new_id("ses", place.parts.clock()) for _ in range(times + 1)]
     for name in names:
         values = {"pool": pool_id, "id": name, "project": project, "now": place.parts.clock()}
@@ -40,4 +40,4 @@ async def _pack(place: Place, pool_id: str, at: str, project: str | None, times:
 
     built, floor = await timed(times, lambda number: get_pack(place.parts, pool_id, names[number]), least)
     more = {"p95": built.p95, "rows": len(pack.memory_ids), "tokens": pack.tokens, "floor p95": floor.p95}
-    return Figure("pack", at, "ms", built.p50, "raw SQL: read its rows by key, keep its text", floor.p50, more)
+    return BenchFigure("pack", at, "ms", built.p50, "raw SQL: read its rows by key, keep its text", floor.p50, more)

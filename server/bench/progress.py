@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 
-class Progress(Protocol):
+class BenchProgress(Protocol):
     """Shows steps, one after the other."""
 
     def step(self, what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
-from esker.server.bench.figures import Effort, Figure, timed
-from esker.server.bench.place import MODEL, Place
+from esker.server.bench.bench_server import MODEL, BenchServer
+from esker.server.bench.figures import BenchFigure, Effort, timed
 from esker.server.bench.plain_model import PlainModel
-from esker.server.bench.progress import Progress
+from esker.server.bench.progress import BenchProgress
 from esker.server.bench.texts import Writer
 from esker.server.providers.embedders import make_embedder
 from esker.server.providers.query_embedders import QueryEmbedders
 
 
 @dataclass(frozen=True, slots=True)
-class _Sort:
+class _QuestionKind:
     """So many questions that come at once."""
 
     name: str
@@ -24,14 +24,16 @@ class _Sort:
 
 
 _SORTS = (
-    _Sort("query embedding", "one question", 1, "SentenceTransformer.encode of it"),
-    _Sort("query embedding, 8 at once", "until all are answered", 8, "SentenceTransformer.encode of one, eight times"),
+    _QuestionKind("query embedding", "one question", 1, "SentenceTransformer.encode of it"),
+    _QuestionKind(
+        "query embedding, 8 at once", "until all are answered", 8, "SentenceTransformer.encode of one, eight times"
+    ),
 )
 
 _Embed = Callable[[str], Awaitable[object]]
 
 
-async def measure_questions(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+async def measure_questions(place: BenchServer, effort: Effort, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
     """Yield what the vectors of new questions cost, made in this process as a server makes them."""
     settings = place.parts.settings
     with progress.step("Embedding questions", len(_SORTS)) as advance:
@@ -46,7 +48,7 @@ async def measure_questions(place: Place, effort: Effort, progress: Progress) ->
         await queries.close()
 
 
-async def _figure(sort: _Sort, embed: _Embed, plain: PlainModel, questions: int) -> Figure:
+async def _figure(sort: _QuestionKind, embed: _Embed, plain: PlainModel, questions: int) -> BenchFigure:
     times = max(1, questions // sort.together)
     writer = Writer(sort.together)
     asked = [[writer.question(writer.sentence()) for _ in range(sort.together)] for _ in range(times + 1)]
@@ -60,4 +62,4 @@ async def _figure(sort: _Sort, embed: _Embed, plain: PlainModel, questions: int)
 
     made, floor, again = await timed(times, ours, encode, ours)
     more = {"p95": made.p95, "floor p95": floor.p95, "ms when asked again": again.p50}
-    return Figure(sort.name, sort.at, "ms", made.p50, sort.floor, floor.p50, more)
+    return BenchFigure(sort.name, sort.at, "ms", made.p50, sort.floor, floor.p50, more)

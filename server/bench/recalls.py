@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx2
 
-from esker.server.bench.figures import Effort, Figure, Timing, timed, timing
-from esker.server.bench.place import Place, ask
-from esker.server.bench.progress import Progress
+from esker.server.bench.bench_server import BenchServer, ask
+from esker.server.bench.figures import BenchFigure, Effort, Timing, timed, timing
+from esker.server.bench.progress import BenchProgress
 from esker.server.bench.texts import Writer
 
 _CLIENTS = 8
@@ -18,7 +18,7 @@ _QUESTIONS = 500
 _HITS = 8
 
 
-async def measure_recalls(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+async def measure_recalls(place: BenchServer, effort: Effort, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
     """Yield what a recall costs in the server's pool as it is, alone and with eight clients at once."""
     found = await place.rows("some_rows", {"pool": place.pool_id, "limit": _QUESTIONS})
     writer = Writer(_QUESTIONS)
@@ -34,7 +34,9 @@ async def measure_recalls(place: Place, effort: Effort, progress: Progress) -> A
         advance(1)
 
 
-async def _one_client(place: Place, questions: Sequence[Any], ids: Sequence[str], at: str, times: int) -> list[Figure]:
+async def _one_client(
+    place: BenchServer, questions: Sequence[Any], ids: Sequence[str], at: str, times: int
+) -> list[BenchFigure]:
     async def read(number: int) -> None:
         first = number % max(1, len(ids) - _HITS)
         await place.rows("bare_read", {"pool": place.pool_id, "ids": ids[first : first + _HITS]})
@@ -47,12 +49,16 @@ async def _one_client(place: Place, questions: Sequence[Any], ids: Sequence[str]
     )
     more = {"p95": recalled.p95}
     return [
-        Figure("recall", at, "ms", recalled.p50, "an empty FastAPI route", empty.p50, more | {"floor p95": empty.p95}),
-        Figure("recall", at, "ms", recalled.p50, "raw SQL: its hits by key", raw.p50, more | {"floor p95": raw.p95}),
+        BenchFigure(
+            "recall", at, "ms", recalled.p50, "an empty FastAPI route", empty.p50, more | {"floor p95": empty.p95}
+        ),
+        BenchFigure(
+            "recall", at, "ms", recalled.p50, "raw SQL: its hits by key", raw.p50, more | {"floor p95": raw.p95}
+        ),
     ]
 
 
-async def _many_clients(place: Place, questions: Sequence[Any], at: str, seconds: float) -> Figure:
+async def _many_clients(place: BenchServer, questions: Sequence[Any], at: str, seconds: float) -> BenchFigure:
     recalled = await _at_once(place.client, "/v1/recall", questions, seconds)
     empty = await _at_once(place.empty, "/empty", questions, seconds)
     more = {
@@ -63,7 +69,7 @@ async def _many_clients(place: Place, questions: Sequence[Any], at: str, seconds
         "slowest client's share": recalled.least_share,
     }
     name = f"recall, {_CLIENTS} clients"
-    return Figure(name, at, "ms", recalled.timing.p50, "an empty FastAPI route", empty.timing.p50, more)
+    return BenchFigure(name, at, "ms", recalled.timing.p50, "an empty FastAPI route", empty.timing.p50, more)
 
 
 @dataclass(frozen=True, slots=True)

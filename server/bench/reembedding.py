@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
-from esker.server.bench.figures import Effort, Figure
-from esker.server.bench.place import Place
-from esker.server.bench.progress import Progress
+from esker.server.bench.bench_server import BenchServer
+from esker.server.bench.figures import BenchFigure, Effort
+from esker.server.bench.progress import BenchProgress
 from esker.server.providers.embedders import make_embedder
 from esker.server.providers.roles import Embedder
 from esker.server.usecases.embed import BATCH
@@ -29,7 +29,9 @@ class _Watcher:
         """Show nothing."""
 
 
-async def measure_reembedding(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+async def measure_reembedding(
+    place: BenchServer, effort: Effort, progress: BenchProgress
+) -> AsyncGenerator[BenchFigure]:
     """Yield how many rows a second `esker reembed` takes over to a model behind an endpoint that answers at once.
 
     The server's pool goes over each round, every time to another model.
@@ -48,7 +50,7 @@ async def measure_reembedding(place: Place, effort: Effort, progress: Progress) 
             floor_seconds += await _without_keeping(embedder, texts)
             await embedder.close()
     at = f"{len(texts):,} rows, to {dimension:,} dimensions, by an endpoint that answers at once"
-    yield Figure("re-embed", at, "rows/s", total / seconds, "the endpoint alone", total / floor_seconds)
+    yield BenchFigure("re-embed", at, "rows/s", total / seconds, "the endpoint alone", total / floor_seconds)
 
 
 async def _without_keeping(embedder: Embedder, texts: Sequence[str]) -> float:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from esker.server.bench.backfills import measure_backfill
-from esker.server.bench.figures import Effort, Figure
+from esker.server.bench.bench_server import MODEL, WITHOUT_MODEL, BenchServer, place, with_model
+from esker.server.bench.figures import BenchFigure, Effort
 from esker.server.bench.filling import fill_table
 from esker.server.bench.machine import machine_line
 from esker.server.bench.nearest import measure_nearest
 from esker.server.bench.packs import measure_packs
-from esker.server.bench.place import MODEL, WITHOUT_MODEL, Place, place, with_model
-from esker.server.bench.progress import Progress
+from esker.server.bench.progress import BenchProgress
 from esker.server.bench.questions import measure_questions
 from esker.server.bench.recalls import measure_recalls
 from esker.server.bench.reembedding import measure_reembedding
@@ -25,7 +25,7 @@ MOST_VECTORS = 100_000
 """An index of more takes many minutes to make."""
 
 
-class Part(StrEnum):
+class BenchPart(StrEnum):
     """What can be measured alone. A recall needs the rows that were written.
 
     `embedding` is a question's way through the model; `backfill` is all that needs a server with a worker.
@@ -40,61 +40,63 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BenchReport:
     """What was measured, and on which machine, with its load before and after."""
 
     before: str
     after: str
-    figures: list[Figure]
+    figures: list[BenchFigure]
 
 
-async def run(rows: int, only: Collection[Part], effort: Effort, progress: Progress, model: str = MODEL) -> Report:
+async def run(
+    rows: int, only: Collection[BenchPart], effort: Effort, progress: BenchProgress, model: str = MODEL
+) -> BenchReport:
     """Measure at 10,000 rows and at `rows`, all or `only` some parts, on servers that are there for that alone.
 
     `model` is the setting by which a server and its worker embed.
     """
-    parts = set(only or Part)
+    parts = set(only or BenchPart)
     async with place(WITHOUT_MODEL) as measured:
         before = await machine_line(measured)
         figures = [figure async for figure in _by_words(measured, rows, parts, effort, progress)]
         figures += [figure async for figure in _by_vectors(measured, rows, parts, effort, progress)]
-        if Part.BACKFILL in parts:
+        if BenchPart.BACKFILL in parts:
             async with place(with_model(model)) as embedding:
                 figures += [figure async for figure in _with_worker(embedding, effort, progress)]
-        return Report(before, await machine_line(measured), figures)
+        return BenchReport(before, await machine_line(measured), figures)
 
 
 async def _by_words(
-    measured: Place, rows: int, parts: set[Part], effort: Effort, progress: Progress
-) -> AsyncGenerator[Figure]:
-    if parts & {Part.WRITES, Part.RECALL}:
+    measured: BenchServer, rows: int, parts: set[BenchPart], effort: Effort, progress: BenchProgress
+) -> AsyncGenerator[BenchFigure]:
+    if parts & {BenchPart.WRITES, BenchPart.RECALL}:
         async for figure in measure_writes(measured, min(SMALL, rows), progress):
             yield figure
-    if Part.RECALL in parts:
+    if BenchPart.RECALL in parts:
         async for figure in measure_recalls(measured, effort, progress):
             yield figure
-    if Part.RECALL in parts and rows > SMALL:
+    if BenchPart.RECALL in parts and rows > SMALL:
         await fill_table(measured, SMALL, rows, progress)
         async for figure in measure_recalls(measured, effort, progress):
             yield figure
-    if Part.PACK in parts:
+    if BenchPart.PACK in parts:
         async for figure in measure_packs(measured, sorted({min(SMALL, rows), rows}), effort, progress):
             yield figure
 
 
 async def _by_vectors(
-    measured: Place, rows: int, parts: set[Part], effort: Effort, progress: Progress
-) -> AsyncGenerator[Figure]:
-    if Part.EMBEDDING in parts:
+    measured: BenchServer, rows: int, parts: set[BenchPart], effort: Effort, progress: BenchProgress
+) -> AsyncGenerator[BenchFigure]:
+    if BenchPart.EMBEDDING in parts:
         async for figure in measure_questions(measured, effort, progress):
             yield figure
-    if Part.NEAREST in parts:
+    if BenchPart.NEAREST in parts:
         most = min(rows, MOST_VECTORS)
         async for figure in measure_nearest(measured, sorted({min(SMALL, most), most}), effort, progress):
             yield figure
 
 
-async def _with_worker(embedding: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+async def _with_worker(embedding: BenchServer, effort: Effort, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
     for measure in (
         measure_backfill,
         measure_recalls_during_backfill,

@@ -8,9 +8,9 @@ from time import perf_counter
 from typing import Any
 
 from esker.server.bench.backfills import notes_of
-from esker.server.bench.figures import Effort, Figure, timed, timing
-from esker.server.bench.place import Place, ask
-from esker.server.bench.progress import Progress
+from esker.server.bench.bench_server import BenchServer, ask
+from esker.server.bench.figures import BenchFigure, Effort, timed, timing
+from esker.server.bench.progress import BenchProgress
 from esker.server.bench.texts import Writer
 from esker.server.bench.waiting import until_embedded
 
@@ -19,7 +19,7 @@ _HITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Recall:
+class _TimedRecall:
     """How long one took, how many notes had no vector then, and whether it was answered without vectors."""
 
     seconds: float
@@ -27,9 +27,11 @@ class _Recall:
     degraded: bool
 
 
-async def measure_recalls_during_backfill(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+async def measure_recalls_during_backfill(
+    place: BenchServer, effort: Effort, progress: BenchProgress
+) -> AsyncGenerator[BenchFigure]:
     """Yield what a recall costs while the worker embeds notes, which stay in the server's pool."""
-    writer, busy, idle, seconds = Writer(effort.texts + 1), list[_Recall](), list[_Recall](), 0.0
+    writer, busy, idle, seconds = Writer(effort.texts + 1), list[_TimedRecall](), list[_TimedRecall](), 0.0
     questions = await _new_questions(place, seed=1)
     total = effort.rounds * effort.texts
     with progress.step("Recalling during a backfill", total) as advance:
@@ -51,7 +53,7 @@ async def measure_recalls_during_backfill(place: Place, effort: Effort, progress
         "rows/s meanwhile": total / seconds,
     }
     at = f"{await _rows(place)}, new questions"
-    yield Figure(
+    yield BenchFigure(
         "recall during a backfill",
         at,
         "ms",
@@ -62,10 +64,10 @@ async def measure_recalls_during_backfill(place: Place, effort: Effort, progress
     )
 
 
-async def _until_embedded(place: Place, questions: Iterator[str]) -> list[_Recall]:
+async def _until_embedded(place: BenchServer, questions: Iterator[str]) -> list[_TimedRecall]:
     """Recall until all notes have vectors, and return the recalls that were asked before."""
     embedding = asyncio.create_task(until_embedded(place))
-    asked: list[_Recall] = []
+    asked: list[_TimedRecall] = []
     while not embedding.done():
         asked.append(await _recall(place, next(questions)))
     await embedding
@@ -73,15 +75,17 @@ async def _until_embedded(place: Place, questions: Iterator[str]) -> list[_Recal
     return [one for place, one in enumerate(asked) if one.pending or place == 0]
 
 
-async def _recall(place: Place, question: str) -> _Recall:
+async def _recall(place: BenchServer, question: str) -> _TimedRecall:
     began = perf_counter()
     answer = await ask(place.client, "/v1/recall", _body(question))
     seconds = perf_counter() - began
     said = answer.json()
-    return _Recall(seconds, said["pending"], said["semantic"] == "degraded")
+    return _TimedRecall(seconds, said["pending"], said["semantic"] == "degraded")
 
 
-async def measure_recalls_by_meaning(place: Place, effort: Effort, progress: Progress) -> AsyncGenerator[Figure]:
+async def measure_recalls_by_meaning(
+    place: BenchServer, effort: Effort, progress: BenchProgress
+) -> AsyncGenerator[BenchFigure]:
     """Yield what a recall costs when all notes have vectors: of a new question, and of one that was asked before."""
     new = await _new_questions(place, seed=2)
     questions = [next(new) for _ in range(effort.recalls + 1)]
@@ -98,18 +102,18 @@ async def measure_recalls_by_meaning(place: Place, effort: Effort, progress: Pro
     for asked, taken in (("new questions", first), ("asked again", again)):
         more = {"p95": taken.p95, "floor p95": words.p95, "times an empty route": taken.p50 / empty.p50}
         floor = "the same question, by keyword alone"
-        yield Figure("recall with vectors", f"{rows}, {asked}", "ms", taken.p50, floor, words.p50, more)
+        yield BenchFigure("recall with vectors", f"{rows}, {asked}", "ms", taken.p50, floor, words.p50, more)
 
 
 def _body(question: str, ranking: str = "full") -> dict[str, Any]:
     return {"query": question, "limit": _HITS, "ranking": ranking}
 
 
-async def _new_questions(place: Place, seed: int) -> Iterator[str]:
+async def _new_questions(place: BenchServer, seed: int) -> Iterator[str]:
     found: Sequence[Any] = await place.rows("some_rows", {"pool": place.pool_id, "limit": _ABOUT})
     return Writer(seed).questions([content for _, content in found])
 
 
-async def _rows(place: Place) -> str:
+async def _rows(place: BenchServer) -> str:
     [[rows, _]] = await place.rows("count_rows", {"pool": place.pool_id})
     return f"{rows:,} rows in the pool"

@@ -3,7 +3,7 @@
 import asyncio
 from time import perf_counter
 
-from esker.server.bench.place import Place, ask
+from esker.server.bench.bench_server import BenchServer, ask
 from esker.server.core.errors import Unavailable
 from esker.server.usecases.query_embedding import active_space
 
@@ -11,7 +11,7 @@ _LOOK_SECONDS = 0.05
 _STALLED_SECONDS = 600.0
 
 
-async def until_ready(place: Place) -> None:
+async def until_ready(place: BenchServer) -> None:
     """Wait until the server finds by meaning. Raises Unavailable when it does not begin to."""
     gives_up = perf_counter() + _STALLED_SECONDS
     while (answer := (await ask(place.client, "/v1/recall", {"query": "anything"})).json())["semantic"] == "degraded":
@@ -20,7 +20,7 @@ async def until_ready(place: Place) -> None:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def until_embedded(place: Place) -> None:
+async def until_embedded(place: BenchServer) -> None:
     """Wait until all notes have their vectors. Raises Unavailable when the worker does not go on."""
     last, moved = 0, perf_counter()
     while pending := await _pending(place):
@@ -31,7 +31,7 @@ async def until_embedded(place: Place) -> None:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _pending(place: Place) -> int:
+async def _pending(place: BenchServer) -> int:
     async with place.parts.database.tenant(place.pool_id) as connection:
         _, pending = await active_space(connection, place.parts)
     return pending

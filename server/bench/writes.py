@@ -4,16 +4,16 @@ import json
 from collections.abc import AsyncGenerator
 from time import perf_counter
 
-from esker.server.bench.figures import Figure
-from esker.server.bench.place import Place, ask
-from esker.server.bench.progress import Progress
+from esker.server.bench.bench_server import BenchServer, ask
+from esker.server.bench.figures import BenchFigure
+from esker.server.bench.progress import BenchProgress
 from esker.server.bench.texts import Writer
 from esker.server.core.ids import new_id
 
 _BATCH = 500
 
 
-async def measure_writes(place: Place, rows: int, progress: Progress) -> AsyncGenerator[Figure]:
+async def measure_writes(place: BenchServer, rows: int, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
     """Yield how fast one client writes notes over HTTP, 500 a request; they stay in the server's pool."""
     await place.rows("create_bare_table")
     writer, seconds, floor_seconds = Writer(rows), 0.0, 0.0
@@ -31,4 +31,4 @@ async def measure_writes(place: Place, rows: int, progress: Progress) -> AsyncGe
     await place.rows("analyze")
     at = f"{_BATCH} a request, until there are {rows:,}"
     floor = "raw SQL: the texts alone into a table with a key"
-    yield Figure("writes", at, "rows/s", rows / seconds, floor, rows / floor_seconds)
+    yield BenchFigure("writes", at, "rows/s", rows / seconds, floor, rows / floor_seconds)

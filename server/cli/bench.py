@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from esker.server.bench.figures import Effort, Figure
-from esker.server.bench.run import FULL, Part, Report, run
+from esker.server.bench.figures import BenchFigure, Effort
+from esker.server.bench.run import FULL, BenchPart, BenchReport, run
 from esker.server.cli.output import AsJson, print_json, progress, say, table
 
 app = typer.Typer(add_completion=False)
@@ -24,12 +24,14 @@ _LARGE = 10
 def bench(
     rows: Annotated[int, typer.Option(min=1_000, help="The larger of the two sizes that are measured.")] = _DEFAULT,
     full: Annotated[bool, typer.Option("--full", help="Measure at a million rows.")] = False,
-    only: Annotated[list[Part] | None, typer.Option(help="Measure this alone; may be given more than once.")] = None,
+    only: Annotated[
+        list[BenchPart] | None, typer.Option(help="Measure this alone; may be given more than once.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure what Esker costs on this machine, each figure beside its floor."""
     with progress(shown=not as_json) as shown:
-        report = asyncio.run(run(FULL if full else rows, only or (), Effort(), Steps(shown)))
+        report = asyncio.run(run(FULL if full else rows, only or (), Effort(), BenchBars(shown)))
     if as_json:
         print_json({**asdict(report), "figures": [asdict(f) | {"ratio": f.ratio} for f in report.figures]})
     else:
@@ -37,7 +39,7 @@ def bench(
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class BenchBars:
     """Shows the steps of a run, one bar each."""
 
     shown: Progress
@@ -49,14 +51,14 @@ class Steps:
         yield lambda done: self.shown.advance(task, done)
 
 
-def _show(report: Report) -> None:
+def _show(report: BenchReport) -> None:
     table(("figure", "at", "median", "p95", "floor", "its median", "times the floor", ""), map(_row, report.figures))
     say()
     say(report.before)
     say(f"At the end: {report.after.rpartition('; ')[2]}. On a busy machine read the ratios, not the times.")
 
 
-def _row(figure: Figure) -> tuple[object, ...]:
+def _row(figure: BenchFigure) -> tuple[object, ...]:
     more = {name: value for name, value in figure.more.items() if "p95" not in name}
     return (
         figure.name,

@@ -33,9 +33,9 @@ from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
 
-Status = Literal["ok", "warning", "wrong"]
+CheckStatus = Literal["ok", "warning", "wrong"]
 
-_MARK: dict[Status, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
+_MARK: dict[CheckStatus, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
 _LLM_HINT = "Check ESKER_LLM_BASE_URL and ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY)."
 _RETRY = "When the cause is mended, `esker doctor --retry` tries it again."
 _FAILING = "Nothing is lost. The settings that count are those of the server that runs, not of this command."
@@ -48,7 +48,7 @@ _LEAST_PGVECTOR = (0, 8, 4)
 class Finding:
     """What one check found, and what to do about it."""
 
-    status: Status
+    status: CheckStatus
     what: str
     hint: str | None = None
 

@@ -11,7 +11,15 @@ from rich.progress import Progress
 from esker.server.app import make_embedders
 from esker.server.cli.database import settings_for, with_database
 from esker.server.cli.evaluation_report import check_report, write_report
-from esker.server.cli.evaluation_verdicts import HEADINGS, Status, Verdict, headline, of_subject, to_do, verdicts
+from esker.server.cli.evaluation_verdicts import (
+    HEADINGS,
+    PoolVerdict,
+    VerdictStatus,
+    headline,
+    of_subject,
+    to_do,
+    verdicts,
+)
 from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say
 from esker.server.core.config.settings import Settings
 from esker.server.core.pool.evaluation import PoolEvaluation
@@ -21,7 +29,7 @@ from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
 
-_MARK: dict[Status, str] = {"ok": "✓", "warning": "!", "wrong": "✗", "unknown": "?"}
+_MARK: dict[VerdictStatus, str] = {"ok": "✓", "warning": "!", "wrong": "✗", "unknown": "?"}
 _MOST_QUERIES = 2_000
 _MOST_DAYS = 36_500
 
@@ -70,13 +78,13 @@ async def _found(
     found = await require_pool(parts, pool)
     embedders = make_embedders(meaning) if meaning else None
     try:
-        return await evaluate_pool(replace(parts, embedders=embedders), found, asked, Steps(shown))
+        return await evaluate_pool(replace(parts, embedders=embedders), found, asked, EvaluationBars(shown))
     finally:
         if embedders:
             await embedders.close()
 
 
-class Steps:
+class EvaluationBars:
     """Shows what an evaluation does, one bar each."""
 
     def __init__(self, shown: Progress) -> None:
@@ -88,14 +96,14 @@ class Steps:
         return lambda: self._shown.advance(task)
 
 
-def _document(found: PoolEvaluation, said: list[Verdict]) -> dict[str, Any]:
+def _document(found: PoolEvaluation, said: list[PoolVerdict]) -> dict[str, Any]:
     ways = {way: asdict(ranks) for way, ranks in found.ranks_by_way().items()}
     packs = [asdict(pack) | {"precision": pack.precision} for pack in found.packs]
     computed = {"recall": ways, "false_answers": found.false_answers, "without_meaning": found.without_meaning}
     return {"verdicts": said, **computed, **asdict(found), "packs": packs}
 
 
-def _show(found: PoolEvaluation, said: list[Verdict], report: Path | None) -> None:
+def _show(found: PoolEvaluation, said: list[PoolVerdict], report: Path | None) -> None:
     say(f"Pool {found.pool} at {found.moment:%Y-%m-%d %H:%M} UTC: {headline(said)}")
     for subject, heading in HEADINGS.items():
         about = of_subject(said, subject)

@@ -11,9 +11,9 @@ from esker.server import VERSION
 from esker.server.cli.evaluation_charts import ages_chart, recall_chart, scores_chart, times_chart
 from esker.server.cli.evaluation_verdicts import (
     HEADINGS,
-    Status,
+    PoolVerdict,
     Subject,
-    Verdict,
+    VerdictStatus,
     headline,
     is_empty,
     of_subject,
@@ -22,17 +22,17 @@ from esker.server.cli.evaluation_verdicts import (
 from esker.server.cli.pool_file import replaced
 from esker.server.core.counts import counted
 from esker.server.core.errors import InvalidInput
-from esker.server.core.pool.evaluation import DEPTHS, FULL, Asked, PoolEvaluation
-from esker.server.core.pool.known_answers import Way
+from esker.server.core.pool.evaluation import DEPTHS, FULL, PoolEvaluation, QuestionOutcome
+from esker.server.core.pool.known_answers import QuestionKind
 
 _MOST_SHOWN = 15
-_SAYS: Mapping[Status, str] = {
+_SAYS: Mapping[VerdictStatus, str] = {
     "ok": "✓ good",
     "warning": "! look at this",
     "wrong": "✗ wrong",
     "unknown": "? not measured",
 }
-_WAYS: Mapping[Way, str] = {
+_WAYS: Mapping[QuestionKind, str] = {
     "identifier": "around an identifier (a file, a version, a code)",
     "name": "around a name",
     "date": "two words and a date",
@@ -113,7 +113,7 @@ def check_report(path: Path) -> None:
         raise InvalidInput(f"{path}: nothing may be written to {target.parent}.", hint="Name a file elsewhere.")
 
 
-def write_report(path: Path, found: PoolEvaluation, said: Sequence[Verdict]) -> None:
+def write_report(path: Path, found: PoolEvaluation, said: Sequence[PoolVerdict]) -> None:
     """Write the page to a file; one that is there is replaced. Raises InvalidInput where that cannot be."""
     try:
         with replaced(path) as file:
@@ -122,7 +122,7 @@ def write_report(path: Path, found: PoolEvaluation, said: Sequence[Verdict]) -> 
         raise InvalidInput(f"{path}: {error.strerror or type(error).__name__}.") from error
 
 
-def page(found: PoolEvaluation, said: Sequence[Verdict]) -> str:
+def page(found: PoolEvaluation, said: Sequence[PoolVerdict]) -> str:
     """Return the page. Every text of the pool in it is escaped, and nothing on it runs or is loaded."""
     title = f"The memory of pool {found.pool}"
     parts = [
@@ -142,7 +142,7 @@ def page(found: PoolEvaluation, said: Sequence[Verdict]) -> str:
     return head + "\n".join(parts) + "\n</body></html>\n"
 
 
-def _sections(found: PoolEvaluation, said: Sequence[Verdict]) -> list[str]:
+def _sections(found: PoolEvaluation, said: Sequence[PoolVerdict]) -> list[str]:
     return [
         *_section(said, "answers", *_answers(found)),
         *_section(said, "vectors"),
@@ -180,7 +180,7 @@ def _when(found: PoolEvaluation) -> str:
     )
 
 
-def _in_words(found: PoolEvaluation, said: Sequence[Verdict]) -> str:
+def _in_words(found: PoolEvaluation, said: Sequence[PoolVerdict]) -> str:
     if is_empty(found):
         return "This pool is empty: there are neither messages nor rows in it, and so there is little to say."
     rows = found.store.rows
@@ -202,26 +202,26 @@ def _in_words(found: PoolEvaluation, said: Sequence[Verdict]) -> str:
 # Figures -----------------------------------------------------------------------------------------------------------
 
 
-def _to_do(said: Sequence[Verdict]) -> str:
+def _to_do(said: Sequence[PoolVerdict]) -> str:
     if not (urgent := to_do(said)):
         return "<p>Nothing: every figure is good.</p>"
     return f"<ol>{''.join(map(_to_do_about, urgent))}</ol>"
 
 
-def _to_do_about(one: Verdict) -> str:
+def _to_do_about(one: PoolVerdict) -> str:
     return (
         f'<li><b>{_text(one.figure)}</b>, {_text(one.shown)} <span class="{one.status}">({_SAYS[one.status]})</span>:'
         f" {_prose(one.advice or '')}</li>"
     )
 
 
-def _section(said: Sequence[Verdict], subject: Subject, *more: str) -> list[str]:
+def _section(said: Sequence[PoolVerdict], subject: Subject, *more: str) -> list[str]:
     figures = of_subject(said, subject)
     shown = _figures(figures) if figures else "<p>There are none yet.</p>"
     return [f"<h2>{HEADINGS[subject]}</h2>", f'<p class="about">{_text(_ABOUT[subject])}</p>', shown, *more]
 
 
-def _figures(said: Sequence[Verdict]) -> str:
+def _figures(said: Sequence[PoolVerdict]) -> str:
     rows = (
         f'<tr><td><b>{_text(one.figure)}</b><br><span class="{one.status}">{_SAYS[one.status]}</span></td>'
         f"<td>{_text(one.shown)}</td>"
@@ -282,7 +282,7 @@ def _class(place: int, texts: int) -> str:
     return "" if place < texts else ' class="number"'
 
 
-def _ways(asked: Sequence[Asked]) -> str:
+def _ways(asked: Sequence[QuestionOutcome]) -> str:
     rows: list[tuple[str, str, str]] = []
     for way, words in _WAYS.items():
         of_way = [one for one in asked if one.question.way == way]
@@ -293,13 +293,13 @@ def _ways(asked: Sequence[Asked]) -> str:
     return _table(columns, rows, 1, "No question was asked.")
 
 
-def _slowest(asked: Sequence[Asked]) -> str:
+def _slowest(asked: Sequence[QuestionOutcome]) -> str:
     slowest = sorted(asked, key=lambda one: -one.milliseconds)[: _MOST_SHOWN // 3]
     rows = ((one.question.query, f"{one.milliseconds:,.0f} ms") for one in slowest)
     return _table(("The slowest questions", "Time"), rows, 1, "No question was asked.")
 
 
-def _not_found(asked: Sequence[Asked]) -> str:
+def _not_found(asked: Sequence[QuestionOutcome]) -> str:
     missed = [one for one in asked if one.full is None]
     rows = (
         (one.question.query, one.question.text, _rank(one.keyword), _rank(one.meaning.exact))

@@ -20,13 +20,13 @@ from esker.server.core.pool.evaluation import (
     IndexProbe,
     PackFault,
     PoolEvaluation,
+    PoolRowCounts,
     Ranks,
     Repeated,
-    RowCounts,
 )
 from esker.server.core.pool.index_agreement import LEAST
 
-Status = Literal["ok", "warning", "wrong", "unknown"]
+VerdictStatus = Literal["ok", "warning", "wrong", "unknown"]
 
 GOOD_RECALL = 0.9
 POOR_RECALL = 0.5
@@ -62,34 +62,34 @@ HEADINGS: Mapping[Subject, str] = {
     "rows": "What is stored",
     "packs": "What a new session would be shown",
 }
-_BY_URGENCY: Sequence[Status] = ("wrong", "warning", "unknown", "ok")
+_BY_URGENCY: Sequence[VerdictStatus] = ("wrong", "warning", "unknown", "ok")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PoolVerdict:
     """One figure: what it is about, its name, what it is, what it means, what would be good, and what to do, if
     anything."""
 
     about: Subject
     figure: str
     shown: str
-    status: Status
+    status: VerdictStatus
     meaning: str
     good: str
     advice: str | None = None
 
 
-def verdicts(found: PoolEvaluation) -> list[Verdict]:
+def verdicts(found: PoolEvaluation) -> list[PoolVerdict]:
     """Return what there is to say about a pool, what concerns answers first."""
     return [*_answers(found), *_vectors(found), *_rows(found), *(_pack(pack) for pack in found.packs)]
 
 
-def of_subject(said: Sequence[Verdict], subject: Subject) -> list[Verdict]:
+def of_subject(said: Sequence[PoolVerdict], subject: Subject) -> list[PoolVerdict]:
     """Return what is said about one subject."""
     return [verdict for verdict in said if verdict.about == subject]
 
 
-def to_do(said: Sequence[Verdict]) -> list[Verdict]:
+def to_do(said: Sequence[PoolVerdict]) -> list[PoolVerdict]:
     """Return the figures about which something can be done, the worst first."""
     return sorted((verdict for verdict in said if verdict.advice), key=lambda one: _BY_URGENCY.index(one.status))
 
@@ -97,7 +97,7 @@ def to_do(said: Sequence[Verdict]) -> list[Verdict]:
 # Answers -----------------------------------------------------------------------------------------------------------
 
 
-def _answers(found: PoolEvaluation) -> Iterator[Verdict]:
+def _answers(found: PoolEvaluation) -> Iterator[PoolVerdict]:
     ways = found.ranks_by_way()
     for way, (meaning, good) in _WAYS.items():
         if way in ways:
@@ -105,7 +105,7 @@ def _answers(found: PoolEvaluation) -> Iterator[Verdict]:
     if not found.asked:
         yield _nothing_asked(found)
     elif reason := found.without_meaning:
-        yield Verdict(
+        yield PoolVerdict(
             "answers",
             "search by meaning",
             "left out",
@@ -117,7 +117,7 @@ def _answers(found: PoolEvaluation) -> Iterator[Verdict]:
         )
     false = found.false_answers
     good = false <= MOST_FALSE_ANSWERS
-    yield Verdict(
+    yield PoolVerdict(
         "answers",
         "false answers",
         f"{_share(false)} of {counted(len(found.made_up), 'question')}",
@@ -128,25 +128,25 @@ def _answers(found: PoolEvaluation) -> Iterator[Verdict]:
     )
 
 
-def _nothing_asked(found: PoolEvaluation) -> Verdict:
+def _nothing_asked(found: PoolEvaluation) -> PoolVerdict:
     meaning, good = _WAYS[FULL]
     advice = "Questions are made of texts of a sentence or more: look again when there are some."
     if is_empty(found):
         advice = "This pool is empty: `esker ingest --all` sends it what there is, `esker install` what comes."
-    return Verdict("answers", FULL, "not measured", "unknown", meaning, good, advice)
+    return PoolVerdict("answers", FULL, "not measured", "unknown", meaning, good, advice)
 
 
-def _recall(found: PoolEvaluation, way: str, ranks: Ranks, meaning: str, good: str) -> Verdict:
+def _recall(found: PoolEvaluation, way: str, ranks: Ranks, meaning: str, good: str) -> PoolVerdict:
     best = ranks.recall[max(DEPTHS)]
     # What users get is what counts; one way alone may be weak.
-    status: Status = "ok"
+    status: VerdictStatus = "ok"
     if way == FULL and best < GOOD_RECALL:
         status = "warning" if best >= POOR_RECALL else "wrong"
     shown = (
         f"{_share(best)} in the first {max(DEPTHS)}, {_share(ranks.recall[1])} at the top"
         f" ({counted(ranks.asked, 'question')})"
     )
-    return Verdict("answers", way, shown, status, meaning, good, None if status == "ok" else _why_poor(found))
+    return PoolVerdict("answers", way, shown, status, meaning, good, None if status == "ok" else _why_poor(found))
 
 
 def _why_poor(found: PoolEvaluation) -> str:
@@ -175,7 +175,7 @@ def _unready(found: PoolEvaluation) -> str | None:
 # Vectors -----------------------------------------------------------------------------------------------------------
 
 
-def _vectors(found: PoolEvaluation) -> Iterator[Verdict]:
+def _vectors(found: PoolEvaluation) -> Iterator[PoolVerdict]:
     yield from map(_index, found.store.indexes)
     yield _waiting(found)
     tables = found.store.vectors
@@ -196,9 +196,9 @@ def _vectors(found: PoolEvaluation) -> Iterator[Verdict]:
     )
 
 
-def _index(index: IndexProbe) -> Verdict:
+def _index(index: IndexProbe) -> PoolVerdict:
     good = index.agreement >= LEAST
-    return Verdict(
+    return PoolVerdict(
         "vectors",
         f"index of {index.tier} vectors",
         f"{_share(index.agreement)} of the nearest",
@@ -209,28 +209,28 @@ def _index(index: IndexProbe) -> Verdict:
     )
 
 
-def _waiting(found: PoolEvaluation) -> Verdict:
+def _waiting(found: PoolEvaluation) -> PoolVerdict:
     name, missing = "texts without a vector", found.store.missing
     meaning = "Rows and passages that recall finds by their words, and by their meaning not yet."
     if is_empty(found):
-        return Verdict("vectors", name, "none there yet", "ok", meaning, "none")
+        return PoolVerdict("vectors", name, "none there yet", "ok", meaning, "none")
     if missing is None:
         advice = "No model has embedded this pool: `esker serve` starts a worker, unless ESKER_EMBEDDER is none."
-        return Verdict("vectors", name, "all", "warning", meaning, "none", advice)
+        return PoolVerdict("vectors", name, "all", "warning", meaning, "none", advice)
     advice = "The worker of `esker serve` embeds them, one after another; where no server runs, `esker worker` does."
     if missing.failed:
         advice = "`esker doctor` says why, `esker doctor --retry` tries them again."
     shown = f"{missing.missing:,} of {missing.texts:,}"
     if missing.missing:
         shown += f" ({missing.waiting:,} wait, {missing.failed:,} failed)"
-    status: Status = "warning" if missing.missing else "ok"
-    return Verdict("vectors", name, shown, status, meaning, "none", advice if missing.missing else None)
+    status: VerdictStatus = "warning" if missing.missing else "ok"
+    return PoolVerdict("vectors", name, shown, status, meaning, "none", advice if missing.missing else None)
 
 
 # Rows --------------------------------------------------------------------------------------------------------------
 
 
-def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
+def _rows(found: PoolEvaluation) -> Iterator[PoolVerdict]:
     rows = found.store.rows
     yield _coverage(found)
     yield _stale(rows, found.stale_days)
@@ -243,7 +243,7 @@ def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
         "--json has their ids: `esker expand ID` shows one, `esker forget ID` deletes it.",
     )
     yield _repeated(found.store.repeated)
-    yield Verdict(
+    yield PoolVerdict(
         "rows",
         "superseded rows",
         _of(rows.superseded, rows.rows),
@@ -253,7 +253,7 @@ def _rows(found: PoolEvaluation) -> Iterator[Verdict]:
     )
 
 
-def _stale(rows: RowCounts, days: int) -> Verdict:
+def _stale(rows: PoolRowCounts, days: int) -> PoolVerdict:
     return _few(
         "stale rows",
         rows.stale,
@@ -265,8 +265,8 @@ def _stale(rows: RowCounts, days: int) -> Verdict:
     )
 
 
-def _expired(rows: RowCounts) -> Verdict:
-    return Verdict(
+def _expired(rows: PoolRowCounts) -> PoolVerdict:
+    return PoolVerdict(
         "rows",
         "expired rows",
         f"{rows.expired:,}, {rows.unmarked:,} not marked" if rows.expired else "0",
@@ -277,7 +277,7 @@ def _expired(rows: RowCounts) -> Verdict:
     )
 
 
-def _repeated(repeated: Repeated) -> Verdict:
+def _repeated(repeated: Repeated) -> PoolVerdict:
     meaning = "Live rows that say what another live row says. An answer shows them once, but they cost tokens in packs."
     advice = "`esker reflect` condenses them; `esker forget ID` deletes a row and all that says the same."
     verdict = _few("repeated rows", len(repeated.ids), repeated.compared, MOST_REPEATED, meaning, advice)
@@ -288,12 +288,12 @@ def _repeated(repeated: Repeated) -> Verdict:
     return replace(verdict, shown=shown, meaning=meaning + more)
 
 
-def _coverage(found: PoolEvaluation) -> Verdict:
+def _coverage(found: PoolEvaluation) -> PoolVerdict:
     messages = found.store.messages
     share = messages.covered / messages.messages if messages.messages else 1.0
     meaning = "How many messages an observer has read, so that their facts are rows. The others are found as passages."
     good = f"at least {GOOD_COVERAGE:.0%}, and none lost"
-    status: Status = "ok"
+    status: VerdictStatus = "ok"
     advice = None
     shown = _of(messages.covered, messages.messages)
     if messages.messages:
@@ -303,7 +303,7 @@ def _coverage(found: PoolEvaluation) -> Verdict:
         advice = "Messages are marked as observed that no group covers: send the transcripts again (`esker ingest`)."
     elif share < GOOD_COVERAGE:
         status, advice = "warning", "`esker observe` has what waits observed."
-    return Verdict("rows", "coverage", shown, status, meaning, good, advice)
+    return PoolVerdict("rows", "coverage", shown, status, meaning, good, advice)
 
 
 # Packs -------------------------------------------------------------------------------------------------------------
@@ -318,21 +318,21 @@ _FAULTS: Mapping[PackFault, str] = {
 }
 
 
-def _pack(pack: FreshPack) -> Verdict:
+def _pack(pack: FreshPack) -> PoolVerdict:
     shown = (
         f"{_share(pack.precision)} of {counted(pack.rows, 'row')} right;"
         f" {pack.tokens:,} of {counted(pack.budget, 'token')}"
     )
     meaning = "What a new session would be shown: rows that are live, of its project, not expired, and said once."
     faults = set(pack.faults.values())
-    status: Status = "ok" if not faults else "warning" if faults == {"repeat"} else "wrong"
+    status: VerdictStatus = "ok" if not faults else "warning" if faults == {"repeat"} else "wrong"
     named = "; ".join(f"a row that {words}" for fault, words in _FAULTS.items() if fault in faults)
     advice = f"In it: {named}. Which rows those are is in --json." if faults else None
     if pack.pins_left:
         status = "warning" if status == "ok" else status
         advice = f"{advice or ''} {counted(pack.pins_left, 'pinned row')} did not fit: pin fewer.".strip()
     name = f"pack of {pack.project or 'no project'}"
-    return Verdict("packs", name, shown, status, meaning, "all rows right, within its tokens", advice)
+    return PoolVerdict("packs", name, shown, status, meaning, "all rows right, within its tokens", advice)
 
 
 # Words -------------------------------------------------------------------------------------------------------------
@@ -343,17 +343,17 @@ def is_empty(found: PoolEvaluation) -> bool:
     return not found.store.rows.rows and not found.store.messages.messages
 
 
-def _none(about: Subject, figure: str, count: int, meaning: str, advice: str) -> Verdict:
+def _none(about: Subject, figure: str, count: int, meaning: str, advice: str) -> PoolVerdict:
     """Say of what there should be none how much there is."""
-    status: Status = "warning" if count else "ok"
-    return Verdict(about, figure, f"{count:,}", status, meaning, "none", advice if count else None)
+    status: VerdictStatus = "warning" if count else "ok"
+    return PoolVerdict(about, figure, f"{count:,}", status, meaning, "none", advice if count else None)
 
 
-def _few(figure: str, count: int, of: int, most: float, meaning: str, advice: str) -> Verdict:
+def _few(figure: str, count: int, of: int, most: float, meaning: str, advice: str) -> PoolVerdict:
     """Say of which rows there should be few which share they are."""
     good = not of or count / of <= most
-    status: Status = "ok" if good else "warning"
-    return Verdict("rows", figure, _of(count, of), status, meaning, f"at most {most:.0%}", None if good else advice)
+    status: VerdictStatus = "ok" if good else "warning"
+    return PoolVerdict("rows", figure, _of(count, of), status, meaning, f"at most {most:.0%}", None if good else advice)
 
 
 def _of(count: int, of: int) -> str:
@@ -364,7 +364,7 @@ def _share(value: float) -> str:
     return f"{value:.1%}".replace(".0%", "%")
 
 
-def headline(said: Sequence[Verdict]) -> str:
+def headline(said: Sequence[PoolVerdict]) -> str:
     """Return in one sentence how it stands."""
     of = Counter(verdict.status for verdict in said)
     parts = [f"{counted(of['wrong'], 'figure')} wrong"] if of["wrong"] else []

@@ -34,8 +34,8 @@ exports = typer.Typer(
 )
 app.add_typer(exports, name="export")
 
-Row = dict[str, Any]
-Project = Annotated[str | None, typer.Option(help="Only this project, and what belongs to none.")]
+JsonRow = dict[str, Any]
+ProjectOption = Annotated[str | None, typer.Option(help="Only this project, and what belongs to none.")]
 _PAGE = 1_000
 _MODE = 0o644
 
@@ -100,7 +100,7 @@ def counted_lines(counts: dict[str, int]) -> list[str]:
 @exports.command("memory-md")
 def memory_md(
     path: Annotated[Path, typer.Argument(help="The file, which may be there, and edited by hand.")],
-    project: Project = None,
+    project: ProjectOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be added.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -139,15 +139,15 @@ def _text_of(path: Path) -> str:
         raise InvalidInput(f"{path} is not UTF-8; nothing was written.") from error
 
 
-def _unreflected(api: Api, project: str | None) -> list[Row]:
+def _unreflected(api: Api, project: str | None) -> list[JsonRow]:
     """Return the observations of high priority for which no reflection stands, and that none was drawn from."""
     drawn_from = {source for row in _all_memories(api, project, kind=["reflection"]) for source in row["source_ids"]}
     found = _all_memories(api, project, kind=["observation"], min_priority="high")
     return [row for row in found if row["id"] not in drawn_from]
 
 
-def _all_memories(api: Api, project: str | None, **which: Any) -> list[Row]:
-    rows: list[Row] = []
+def _all_memories(api: Api, project: str | None, **which: Any) -> list[JsonRow]:
+    rows: list[JsonRow] = []
     before = None
     while True:
         page = api.get("/v1/memories", project=project, before=before, limit=_PAGE, **which)
@@ -157,7 +157,7 @@ def _all_memories(api: Api, project: str | None, **which: Any) -> list[Row]:
             return rows
 
 
-def _remembered(row: Row, project: str | None) -> Remembered:
+def _remembered(row: JsonRow, project: str | None) -> Remembered:
     names = ("content", "kind", "priority", "category", "facet", "tentative")
     said_at, created_at = (datetime.fromisoformat(row[name]) for name in ("said_at", "created_at"))
     whose = None if project else row["project"]
@@ -170,7 +170,7 @@ def _remembered(row: Row, project: str | None) -> Remembered:
 @exports.command("daily")
 def daily(
     folder: Annotated[Path, typer.Argument(help="Where a YYYY-MM-DD.md of each day goes.", metavar="DIR")],
-    project: Project = None,
+    project: ProjectOption = None,
     since: Annotated[str | None, typer.Option(help=f"Not the days before this one: {ACCEPTED}.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -192,7 +192,7 @@ def daily(
     say(f"{folder}: {counted(len(written), 'log')} written, {kept:,} unchanged{stale}.")
 
 
-def _logged(row: Row) -> Logged:
+def _logged(row: JsonRow) -> Logged:
     names = ("id", "session_id", "content", "priority", "category", "tentative", "superseded_by")
     return Logged(**{name: row[name] for name in names}, said_at=datetime.fromisoformat(row["said_at"]))
 

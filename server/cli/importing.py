@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from esker.server.agents.api import Api, Refused
+from esker.server.agents.api import Api, ServerRefused
 from esker.server.cli.connection import connect
 from esker.server.cli.database import settings_for, with_database
 from esker.server.cli.exporting import counted_lines
 from esker.server.cli.output import AsJson, DataDir, print_json, progress, say
-from esker.server.cli.pool_file import Part, check, halves, parts_of
+from esker.server.cli.pool_file import FilePart, check, halves, parts_of
 from esker.server.core.errors import NotFound, TooLarge
 from esker.server.core.records import Principal
 from esker.server.usecases.authenticate import SCOPES, require_pool
@@ -24,7 +24,7 @@ app = typer.Typer(add_completion=False)
 imports = typer.Typer(add_completion=False, no_args_is_help=True, help="Read what `esker export jsonl` has written.")
 app.add_typer(imports, name="import")
 
-Report = dict[str, Any]
+ReportJson = dict[str, Any]
 _TOO_LARGE = 413
 
 
@@ -46,7 +46,7 @@ def jsonl(
     with progress(shown=not as_json) as shown:
         task = shown.add_task("Importing", total=total - 1)
 
-        def done(part: Part, report: Report) -> None:
+        def done(part: FilePart, report: ReportJson) -> None:
             new.update(report["new"])
             known.update(report["known"])
             shown.advance(task, part.size)
@@ -64,16 +64,16 @@ def jsonl(
             say(f"There already: {', '.join(counted_lines({n: count for n, count in known.items() if count}))}.")
 
 
-def _send_all(api: Api, parts: Iterator[Part], done: Callable[[Part, Report], None]) -> None:
+def _send_all(api: Api, parts: Iterator[FilePart], done: Callable[[FilePart, ReportJson], None]) -> None:
     for part in parts:
         _send(api, part, done)
 
 
-def _send(api: Api, part: Part, done: Callable[[Part, Report], None]) -> None:
+def _send(api: Api, part: FilePart, done: Callable[[FilePart, ReportJson], None]) -> None:
     """Send a part, or where it is too large for the server its halves."""
     try:
         done(part, api.post_lines(f"/v1/import?first_line={part.first_line}", part.lines))
-    except Refused as error:
+    except ServerRefused as error:
         if error.status != _TOO_LARGE:
             raise
         if part.size == 1:
@@ -83,7 +83,9 @@ def _send(api: Api, part: Part, done: Callable[[Part, Report], None]) -> None:
             _send(api, half, done)
 
 
-async def _import_all(parts: Parts, name: str, of_file: Iterator[Part], done: Callable[[Part, Report], None]) -> None:
+async def _import_all(
+    parts: Parts, name: str, of_file: Iterator[FilePart], done: Callable[[FilePart, ReportJson], None]
+) -> None:
     pool = await require_pool(parts, name)
     operator = Principal(pool.id, pool.name, "operator", frozenset(SCOPES))
     for part in of_file:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, TaskID
 
-from esker.server.agents.api import Api, Refused
+from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.compressed import opened
 from esker.server.agents.exclusion import without_excluded
 from esker.server.agents.folders import Aside, reason_of
@@ -19,7 +19,7 @@ from esker.server.agents.readers import READERS, client_of, sessions, stamp, tra
 from esker.server.agents.regular_file import obstacle
 from esker.server.agents.sending import Sent, send
 from esker.server.agents.spool import is_passing
-from esker.server.agents.transcript import Reading, Transcript
+from esker.server.agents.transcript import ParsedTranscripts, Transcript
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, print_json, progress, say
 from esker.server.cli.sessions import observe_all
@@ -46,7 +46,7 @@ class _OfClient:
 
 
 @dataclass(slots=True)
-class _Read:
+class _ReadResult:
     """What reading found.
 
     `files` were read, `unchanged` ones hold nothing that was not sent before; `excluded` are the sessions of projects
@@ -68,7 +68,7 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _SourceFile:
     """A file to read; `client` is whose it is, if that is known, `named` whether a person asked for this very file."""
 
     path: Path
@@ -85,7 +85,7 @@ class _Ingest:
     before: SentBefore
     shown: Progress
     observe: bool
-    read: _Read = field(default_factory=_Read)
+    read: _ReadResult = field(default_factory=_ReadResult)
     sent: Sent = field(default_factory=Sent)
 
 
@@ -100,7 +100,7 @@ def ingest(
 ) -> None:
     """Send transcripts of agents to the server. What was sent before is not sent again."""
     _check(paths, client, everything=everything)
-    read = _Read()
+    read = _ReadResult()
     files = [*_files_of(paths or [], client, read), *(_kept(client, read) if everything else [])]
     settings = ClientSettings.from_environment(os.environ)
     with progress(shown=not as_json) as shown:
@@ -124,32 +124,32 @@ def _check(paths: list[Path] | None, client: str | None, *, everything: bool) ->
         )
 
 
-def _files_of(paths: Iterable[Path], client: str | None, read: _Read) -> list[_File]:
-    files: list[_File] = []
+def _files_of(paths: Iterable[Path], client: str | None, read: _ReadResult) -> list[_SourceFile]:
+    files: list[_SourceFile] = []
     for path in paths:
         if os.path.isdir(path):
-            found = [_File(file, client) for file in transcripts_in(path, _aside(read))]
+            found = [_SourceFile(file, client) for file in transcripts_in(path, _aside(read))]
             if not found and str(path) not in read.unreadable:
                 read.unreadable[str(path)] = "there is no transcript in this folder"
             files += found
         elif os.path.lexists(path):
-            files += [_File(path, client, named=True)]
+            files += [_SourceFile(path, client, named=True)]
         else:
             raise NotFound(f"There is no file {path}.")
     return files
 
 
-def _kept(client: str | None, read: _Read) -> list[_File]:
+def _kept(client: str | None, read: _ReadResult) -> list[_SourceFile]:
     """Return the files in which the clients, or one of them, keep their sessions on this machine."""
     found = sessions(os.environ, Path.home(), _aside(read))
-    return [_File(path, owner) for owner, paths in found.items() if client in (None, owner) for path in paths]
+    return [_SourceFile(path, owner) for owner, paths in found.items() if client in (None, owner) for path in paths]
 
 
-def _aside(read: _Read) -> Aside:
+def _aside(read: _ReadResult) -> Aside:
     return Aside(read.no_files, read.unreadable)
 
 
-def _ingest_file(run: _Ingest, file: _File) -> None:
+def _ingest_file(run: _Ingest, file: _SourceFile) -> None:
     read, path = run.read, file.path
     try:
         if found := obstacle(path):
@@ -171,7 +171,7 @@ def _ingest_file(run: _Ingest, file: _File) -> None:
         run.before.finish(path, mark)
 
 
-def _set_aside(run: _Ingest, file: _File, mark: list[int] | None) -> None:
+def _set_aside(run: _Ingest, file: _SourceFile, mark: list[int] | None) -> None:
     """Account for a file that is no transcript: an error only where somebody asked for it, unless it is empty."""
     if file.named and (mark is None or mark[0]):
         whose = f"of {file.client}" if file.client else "of a client that can be read"
@@ -181,7 +181,7 @@ def _set_aside(run: _Ingest, file: _File, mark: list[int] | None) -> None:
         run.before.finish(file.path, mark)
 
 
-def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: Reading) -> bool:
+def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: ParsedTranscripts) -> bool:
     """Send the sessions of a file; return whether the server has all of them now."""
     read, of_client = run.read, run.read.clients.setdefault(client, _OfClient())
     read.files += 1
@@ -229,7 +229,7 @@ def _send_unsent(run: _Ingest, transcript: Transcript, task: TaskID) -> bool:
         if unsent or run.observe:
             try:
                 send(run.api, replace(transcript, entries=unsent), run.sent, advance)
-            except Refused as error:
+            except ServerRefused as error:
                 if is_passing(error):
                     raise
                 # One session that the server does not take must not keep the others from it.
@@ -249,7 +249,7 @@ def _report(run: _Ingest, failed: dict[str, str], *, as_json: bool) -> None:
         _show_observed(len(run.sent.sessions), written, waiting, failed, observed=run.observe)
 
 
-def _show(read: _Read, sent: Sent) -> None:
+def _show(read: _ReadResult, sent: Sent) -> None:
     found = sum(client.sessions for client in read.clients.values())
     say(
         f"{counted(read.files, 'file')}, {counted(found, 'session')}:"
@@ -270,7 +270,7 @@ def _show(read: _Read, sent: Sent) -> None:
         say(f"  refused by the server: {external_id} ({reason})")
 
 
-def _show_left_alone(read: _Read) -> None:
+def _show_left_alone(read: _ReadResult) -> None:
     if read.unchanged:
         say(f"{counted(read.unchanged, 'file')} unchanged since all of it was sent; --again sends it once more.")
     if read.excluded:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from esker.server.agents.install.applying import apply
-from esker.server.agents.install.client import KEY_VARIABLE, PROJECT, USER, Client, Place, check_address
+from esker.server.agents.install.client import KEY_VARIABLE, PROJECT, USER, Client, InstallTarget, check_address
 from esker.server.agents.install.clients import CLIENTS, client_of
 from esker.server.agents.install.edits import Edit, installing, returning, uninstalling
 from esker.server.agents.install.originals import Originals
@@ -31,13 +31,13 @@ _ANEW = "Sessions that are open now go on without; start them anew."
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="CLIENT…", help=f"Clients: {', '.join(CLIENTS)}.")]
 All = Annotated[bool, typer.Option("--all", help="All clients that are on this machine.")]
-Scope = Annotated[str, typer.Option(help="`user`, or `project`: the working directory alone (Claude Code only).")]
+ScopeOption = Annotated[str, typer.Option(help="`user`, or `project`: the working directory alone (Claude Code only).")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _InstallPlan:
     """What would happen: to which clients, which edits; which are left out, and why.
 
     `notes` are true before and after, `next_steps` only once it is written.
@@ -56,7 +56,7 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Consent:
     """How to go on once it is known what would happen."""
 
     yes: bool
@@ -68,7 +68,7 @@ class _Asked:
 def install(
     clients: Names = None,
     everything: All = False,
-    scope: Scope = USER,
+    scope: ScopeOption = USER,
     with_key: Annotated[
         bool,
         typer.Option("--with-key", help=f"Have clients send the key in {KEY_VARIABLE}, though it is not set here."),
@@ -88,14 +88,14 @@ def install(
     changes = any(edit.changes for edit in edits)
     notes = [*_aside(edits), *_install_notes(place)] if changes else []
     next_steps = [text for client in chosen for text in client.notes] + [_ANEW] if changes else []
-    _go_on(_Asked(yes, dry_run, as_json), _Plan(chosen, edits, notes, next_steps, left_out), originals, place)
+    _go_on(_Consent(yes, dry_run, as_json), _InstallPlan(chosen, edits, notes, next_steps, left_out), originals, place)
 
 
 @app.command()
 def uninstall(
     clients: Names = None,
     everything: All = False,
-    scope: Scope = USER,
+    scope: ScopeOption = USER,
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -107,7 +107,12 @@ def uninstall(
     originals = Originals(settings.state_dir / _ORIGINALS)
     edits = uninstalling(chosen, place, originals)
     notes = [*_aside(edits), *_foreign(edits, chosen, place), *_elsewhere(chosen, place, originals)]
-    _go_on(_Asked(yes, dry_run, as_json), _Plan(chosen, edits, notes, _again(edits, chosen, place)), originals, place)
+    _go_on(
+        _Consent(yes, dry_run, as_json),
+        _InstallPlan(chosen, edits, notes, _again(edits, chosen, place)),
+        originals,
+        place,
+    )
 
 
 # What it is about --------------------------------------------------------------------------------------------------
@@ -118,10 +123,10 @@ def _settings() -> ClientSettings:
     return ClientSettings.from_environment(os.environ)
 
 
-def _place(settings: ClientSettings, scope: str, *, with_key: bool) -> Place:
+def _place(settings: ClientSettings, scope: str, *, with_key: bool) -> InstallTarget:
     if scope not in (USER, PROJECT):
         raise InvalidInput(f"There is no scope {scope!r}.", hint=f"It is {USER} or {PROJECT}.")
-    return Place(Path.home(), Path.cwd(), os.environ, _program(), settings.url, with_key, scope)
+    return InstallTarget(Path.home(), Path.cwd(), os.environ, _program(), settings.url, with_key, scope)
 
 
 def _program() -> str:
@@ -135,7 +140,9 @@ def _program() -> str:
     return os.path.abspath(program)
 
 
-def _chosen(names: Sequence[str] | None, everything: bool, place: Place, left_out: Mapping[str, str]) -> list[Client]:
+def _chosen(
+    names: Sequence[str] | None, everything: bool, place: InstallTarget, left_out: Mapping[str, str]
+) -> list[Client]:
     """Return the clients that are meant."""
     if bool(names) == everything:
         raise InvalidInput("Say which clients, or --all.", hint=f"There are {', '.join(CLIENTS)}.")
@@ -148,7 +155,7 @@ def _chosen(names: Sequence[str] | None, everything: bool, place: Place, left_ou
     return clients
 
 
-def _left_out(place: Place) -> dict[str, str]:
+def _left_out(place: InstallTarget) -> dict[str, str]:
     """Return the clients that are not on this machine, and why that seems so. Raises NotFound when all are."""
     left_out = {name: why for name, client in CLIENTS.items() if (why := _why_not(client, place))}
     if len(left_out) == len(CLIENTS):
@@ -157,7 +164,7 @@ def _left_out(place: Place) -> dict[str, str]:
     return left_out
 
 
-def _why_not(client: Client, place: Place) -> str | None:
+def _why_not(client: Client, place: InstallTarget) -> str | None:
     if place.scope not in client.scopes:
         return f"it is not set up for a {place.scope}"
     if place.scope == USER and not client.folder(place).is_dir():
@@ -165,7 +172,7 @@ def _why_not(client: Client, place: Place) -> str | None:
     return None
 
 
-def _install_notes(place: Place) -> list[str]:
+def _install_notes(place: InstallTarget) -> list[str]:
     notes: list[str] = []
     if place.with_key:
         notes.append(f"The key is in no file: clients take it from {KEY_VARIABLE}, so set that where they start.")
@@ -186,7 +193,7 @@ def _aside(edits: Sequence[Edit]) -> list[str]:
     ]
 
 
-def _foreign(edits: Sequence[Edit], clients: Sequence[Client], place: Place) -> list[str]:
+def _foreign(edits: Sequence[Edit], clients: Sequence[Client], place: InstallTarget) -> list[str]:
     whole = {part.path for client in clients for part in client.parts(place) if part.whole}
     return [
         f"{edit.path} is not Esker's any more, and stays."
@@ -195,14 +202,14 @@ def _foreign(edits: Sequence[Edit], clients: Sequence[Client], place: Place) -> 
     ]
 
 
-def _elsewhere(clients: Sequence[Client], place: Place, originals: Originals) -> list[str]:
+def _elsewhere(clients: Sequence[Client], place: InstallTarget, originals: Originals) -> list[str]:
     names = {client.name for client in clients}
     here = {part.path for client in clients for part in client.parts(place)}
     found = [kept.path for kept in originals.all() if kept.client in names and kept.path not in here]
     return [f"Esker stays in {path}, which belongs to another folder or scope." for path in found]
 
 
-def _again(edits: Sequence[Edit], clients: Sequence[Client], place: Place) -> list[str]:
+def _again(edits: Sequence[Edit], clients: Sequence[Client], place: InstallTarget) -> list[str]:
     found = returning(edits, clients, place)
     return [f"{path} had an entry of Esker before; run this once more to have that gone, too." for path in found]
 
@@ -210,7 +217,7 @@ def _again(edits: Sequence[Edit], clients: Sequence[Client], place: Place) -> li
 # Showing and writing -----------------------------------------------------------------------------------------------
 
 
-def _go_on(asked: _Asked, plan: _Plan, originals: Originals, place: Place) -> None:
+def _go_on(asked: _Consent, plan: _InstallPlan, originals: Originals, place: InstallTarget) -> None:
     """Show what would change, ask, and write it; exit with 1 where that was wanted and did not come to pass."""
     if not asked.as_json:
         _show(plan)
@@ -226,13 +233,13 @@ def _go_on(asked: _Asked, plan: _Plan, originals: Originals, place: Place) -> No
         raise typer.Exit(1)
 
 
-def _allowed(asked: _Asked, plan: _Plan) -> bool:
+def _allowed(asked: _Consent, plan: _InstallPlan) -> bool:
     if asked.yes or not plan.changed:
         return True
     return not asked.as_json and sys.stdin.isatty() and typer.confirm("Write this?", default=False)
 
 
-def _show(plan: _Plan) -> None:
+def _show(plan: _InstallPlan) -> None:
     for edit in plan.changed:
         _show_edit(edit)
     for client in plan.clients:
@@ -254,7 +261,7 @@ def _show_edit(edit: Edit) -> None:
         say(line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…")
 
 
-def _show_end(asked: _Asked, plan: _Plan, written: bool) -> None:
+def _show_end(asked: _Consent, plan: _InstallPlan, written: bool) -> None:
     if written:
         verbs = {"create": "made", "edit": "changed", "delete": "deleted"}
         for edit in plan.changed:
@@ -267,7 +274,7 @@ def _show_end(asked: _Asked, plan: _Plan, written: bool) -> None:
         note(text)
 
 
-def _as_json(plan: _Plan, written: bool) -> dict[str, object]:
+def _as_json(plan: _InstallPlan, written: bool) -> dict[str, object]:
     def files(client: Client) -> list[dict[str, str]]:
         mine = [edit for edit in plan.changed if edit.client == client.name]
         return [{"path": str(edit.path), "change": edit.kind, "diff": edit.diff()} for edit in mine]

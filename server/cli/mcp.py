@@ -15,7 +15,7 @@ import anyio
 import typer
 from pydantic import TypeAdapter
 
-from esker.server.agents.api import Api, Refused
+from esker.server.agents.api import Api, ServerRefused
 from esker.server.cli.connection import connect
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.errors import NotFound
@@ -99,7 +99,7 @@ async def _ask(ask: Callable[[Api], Any]) -> Any:
     # A connection for each call: tools are called at the same time, and a connection carries one request.
     try:
         return await asyncio.to_thread(lambda: ask(connect(_SECONDS)))
-    except Refused as error:
+    except ServerRefused as error:
         raise NotFound(str(error), hint=error.hint) if error.status == 404 else error from error
 
 
@@ -127,7 +127,7 @@ class _Answers(TextIOBase):
         return len(text)
 
 
-class _Messages(TextIOBase):
+class _CleanedInput(TextIOBase):
     """The client's end of standard input: cleaned messages; what is none is answered here, as the library would not."""
 
     def __init__(self, source: BinaryIO, answers: _Answers) -> None:
@@ -158,5 +158,5 @@ def _client_streams() -> tuple[BinaryIO, BinaryIO]:
 
 async def _serve(server: EskerMcp, source: BinaryIO, sink: BinaryIO) -> None:
     answers = _Answers(sink)
-    stdin, stdout = (anyio.wrap_file(cast("TextIO", end)) for end in (_Messages(source, answers), answers))
+    stdin, stdout = (anyio.wrap_file(cast("TextIO", end)) for end in (_CleanedInput(source, answers), answers))
     await server.run_between(stdin, stdout)

@@ -21,14 +21,14 @@ from esker.server.core.records import AskedTier, Priority, Scope
 
 app = typer.Typer(add_completion=False)
 
-Project = Annotated[str | None, typer.Option(help="This project, and what belongs to none.")]
+ProjectOption = Annotated[str | None, typer.Option(help="This project, and what belongs to none.")]
 
 
 @app.command()
 def recall(
     query: Annotated[list[str], typer.Argument(help="The question, in plain words, with or without quotation marks.")],
     limit: Annotated[int, typer.Option(min=1, max=50, help="The most memories to show.")] = 8,
-    project: Project = None,
+    project: ProjectOption = None,
     scope: Annotated[
         Scope | None, typer.Option(help="Where to look; a project where one is named, else the whole pool.")
     ] = None,
@@ -114,7 +114,7 @@ def _origin(source: dict[str, Any]) -> str:
 @app.command()
 def memories(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The most memories to show.")] = 20,
-    project: Project = None,
+    project: ProjectOption = None,
     session: Annotated[str | None, typer.Option(help="Only of this session: our id or the client's own.")] = None,
     superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced or has expired.")] = False,
     as_json: AsJson = False,

@@ -18,7 +18,7 @@ _END = b'{"type":"end"'
 _LONGEST_END = 4_096
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """Lines that are sent together, the number of the first and how many there are; `lines` begin with the header."""
 
     first_line: int
@@ -104,7 +104,7 @@ def _type_of(line: bytes, number: int) -> str:
     return str(name)
 
 
-def parts_of(path: Path, limit: int = PART_BYTES) -> Iterator[Part]:
+def parts_of(path: Path, limit: int = PART_BYTES) -> Iterator[FilePart]:
     """Yield the lines of a file in parts of about so many bytes.
 
     A part ends, where it can, behind a line that is no message, so that a group comes with what it covers.
@@ -125,11 +125,11 @@ def parts_of(path: Path, limit: int = PART_BYTES) -> Iterator[Part]:
             yield _part(header, first, held)
 
 
-def _part(header: bytes, first: int, lines: list[bytes]) -> Part:
-    return Part(first, len(lines), b"".join([header, *lines]))
+def _part(header: bytes, first: int, lines: list[bytes]) -> FilePart:
+    return FilePart(first, len(lines), b"".join([header, *lines]))
 
 
-def halves(part: Part) -> tuple[Part, Part]:
+def halves(part: FilePart) -> tuple[FilePart, FilePart]:
     """Return a part of at least two lines as two."""
     header, *lines = part.lines.splitlines(keepends=True)
     middle = len(lines) // 2

@@ -53,7 +53,7 @@ def reembed(
 
 def _reembed(settings: Settings, to: str | None, pool: str | None, as_json: bool) -> None:
     with progress(shown=not as_json) as shown:
-        found = with_database(settings, lambda parts: _embed_all(parts, to, pool, Steps(shown)))
+        found = with_database(settings, lambda parts: _embed_all(parts, to, pool, ReembedBars(shown)))
     _show(found, as_json)
     if not as_json:
         note(f"Recall uses it. Set ESKER_EMBEDDER={to or settings.embedder} for the server, too:")
@@ -61,7 +61,7 @@ def _reembed(settings: Settings, to: str | None, pool: str | None, as_json: bool
         note("`esker reembed --rollback` goes back.")
 
 
-async def _embed_all(parts: Parts, to: str | None, pool: str | None, steps: "Steps") -> list[SpaceStatus]:
+async def _embed_all(parts: Parts, to: str | None, pool: str | None, steps: "ReembedBars") -> list[SpaceStatus]:
     embedder = make_embedder(parts.settings, to, "--to") if to is not None else embedder_of(parts.settings)
     if embedder is None:
         raise Misconfigured("There is no model to embed with.", hint="Name one: `esker reembed --to SETTING`.")
@@ -105,7 +105,7 @@ def _show(found: list[SpaceStatus], as_json: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ReembedBars:
     """Shows a re-embedding, one bar a pool."""
 
     shown: Progress

@@ -7,7 +7,15 @@ from rich.text import Text
 
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, console, print_json, progress, say, table
-from esker.server.cli.sessions import Done, Wait, all_sessions, ask_each, ask_until_done, finish, resolve_session
+from esker.server.cli.sessions import (
+    SessionOutcomes,
+    Wait,
+    all_sessions,
+    ask_each,
+    ask_until_done,
+    finish,
+    resolve_session,
+)
 from esker.server.core.counts import counted
 from esker.server.core.pack.rendering import MARK, fenced
 
@@ -62,7 +70,7 @@ def reflect(
         _show_pool(report, as_json)
 
 
-def _show_sessions(done: Done, as_json: bool) -> None:
+def _show_sessions(done: SessionOutcomes, as_json: bool) -> None:
     for report in done.reports:
         if report["rejected"] and not as_json:
             some = "Some of " if report["reflection_ids"] else ""

@@ -40,7 +40,7 @@ _LONGEST_PAUSE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Listener:
     """Where a server listens and what database it uses; `cluster` is the embedded one."""
 
     settings: Settings
@@ -119,19 +119,19 @@ def _raise_cannot_listen(settings: Settings, error: OSError) -> None:
 
 
 @contextmanager
-def _place(settings: Settings, listener: socket.socket) -> Generator[_Place]:
+def _place(settings: Settings, listener: socket.socket) -> Generator[_Listener]:
     """Yield the database of a server, current in its schema; an embedded one runs while the block runs."""
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if settings.database_url:
         database_url = settings.database_url.get_secret_value()
         _require_schema(database_url)
-        yield _Place(settings, listener, url, database_url, None)
+        yield _Listener(settings, listener, url, database_url, None)
         return
     with embedded(settings.data_dir, "serve", url=url) as cluster:
         prepare(cluster)
         try:
-            yield _Place(settings, listener, url, cluster.url(), cluster)
+            yield _Listener(settings, listener, url, cluster.url(), cluster)
         finally:
             # Impatience must not keep Postgres from being stopped.
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -146,7 +146,7 @@ def _require_schema(database_url: str) -> None:
         )
 
 
-async def _run(place: _Place, as_json: bool) -> None:
+async def _run(place: _Listener, as_json: bool) -> None:
     settings = place.settings
     parts = make_parts(settings, Database(place.database_url, connections=settings.database_connections))
     await _require_keys(parts, place.database_url)

@@ -15,7 +15,7 @@ from esker.server.core.errors import EskerError, NotFound
 
 app = typer.Typer(add_completion=False)
 
-Session = Annotated[str | None, typer.Argument(help="A session: our id or the client's own. All, if left out.")]
+SessionArgument = Annotated[str | None, typer.Argument(help="A session: our id or the client's own. All, if left out.")]
 Wait = Annotated[bool, typer.Option(help="Wait until it is done.")]
 Json = dict[str, Any]
 
@@ -62,7 +62,7 @@ def _minute(moment: str | None) -> str:
 
 
 @dataclass(slots=True)
-class Done:
+class SessionOutcomes:
     """What sessions were asked for: the reports of those that did it, and why others did not, by session."""
 
     reports: list[Json] = field(default_factory=list[Json])
@@ -71,7 +71,7 @@ class Done:
 
 
 @app.command()
-def observe(session: Session = None, wait: Wait = False, as_json: AsJson = False) -> None:
+def observe(session: SessionArgument = None, wait: Wait = False, as_json: AsJson = False) -> None:
     """Have the unobserved messages of sessions observed."""
     api = connect()
     names = [resolve_session(api, session)] if session else all_sessions(api, unobserved="true")
@@ -81,7 +81,7 @@ def observe(session: Session = None, wait: Wait = False, as_json: AsJson = False
     finish(done, f"observed, {counted(written, 'memory', 'memories')} written{_others(done)}", as_json)
 
 
-def _others(done: Done) -> str:
+def _others(done: SessionOutcomes) -> str:
     """Say what became of facts that are no row of their own."""
     merged, replaced = (sum(report[which] for report in done.reports) for which in ("merged", "replaced"))
     refused = sum(count for report in done.reports for count in report["refused"].values())
@@ -93,14 +93,14 @@ def _others(done: Done) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def observe_all(api: Api, names: list[str], *, wait: bool, shown: Progress) -> Done:
+def observe_all(api: Api, names: list[str], *, wait: bool, shown: Progress) -> SessionOutcomes:
     """Have sessions observed; one that fails does not keep the others from it."""
     return ask_each(api, names, "observe", wait, shown)
 
 
-def ask_each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress) -> Done:
+def ask_each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress) -> SessionOutcomes:
     """Ask something of each session; one that fails does not keep the others from it."""
-    done = Done()
+    done = SessionOutcomes()
     for name in shown.track(names, description=f"{verb.capitalize().removesuffix('e')}ing"):
         try:
             report = ask_until_done(api, f"/v1/sessions/{name}/{verb}?wait={str(wait).lower()}", wait=wait)
@@ -120,7 +120,7 @@ def ask_until_done(api: Api, path: str, body: Json | None = None, *, wait: bool)
             return report
 
 
-def finish(done: Done, what: str, as_json: bool) -> None:
+def finish(done: SessionOutcomes, what: str, as_json: bool) -> None:
     """Say what became of what sessions were asked for, and exit with 1 when one of them failed."""
     if as_json:
         print_json({"sessions": done.reports, "failed": done.failed})

@@ -20,14 +20,14 @@ _LAST_MOMENT = timedelta(days=1) - timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TypedTime:
     """A time that was typed: from its first to its last moment. A day is whole, and a time of day is one moment."""
 
     start: datetime
     end: datetime
 
 
-def asked_time(option: str, text: str | None, timezone: str | None = None) -> Asked | None:
+def asked_time(option: str, text: str | None, timezone: str | None = None) -> TypedTime | None:
     """Return the time that was typed behind an option, None where none was; days are those of a time zone.
 
     Without one they are those of this machine. Raises BadParameter, which says what a time may be, and InvalidInput for
@@ -42,7 +42,7 @@ def asked_time(option: str, text: str | None, timezone: str | None = None) -> As
         raise typer.BadParameter(f"{text!r} is no time. It is one of: {ACCEPTED}.", param_hint=option) from None
 
 
-def _read(text: str, now: datetime, timezone: str) -> Asked:
+def _read(text: str, now: datetime, timezone: str) -> TypedTime:
     """Return the time that a text names at a moment. Raises ValueError, OverflowError, InvalidInput."""
     if text.lower() in _DAYS:
         return _day(now.date() - timedelta(days=_DAYS[text.lower()]), timezone)
@@ -56,15 +56,15 @@ def _read(text: str, now: datetime, timezone: str) -> Asked:
     return _moment(datetime.fromisoformat(text), timezone)
 
 
-def _moment(moment: datetime, timezone: str) -> Asked:
+def _moment(moment: datetime, timezone: str) -> TypedTime:
     local = in_zone(moment, timezone)
-    return Asked(local, local)
+    return TypedTime(local, local)
 
 
-def _day(day: date, timezone: str) -> Asked:
+def _day(day: date, timezone: str) -> TypedTime:
     """Return a whole day in a time zone, which has 23 or 25 hours when clocks are changed."""
     start = in_zone(datetime.combine(day, time.min), timezone)
-    return Asked(start, (start + _LAST_MOMENT).replace(fold=1))
+    return TypedTime(start, (start + _LAST_MOMENT).replace(fold=1))
 
 
 def as_sent(moment: datetime) -> str:

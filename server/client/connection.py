@@ -27,7 +27,7 @@ _ERRORS: dict[int, type[EskerError]] = {
 }
 
 
-class Connection:
+class HttpConnection:
     """Speaks JSON with one server."""
 
     def __init__(self, url: str, key: str | None, timeout: float, http: httpx2.AsyncClient | None) -> None:

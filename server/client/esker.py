@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx2
 from pydantic import TypeAdapter
 
-from esker.server.client.connection import Connection
+from esker.server.client.connection import HttpConnection
 from esker.server.client.session import Session
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.recall.answer import Recalled
@@ -43,7 +43,7 @@ class Esker:
     ) -> None:
         """`timeout` is in seconds; `http` is a client to use instead of one of its own, which stays open."""
         told = ClientSettings.from_environment(os.environ)
-        self._connection = Connection(url or told.url, key or told.key, timeout, http)
+        self._connection = HttpConnection(url or told.url, key or told.key, timeout, http)
 
     async def __aenter__(self) -> Self:
         """Return the client."""

@@ -42,7 +42,7 @@ _DEPTH = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _NoteFile:
     """A file as it is now: the id of its note is its version."""
 
     path: str
@@ -150,7 +150,7 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
             raise _missing(old)
         for name in moved:
             file = files[name]
-            await self._replace(file, _File(new + name[len(old) :], file.text, file.id))
+            await self._replace(file, _NoteFile(new + name[len(old) :], file.text, file.id))
         return f"{old} is {new} now."
 
     async def clear_all_memory(self) -> str:
@@ -159,14 +159,14 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
             await self._forget(file)
         return "All files were deleted."
 
-    async def _file(self, path: str) -> _File:
+    async def _file(self, path: str) -> _NoteFile:
         path = _checked(path, is_file=True)
         found = (await self._files()).get(path)
         if found is None:
             raise _missing(path)
         return found
 
-    async def _files(self) -> dict[str, _File]:
+    async def _files(self) -> dict[str, _NoteFile]:
         """Return all files by their path, in order."""
         try:
             rows = [row async for row in self._esker.memories(project=self._project, tags=[_ALL])]
@@ -175,11 +175,11 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
         files = [_read(row) for row in rows if row.project == self._project]
         return {file.path: file for file in sorted(files, key=lambda file: file.path)}
 
-    async def _edit(self, file: _File, text: str) -> None:
+    async def _edit(self, file: _NoteFile, text: str) -> None:
         _check_size(file.path, text)
-        await self._replace(file, _File(file.path, text, file.id))
+        await self._replace(file, _NoteFile(file.path, text, file.id))
 
-    async def _replace(self, old: _File, new: _File) -> None:
+    async def _replace(self, old: _NoteFile, new: _NoteFile) -> None:
         try:
             tags = self._tags(new.text)
             await self._esker.correct(old.id, _content(new.path, new.text), tags=tags, external_id=self._name(new.path))
@@ -188,7 +188,7 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
         except EskerError as error:
             raise _told(error) from error
 
-    async def _forget(self, file: _File) -> None:
+    async def _forget(self, file: _NoteFile) -> None:
         """Forget a file with its older versions, the oldest first: who forgets a row brings back what it replaced."""
         try:
             every = [
@@ -231,7 +231,7 @@ def _checked(path: str, *, is_file: bool = False) -> str:
     return "/" + "/".join(parts)
 
 
-def _check_free(path: str, files: Mapping[str, _File]) -> None:
+def _check_free(path: str, files: Mapping[str, _NoteFile]) -> None:
     if path in files or _below(path, files):
         raise ToolError(f"{path} is there already. Change it with str_replace or insert, or delete it first.")
     if above := next((other for other in files if path.startswith(f"{other}/")), None):
@@ -247,17 +247,17 @@ def _content(path: str, text: str) -> str:
     return clean_text(f"{path}\n{text}")
 
 
-def _read(row: SourcedMemory) -> _File:
+def _read(row: SourcedMemory) -> _NoteFile:
     path, _, text = row.content.partition("\n")
     ends = next((int(tag.removeprefix(_ENDS)) for tag in row.tags if tag.startswith(_ENDS)), 0)
-    return _File(path, text.rstrip("\n") + "\n" * ends, row.id)
+    return _NoteFile(path, text.rstrip("\n") + "\n" * ends, row.id)
 
 
-def _below(path: str, files: Mapping[str, _File]) -> list[str]:
+def _below(path: str, files: Mapping[str, _NoteFile]) -> list[str]:
     return [name for name in files if name.startswith(f"{path}/")]
 
 
-def _directory(path: str, files: Mapping[str, _File]) -> str:
+def _directory(path: str, files: Mapping[str, _NoteFile]) -> str:
     """Return what a directory holds, two levels deep. Raises ToolError when there is none; the root always is."""
     below = _below(path, files)
     if not below and path != _ROOT:

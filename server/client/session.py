@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from esker.server.client.connection import Connection
+from esker.server.client.connection import HttpConnection
 from esker.server.client.session_report import SessionMemory
 from esker.server.core.context.assembly import Context, ContextTokens
 from esker.server.core.conversation.records import IngestReport, Role
@@ -38,7 +38,7 @@ class Message:
 class Session:
     """A session that is open on the server; `Esker.session` gives it."""
 
-    def __init__(self, connection: Connection, known: Mapping[str, Any]) -> None:
+    def __init__(self, connection: HttpConnection, known: Mapping[str, Any]) -> None:
         self._connection = connection
         self.id: str = known["id"]
         """Our id of it (ses_…)."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from esker.server.core.context.session_memory import Counters, GroupSummary, PackVersion, State
+from esker.server.core.context.session_memory import Counters, GroupSummary, MemoryState, PackVersion
 from esker.server.core.context.usage import UsageReport
 from esker.server.core.records import JobKind, JobState
 
@@ -57,7 +57,7 @@ class SessionMemory:
     """
 
     session: SessionState
-    state: State
+    state: MemoryState
     counters: Counters
     coverage: float
     pack_versions: list[PackVersion]

@@ -12,7 +12,7 @@ _BETWEEN = "~"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageCursor:
     """A row's place in a list that is ordered by a moment and then by id."""
 
     moment: datetime
@@ -23,7 +23,7 @@ class Place:
         return f"{self.moment.astimezone(UTC).isoformat().removesuffix('+00:00')}Z{_BETWEEN}{self.id}"
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> PageCursor:
     """Return the place that a word names. Raises InvalidInput."""
     moment, found, row_id = text.partition(_BETWEEN)
     try:
@@ -32,4 +32,4 @@ def place_of(text: str) -> Place:
         at = None
     if not (found and row_id) or at is None or at.tzinfo is None:
         raise InvalidInput(f"{text[:80]!r} is no place in this list.", hint="Take the `next` of the page before.")
-    return Place(at, row_id)
+    return PageCursor(at, row_id)

@@ -18,7 +18,7 @@ import psutil
 
 from esker.server.core.errors import Misconfigured
 
-Role = Literal["serve", "command"]
+HolderRole = Literal["serve", "command"]
 
 _PATIENCE_SECONDS = 60.0
 _LOCK = "esker.lock"
@@ -31,12 +31,12 @@ class Holder:
     """The process that holds a data directory; `url` is where a `serve` listens."""
 
     pid: int
-    role: Role
+    role: HolderRole
     url: str
 
 
 @contextmanager
-def held(directory: Path, role: Role, url: str = "") -> Generator[bool]:
+def held(directory: Path, role: HolderRole, url: str = "") -> Generator[bool]:
     """Hold `directory` while the block runs. Yields False, for a command, when a running `serve` has it.
 
     Raises Misconfigured when a `serve` wants it and another has it, or when a command does not let go in time.
@@ -102,7 +102,7 @@ def _unusable(directory: Path, error: OSError) -> Misconfigured:
     )
 
 
-def _acquire(file: IO[str], directory: Path, role: Role) -> bool:
+def _acquire(file: IO[str], directory: Path, role: HolderRole) -> bool:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not _try_lock(file):
         other = _read_holder(directory)

@@ -25,7 +25,7 @@ from psycopg import sql
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db import postmaster
-from esker.server.db.data_dir import Role, has_lock, held
+from esker.server.db.data_dir import HolderRole, has_lock, held
 from esker.server.db.migrate import Migration, migrate
 from esker.server.db.programs import BINARIES, execute, let_system_user_in, postgres_uid, run
 from esker.server.db.statements import Statements
@@ -86,7 +86,7 @@ def is_made(data_dir: Path) -> bool:
 
 @contextmanager
 def embedded(
-    data_dir: Path, role: Role, *, url: str = "", settings: Mapping[str, str] | None = None
+    data_dir: Path, role: HolderRole, *, url: str = "", settings: Mapping[str, str] | None = None
 ) -> Generator[Cluster]:
     """Have the Postgres of `data_dir` run while the block runs; `settings` are Postgres settings to change.
 

@@ -47,7 +47,7 @@ class LocalEmbedder:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="embedder")
         # What counts tokens need not wait for the model, and has a tokenizer of its own: they do not bear two threads.
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
-        self._loaded: _Model | None = None
+        self._loaded: _LoadedModel | None = None
 
     @property
     def space(self) -> Space | None:
@@ -76,16 +76,16 @@ class LocalEmbedder:
         """Do nothing: the model lives as long as the process."""
 
     @property
-    def _model(self) -> "_Model":
+    def _model(self) -> "_LoadedModel":
         if self._loaded is None:
             raise EmbedderDown("The embedding model is still loading.")
         return self._loaded
 
-    def _load(self) -> "_Model":
+    def _load(self) -> "_LoadedModel":
         try:
             require_folder(self._name)
             folder, label = _locate(self._name)
-            return _Model(_load_model(folder, self._threads), label, _revision(folder), self._source)
+            return _LoadedModel(_load_model(folder, self._threads), label, _revision(folder), self._source)
         except (OSError, ValueError, ImportError) as error:
             raise Misconfigured(
                 f"The embedding model {self._name!r} cannot be loaded: {error}",
@@ -93,7 +93,7 @@ class LocalEmbedder:
             ) from error
 
 
-class _Model:
+class _LoadedModel:
     """A loaded model, its space and its prompts. Whoever calls it waits."""
 
     def __init__(self, model: "SentenceTransformer", label: str, revision: str, source: str) -> None:

@@ -68,7 +68,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """What a model wrote. `cut_off`: it ran out of tokens. `last`: it will not be asked again, so take what is good."""
 
     text: str
@@ -98,7 +98,7 @@ class MessagesModel:
         system: str,
         content: Content,
         shape: type[BaseModel],
-        read: Callable[[Reply], Accepted],
+        read: Callable[[ModelReply], Accepted],
         *,
         max_tokens: int,
         meter: Meter,
@@ -247,8 +247,8 @@ def _text(answer: "Message") -> str:
     return "".join(block.text for block in answer.content or () if block.type == "text")
 
 
-def _reply(answer: "Message", *, last: bool) -> Reply:
-    return Reply(_text(answer), answer.stop_reason == "max_tokens", last, _used(answer).output_tokens)
+def _reply(answer: "Message", *, last: bool) -> ModelReply:
+    return ModelReply(_text(answer), answer.stop_reason == "max_tokens", last, _used(answer).output_tokens)
 
 
 def _used(answer: "Message") -> TokenUse:

@@ -27,9 +27,9 @@ from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 from esker.server.providers.answers import items_of, object_of, read_answer
 from esker.server.providers.attribution import Attribution
-from esker.server.providers.messages_api import Answered, Content, MessagesModel, Reply
+from esker.server.providers.messages_api import Answered, Content, MessagesModel, ModelReply
 from esker.server.providers.roles import Meter
-from esker.server.providers.written.answer import Written, read_written
+from esker.server.providers.written.answer import WrittenAnswer, read_written
 from esker.server.providers.written.facts import WrittenFact
 
 # JSON costs more than the facts in it.
@@ -59,7 +59,7 @@ def _words_among(value: object) -> object:
     return [item for item in cast(list[object], value) if isinstance(item, str)] if isinstance(value, list) else []
 
 
-Slot = Annotated[str | None, BeforeValidator(_words_or_none)]
+OptionalText = Annotated[str | None, BeforeValidator(_words_or_none)]
 
 
 class ObserverAnswer(BaseModel):
@@ -68,9 +68,9 @@ class ObserverAnswer(BaseModel):
     facts: list[FactAnswer]
     # What stands beside the facts is no reason to send them back.
     used_memories: Annotated[list[str], BeforeValidator(_words_among)] = []
-    current_task: Slot = None
-    suggested_continuation: Slot = None
-    thread_title: Slot = None
+    current_task: OptionalText = None
+    suggested_continuation: OptionalText = None
+    thread_title: OptionalText = None
 
 
 class ModelObserver:
@@ -89,7 +89,7 @@ class ModelObserver:
 
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice. Raises ModelFailed, SpendCapReached."""
-        reader = _Reader(shown, self._examples)
+        reader = _ObserverAnswerReader(shown, self._examples)
 
         async def ask(room: int) -> Answered[Observed]:
             content = _content(shown, room)
@@ -112,7 +112,7 @@ class ModelObserver:
         await self._model.close()
 
 
-class Refused(ValueError):
+class FactRefused(ValueError):
     """A fact cannot be kept; `reason` is one word for the count."""
 
     def __init__(self, reason: str, message: str) -> None:
@@ -121,7 +121,7 @@ class Refused(ValueError):
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ObserverAnswerReader:
     """Reads answers about one slice. A first answer is taken whole or sent back; of a last one, what is good."""
 
     shown: TranscriptSlice
@@ -134,7 +134,7 @@ class _Reader:
         self.messages = {message.seq: message for message in self.shown.messages}
         self.memories = {row.id: row for row in (*self.shown.previous, *self.shown.known, *self.shown.related)}
 
-    def read(self, reply: Reply) -> Observed:
+    def read(self, reply: ModelReply) -> Observed:
         """Return what an answer says. Raises ValueError with everything that is wrong with it."""
         if reply.cut_off and not reply.last:
             raise ValueError(f"it was cut off after {reply.output_tokens:,} tokens; write fewer and shorter facts")
@@ -155,7 +155,7 @@ class _Reader:
             refused=+refused,
         )
 
-    def _answer(self, reply: Reply, refused: Counter[str]) -> ObserverAnswer:
+    def _answer(self, reply: ModelReply, refused: Counter[str]) -> ObserverAnswer:
         """Read JSON; else tagged text, else a list; of a last answer the items that are whole and right."""
         try:
             return read_answer(reply.text, ObserverAnswer)
@@ -167,7 +167,7 @@ class _Reader:
                 raise
             return self._answer_of_text(written, refused)
 
-    def _answer_of_text(self, written: Written, refused: Counter[str]) -> ObserverAnswer:
+    def _answer_of_text(self, written: WrittenAnswer, refused: Counter[str]) -> ObserverAnswer:
         attribution = Attribution(self.shown)
         facts: list[FactAnswer] = []
         for fact in written.facts:
@@ -188,7 +188,7 @@ class _Reader:
         for fact in answer.facts:
             try:
                 yield self._fact(fact)
-            except Refused as error:
+            except FactRefused as error:
                 refused[error.reason] += 1
                 # A fact that says nothing is no reason to ask again.
                 if error.reason != "says_nothing":
@@ -199,16 +199,16 @@ class _Reader:
     def _fact(self, answer: FactAnswer) -> Fact:
         """Make a fact of an answer. Raises Refused."""
         if not says_something(answer.text):
-            raise Refused("says_nothing", "a fact says nothing")
+            raise FactRefused("says_nothing", "a fact says nothing")
         if unknown := [seq for seq in answer.sources if seq not in self.messages]:
-            raise Refused("unknown_source", f"message {unknown[0]} was not shown")
+            raise FactRefused("unknown_source", f"message {unknown[0]} was not shown")
         mark = fingerprint(answer.text)
         if any(same_fact(mark, example) for example in self.examples):
-            raise Refused("echo", f"“{answer.text[:80]}” is the example of the instructions")
+            raise FactRefused("echo", f"“{answer.text[:80]}” is the example of the instructions")
         fact = self._dated(answer, [self.messages[seq] for seq in sorted(set(answer.sources))])
         if missing := self._ungrounded(fact):
             named = ", ".join(repr(part) for part in missing[:3])
-            raise Refused("ungrounded", f"{named} of “{fact.content[:80]}” is not in the messages that it cites")
+            raise FactRefused("ungrounded", f"{named} of “{fact.content[:80]}” is not in the messages that it cites")
         return fact
 
     def _dated(self, answer: FactAnswer, cited: Sequence[Message]) -> Fact:
@@ -296,7 +296,7 @@ def _moment(moment: datetime | None, timezone: str) -> datetime | None:
     try:
         return in_zone(moment, timezone) if moment else None
     except InvalidInput as error:
-        raise Refused("impossible_date", str(error)) from error
+        raise FactRefused("impossible_date", str(error)) from error
 
 
 def _content(shown: TranscriptSlice, room: int) -> Content:

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from esker.server.core.json_input import clean_text
 from esker.server.providers.answers import read_answer
-from esker.server.providers.messages_api import MessagesModel, Reply
+from esker.server.providers.messages_api import MessagesModel, ModelReply
 from esker.server.providers.roles import Meter
 
 _MOST = 3
@@ -36,7 +36,7 @@ class ModelParaphraser:
     async def wordings(self, query: str, meter: Meter) -> list[str]:
         """Return up to three other wordings of a question. Raises ModelFailed, SpendCapReached."""
 
-        def read(reply: Reply) -> list[str]:
+        def read(reply: ModelReply) -> list[str]:
             return list(_others(query, read_answer(reply.text, WordingsAnswer).wordings))[:_MOST]
 
         answered = await self._model.ask(

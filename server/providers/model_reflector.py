@@ -15,7 +15,7 @@ from esker.server.core.pack.rendering import TENTATIVE
 from esker.server.core.records import Category, Facet, Memory, Priority
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.answers import read_answer
-from esker.server.providers.messages_api import MessagesModel, Reply
+from esker.server.providers.messages_api import MessagesModel, ModelReply
 from esker.server.providers.roles import Meter
 
 # What a model writes in a few minutes; the rows themselves are at most half of it, the rest is JSON and ids.
@@ -73,7 +73,7 @@ class ModelReflector:
             self._prompt,
             [{"type": "text", "text": "\n".join([*_lines(task), self._request(task, target)])}],
             ReflectorAnswer,
-            _Reader({row.id: row for row in task.rows}, task.timezone).read,
+            _ReflectorAnswerReader({row.id: row for row in task.rows}, task.timezone).read,
             max_tokens=min(_MOST_ANSWER_TOKENS, 2 * target + 1_000),
             meter=meter,
         )
@@ -108,13 +108,13 @@ def _on_one_line(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _ReflectorAnswerReader:
     """Reads answers about some rows. A first answer is taken whole or sent back; of a last one, what is good."""
 
     rows: dict[str, Memory]
     timezone: str
 
-    def read(self, reply: Reply) -> Reflected:
+    def read(self, reply: ModelReply) -> Reflected:
         """Return the candidate in an answer. Raises ValueError with everything that is wrong with it."""
         if reply.cut_off:
             raise ValueError(f"it was cut off after {reply.output_tokens:,} tokens; write less")

@@ -14,7 +14,7 @@ from esker.server.providers.roles import Meter, Paraphraser
 _MOST_CALLS = 4
 _REST_SECONDS = 30.0
 
-_Key = tuple[str, str]
+_ParaphraseKey = tuple[str, str]
 
 
 class Paraphrases:
@@ -25,8 +25,8 @@ class Paraphrases:
         self._paraphraser = paraphraser
         self._seconds = seconds
         self._remembered = remembered
-        self._known: OrderedDict[_Key, list[str]] = OrderedDict()
-        self._open: dict[_Key, asyncio.Task[list[str]]] = {}
+        self._known: OrderedDict[_ParaphraseKey, list[str]] = OrderedDict()
+        self._open: dict[_ParaphraseKey, asyncio.Task[list[str]]] = {}
         self._rests_until = 0.0
 
     @property
@@ -56,7 +56,7 @@ class Paraphrases:
         await asyncio.gather(*calls, return_exceptions=True)
         await self._paraphraser.close()
 
-    def _ask(self, key: _Key, meter: Meter) -> asyncio.Task[list[str]]:
+    def _ask(self, key: _ParaphraseKey, meter: Meter) -> asyncio.Task[list[str]]:
         if asyncio.get_running_loop().time() < self._rests_until:
             raise ModelDown(f"{self.name} has just failed, and is left alone for a while.")
         if len(self._open) >= _MOST_CALLS:
@@ -65,7 +65,7 @@ class Paraphrases:
         call.add_done_callback(lambda ended: self._ended(key, ended))
         return call
 
-    def _ended(self, key: _Key, call: asyncio.Task[list[str]]) -> None:
+    def _ended(self, key: _ParaphraseKey, call: asyncio.Task[list[str]]) -> None:
         del self._open[key]
         if call.cancelled():
             return
@@ -78,7 +78,7 @@ class Paraphrases:
         elif isinstance(error, ModelFailed):
             self._rests_until = asyncio.get_running_loop().time() + _REST_SECONDS
 
-    def _keep(self, key: _Key, wordings: list[str]) -> None:
+    def _keep(self, key: _ParaphraseKey, wordings: list[str]) -> None:
         self._known[key] = wordings
         while len(self._known) > self._remembered:
             self._known.popitem(last=False)

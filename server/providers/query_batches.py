@@ -20,7 +20,7 @@ Vector = Sequence[float]
 
 
 @dataclass(slots=True, eq=False)
-class _Question:
+class _PendingQuestion:
     """A question without an answer yet, and how many wait for it."""
 
     text: str
@@ -36,9 +36,9 @@ class QueryBatches:
         self._embedder = embedder
         self._remembered = remembered
         self._known: OrderedDict[str, Vector] = OrderedDict()
-        self._open: dict[str, _Question] = {}
-        self._queue: deque[_Question] = deque()
-        self._calls: dict[asyncio.Task[None], list[_Question]] = {}
+        self._open: dict[str, _PendingQuestion] = {}
+        self._queue: deque[_PendingQuestion] = deque()
+        self._calls: dict[asyncio.Task[None], list[_PendingQuestion]] = {}
 
     async def embed(self, text: str) -> Vector:
         """Return the vector of a question. Raises EmbedderDown; TextRefused."""
@@ -64,8 +64,8 @@ class QueryBatches:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
 
-    def _ask(self, text: str) -> _Question:
-        self._open[text] = question = _Question(text)
+    def _ask(self, text: str) -> _PendingQuestion:
+        self._open[text] = question = _PendingQuestion(text)
         self._queue.append(question)
         self._call()
         return question
@@ -83,7 +83,7 @@ class QueryBatches:
         del self._calls[call]
         self._call()
 
-    async def _answer(self, batch: list[_Question]) -> None:
+    async def _answer(self, batch: list[_PendingQuestion]) -> None:
         """Get the answers; when one question is refused, one by one, so that it harms no other."""
         try:
             vectors = await self._embedder.embed_queries([question.text for question in batch])
@@ -101,7 +101,7 @@ class QueryBatches:
             for question, vector in zip(batch, vectors, strict=True):
                 self._keep(question, array("d", vector))
 
-    def _keep(self, question: _Question, vector: Vector) -> None:
+    def _keep(self, question: _PendingQuestion, vector: Vector) -> None:
         self._known[question.text] = vector
         while len(self._known) > self._remembered:
             self._known.popitem(last=False)
@@ -109,17 +109,17 @@ class QueryBatches:
             question.vector.set_result(vector)
         self._forget(question)
 
-    def _fail(self, question: _Question, error: Exception) -> None:
+    def _fail(self, question: _PendingQuestion, error: Exception) -> None:
         if not question.vector.done():
             question.vector.set_exception(error)
         self._forget(question)
 
-    def _forget(self, question: _Question) -> None:
+    def _forget(self, question: _PendingQuestion) -> None:
         # The same text may be on its way again, for others.
         if self._open.get(question.text) is question:
             del self._open[question.text]
 
-    def _drop(self, question: _Question) -> None:
+    def _drop(self, question: _PendingQuestion) -> None:
         """Give up a question that nobody waits for, and its call if it was the last one in it."""
         if question.vector.done():
             return

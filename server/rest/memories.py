@@ -14,7 +14,16 @@ from esker.server.core.records import Filter, Kind, Passage, Priority, SourcedMe
 from esker.server.core.reports import Receipt
 from esker.server.rest.context import Asking, WithParts
 from esker.server.rest.json_route import JsonRoute
-from esker.server.rest.schemas import CorrectionIn, MemoriesIn, MemoriesOut, MemoryIn, MemoryList, PassageOut, RecallIn
+from esker.server.rest.schemas import (
+    CorrectionIn,
+    MemoriesIn,
+    MemoriesOut,
+    MemoryIn,
+    MemoryList,
+    PageLimit,
+    PassageOut,
+    RecallIn,
+)
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from esker.server.usecases.forget import forget
@@ -23,8 +32,6 @@ from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, get_text, list_memories, remember, remember_one
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
-
-Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 
 def _note(body: MemoryIn) -> Note:
@@ -57,7 +64,7 @@ async def listed(
     as_of: datetime | None = None,
     include_superseded: bool = False,
     before: str | None = None,
-    limit: Limit = 100,
+    limit: PageLimit = 100,
 ) -> MemoryList:
     """List rows, newest first, with the same filters as a recall."""
     what = Filter(

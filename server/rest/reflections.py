@@ -1,13 +1,11 @@
 """Routes of reflections: condense the pool, look at what was condensed, take it back."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 
 from esker.server.core.records import Reflection, ReflectionScope
 from esker.server.rest.context import Asking, WithParts
 from esker.server.rest.json_route import JsonRoute
-from esker.server.rest.schemas import PoolReflectionIn, PoolReflectionPlan, ReflectionList
+from esker.server.rest.schemas import PageLimit, PoolReflectionIn, PoolReflectionPlan, ReflectionList
 from esker.server.usecases.reflect import ReflectReport
 from esker.server.usecases.reflect_pool import PoolReflection, plan_pool_reflection, reflect_pool
 from esker.server.usecases.reflections import (
@@ -20,8 +18,6 @@ from esker.server.usecases.reflections import (
 )
 
 router = APIRouter(prefix="/v1", tags=["reflections"], route_class=JsonRoute)
-
-Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 
 @router.post("/reflect", response_model=None)
@@ -51,7 +47,7 @@ async def listed(
     session_id: str | None = None,
     scope: ReflectionScope | None = None,
     before: str | None = None,
-    limit: Limit = 100,
+    limit: PageLimit = 100,
 ) -> ReflectionList:
     """List reflections, newest first, those that were not good enough included."""
     found = await list_reflections(

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
+from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
 
 from esker.server.core.context.assembly import ContextTokens
-from esker.server.core.context.session_memory import Counters, GroupSummary, PackVersion, State
+from esker.server.core.context.session_memory import Counters, GroupSummary, MemoryState, PackVersion
 from esker.server.core.context.tail import KEEP_LAST_MESSAGES
 from esker.server.core.context.usage import UsageReport
 from esker.server.core.conversation.records import Block, Role
@@ -27,7 +28,7 @@ from esker.server.core.records import (
 )
 from esker.server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MAX_WITHOUT, MIN_TOKENS
 from esker.server.usecases.receive_event import EventKind
-from esker.server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, Batch
+from esker.server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, RowBatch
 
 
 def _no_blank(value: object) -> object:
@@ -43,10 +44,11 @@ def _blank_is_none(value: object) -> object:
 # What stands in an index must fit into one of its entries (2,704 bytes), in any script.
 ExternalId = Annotated[str, Field(min_length=1, max_length=512)]
 Name = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_no_blank)]
-Project = Annotated[str, Field(min_length=1, max_length=512)]
-OptionalProject = Annotated[Project | None, BeforeValidator(_blank_is_none)]
+PageLimit = Annotated[int, Query(ge=1, le=1_000)]
+ProjectName = Annotated[str, Field(min_length=1, max_length=512)]
+OptionalProject = Annotated[ProjectName | None, BeforeValidator(_blank_is_none)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
-Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS), BeforeValidator(_no_blank)]
+QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS), BeforeValidator(_no_blank)]
 
 
 class Lenient(BaseModel):
@@ -55,7 +57,7 @@ class Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class Strict(BaseModel):
+class StrictBody(BaseModel):
     """A body in which a misspelt field would change the meaning: what we do not know is refused."""
 
     model_config = ConfigDict(extra="forbid")
@@ -163,17 +165,17 @@ class MessagesIn(Lenient):
     messages: Annotated[list[MessageIn], Field(max_length=10_000)]
 
 
-class EventIn(Strict):
+class EventIn(StrictBody):
     """Something that happened to a client's context; told again under the same `dedupe_key` it changes nothing."""
 
     kind: EventKind
     dedupe_key: ExternalId | None = None
 
 
-class PoolReflectionIn(Strict):
+class PoolReflectionIn(StrictBody):
     """How the pool is to be condensed."""
 
-    project: Project | None = None
+    project: ProjectName | None = None
     min_age_days: Annotated[float, Field(ge=0, le=36_500)] | None = None
     target_tokens: Annotated[int, Field(ge=MIN_TARGET_TOKENS, le=BATCH_TOKENS)] | None = None
     dry_run: bool = False
@@ -185,7 +187,7 @@ class PoolReflectionPlan(BaseModel):
     dry_run: Literal[True]
     rows: int
     tokens: int
-    batches: list[Batch]
+    batches: list[RowBatch]
 
 
 class ReflectionList(BaseModel):
@@ -195,7 +197,7 @@ class ReflectionList(BaseModel):
     next: str | None
 
 
-class MemoryIn(Strict):
+class MemoryIn(StrictBody):
     """A row that an agent or a person writes; `manual` pins it."""
 
     content: str
@@ -203,13 +205,13 @@ class MemoryIn(Strict):
     priority: Priority = "medium"
     category: Category = "fact"
     tags: Annotated[list[Tag], Field(max_length=64)] = []
-    project: Project | None = None
+    project: ProjectName | None = None
     session_id: str | None = None
     said_at: datetime | None = None
     external_id: ExternalId | None = None
 
 
-class CorrectionIn(Strict):
+class CorrectionIn(StrictBody):
     """What is to be right of a row from now on; what is left out stays."""
 
     content: str | None = None
@@ -219,7 +221,7 @@ class CorrectionIn(Strict):
     external_id: ExternalId | None = None
 
 
-class MemoriesIn(Strict):
+class MemoriesIn(StrictBody):
     """Rows to write together."""
 
     memories: Annotated[list[MemoryIn], Field(min_length=1, max_length=1_000)]
@@ -262,14 +264,14 @@ class SessionList(BaseModel):
     next: str | None
 
 
-class RecallIn(Strict):
+class RecallIn(StrictBody):
     """A question to memory."""
 
-    query: Query
+    query: QueryText
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 8
     scope: Scope | None = None
     session_id: str | None = None
-    project: Project | None = None
+    project: ProjectName | None = None
     kinds: Annotated[list[Kind], Field(min_length=1)] | None = None
     tags: Annotated[list[Tag], Field(min_length=1, max_length=64)] | None = None
     min_priority: Priority = "low"
@@ -285,14 +287,14 @@ class RecallIn(Strict):
     without: Annotated[list[str], Field(max_length=MAX_WITHOUT)] = []
 
 
-class CacheControl(Strict):
+class CacheControl(StrictBody):
     """A mark up to which the provider is to cache."""
 
     type: Literal["ephemeral"]
     ttl: Literal["5m", "1h"] | None = None
 
 
-class SystemBlock(Strict):
+class SystemBlock(StrictBody):
     """One block of a `system` of the Messages API."""
 
     type: Literal["text"]
@@ -300,13 +302,13 @@ class SystemBlock(Strict):
     cache_control: CacheControl | None = None
 
 
-class ContextIn(Strict):
+class ContextIn(StrictBody):
     """What a caller wants sent to a model."""
 
     system: str | Annotated[list[SystemBlock], Field(max_length=1_000)] | None = None
     keep_last_messages: Annotated[int, Field(ge=0, le=10_000)] = KEEP_LAST_MESSAGES
     message_tokens: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
-    recall: bool | Query | None = None
+    recall: bool | QueryText | None = None
 
     @property
     def blocks(self) -> list[Block]:
@@ -357,7 +359,7 @@ class SessionMemoryOut(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
     session: SessionOut
-    state: State
+    state: MemoryState
     counters: Counters
     coverage: float
     pack_versions: list[PackVersion]

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from esker.server.core.conversation.records import IngestReport
-from esker.server.core.page_cursor import Place, place_of
+from esker.server.core.page_cursor import PageCursor, place_of
 from esker.server.core.records import TokenUse
 from esker.server.core.reports import ObserveReport
 from esker.server.rest.context import Asking, WithParts
@@ -21,6 +21,7 @@ from esker.server.rest.schemas import (
     MessageOut,
     MessagesIn,
     PackOut,
+    PageLimit,
     SessionDetail,
     SessionIn,
     SessionList,
@@ -41,8 +42,6 @@ from esker.server.usecases.session_memory import session_memory
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=JsonRoute)
 
-Limit = Annotated[int, Query(ge=1, le=1_000)]
-
 
 @router.post("")
 async def open_or_find(body: SessionIn, parts: WithParts, asking: Asking) -> SessionOut:
@@ -59,7 +58,7 @@ async def listed(
     unobserved: bool = False,
     unreflected: bool = False,
     before: str | None = None,
-    limit: Limit = 100,
+    limit: PageLimit = 100,
 ) -> SessionList:
     """List sessions, the last that began first: all, or those that are unobserved or have observations to reflect."""
     found = await list_sessions(
@@ -71,7 +70,7 @@ async def listed(
         before=place_of(before) if before else None,
         limit=limit,
     )
-    following = str(Place(found[-1].begun_at, found[-1].id)) if len(found) == limit else None
+    following = str(PageCursor(found[-1].begun_at, found[-1].id)) if len(found) == limit else None
     return SessionList(sessions=[SessionOut.model_validate(session) for session in found], next=following)
 
 
@@ -86,7 +85,7 @@ async def one(session_id: str, parts: WithParts, asking: Asking) -> SessionDetai
 
 @router.get("/{session_id}/messages")
 async def messages(
-    session_id: str, parts: WithParts, asking: Asking, after: Annotated[int, Query(ge=0)] = 0, limit: Limit = 100
+    session_id: str, parts: WithParts, asking: Asking, after: Annotated[int, Query(ge=0)] = 0, limit: PageLimit = 100
 ) -> MessageList:
     """List the messages of a session as they are kept, oldest first, behind the message number `after`."""
     found = await list_messages(parts, asking.pool_id, session_id, after=after, limit=limit)

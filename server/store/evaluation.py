@@ -7,8 +7,8 @@ from typing import LiteralString
 
 from psycopg.rows import class_row
 
-from esker.server.core.pool.evaluation import Messages, RowCounts, VectorTable
-from esker.server.core.pool.known_answers import Told
+from esker.server.core.pool.evaluation import MessageCounts, PoolRowCounts, VectorTable
+from esker.server.core.pool.known_answers import MemoryText
 from esker.server.core.records import Kind, Tier
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements, for_space
@@ -18,9 +18,9 @@ SQL = Statements(Path(__file__).parent / "sql/evaluation.sql")
 _SAMPLE: Mapping[Tier, LiteralString] = {"memory": SQL["sample_memories"], "passage": SQL["sample_passages"]}
 
 
-async def sample(connection: Connection, tier: Tier, seed: int, limit: int, moment: datetime) -> list[Told]:
+async def sample(connection: Connection, tier: Tier, seed: int, limit: int, moment: datetime) -> list[MemoryText]:
     """Return some texts of a tier that recall may find, the same ones for the same seed."""
-    async with connection.cursor(row_factory=class_row(Told)) as cursor:
+    async with connection.cursor(row_factory=class_row(MemoryText)) as cursor:
         await cursor.execute(_SAMPLE[tier], {"seed": str(seed), "limit": limit, "moment": moment})
         return await cursor.fetchall()
 
@@ -38,18 +38,18 @@ async def same_passages(connection: Connection, ids: Collection[str]) -> dict[st
     return {str(row[0]): set(row[1]) for row in await cursor.fetchall()}
 
 
-async def messages(connection: Connection) -> Messages:
+async def messages(connection: Connection) -> MessageCounts:
     """Return how well the pool's messages are covered by groups."""
-    async with connection.cursor(row_factory=class_row(Messages)) as cursor:
+    async with connection.cursor(row_factory=class_row(MessageCounts)) as cursor:
         await cursor.execute(SQL["messages"])
         found = await cursor.fetchone()
     assert found is not None  # it is a count
     return found
 
 
-async def rows(connection: Connection, moment: datetime, before: datetime) -> RowCounts:
+async def rows(connection: Connection, moment: datetime, before: datetime) -> PoolRowCounts:
     """Return how many rows there are; what nobody has used since `before` may be stale."""
-    async with connection.cursor(row_factory=class_row(RowCounts)) as cursor:
+    async with connection.cursor(row_factory=class_row(PoolRowCounts)) as cursor:
         await cursor.execute(SQL["rows"], {"moment": moment, "before": before})
         found = await cursor.fetchone()
     assert found is not None  # it is a count

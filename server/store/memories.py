@@ -10,12 +10,12 @@ from typing import Any
 from psycopg.rows import args_row, class_row
 
 from esker.server.core.clock import LATEST
-from esker.server.core.context.session_memory import RowCounts
+from esker.server.core.context.session_memory import SessionRowCounts
 from esker.server.core.errors import NotFound
 from esker.server.core.facts.records import SaidAgain, Superseder
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import offered_cost
-from esker.server.core.pack.walks import Page, Walk, extended
+from esker.server.core.pack.walks import Walk, WalkPage, extended
 from esker.server.core.records import Filter, Memory, NewMemory, Reflection, Source
 from esker.server.core.text.indexing import IndexedMemory, part_values
 from esker.server.db.database import Connection, Database
@@ -188,9 +188,9 @@ async def observation_tokens(connection: Connection, session_id: str) -> int:
     return int(row[0]) if row else 0
 
 
-async def row_counts(connection: Connection, session_id: str) -> RowCounts:
+async def row_counts(connection: Connection, session_id: str) -> SessionRowCounts:
     """Count the rows that came of a session."""
-    async with connection.cursor(row_factory=class_row(RowCounts)) as cursor:
+    async with connection.cursor(row_factory=class_row(SessionRowCounts)) as cursor:
         await cursor.execute(SQL["row_counts"], {"session": session_id})
         found = await cursor.fetchone()
     assert found is not None  # it counts
@@ -407,7 +407,7 @@ async def _pack_rows(connection: Connection, statement: str, values: dict[str, A
 async def walk_on(
     connection: Connection,
     walks: Sequence[Walk],
-    pages: Sequence[Page],
+    pages: Sequence[WalkPage],
     *,
     project: str | None,
     without_session: str | None,
@@ -430,7 +430,7 @@ async def walk_on(
     return further
 
 
-def _step(walk: Walk, page: Page) -> dict[str, Any]:
+def _step(walk: Walk, page: WalkPage) -> dict[str, Any]:
     last = walk.rows[-1][-1] if walk.rows else None
     return {
         "number": page.number,

@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from esker.server.core.context.session_memory import PackVersion
-from esker.server.core.pack.reasons import PackExplanation, Reason, explained, kept
+from esker.server.core.pack.reasons import PackExplanation, RowDecision, explained, kept
 from esker.server.core.pack.records import Pack
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
@@ -32,7 +32,7 @@ async def lock_to_freeze(connection: Connection) -> None:
 
 
 async def insert(
-    connection: Connection, session_id: str, pack: Pack, reasons: Sequence[Reason], left_out: Sequence[Reason]
+    connection: Connection, session_id: str, pack: Pack, reasons: Sequence[RowDecision], left_out: Sequence[RowDecision]
 ) -> Pack:
     """Freeze a pack in the place of the one before, with what decided about its rows and those it leaves out.
 

@@ -23,7 +23,7 @@ _MOST_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PassageProgress:
     """How far a session's messages are in passages: looked at up to `passages_seq` of `last_seq`.
 
     The last passage, if there is one, is `open`: it may grow. `left_out` messages from its first one on are in none.
@@ -67,9 +67,9 @@ async def switch(connection: Connection, *, on: bool) -> None:
     await connection.execute(SQL["switch"], {"wanted": on})
 
 
-async def progress(connection: Connection, session_id: str) -> Progress:
+async def progress(connection: Connection, session_id: str) -> PassageProgress:
     """Return how far a session's messages are in passages. Raises NotFound."""
-    async with connection.cursor(row_factory=class_row(Progress)) as cursor:
+    async with connection.cursor(row_factory=class_row(PassageProgress)) as cursor:
         await cursor.execute(SQL["progress"], {"session": session_id})
         found = await cursor.fetchone()
     if found is None:

@@ -16,7 +16,7 @@ SQL = Statements(Path(__file__).parent / "sql/reflections.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReflectionSubject:
     """What a reflection is about: a session, or (without one) a project's part of the whole pool."""
 
     session_id: str | None
@@ -32,7 +32,7 @@ async def insert(
     connection: Connection,
     *,
     reflection_id: str,
-    place: Place,
+    place: ReflectionSubject,
     reflector: str,
     level: int,
     input_ids: Sequence[str],

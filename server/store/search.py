@@ -35,7 +35,7 @@ _NARROW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class QueryTerms:
     """The terms of a query; `words` says, place by place, which of them are forms of one word.
 
     `names` are those that are identifiers: a text that holds one of them, as few do, is marked as `named`.
@@ -47,7 +47,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TermBudget:
     """How much of a query is read, term by term from the rarest on.
 
     A term is read while there are less than `enough` postings, or if with its own there are at most `most`. The best
@@ -59,7 +59,7 @@ class Reading:
     looked_up: int = 3
 
 
-EVERYTHING = Reading(enough=2**53)
+EVERYTHING = TermBudget(enough=2**53)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +122,12 @@ async def size(connection: Connection, tier: Tier, what: Filter) -> Size:
 async def by_keyword(
     connection: Connection,
     tier: Tier,
-    asked: Words,
+    asked: QueryTerms,
     what: Filter,
     limit: int,
     *,
     narrow: bool,
-    reading: Reading = Reading(),
+    reading: TermBudget = TermBudget(),
 ) -> tuple[list[TextHit], Weights | None]:
     """Return the best texts by BM25, best first, and, if there are any, what the terms weigh.
 
@@ -145,7 +145,14 @@ async def by_keyword(
 
 
 async def _scored(
-    connection: Connection, tier: Tier, asked: Words, what: Filter, limit: int, reading: Reading, *, narrow: bool
+    connection: Connection,
+    tier: Tier,
+    asked: QueryTerms,
+    what: Filter,
+    limit: int,
+    reading: TermBudget,
+    *,
+    narrow: bool,
 ) -> tuple[DictRow, list[TextHit]]:
     """Return what is known of the search as a whole, and the texts that were found."""
     values: dict[str, Any] = {

@@ -15,7 +15,7 @@ from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from esker.server.core.conversation.records import Session
 from esker.server.core.errors import LeaseLost, NotFound
 from esker.server.core.facts.records import Observed
-from esker.server.core.page_cursor import Place
+from esker.server.core.page_cursor import PageCursor
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
 from esker.server.store.messages import StoredMessage
@@ -93,7 +93,7 @@ async def listed(
     external_id: str | None = None,
     unobserved: bool = False,
     unreflected: bool = False,
-    before: Place | None = None,
+    before: PageCursor | None = None,
     limit: int = 100,
 ) -> list[Session]:
     """Return sessions, the last that began first.

@@ -17,7 +17,7 @@ from esker.server.db.statements import Statements, for_space
 SQL = Statements(Path(__file__).parent / "sql/vectors.sql")
 WORK = Statements(Path(__file__).parent / "sql/work.sql")
 
-State = Literal["building", "active", "retired"]
+SpaceState = Literal["building", "active", "retired"]
 # How tiers stand in the tables of what is searched.
 MARK: Mapping[Tier, str] = {"memory": "m", "passage": "p"}
 TIER: Mapping[str, Tier] = {mark: tier for tier, mark in MARK.items()}
@@ -35,7 +35,7 @@ class PoolSpace:
     model: str
     dimension: int
     source: str
-    state: State
+    state: SpaceState
     chosen: bool
     left_at: datetime | None
     calibration: Calibrations
@@ -65,7 +65,7 @@ class ClaimedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ClaimedBatch:
     """Rows that were claimed together, and the token that proves it."""
 
     space: str
@@ -209,18 +209,18 @@ async def bury(connection: Connection, space: str, most: int, now: datetime) -> 
 
 async def claim(
     connection: Connection, space: str, now: datetime, lease: timedelta, *, tried: bool, limit: int
-) -> Batch:
+) -> ClaimedBatch:
     """Claim up to `limit` rows that were `tried` before or not: urgent ones first, and of those the newest."""
     token = uuid.uuid4()
     values = {"space": space, "tried": tried, "limit": limit, "now": now, "until": now + lease, "token": token}
     async with connection.cursor(row_factory=class_row(ClaimedRow)) as cursor:
         await cursor.execute(SQL["claim"], values)
-        return Batch(space, token, await cursor.fetchall())
+        return ClaimedBatch(space, token, await cursor.fetchall())
 
 
 async def store(
     connection: Connection,
-    batch: Batch,
+    batch: ClaimedBatch,
     rows: Sequence[ClaimedRow],
     vectors: Sequence[Sequence[Sequence[float]]],
     now: datetime,
@@ -245,14 +245,14 @@ async def store(
 
 
 async def fail(
-    connection: Connection, batch: Batch, row: ClaimedRow, error: str, not_before: datetime, *, dead: bool
+    connection: Connection, batch: ClaimedBatch, row: ClaimedRow, error: str, not_before: datetime, *, dead: bool
 ) -> None:
     """Let one claimed row cool down until `not_before`, or lie dead."""
     values = {"space": batch.space, "token": batch.token, "number": row.number, "error": error}
     await connection.execute(SQL["fail"], {**values, "not_before": not_before, "dead": dead})
 
 
-async def release(connection: Connection, batch: Batch, error: str | None, not_before: datetime) -> None:
+async def release(connection: Connection, batch: ClaimedBatch, error: str | None, not_before: datetime) -> None:
     """Give a batch back as if it had not been tried."""
     values = {"space": batch.space, "token": batch.token, "error": error, "not_before": not_before}
     await connection.execute(SQL["release"], values)

@@ -13,13 +13,13 @@ from esker.server.usecases.expand import ExpandRequest
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note
 
-Recall = Callable[[Any, RecallRequest], Awaitable[Recalled]]
+AnswerRecall = Callable[[Any, RecallRequest], Awaitable[Recalled]]
 Expand = Callable[[Any, ExpandRequest], Awaitable[Expansion]]
 Remember = Callable[[Any, Note], Awaitable[SourcedMemory]]
 Correct = Callable[[Any, str, Correction], Awaitable[SourcedMemory]]
 Forget = Callable[[Any, str, bool], Awaitable[Receipt]]
-Status = Callable[[Any], Awaitable[PoolStatus]]
-Read = Callable[[Any, str], Awaitable[SourcedMemory | Passage]]
+ReportStatus = Callable[[Any], Awaitable[PoolStatus]]
+ReadRow = Callable[[Any, str], Awaitable[SourcedMemory | Passage]]
 BriefingText = Callable[[Any, int], Awaitable[str]]
 PackText = Callable[[Any, str], Awaitable[str]]
 
@@ -31,14 +31,14 @@ class Backend:
     The first argument of each is the HTTP request of the call, which says who asks; None on stdio.
     """
 
-    recall: Recall
+    recall: AnswerRecall
     expand: Expand
     remember: Remember
     correct: Correct
     """Replaces the memory of an id by what is right."""
     forget: Forget
-    status: Status
-    read: Read
+    status: ReportStatus
+    read: ReadRow
     """Gives a memory or a passage by its id."""
     pack: PackText
     """Gives the text of a session's pack by the session's id."""

@@ -18,7 +18,7 @@ from esker.server.core.text.indexing import IndexedMemory, indexed
 from esker.server.db.database import Connection
 from esker.server.providers.roles import Meter, Reflector
 from esker.server.store import jobs, memories, reflections, sessions, vectors
-from esker.server.store.reflections import Place
+from esker.server.store.reflections import ReflectionSubject
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.spending import PoolMeter, falls_back
 
@@ -51,7 +51,7 @@ async def condense(
     lease: Lease,
     reflector: Reflector,
     task: ReflectionTask,
-    place: Place,
+    place: ReflectionSubject,
     and_then: Callable[[Connection, datetime], Awaitable[None]] | None = None,
 ) -> bool:
     """Condense the rows of a task and tell whether something was gained.
@@ -118,11 +118,11 @@ async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> _
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _ReadyReflection:
     """A reflection that is ready to be written. `replaced` are the old rows, each with what takes its place."""
 
     id: str
-    place: Place
+    place: ReflectionSubject
     candidate: _Candidate
     inputs: Sequence[Memory]
     rows: list[IndexedMemory]
@@ -135,7 +135,7 @@ class _Made:
         return stays + sum(row.tokens for row in self.rows)
 
 
-def _made(candidate: _Candidate, inputs: Sequence[Memory], place: Place, now: datetime) -> _Made:
+def _made(candidate: _Candidate, inputs: Sequence[Memory], place: ReflectionSubject, now: datetime) -> _ReadyReflection:
     reflection_id = new_id("ref", now)
     by_id = {row.id: row for row in inputs}
     drafts = candidate.reflected.drafts
@@ -149,11 +149,11 @@ def _made(candidate: _Candidate, inputs: Sequence[Memory], place: Place, now: da
     for draft, row in zip(drafts, fresh, strict=True):
         if not draft.facet:
             replaced |= {source: Superseder(row.id, row.said_at) for source in row.source_ids}
-    return _Made(reflection_id, place, candidate, inputs, indexed(fresh), replaced)
+    return _ReadyReflection(reflection_id, place, candidate, inputs, indexed(fresh), replaced)
 
 
 def _row(
-    memory_id: str, draft: Draft, sources: Sequence[Memory], place: Place, reflector: str, now: datetime
+    memory_id: str, draft: Draft, sources: Sequence[Memory], place: ReflectionSubject, reflector: str, now: datetime
 ) -> NewMemory:
     """Return the row of a draft: it is trusted and dated as its sources are, and says it is by the reflector."""
     began = [row.refers_from for row in sources if row.refers_from]
@@ -183,7 +183,7 @@ def _row(
     )
 
 
-async def _write(connection: Connection, made: _Made, now: datetime) -> None:
+async def _write(connection: Connection, made: _ReadyReflection, now: datetime) -> None:
     """Write a reflection and supersede what it stands for. The caller holds the sessions' locks. Raises RowsChanged."""
     drawn_from = {source for row in made.rows for source in row.memory.source_ids}
     touched = {*made.replaced, *drawn_from}
@@ -210,7 +210,7 @@ async def _write(connection: Connection, made: _Made, now: datetime) -> None:
 
 
 async def _record_rejection(
-    connection: Connection, candidate: _Candidate, inputs: Sequence[Memory], place: Place, now: datetime
+    connection: Connection, candidate: _Candidate, inputs: Sequence[Memory], place: ReflectionSubject, now: datetime
 ) -> None:
     """Record that no candidate was good enough; nothing else changes."""
     await reflections.insert(

@@ -11,13 +11,13 @@ from esker.server.core.conversation.passages import passage_over, passages_of
 from esker.server.core.conversation.records import Message
 from esker.server.db.database import Connection
 from esker.server.store import messages, passages, pools, sessions, vectors
-from esker.server.store.passages import Deleted, Progress
+from esker.server.store.passages import Deleted, PassageProgress
 from esker.server.usecases.parts import Parts
 
 _MOST_MESSAGES = 1_000
 _MOST_SESSIONS = 100
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Is told how much is done, and of how much."""
 
 
@@ -51,7 +51,7 @@ async def _index_some(parts: Parts, pool_id: str, session_id: str) -> bool:
     return True
 
 
-async def _to_cut(connection: Connection, session_id: str, seen: Progress) -> Sequence[Message]:
+async def _to_cut(connection: Connection, session_id: str, seen: PassageProgress) -> Sequence[Message]:
     """Return the messages of the last window and the next ones; what stands between them says nothing."""
     again: list[Message] = []
     if seen.open_first and seen.open_last:
@@ -59,7 +59,7 @@ async def _to_cut(connection: Connection, session_id: str, seen: Progress) -> Se
     return [*again, *await messages.searchable(connection, session_id, seen.passages_seq, _MOST_MESSAGES)]
 
 
-async def index_behind(parts: Parts, pool_id: str, told: Told | None = None) -> int:
+async def index_behind(parts: Parts, pool_id: str, told: OnProgress | None = None) -> int:
     """Index the sessions of a pool whose passages are behind; return how many there were."""
     indexed, last = 0, ""
     async with parts.database.tenant(pool_id) as connection:

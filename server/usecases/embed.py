@@ -15,7 +15,7 @@ from esker.server.core.redaction import error_text
 from esker.server.core.text.labels import without_label
 from esker.server.providers.roles import Embedder
 from esker.server.store import pools, vectors
-from esker.server.store.vectors import Batch, ClaimedRow
+from esker.server.store.vectors import ClaimedBatch, ClaimedRow
 from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -37,18 +37,18 @@ class _Claimed:
     """Rows of one pool that are ours for a while."""
 
     pool_id: str
-    batch: Batch
+    batch: ClaimedBatch
 
 
 @dataclass(slots=True)
-class _Made:
+class _EmbeddedRows:
     """What an embedder made of some rows: the vectors of the parts of each, or the reason why it refused one."""
 
     rows: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
     vectors: list[list[list[float]]] = field(default_factory=list[list[list[float]]])
     refused: list[tuple[ClaimedRow, str]] = field(default_factory=list[tuple[ClaimedRow, str]])
 
-    def add(self, other: "_Made") -> None:
+    def add(self, other: "_EmbeddedRows") -> None:
         """Take in what was made of other rows."""
         self.rows += other.rows
         self.vectors += other.vectors
@@ -120,7 +120,7 @@ async def _claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> _C
     return _Claimed(pool_id, batch) if batch.rows else None
 
 
-async def _made_or_given_back(parts: Parts, embedder: Embedder, claimed: _Claimed) -> _Made:
+async def _made_or_given_back(parts: Parts, embedder: Embedder, claimed: _Claimed) -> _EmbeddedRows:
     try:
         return await _embed(embedder, claimed.batch.rows)
     except EmbedderDown as error:
@@ -128,24 +128,24 @@ async def _made_or_given_back(parts: Parts, embedder: Embedder, claimed: _Claime
         raise
 
 
-async def _embed(embedder: Embedder, rows: list[ClaimedRow]) -> _Made:
+async def _embed(embedder: Embedder, rows: list[ClaimedRow]) -> _EmbeddedRows:
     """Embed rows together, part by part; when one is refused, row by row, so that it harms no other."""
     split = await embedder.split([without_label(row.content) for row in rows])
     texts = [text for parts in split for text in parts]
     try:
         made_of = [vector for n in range(0, len(texts), BATCH) for vector in await embedder.embed(texts[n : n + BATCH])]
         vectors_in_order = iter(made_of)
-        return _Made(rows, [list(islice(vectors_in_order, len(parts))) for parts in split])
+        return _EmbeddedRows(rows, [list(islice(vectors_in_order, len(parts))) for parts in split])
     except TextRefused as error:
         if len(rows) == 1:
-            return _Made(refused=[(rows[0], error_text(error))])
-    made = _Made()
+            return _EmbeddedRows(refused=[(rows[0], error_text(error))])
+    made = _EmbeddedRows()
     for row in rows:
         made.add(await _embed(embedder, [row]))
     return made
 
 
-async def _keep(parts: Parts, claimed: _Claimed, made: _Made) -> None:
+async def _keep(parts: Parts, claimed: _Claimed, made: _EmbeddedRows) -> None:
     async with parts.database.tenant(claimed.pool_id) as connection:
         await vectors.store(connection, claimed.batch, made.rows, made.vectors, parts.clock())
     for row, error in made.refused:

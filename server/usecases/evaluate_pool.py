@@ -13,7 +13,7 @@ from esker.server.store.vector_indexes import TierOfSpace
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.build_vector_indexes import compare_index
 from esker.server.usecases.evaluate_packs import look_at_pack
-from esker.server.usecases.evaluate_recall import Place, ask, make_questions
+from esker.server.usecases.evaluate_recall import EvaluatedPool, ask, make_questions
 from esker.server.usecases.find_repeats import find_repeats
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.query_embedding import active_space
@@ -22,7 +22,7 @@ from esker.server.usecases.query_embedding import active_space
 _MOST_COMPARED = 20_000
 _PAGE = 1_000
 
-Steps = Callable[[str, int], Callable[[], None]]
+StepCounter = Callable[[str, int], Callable[[], None]]
 """Told what is done next and in how many steps; what it returns is called after each."""
 
 
@@ -37,7 +37,7 @@ class EvaluationRequest:
     projects: int = 3
 
 
-async def evaluate_pool(parts: Parts, pool: Pool, asked: EvaluationRequest, steps: Steps) -> PoolEvaluation:
+async def evaluate_pool(parts: Parts, pool: Pool, asked: EvaluationRequest, steps: StepCounter) -> PoolEvaluation:
     """Return what there is to say about a pool. Recall is asked as its users ask it, but without a language model.
 
     All of it sees one moment, in one transaction that Postgres lets write nothing.
@@ -57,7 +57,7 @@ async def _load(parts: Parts, pool: Pool) -> None:
 
 
 async def _evaluate(
-    parts: Parts, snapshot: Snapshot, pool: Pool, asked: EvaluationRequest, now: datetime, steps: Steps
+    parts: Parts, snapshot: Snapshot, pool: Pool, asked: EvaluationRequest, now: datetime, steps: StepCounter
 ) -> PoolEvaluation:
     within = replace(parts, database=snapshot, clock=lambda: now, paraphrases=None, reranking=None)
     what = Filter(now)
@@ -74,7 +74,7 @@ async def _evaluate(
         done()
         questions = await make_questions(connection, found.said_by, what, limit=asked.queries, seed=asked.seed)
         done = steps("Asking questions", len(questions.known) + len(questions.made_up))
-        answered, made_up = await ask(Place(within, pool.id, connection, what, space), questions, done)
+        answered, made_up = await ask(EvaluatedPool(within, pool.id, connection, what, space), questions, done)
         projects = await evaluation.largest_projects(connection, now, asked.projects)
         done = steps("Looking at packs", len(projects))
         packs: list[FreshPack] = []

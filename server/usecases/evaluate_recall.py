@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 
-from esker.server.core.pool.evaluation import DEPTHS, Asked, ByMeaning, MadeUp
+from esker.server.core.pool.evaluation import DEPTHS, ByMeaning, MadeUp, QuestionOutcome
 from esker.server.core.pool.known_answers import (
     MOST_FEW,
     KnownAnswer,
-    Told,
+    MemoryText,
     in_one_line,
     known_answers,
     made_up_words,
@@ -42,7 +42,7 @@ Advance = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class QuestionSet:
     """What is asked: questions with the ids of everything that answers each, and questions that nothing answers."""
 
     known: Sequence[tuple[KnownAnswer, frozenset[str]]]
@@ -51,7 +51,7 @@ class Questions:
 
 async def make_questions(
     connection: Connection, said_by: Mapping[str, set[str]], what: Filter, *, limit: int, seed: int
-) -> Questions:
+) -> QuestionSet:
     """Make at most `limit` questions of the pool's own texts, and a fifth as many that nothing answers.
 
     `said_by` are the rows that say the same as each, which answer its question as well.
@@ -65,14 +65,14 @@ async def make_questions(
         held[tier] = await evaluation.held(connection, tier, terms, MOST_FEW + 1)
         sizes[tier] = (await search.size(connection, tier, what)).in_tier
 
-    def about(some: Sequence[Told], most: int) -> list[KnownAnswer]:
+    def about(some: Sequence[MemoryText], most: int) -> list[KnownAnswer]:
         return known_answers(some, held, sizes, limit=most, seed=seed)
 
     known = about(texts, of_memories)
     known += about(passages, limit - len(known))
     copies = await evaluation.same_passages(connection, [one.id for one in known if one.tier == "passage"])
     answers = [(one, frozenset({one.id} | said_by.get(one.id, set()) | copies.get(one.id, set()))) for one in known]
-    return Questions(answers, await _made_up(connection, max(_LEAST_MADE_UP, limit // _MADE_UP_OF), seed))
+    return QuestionSet(answers, await _made_up(connection, max(_LEAST_MADE_UP, limit // _MADE_UP_OF), seed))
 
 
 async def _made_up(connection: Connection, count: int, seed: int) -> list[str]:
@@ -86,7 +86,7 @@ async def _made_up(connection: Connection, count: int, seed: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EvaluatedPool:
     """Where questions are asked: the parts, with a snapshot as their database, a pool, its connection and its space."""
 
     parts: Parts
@@ -96,9 +96,11 @@ class Place:
     space: PoolSpace | None
 
 
-async def ask(place: Place, questions: Questions, advance: Advance) -> tuple[list[Asked], list[MadeUp]]:
+async def ask(
+    place: EvaluatedPool, questions: QuestionSet, advance: Advance
+) -> tuple[list[QuestionOutcome], list[MadeUp]]:
     """Ask all questions and return what became of them."""
-    asked: list[Asked] = []
+    asked: list[QuestionOutcome] = []
     made_up: list[MadeUp] = []
     for question, answers in questions.known:
         asked.append(await _ask(place, question, answers))
@@ -109,7 +111,7 @@ async def ask(place: Place, questions: Questions, advance: Advance) -> tuple[lis
     return asked, made_up
 
 
-async def _ask_in_vain(place: Place, query: str) -> MadeUp:
+async def _ask_in_vain(place: EvaluatedPool, query: str) -> MadeUp:
     hits, _ = await _recalled(place, query, "full")
     if not hits:
         return MadeUp(query, None)
@@ -117,11 +119,11 @@ async def _ask_in_vain(place: Place, query: str) -> MadeUp:
     return MadeUp(query, hits[0].score, in_one_line(hits[0].content, words))
 
 
-async def _ask(place: Place, question: KnownAnswer, answers: frozenset[str]) -> Asked:
+async def _ask(place: EvaluatedPool, question: KnownAnswer, answers: frozenset[str]) -> QuestionOutcome:
     hits, milliseconds = await _recalled(place, question.query, "full")
     rank = _rank(hits, answers)
     by_keyword, _ = await _recalled(place, question.query, "keyword")
-    return Asked(
+    return QuestionOutcome(
         question,
         rank,
         _rank(by_keyword, answers),
@@ -131,7 +133,7 @@ async def _ask(place: Place, question: KnownAnswer, answers: frozenset[str]) -> 
     )
 
 
-async def _recalled(place: Place, query: str, ranking: Ranking) -> tuple[list[Hit], float]:
+async def _recalled(place: EvaluatedPool, query: str, ranking: Ranking) -> tuple[list[Hit], float]:
     """Return the hits of a recall, and how many milliseconds it took."""
     began = perf_counter()
     found = await recall(place.parts, place.pool_id, RecallRequest(query, limit=_LIMIT, ranking=ranking))
@@ -144,7 +146,7 @@ def _rank(hits: Sequence[Hit], answers: frozenset[str]) -> int | None:
     return next(found, None)
 
 
-async def _by_meaning(place: Place, question: KnownAnswer, answers: frozenset[str]) -> ByMeaning:
+async def _by_meaning(place: EvaluatedPool, question: KnownAnswer, answers: frozenset[str]) -> ByMeaning:
     """Search by meaning alone among the texts of the answer's tier: exactly and, where there is one, by the index."""
     space = place.space
     semantic = await semantic_of(place.parts, space, RecallRequest(question.query), question.query)

@@ -18,7 +18,7 @@ from esker.server.core.recall.expansion import (
     ExpandedPassage,
     Expansion,
     HeardMessage,
-    LeftOut,
+    OmittedCounts,
 )
 from esker.server.core.recall.expansion_fit import MIN_TOKENS, fitted
 from esker.server.core.records import Memory, Source, SourcedMemory
@@ -51,7 +51,7 @@ class ExpandRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _OpenRow:
     """A row on the way to its messages: how deep it was found, and in the sources of which row."""
 
     memory: Memory
@@ -80,7 +80,7 @@ async def _expand_memory(connection: Connection, memory_id: str, around: int, no
     expanded = [_expanded(row, again.get(row.memory.id, ()), now) for row in rows]
     cited = _cited(row.memory for row in expanded)
     excerpts = await _excerpts(connection, cited[:_MOST_CITED], around, now)
-    left_out = LeftOut(memories=unseen, cited=len(cited[_MOST_CITED:]))
+    left_out = OmittedCounts(memories=unseen, cited=len(cited[_MOST_CITED:]))
     return Expansion(expanded[0], expanded[1:], excerpts, left_out)
 
 
@@ -100,7 +100,7 @@ async def _expand_passage(connection: Connection, passage_id: str, around: int, 
         said_at=passage.said_to,
         age=age(now - passage.said_to),
     )
-    return Expansion(expanded, [], excerpts, LeftOut(cited=len(cited[_MOST_CITED:])))
+    return Expansion(expanded, [], excerpts, OmittedCounts(cited=len(cited[_MOST_CITED:])))
 
 
 def _check(asked: ExpandRequest) -> None:
@@ -110,7 +110,7 @@ def _check(asked: ExpandRequest) -> None:
         raise InvalidInput(f"max_tokens is from {MIN_TOKENS} to {MAX_TOKENS:,}.")
 
 
-async def _walk(connection: Connection, memory_id: str) -> tuple[list[_Row], int]:
+async def _walk(connection: Connection, memory_id: str) -> tuple[list[_OpenRow], int]:
     """Return a row and what it was drawn from, nearest first and each once, and how many of these are left aside.
 
     Raises NotFound.
@@ -129,7 +129,7 @@ async def _walk(connection: Connection, memory_id: str) -> tuple[list[_Row], int
     return found, len(_sources(level, found))
 
 
-def _sources(level: Sequence[_Row], found: Sequence[_Row]) -> dict[str, str]:
+def _sources(level: Sequence[_OpenRow], found: Sequence[_OpenRow]) -> dict[str, str]:
     """Return the new ids among the sources of these rows, each with a row that it is a source of."""
     known = {row.memory.id for row in found}
     behind: dict[str, str] = {}
@@ -140,13 +140,13 @@ def _sources(level: Sequence[_Row], found: Sequence[_Row]) -> dict[str, str]:
     return behind
 
 
-async def _rows(connection: Connection, wanted: Mapping[str, str | None], depth: int) -> list[_Row]:
+async def _rows(connection: Connection, wanted: Mapping[str, str | None], depth: int) -> list[_OpenRow]:
     """Return the rows of these ids that are there, in the order of the ids."""
     rows = await memories.get(connection, wanted.keys()) if wanted else {}
-    return [_Row(rows[row_id], depth, source_of) for row_id, source_of in wanted.items() if row_id in rows]
+    return [_OpenRow(rows[row_id], depth, source_of) for row_id, source_of in wanted.items() if row_id in rows]
 
 
-def _expanded(row: _Row, again: Sequence[Source], now: datetime) -> ExpandedMemory:
+def _expanded(row: _OpenRow, again: Sequence[Source], now: datetime) -> ExpandedMemory:
     memory = sourced(row.memory, again)
     return ExpandedMemory(memory, age(now - memory.said_at), row.depth, row.source_of)
 

@@ -8,7 +8,7 @@ from esker.server.core.recall.selection import Candidates, TextHit
 from esker.server.core.records import Calibration, Filter, Ranking, Tier
 from esker.server.db.database import Connection
 from esker.server.store import search
-from esker.server.store.search import Neighbour, Size, Weights, Words
+from esker.server.store.search import Neighbour, QueryTerms, Size, Weights
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_nearest import find_nearest
 
@@ -26,7 +26,7 @@ class Question:
     `names_alone` says that it is nothing but identifiers.
     """
 
-    words: Words
+    words: QueryTerms
     space: PoolSpace | None
     vector: Sequence[float]
     calibration: Calibration

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from esker.server.core.errors import Conflict, InvalidInput
 from esker.server.core.json_input import Json
-from esker.server.core.pool.lines import TYPES, Batch, LineType, MemoryLine, ReflectionLine, read_batch
+from esker.server.core.pool.lines import TYPES, ImportBatch, LineType, MemoryLine, ReflectionLine, read_batch
 from esker.server.core.records import NewMemory, Principal
 from esker.server.core.text.indexing import IndexedMemory, indexed
 from esker.server.db.database import Connection
@@ -63,7 +63,7 @@ async def _schedule(parts: Parts, connection: Connection) -> None:
     await schedule_daily(parts, connection, now)
 
 
-def _read(body: bytes, first_line: int) -> tuple[Batch, list[IndexedMemory]]:
+def _read(body: bytes, first_line: int) -> tuple[ImportBatch, list[IndexedMemory]]:
     batch = read_batch(body, first_line)
     return batch, indexed(map(_row, batch.memories.values()))
 
@@ -100,7 +100,7 @@ def _past(line: MemoryLine) -> Past:
 
 
 async def _write(
-    parts: Parts, connection: Connection, who: Principal, batch: Batch, rows: Sequence[IndexedMemory]
+    parts: Parts, connection: Connection, who: Principal, batch: ImportBatch, rows: Sequence[IndexedMemory]
 ) -> tuple[int, ...]:
     """Write what is new; return how many lines of each type that was."""
     await pool_import.lock(connection)

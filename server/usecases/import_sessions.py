@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from esker.server.core.conversation.records import NewMessage, Session
 from esker.server.core.errors import Conflict, EskerError, InvalidInput
-from esker.server.core.pool.lines import Batch, GroupLine, MessageLine, SessionLine
+from esker.server.core.pool.lines import GroupLine, ImportBatch, MessageLine, SessionLine
 from esker.server.db.database import Connection
 from esker.server.store import messages, pool_import, sessions
 from esker.server.store.messages import StoredMessage
@@ -13,7 +13,7 @@ from esker.server.store.pool_import import KnownMessage
 _SAME_SESSION_HINT = "The same conversation was told to this pool by its client. Import into a pool of its own."
 
 
-async def import_sessions(connection: Connection, batch: Batch) -> tuple[int, int, int]:
+async def import_sessions(connection: Connection, batch: ImportBatch) -> tuple[int, int, int]:
     """Write the sessions, messages and groups of a batch that are new; return how many of each.
 
     What is there stays as it is; a session that the file knows more of goes on with its messages. The locks of all

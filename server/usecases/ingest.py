@@ -40,7 +40,7 @@ class IncomingMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _PreparedMessage:
     """A message whose content is valid and redacted, with the hash that tells it from another of the same name."""
 
     incoming: IncomingMessage
@@ -88,24 +88,26 @@ def observe_due(settings: Settings, unobserved_tokens: int, last_received_at: da
     return last_received_at + timedelta(seconds=settings.observe_idle_seconds)
 
 
-def _prepare(batch: Sequence[IncomingMessage]) -> list[_Prepared]:
+def _prepare(batch: Sequence[IncomingMessage]) -> list[_PreparedMessage]:
     return [_prepare_one(place, incoming) for place, incoming in enumerate(batch)]
 
 
-def _prepare_one(place: int, incoming: IncomingMessage) -> _Prepared:
+def _prepare_one(place: int, incoming: IncomingMessage) -> _PreparedMessage:
     try:
         blocks = as_blocks(redact_json(incoming.content))
     except InvalidInput as error:
         raise InvalidInput(f"messages[{place}]: {error}") from error
     canonical = json.dumps([incoming.role, blocks], sort_keys=True)
     incoming = replace(incoming, external_id=redact_name(incoming.external_id))
-    return _Prepared(incoming, blocks, hashlib.sha256(canonical.encode()).digest())
+    return _PreparedMessage(incoming, blocks, hashlib.sha256(canonical.encode()).digest())
 
 
-def _sort_out(prepared: Sequence[_Prepared], known: Mapping[str, bytes]) -> tuple[list[_Prepared], list[str]]:
+def _sort_out(
+    prepared: Sequence[_PreparedMessage], known: Mapping[str, bytes]
+) -> tuple[list[_PreparedMessage], list[str]]:
     """Return the new messages, and the names that came again with other content than what is kept."""
     seen = dict(known)
-    fresh: list[_Prepared] = []
+    fresh: list[_PreparedMessage] = []
     conflicts: dict[str, None] = {}
     for message in prepared:
         name = message.incoming.external_id
@@ -122,7 +124,7 @@ async def _append(connection: Connection, session: Session, new: Sequence[Stored
     return await sessions.extend(connection, session.id, new, now)
 
 
-async def _tool_names(connection: Connection, session: Session, fresh: Sequence[_Prepared]) -> Mapping[str, str]:
+async def _tool_names(connection: Connection, session: Session, fresh: Sequence[_PreparedMessage]) -> Mapping[str, str]:
     """Return the names of the tools whose results the batch holds, also of those called in an earlier batch."""
     names = {call: name for message in fresh for call, name in tool_names(message.blocks).items()}
     missing = {call for message in fresh for call in result_ids(message.blocks)} - names.keys()
@@ -131,11 +133,13 @@ async def _tool_names(connection: Connection, session: Session, fresh: Sequence[
     return {**names, **await messages.tool_names(connection, session.id, missing, session.last_seq)}
 
 
-def _stored(fresh: Sequence[_Prepared], names: Mapping[str, str], timezone: str, now: datetime) -> list[StoredMessage]:
+def _stored(
+    fresh: Sequence[_PreparedMessage], names: Mapping[str, str], timezone: str, now: datetime
+) -> list[StoredMessage]:
     return [_stored_message(message, names, timezone, now) for message in fresh]
 
 
-def _stored_message(message: _Prepared, names: Mapping[str, str], timezone: str, now: datetime) -> StoredMessage:
+def _stored_message(message: _PreparedMessage, names: Mapping[str, str], timezone: str, now: datetime) -> StoredMessage:
     incoming, blocks = message.incoming, message.blocks
     text = observer_text(incoming.role, blocks, names)
     return StoredMessage(

@@ -10,7 +10,15 @@ from dataclasses import replace
 from datetime import datetime
 
 from esker.server.core.errors import RowsChanged
-from esker.server.core.facts.reconciling import NewFact, Plan, best_used, named_by, new_facts, planned, telling_terms
+from esker.server.core.facts.reconciling import (
+    ReconciliationPlan,
+    NewFact,
+    best_used,
+    discriminating_terms,
+    named_by,
+    new_facts,
+    planned,
+)
 from esker.server.core.facts.records import Fact, TranscriptSlice
 from esker.server.core.facts.similarity import fingerprint
 from esker.server.core.records import Memory
@@ -29,7 +37,7 @@ async def prepare_facts(
 
 async def plan_facts(
     connection: Connection, shown: TranscriptSlice, facts: Sequence[NewFact], used_ids: Sequence[str], now: datetime
-) -> Plan:
+) -> ReconciliationPlan:
     """Decide what becomes of facts, and lock every row that is to change. The caller holds the session's lock.
 
     `used_ids` are memories that the agent used, as far as they were shown. Whoever else adds to the session or its
@@ -43,7 +51,7 @@ async def plan_facts(
             connection, asked, session_id=session.id, project=session.project, now=now, limit=_CANDIDATES
         )
         for asked in (
-            [telling_terms(fact.row.terms) for fact in facts],
+            [discriminating_terms(fact.row.terms) for fact in facts],
             [fingerprint(named_by(fact.fact)).terms for fact in facts],
         )
     ]
@@ -58,17 +66,19 @@ async def plan_facts(
     used = best_used({i: row for i, row in offered.items() if i not in {one.id for one in shown.related}}, used_ids)
     # Comparing takes long where there is much, and meanwhile the server answers others.
     plan = await asyncio.to_thread(planned, facts, alike, meant, offered)
-    touched = {*used, *plan.again, *(plan.replaced.keys() - {fact.row.memory.id for fact in facts})}
+    touched = {*used, *plan.merged_into, *(plan.replaced.keys() - {fact.row.memory.id for fact in facts})}
     if await memories.lock_live(connection, touched) != touched:
         raise RowsChanged("A row was changed while it was being compared.")
     return replace(plan, used=used)
 
 
-async def write_plan(connection: Connection, plan: Plan, shown: TranscriptSlice, group_id: str, now: datetime) -> None:
+async def write_plan(
+    connection: Connection, plan: ReconciliationPlan, shown: TranscriptSlice, group_id: str, now: datetime
+) -> None:
     """Write what was planned; the group must be there."""
     written = await memories.insert(connection, plan.fresh)
     await vectors.enqueue(connection, written, now)
-    await memories.say_again(connection, list(plan.again.values()), shown.session.id, group_id)
+    await memories.say_again(connection, list(plan.merged_into.values()), shown.session.id, group_id)
     await memories.supersede(connection, plan.replaced, now)
     await memories.inherit_sources(connection, plan.said_by)
     await memories.use(connection, plan.used, min(now, shown.messages[-1].sent_at))

@@ -24,7 +24,7 @@ from esker.server.core.conversation.blocks import recalled_ids, result_ids, tool
 from esker.server.core.conversation.records import Message, Session
 from esker.server.core.conversation.slices import first_slice
 from esker.server.core.errors import Conflict, RowsChanged, SpendCapReached
-from esker.server.core.facts.reconciling import NewFact, telling_terms
+from esker.server.core.facts.reconciling import NewFact, discriminating_terms
 from esker.server.core.facts.records import Observed, TranscriptSlice
 from esker.server.core.ids import new_id
 from esker.server.core.pack.rendering import offered_cost
@@ -147,7 +147,7 @@ async def _related(connection: Connection, shown: TranscriptSlice, now: datetime
         return []
     said = [message for message in shown.messages if message.trust == "user" and message.text][-_MOST_ASKED:]
     asked = await asyncio.to_thread(
-        lambda: [telling_terms(index_terms(message.text))[:_MOST_TERMS] for message in said]
+        lambda: [discriminating_terms(index_terms(message.text))[:_MOST_TERMS] for message in said]
     )
     found = await memories.sharing(
         connection, asked, session_id=session.id, project=session.project, now=now, limit=_MOST_RELATED

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from esker.server.core.clock import zone
 from esker.server.core.conversation.records import Message, Session
 from esker.server.core.ids import new_id
-from esker.server.core.page_cursor import Place
+from esker.server.core.page_cursor import PageCursor
 from esker.server.core.records import Job
 from esker.server.core.redaction import redact, redact_name
 from esker.server.store import groups, jobs, messages, sessions
@@ -81,7 +81,7 @@ async def list_sessions(
     external_id: str | None,
     unobserved: bool,
     unreflected: bool,
-    before: Place | None,
+    before: PageCursor | None,
     limit: int,
 ) -> list[Session]:
     """Return sessions, the last that began first, that come after a place in that order."""

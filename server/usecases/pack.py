@@ -9,7 +9,7 @@ from esker.server.core.conversation.records import Session
 from esker.server.core.pack.reasons import PackExplanation
 from esker.server.core.pack.records import Pack, PackReason, PackRow
 from esker.server.core.pack.rendering import render_pack
-from esker.server.core.pack.selection import Choice, choose
+from esker.server.core.pack.selection import PackChoice, choose
 from esker.server.core.pack.walks import Walk, best, next_pages, walks_for
 from esker.server.db.database import Connection
 from esker.server.store import groups, memories, packs, sessions
@@ -63,7 +63,7 @@ async def freeze_pack(connection: Connection, session: Session, reason: PackReas
     return await packs.insert(connection, session.id, pack, choice.reasons, choice.left_out)
 
 
-async def choose_rows(connection: Connection, session: Session, now: datetime) -> Choice:
+async def choose_rows(connection: Connection, session: Session, now: datetime) -> PackChoice:
     """Return what a pack of a session would show now. Nothing is frozen."""
     pinned = await memories.pinned(connection, session.project, now)
     own = await memories.own_pack_rows(connection, session.id, now)

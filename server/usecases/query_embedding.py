@@ -9,7 +9,7 @@ from esker.server.core.recall.calibration import calibration_for
 from esker.server.core.text.terms import asked_names, asked_terms, asks_of_names_alone
 from esker.server.db.database import Connection
 from esker.server.store import vectors
-from esker.server.store.search import Words
+from esker.server.store.search import QueryTerms
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_candidates import Question
 from esker.server.usecases.parts import Parts
@@ -21,7 +21,7 @@ _LITTLE = "the embedding model hardly tells texts in this language apart, so wha
 
 
 @dataclass(frozen=True, slots=True)
-class Semantic:
+class QueryVector:
     """What the search by meaning has to work with: a vector in a space, or the reason why there is none, or why it says
     little (`weak`)."""
 
@@ -45,12 +45,14 @@ async def active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace 
     return None, await vectors.live_rows(connection) if parts.embedders else 0
 
 
-async def semantic_of(parts: Parts, space: PoolSpace | None, asked: RecallRequest, query: str) -> Semantic:
+async def semantic_of(parts: Parts, space: PoolSpace | None, asked: RecallRequest, query: str) -> QueryVector:
     """Return what the search by meaning has to work with for some words; nothing where it was not asked for."""
-    return Semantic() if asked.ranking == "keyword" else await _embed(parts, space, query)
+    return QueryVector() if asked.ranking == "keyword" else await _embed(parts, space, query)
 
 
-def question_of(words: str, query: str, asked: RecallRequest, space: PoolSpace | None, semantic: Semantic) -> Question:
+def question_of(
+    words: str, query: str, asked: RecallRequest, space: PoolSpace | None, semantic: QueryVector
+) -> Question:
     """Return what is searched for: `words` by keyword, and the vector of the whole query."""
     terms = _words("" if asked.ranking == "vector" else words)
     calibration = calibration_for(query, space.calibration if space else {})
@@ -64,22 +66,22 @@ def question_of(words: str, query: str, asked: RecallRequest, space: PoolSpace |
     )
 
 
-async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> Semantic:
+async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> QueryVector:
     if parts.embedders is None:
-        return Semantic(reason="no embedder is configured")
+        return QueryVector(reason="no embedder is configured")
     if space is None:
         reason = parts.embedders.broken or "no embedding worker has looked at this pool yet"
-        return Semantic(reason=reason.rstrip("."))
+        return QueryVector(reason=reason.rstrip("."))
     try:
         async with asyncio.timeout(_EMBED_SECONDS):
             vector = await parts.embedders.embed(space.source, space.name, query)
     except TimeoutError:
-        return Semantic(reason="the embedder did not answer in time")
+        return QueryVector(reason="the embedder did not answer in time")
     except (EmbedderDown, TextRefused) as error:
-        return Semantic(reason=str(error).rstrip("."))
+        return QueryVector(reason=str(error).rstrip("."))
     calibration = calibration_for(query, space.calibration)
     reason = _LITTLE.format(calibration.weight) if calibration.is_weak else None
-    return Semantic(space.name, vector, reason, weak=calibration.is_weak)
+    return QueryVector(space.name, vector, reason, weak=calibration.is_weak)
 
 
 async def in_other_words(
@@ -87,7 +89,7 @@ async def in_other_words(
 ) -> list[Question]:
     """Return a question in other wordings, each searched for by meaning if the question is, or else left out."""
     by_meaning = len(question.vector) > 0
-    embedded = [Semantic()] * len(wordings)
+    embedded = [QueryVector()] * len(wordings)
     if by_meaning:
         embedded = await asyncio.gather(*(_embed(parts, space, wording) for wording in wordings))
     return [
@@ -97,9 +99,9 @@ async def in_other_words(
     ]
 
 
-def _words(query: str) -> Words:
+def _words(query: str) -> QueryTerms:
     """Return the terms to search by, with the number of the word that each is a form of; of a long query the first."""
     forms = asked_terms(query)[:_MOST_WORDS]
     listed = [(term, word) for word, terms in enumerate(forms) for term in terms]
     once = dict(reversed(listed))
-    return Words(list(once), list(once.values()), [name for name in asked_names(query) if name in once])
+    return QueryTerms(list(once), list(once.values()), [name for name in asked_names(query) if name in once])

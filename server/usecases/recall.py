@@ -10,13 +10,13 @@ from esker.server.core.dates.asked import AskedTime, asked_time
 from esker.server.core.dates.window import Anchor, Window, anchored_window
 from esker.server.core.facts.retelling import RETOLD
 from esker.server.core.projects import UnknownProject
-from esker.server.core.recall.answer import AskedWindow, Hit, LeftOut, Reason, Recalled, Step
+from esker.server.core.recall.answer import AskedWindow, Hit, LeftOutCandidate, LeftOutReason, Recalled, RerankOutcome
 from esker.server.core.recall.fitting import fitting
 from esker.server.core.recall.reranking import FIRST
 from esker.server.core.recall.selection import (
+    CandidateTexts,
     Chosen,
-    Ranked,
-    Texts,
+    RankedCandidate,
     choose,
     in_order,
     once_each,
@@ -34,7 +34,7 @@ from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_candidates import Question, find_candidates
 from esker.server.usecases.know_project import unknown_project
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.query_embedding import Semantic, active_space, in_other_words, question_of, semantic_of
+from esker.server.usecases.query_embedding import QueryVector, active_space, in_other_words, question_of, semantic_of
 from esker.server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
 from esker.server.usecases.rerank import rerank
 from esker.server.usecases.reword import reword
@@ -47,7 +47,7 @@ _ANCHORS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _RecallScope:
     """Where and when a question is asked: what it may see, in which space, in which zone, and what is not ready yet.
 
     `unknown` is a project that was asked for and that nothing belongs to.
@@ -69,25 +69,25 @@ class _Inquiry:
     """What is searched for: a question in all its wordings, or nothing but a time, and how that came about."""
 
     questions: list[Question]
-    semantic: Semantic
+    semantic: QueryVector
     window: Window | None
     firm: bool
     only_time: bool
     wordings: list[str]
-    paraphrased: Step
+    paraphrased: RerankOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RankedTexts:
     """What is relevant, best first, and the rest; of the first `read` the texts were read.
 
     So many of what is relevant whoever asks has `seen`.
     """
 
-    relevant: list[Ranked]
-    left_out: list[LeftOut]
-    read: list[Ranked]
-    texts: Texts
+    relevant: list[RankedCandidate]
+    left_out: list[LeftOutCandidate]
+    read: list[RankedCandidate]
+    texts: CandidateTexts
     seen: int
 
 
@@ -118,17 +118,17 @@ async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
     return _answer(place, inquiry, found, replace(chosen, hits=hits), reranked)
 
 
-async def _place(parts: Parts, pool_id: str, asked: RecallRequest) -> _Place:
+async def _place(parts: Parts, pool_id: str, asked: RecallRequest) -> _RecallScope:
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
         what, timezone = await resolved(connection, asked, now)
         unobserved = await sessions.unobserved_tokens(connection, what.session)
         space, pending = await active_space(connection, parts)
         unknown = await unknown_project(connection, what.project)
-    return _Place(pool_id, asked, now, what, timezone, space, pending, unobserved, unknown)
+    return _RecallScope(pool_id, asked, now, what, timezone, space, pending, unobserved, unknown)
 
 
-async def _inquiry(parts: Parts, place: _Place) -> _Inquiry:
+async def _inquiry(parts: Parts, place: _RecallScope) -> _Inquiry:
     asked, full = place.asked, place.asked.ranking == "full"
     query = without_label(asked.query) or asked.query
     time = asked_time(query, place.what.as_of or place.now, place.timezone) if full else None
@@ -143,11 +143,11 @@ async def _inquiry(parts: Parts, place: _Place) -> _Inquiry:
     return _Inquiry([question, *others], semantic, window, firm, only_time, wordings, paraphrased)
 
 
-async def _window(parts: Parts, place: _Place, time: AskedTime) -> Window | None:
+async def _window(parts: Parts, place: _RecallScope, time: AskedTime) -> Window | None:
     return await _anchored(parts, place, time.anchor) if time.anchor else time.window
 
 
-async def _anchored(parts: Parts, place: _Place, anchor: Anchor) -> Window | None:
+async def _anchored(parts: Parts, place: _RecallScope, anchor: Anchor) -> Window | None:
     """Return the time that is told from something else, which is looked for first; None when nothing is known of it."""
     semantic = await semantic_of(parts, place.space, place.asked, anchor.words)
     asked = replace(place.asked, ranking="fused")
@@ -167,29 +167,29 @@ async def _anchored(parts: Parts, place: _Place, anchor: Anchor) -> Window | Non
     return anchored_window(anchor, start, row.refers_to or start, place.timezone)
 
 
-async def _find(connection: Connection, place: _Place, inquiry: _Inquiry) -> _Found:
+async def _find(connection: Connection, place: _RecallScope, inquiry: _Inquiry) -> _RankedTexts:
     """Find what is relevant, and read as much of it as an answer may need."""
     asked, what, window = place.asked, place.what, inquiry.window
     if window and inquiry.only_time:
-        relevant, left_out = await _told_in(connection, window, asked, what), list[LeftOut]()
+        relevant, left_out = await _told_in(connection, window, asked, what), list[LeftOutCandidate]()
     else:
         relevant, left_out = await _about(connection, inquiry.questions, asked, what)
     known = set(asked.without)
     seen = sum(one.id in known for one in relevant) if known else 0
     # Whatever fits the time may come to the front, so all of it has to be read.
     read = relevant if window else relevant[: _READ_FOR_EACH * (asked.limit + seen) + _READ_AT_LEAST]
-    return _Found(relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, what), seen)
+    return _RankedTexts(relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, what), seen)
 
 
 async def _about(
     connection: Connection, questions: Sequence[Question], asked: RecallRequest, what: Filter
-) -> tuple[list[Ranked], list[LeftOut]]:
+) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
     """Return what is about a question, in any of its wordings, best first, and the candidates that are not."""
     found = [await find_candidates(connection, tier, one, what) for one in questions for tier in tiers(asked)]
     return worth_reading(once_each(one for each in found for one in ranked(each)))
 
 
-async def _told_in(connection: Connection, window: Window, asked: RecallRequest, what: Filter) -> list[Ranked]:
+async def _told_in(connection: Connection, window: Window, asked: RecallRequest, what: Filter) -> list[RankedCandidate]:
     """Return what there is from a time, for whoever asks for nothing else."""
     return in_order(
         [
@@ -200,12 +200,14 @@ async def _told_in(connection: Connection, window: Window, asked: RecallRequest,
     )
 
 
-async def _texts(connection: Connection, space: str | None, read: Sequence[Ranked], what: Filter) -> Texts:
+async def _texts(
+    connection: Connection, space: str | None, read: Sequence[RankedCandidate], what: Filter
+) -> CandidateTexts:
     """Read texts, and what tells which of them say the same."""
     memory_ids = [one.id for one in read if one.tier == "memory"]
     passage_ids = [one.id for one in read if one.tier == "passage"]
     near = await search.near_pairs(connection, space, memory_ids, RETOLD) if space and memory_ids else {}
-    return Texts(
+    return CandidateTexts(
         memories=await memories.get(connection, memory_ids),
         passages=await passages.get(connection, passage_ids) if passage_ids else {},
         near=near,
@@ -222,7 +224,9 @@ async def _outdated(connection: Connection, passage_ids: Collection[str], what: 
     return await passages.outdated(connection, passage_ids, what.moment, what.as_of)
 
 
-def _answer(place: _Place, inquiry: _Inquiry, found: _Found, chosen: Chosen, reranked: Step) -> Recalled:
+def _answer(
+    place: _RecallScope, inquiry: _Inquiry, found: _RankedTexts, chosen: Chosen, reranked: RerankOutcome
+) -> Recalled:
     asked, window = place.asked, inquiry.window
     hits = fitting(chosen.hits[: asked.limit], asked.max_tokens)
     return Recalled(
@@ -244,18 +248,18 @@ def _answer(place: _Place, inquiry: _Inquiry, found: _Found, chosen: Chosen, rer
     )
 
 
-def _took_part(semantic: Semantic) -> Literal["ok", "weak", "degraded"]:
+def _took_part(semantic: QueryVector) -> Literal["ok", "weak", "degraded"]:
     if not semantic.space:
         return "degraded"
     return "weak" if semantic.weak else "ok"
 
 
-def _left_out(chosen: Chosen, shown: Sequence[Hit], limit: int) -> list[LeftOut]:
+def _left_out(chosen: Chosen, shown: Sequence[Hit], limit: int) -> list[LeftOutCandidate]:
     """Return the candidates that are no hits, those first that were relevant."""
     there = {hit.id for hit in shown}
-    reasons: list[Reason] = ["tokens" if place < limit else "limit" for place in range(len(chosen.hits))]
+    reasons: list[LeftOutReason] = ["tokens" if place < limit else "limit" for place in range(len(chosen.hits))]
     unshown = [
-        LeftOut(hit.id, reason, None, hit.parts)
+        LeftOutCandidate(hit.id, reason, None, hit.parts)
         for hit, reason in zip(chosen.hits, reasons, strict=True)
         if hit.id not in there and hit.parts
     ]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from esker.server.core.context.usage import Call, UsageReport, report_of, with_call
+from esker.server.core.context.usage import ModelCall, UsageReport, report_of, with_call
 from esker.server.core.records import TokenUse
 from esker.server.core.redaction import redact_name
 from esker.server.store import sessions, usage
@@ -39,7 +39,7 @@ async def record_usage(parts: Parts, pool_id: str, session_id: str, asked: Usage
         key = redact_name(asked.request_id) if asked.request_id else None
         if key and not await sessions.add_event(connection, session_id, key, _EVENT, now) and before:
             return UsageAnswer(True, report_of(before))
-        call = Call(asked.used, now, model, session.total_tokens, session.pack_version)
+        call = ModelCall(asked.used, now, model, session.total_tokens, session.pack_version)
         after = with_call(before, call, price)
         await usage.put(connection, session_id, after)
         return UsageAnswer(False, report_of(after))

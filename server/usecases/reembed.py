@@ -18,7 +18,7 @@ from esker.server.core.records import TIERS, Space
 from esker.server.db.database import Connection
 from esker.server.providers.roles import Embedder
 from esker.server.store import pools, vector_indexes, vectors
-from esker.server.store.vectors import Coverage, PoolSpace, State
+from esker.server.store.vectors import Coverage, PoolSpace, SpaceState
 from esker.server.usecases.authenticate import require_pool
 from esker.server.usecases.embed import PAUSE, calibrated, embed_due, make_space, switch_when_complete
 from esker.server.usecases.parts import Parts
@@ -52,7 +52,7 @@ class SpaceStatus:
     model: str
     dimension: int
     setting: str
-    state: State
+    state: SpaceState
     chosen: bool
     texts: int
     missing: int
@@ -84,7 +84,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pool:
+class _ReembeddedPool:
     id: str
     name: str
 
@@ -99,7 +99,7 @@ async def status(parts: Parts, pool: str | None = None) -> list[SpaceStatus]:
     return found
 
 
-def _status(pool: _Pool, space: PoolSpace, covered: Coverage) -> SpaceStatus:
+def _status(pool: _ReembeddedPool, space: PoolSpace, covered: Coverage) -> SpaceStatus:
     return SpaceStatus(
         pool=pool.name,
         space=space.name,
@@ -144,7 +144,7 @@ async def _build(
     parts: Parts,
     embedder: Embedder,
     space: Space,
-    pool: _Pool,
+    pool: _ReembeddedPool,
     watcher: Watcher,
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
@@ -186,7 +186,7 @@ async def roll_back(parts: Parts, pool: str | None = None) -> list[WentBack]:
     return went
 
 
-async def _go_back(parts: Parts, connection: Connection, pool: _Pool) -> WentBack | None:
+async def _go_back(parts: Parts, connection: Connection, pool: _ReembeddedPool) -> WentBack | None:
     """Go back in one pool; return None, and change nothing, without a way back."""
     spaces = await vectors.spaces(connection)
     active = next((space for space in spaces if space.state == "active"), None)
@@ -223,8 +223,8 @@ async def drop_retired(parts: Parts, pool: str | None = None) -> list[Dropped]:
     return dropped
 
 
-async def _pools(parts: Parts, name: str | None) -> list[_Pool]:
+async def _pools(parts: Parts, name: str | None) -> list[_ReembeddedPool]:
     if name is None:
-        return [_Pool(pool.id, pool.name) for pool in await pools.listed(parts.database)]
+        return [_ReembeddedPool(pool.id, pool.name) for pool in await pools.listed(parts.database)]
     found = await require_pool(parts, name)
-    return [_Pool(found.id, found.name)]
+    return [_ReembeddedPool(found.id, found.name)]

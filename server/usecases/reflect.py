@@ -13,7 +13,7 @@ from esker.server.core.records import Lease, Memory, Reflection
 from esker.server.db.database import Connection
 from esker.server.providers.roles import Reflector
 from esker.server.store import jobs, memories, reflections, sessions, vectors
-from esker.server.store.reflections import Place
+from esker.server.store.reflections import ReflectionSubject
 from esker.server.usecases.condense import batches, condense, tokens_of
 from esker.server.usecases.pack import freeze_pack
 from esker.server.usecases.parts import Parts
@@ -120,7 +120,9 @@ async def _reflect_batch(parts: Parts, lease: Lease, session: Session, rows: Seq
         await sessions.reflect_at(connection, session.id, None)
         await freeze_pack(connection, await sessions.get(connection, session.id), "reflection", now)
 
-    return await condense(parts, lease, reflector_of(parts), task, Place(session.id, session.project), rebuild_pack)
+    return await condense(
+        parts, lease, reflector_of(parts), task, ReflectionSubject(session.id, session.project), rebuild_pack
+    )
 
 
 def reflector_of(parts: Parts) -> Reflector:

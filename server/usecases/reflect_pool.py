@@ -13,7 +13,7 @@ from esker.server.core.redaction import redact
 from esker.server.db.database import Connection
 from esker.server.store import jobs, memories, reflections, vectors
 from esker.server.store.jobs import POOL
-from esker.server.store.reflections import Place
+from esker.server.store.reflections import ReflectionSubject
 from esker.server.usecases.condense import BATCH_TOKENS, batches, condense, tokens_of
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect import ReflectReport, reflector_of, report_of
@@ -38,7 +38,7 @@ class PoolReflection:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RowBatch:
     """Rows that are condensed together: of one project (or none), oldest first."""
 
     project: str | None
@@ -48,7 +48,7 @@ class Batch:
     last_said_at: datetime
 
 
-async def plan_pool_reflection(parts: Parts, pool_id: str, asked: PoolReflection) -> list[Batch]:
+async def plan_pool_reflection(parts: Parts, pool_id: str, asked: PoolReflection) -> list[RowBatch]:
     """Return what a reflection of the pool would look at; nothing is changed and no model is asked.
 
     Raises InvalidInput.
@@ -56,7 +56,7 @@ async def plan_pool_reflection(parts: Parts, pool_id: str, asked: PoolReflection
     asked = _checked(asked)
     async with parts.database.tenant(pool_id) as connection:
         found = await _batches(parts, connection, asked)
-    return [Batch(b[0].project, len(b), tokens_of(b), b[0].said_at, b[-1].said_at) for b in found]
+    return [RowBatch(b[0].project, len(b), tokens_of(b), b[0].said_at, b[-1].said_at) for b in found]
 
 
 async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wait: bool) -> ReflectReport:
@@ -141,7 +141,7 @@ async def _reflect_batch(parts: Parts, lease: Lease, asked: PoolReflection, ids:
     target = asked.target_tokens or BATCH_TOKENS // 2
     task = ReflectionTask(tuple(batch), target, "UTC", "pool", known)
     try:
-        await condense(parts, lease, reflector_of(parts), task, Place(None, batch[0].project))
+        await condense(parts, lease, reflector_of(parts), task, ReflectionSubject(None, batch[0].project))
     except RowsChanged:
         log.info("a batch of %s rows was changed while it was being condensed; it has another day", len(batch))
 

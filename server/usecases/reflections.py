@@ -13,7 +13,7 @@ from esker.server.usecases.pack import freeze_pack
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect import wait_for_more
 
-Change = Literal["became", "dropped", "kept", "insight"]
+RowChange = Literal["became", "dropped", "kept", "insight"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Changed:
     `dropped` rows have none, `kept` ones stayed as they were, and an `insight` stands beside its rows.
     """
 
-    change: Change
+    change: RowChange
     before: list[Memory]
     after: Memory | None
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from esker.server.core.clock import as_utc, in_zone
 from esker.server.core.conversation.records import Session
-from esker.server.core.dates.mentioned import told_time
+from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.errors import Conflict, InvalidInput, NotFound
 from esker.server.core.ids import is_passage, new_ids
 from esker.server.core.records import (
@@ -52,7 +52,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedNote:
     """A note that is valid and redacted."""
 
     note: Note
@@ -123,7 +123,7 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) ->
         return await with_sources(connection, [there[memory_id] for memory_id in ids])
 
 
-def prepare(note: Note, now: datetime) -> Prepared:
+def prepare(note: Note, now: datetime) -> PreparedNote:
     content = redact(note.content).strip()
     if not content:
         raise InvalidInput("content is empty.")
@@ -132,7 +132,7 @@ def prepare(note: Note, now: datetime) -> Prepared:
             f"content has {len(content):,} characters; the limit is {MAX_CHARACTERS:,}.",
             hint="One row is one fact. Send longer text as messages of a session.",
         )
-    return Prepared(
+    return PreparedNote(
         note,
         content,
         redact(note.project) if note.project else None,
@@ -151,17 +151,19 @@ async def sessions_of(connection: Connection, notes: Sequence[Note]) -> dict[str
 
 
 def rows_of(
-    prepared: Sequence[Prepared], places: Mapping[str, Session], author: str, now: datetime
+    prepared: Sequence[PreparedNote], places: Mapping[str, Session], author: str, now: datetime
 ) -> list[IndexedMemory]:
     ids = new_ids("mem", now, len(prepared))
     return indexed(_row(note, places, memory_id, author, now) for memory_id, note in zip(ids, prepared, strict=True))
 
 
-def _row(prepared: Prepared, places: Mapping[str, Session], memory_id: str, author: str, now: datetime) -> NewMemory:
+def _row(
+    prepared: PreparedNote, places: Mapping[str, Session], memory_id: str, author: str, now: datetime
+) -> NewMemory:
     note = prepared.note
     session = places[note.session_id] if note.session_id else None
     project = prepared.project or (session.project if session else None)
-    refers = told_time(prepared.content, prepared.said_at, session.timezone if session else "UTC").refers
+    refers = mentioned_time(prepared.content, prepared.said_at, session.timezone if session else "UTC").refers
     return NewMemory(
         id=memory_id,
         kind="manual" if note.manual else "note",

@@ -19,7 +19,7 @@ from esker.server.usecases.parts import Parts
 log = logging.getLogger(__name__)
 
 Work = Callable[[Parts, Lease], Awaitable[None]]
-Done = Callable[[Connection], Awaitable[bool]]
+FinishJob = Callable[[Connection], Awaitable[bool]]
 
 LONGEST_WAIT_SECONDS = 300.0
 """How long a request waits for a job."""
@@ -66,7 +66,7 @@ async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
         raise
 
 
-async def wait_for_job(parts: Parts, pool_id: str, subject: str, kind: JobKind, done: Done) -> bool:
+async def wait_for_job(parts: Parts, pool_id: str, subject: str, kind: JobKind, done: FinishJob) -> bool:
     """Wait until `done` says that the job about a subject, whoever runs it here or elsewhere, has done its work.
 
     Returns False when that takes longer than a request should. Raises what the job failed with.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from esker.server.store import audit, passages, vectors
 from esker.server.usecases.authenticate import require_pool
-from esker.server.usecases.cut_passages import Told, index_behind
+from esker.server.usecases.cut_passages import OnProgress, index_behind
 from esker.server.usecases.parts import Parts
 
 # A batch is over well before anybody who waits for its rows would notice.
@@ -21,7 +21,7 @@ class Switched:
     deleted: int
 
 
-async def switch_passages(parts: Parts, pool: str, *, on: bool, told: Told) -> Switched:
+async def switch_passages(parts: Parts, pool: str, *, on: bool, told: OnProgress) -> Switched:
     """Have passages in a pool, or none. What was broken off is finished by the same call. Raises NotFound."""
     found = await require_pool(parts, pool)
     async with parts.database.tenant(found.id) as connection:
@@ -38,7 +38,7 @@ async def switch_passages(parts: Parts, pool: str, *, on: bool, told: Told) -> S
     return Switched(on=True, sessions=await index_behind(parts, found.id, told), deleted=0)
 
 
-async def _delete_all(parts: Parts, pool_id: str, told: Told) -> int:
+async def _delete_all(parts: Parts, pool_id: str, told: OnProgress) -> int:
     """Delete all passages and their vectors, and say that no message was looked at; return how many there were."""
     async with parts.database.tenant(pool_id) as connection:
         total = await passages.count(connection)

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from esker.server.agents.exclusion import without_excluded
 from esker.server.agents.project import is_excluded
-from esker.server.agents.transcript import Entry, Transcript
+from esker.server.agents.transcript import Transcript, TranscriptEntry
 
 
 def session(*cwds: str | None, cwd: str | None = "/work/shop", project: str | None = "shop") -> Transcript:
     """Return a session with a message in each directory, named by its number."""
-    entries = [Entry(str(number), "user", "Hi.", None, where) for number, where in enumerate(cwds)]
+    entries = [TranscriptEntry(str(number), "user", "Hi.", None, where) for number, where in enumerate(cwds)]
     return Transcript("claude-code", "s1", cwd, project, entries)
 
 

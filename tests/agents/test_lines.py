@@ -12,7 +12,7 @@ import zstandard
 
 from esker.server.agents.compressed import opened
 from esker.server.agents.folders import Aside
-from esker.server.agents.lines import LeftOut, json_document, json_lines
+from esker.server.agents.lines import SkippedLines, json_document, json_lines
 from esker.server.agents.readers import READERS, client_of, sessions, transcripts_in
 from esker.server.agents.regular_file import opened_plain
 from tests.support.transcripts import shown, written
@@ -22,9 +22,9 @@ MIB = 1024 * 1024
 _NOBODY = 65_534
 
 
-def read(path: Path, longest: int) -> tuple[list[object], LeftOut]:
+def read(path: Path, longest: int) -> tuple[list[object], SkippedLines]:
     """Return the numbered objects of a file, and what was left out."""
-    left_out = LeftOut()
+    left_out = SkippedLines()
     return [(number, line["a"]) for number, line in json_lines(path, left_out, opened, longest)], left_out
 
 
@@ -66,9 +66,9 @@ def test_of_very_many_broken_lines_the_first_are_named_and_all_counted(tmp_path:
 def test_a_document_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(b'{"a": 1}' + b" " * 200)
-    assert json_document(path, LeftOut(), largest=208) == {"a": 1}
+    assert json_document(path, SkippedLines(), largest=208) == {"a": 1}
     with pytest.raises(OSError, match="more than 207 bytes"):
-        json_document(path, LeftOut(), largest=207)
+        json_document(path, SkippedLines(), largest=207)
 
 
 # What is no file ------------------------------------------------------------------------------------------------------

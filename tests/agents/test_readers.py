@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from esker.server.agents import claude_code, codex, copilot, cursor, gemini, opencode, pi
 from esker.server.agents.compressed import opened
 from esker.server.agents.readers import READERS, client_of, sessions, stamp, transcripts_in
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.conversation.blocks import as_blocks
 from esker.server.core.conversation.records import ROLES
 from tests.support.transcripts import names, only, shown, written
@@ -196,7 +196,7 @@ any_line = typed | st.dictionaries(st.sampled_from(KEYS), any_value, max_size=6)
 any_raw = any_line.map(lambda line: json.dumps(line).encode()) | st.binary().map(lambda raw: raw.replace(b"\n", b""))
 
 
-def can_be_sent(reading: Reading) -> None:
+def can_be_sent(reading: ParsedTranscripts) -> None:
     """Check that everything that was read is something that the server takes."""
     for transcript in reading.transcripts:
         assert 0 < len(transcript.external_id) <= 512
@@ -287,7 +287,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [value for value in values if isinstance(value, dict)]
 
 
-def said_by(reading: Reading, role: str) -> list[str]:
+def said_by(reading: ParsedTranscripts, role: str) -> list[str]:
     """Return what somebody said in a file, without what tools were asked and answered."""
     texts: list[str] = []
     for entry in (entry for transcript in reading.transcripts for entry in transcript.entries):
@@ -297,7 +297,7 @@ def said_by(reading: Reading, role: str) -> list[str]:
     return texts
 
 
-def count_of(reading: Reading, kind: str) -> int:
+def count_of(reading: ParsedTranscripts, kind: str) -> int:
     """Return how many blocks of a kind a file holds."""
     entries = [entry for transcript in reading.transcripts for entry in transcript.entries]
     return sum(block["type"] == kind for entry in entries for block in as_blocks(entry.content))

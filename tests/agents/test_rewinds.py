@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from esker.server.agents.claude_code import read_transcript
-from esker.server.agents.transcript import Reading
+from esker.server.agents.transcript import ParsedTranscripts
 from tests.support.transcripts import names, written
 
 AT = "2026-03-02T09:00:00.000Z"
@@ -34,7 +34,7 @@ def answered(name: str, parent: str) -> dict[str, Any]:
     return line(name, parent, message={"role": "user", "content": [block]})
 
 
-def read(folder: Path, *lines: Any) -> Reading:
+def read(folder: Path, *lines: Any) -> ParsedTranscripts:
     """Read lines as a file."""
     return read_transcript(written(folder / "s1.jsonl", *lines))
 

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from esker.server.agents.progress import SentBefore
-from esker.server.agents.transcript import Entry, Transcript
+from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
 
 
 def transcript(*words: str, session: str = "s1") -> Transcript:
     """Return a session that says these words."""
-    entries = [Entry(f"m{number}", "user", word, None) for number, word in enumerate(words)]
+    entries = [TranscriptEntry(f"m{number}", "user", word, None) for number, word in enumerate(words)]
     return Transcript("codex", session, entries=entries)
 
 
@@ -27,7 +27,7 @@ def there(tmp_path: Path) -> ClientSettings:
     return ClientSettings(state_dir=tmp_path / "state", key="esk_1")
 
 
-def words(entries: list[Entry]) -> list[str]:
+def words(entries: list[TranscriptEntry]) -> list[str]:
     """Return what entries say."""
     return [str(entry.content) for entry in entries]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from esker.server.agents import spool as spools
-from esker.server.agents.api import Api, Refused
+from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.spool import Parcel, Replayed, Spool
 from esker.server.core.errors import Unavailable
 
@@ -53,7 +53,7 @@ def test_what_waits_is_sent_in_order_and_only_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "away", [Unavailable(), *(Refused("x", status=code) for code in (401, 403, 404, 405, 429, 500, 503))]
+    "away", [Unavailable(), *(ServerRefused("x", status=code) for code in (401, 403, 404, 405, 429, 500, 503))]
 )
 def test_a_server_that_is_away_again_gets_the_rest_later(folder: Path, away: Exception) -> None:
     spool, server = Spool(folder, URL, None), Server(None, away)
@@ -65,7 +65,7 @@ def test_a_server_that_is_away_again_gets_the_rest_later(folder: Path, away: Exc
 
 
 def test_what_is_refused_for_good_is_set_aside_and_holds_nothing_up(folder: Path) -> None:
-    spool, server = Spool(folder, URL, None), Server(Refused("x", status=422))
+    spool, server = Spool(folder, URL, None), Server(ServerRefused("x", status=422))
     for n in range(2):
         spool.put(parcel(n))
     assert spool.replay(API, server.deliver) == Replayed(sent=1, refused=1)

@@ -28,7 +28,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.records import Principal, TokenUse
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
-from esker.server.providers.messages_api import Endpoint, MessagesModel, Reply
+from esker.server.providers.messages_api import Endpoint, MessagesModel, ModelReply
 from esker.server.providers.model_observer import ObserverAnswer
 from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.parts import Parts
@@ -438,7 +438,7 @@ async def test_a_call_has_its_time_in_all_and_one_that_hangs_is_told_counted_and
 async def test_an_answer_is_read_beside_the_event_loop(model: ModelServer) -> None:
     loop = asyncio.get_running_loop()
 
-    def read(reply: Reply) -> str:
+    def read(reply: ModelReply) -> str:
         went_on = threading.Event()
         loop.call_soon_threadsafe(went_on.set)
         assert went_on.wait(5), "nothing else could run meanwhile"

@@ -9,7 +9,7 @@ from statistics import fmean, median
 
 import pytest
 
-from esker.server.bench.figures import Effort, Figure, timing
+from esker.server.bench.figures import BenchFigure, Effort, timing
 from esker.server.bench.run import run
 from esker.server.bench.texts import Writer
 from esker.server.core.text.tokens import estimate_tokens
@@ -70,8 +70,8 @@ async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing()
 
 
 def test_a_ratio_is_how_much_longer_than_the_floor_it_takes() -> None:
-    assert Figure("pack", "", "ms", 9.0, "", 3.0).ratio == 3.0
-    assert Figure("writes", "", "rows/s", 500.0, "", 2_000.0).ratio == 4.0
+    assert BenchFigure("pack", "", "ms", 9.0, "", 3.0).ratio == 3.0
+    assert BenchFigure("writes", "", "rows/s", 500.0, "", 2_000.0).ratio == 4.0
 
 
 def test_a_timing_has_the_median_and_what_nineteen_of_twenty_do_not_exceed() -> None:

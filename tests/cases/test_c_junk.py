@@ -21,7 +21,7 @@ import httpx2
 import pytest
 
 from esker.server.agents.claude_code import read_transcript
-from esker.server.agents.transcript import Entry
+from esker.server.agents.transcript import TranscriptEntry
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
@@ -203,7 +203,7 @@ def samples() -> list[list[dict[str, Any]]]:
     return [[sent(entry) for entry in transcript.entries] for read in readings for transcript in read.transcripts]
 
 
-def sent(entry: Entry) -> dict[str, Any]:
+def sent(entry: TranscriptEntry) -> dict[str, Any]:
     """Return a message of a transcript as a client sends it."""
     at = entry.sent_at.isoformat() if entry.sent_at else None
     return {"external_id": entry.external_id, "role": entry.role, "content": entry.content, "sent_at": at}

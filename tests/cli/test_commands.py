@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from esker.server.agents.api import Api, Refused
+from esker.server.agents.api import Api, ServerRefused
 from esker.server.cli.main import VERBS, app
 from esker.server.db.embedded import embedded
 from esker.server.db.migrate import migrations, pending
@@ -352,7 +352,7 @@ def test_what_failed_for_good_is_shown_and_can_be_tried_again(nonsense: str, tmp
         session = api.post("/v1/sessions", {"client": "api", "external_id": "s"})["id"]
         message = {"external_id": "m", "role": "user", "content": "Hello."}
         api.post(f"/v1/sessions/{session}/messages", {"messages": [message]})
-        with pytest.raises(Refused):
+        with pytest.raises(ServerRefused):
             api.post(f"/v1/sessions/{session}/observe?wait=true")
         shown = esker("doctor", "--quick", **there).stdout
         assert f"observe of {session} has failed for good" in shown

@@ -20,17 +20,17 @@ from esker.server.cli.evaluation_verdicts import HEADINGS, headline, verdicts
 from esker.server.cli.pool_file import replaced
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pool.evaluation import (
-    Asked,
     ByMeaning,
     FreshPack,
     IndexProbe,
     MadeUp,
-    Messages,
+    MessageCounts,
     Missing,
     PackFault,
     PoolEvaluation,
+    PoolRowCounts,
+    QuestionOutcome,
     Repeated,
-    RowCounts,
     Store,
     VectorTable,
 )
@@ -47,7 +47,7 @@ HOSTILE = "</svg><script>alert(1)</script><img src=x onerror=alert(2)> & \"quote
 def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, None) * 5) -> PoolEvaluation:
     """Return an evaluation whose every text is `text`."""
     asked = [
-        Asked(
+        QuestionOutcome(
             KnownAnswer(text, "rare", text, "memory", text),
             rank,
             rank,
@@ -58,8 +58,8 @@ def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, Non
         for n, rank in enumerate(ranks)
     ]
     store = Store(
-        Messages(10, 8, 1, 1),
-        RowCounts(12, 9, 3, 1, 1, 4),
+        MessageCounts(10, 8, 1, 1),
+        PoolRowCounts(12, 9, 3, 1, 1, 4),
         {"note": {0: 5, 4: 4}, "observation": {2: 1}},
         [text],
         [VectorTable("s", text, "active", 9, 1, 1), VectorTable("t", None, None, 3, 0, 0)],
@@ -216,7 +216,7 @@ def test_where_many_vectors_are_missing_that_is_the_first_thing_to_mend() -> Non
 
 def test_of_an_empty_pool_only_that_is_said() -> None:
     nothing = found(ranks=())
-    bare = Store(Messages(0, 0, 0, 0), RowCounts(0, 0, 0, 0, 0, 0), {}, [], [], None, [], Repeated(0, [], 0))
+    bare = Store(MessageCounts(0, 0, 0, 0), PoolRowCounts(0, 0, 0, 0, 0, 0), {}, [], [], None, [], Repeated(0, [], 0))
     empty = replace(nothing, made_up=[], packs=[], store=bare)
     said = verdicts(empty)
     assert headline(said) == "1 figure not measured."

@@ -7,7 +7,7 @@ import pytest
 from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
 from esker.server.store import search
-from esker.server.store.search import Words
+from esker.server.store.search import QueryTerms
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
@@ -60,7 +60,7 @@ async def test_a_score_is_the_share_of_what_the_most_telling_words_could_give(
 ) -> None:
     await remember(parts, who, [Note(row) for row in ROWS])
     async with database.tenant(who.pool_id) as connection:
-        words = Words(terms, list(range(len(terms))))
+        words = QueryTerms(terms, list(range(len(terms))))
         hits, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=narrow)
         assert weights is not None
         rest = await search.keyword_scores(connection, "memory", weights, [hit.number for hit in hits])
@@ -77,7 +77,7 @@ async def test_of_the_forms_of_a_word_those_count_that_are_there(
 ) -> None:
     await remember(parts, who, [Note(row) for row in ROWS])
     async with database.tenant(who.pool_id) as connection:
-        words = Words(["heron", "herons", "otter"], [0, 0, 1])
+        words = QueryTerms(["heron", "herons", "otter"], [0, 0, 1])
         hits, _ = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 1, narrow=False)
     assert hits[0].score == pytest.approx(
         bm25("heron otter", ["heron", "otter"]) / ideal(["heron", "otter"], telling=6), abs=1e-6
@@ -90,7 +90,7 @@ async def test_a_long_text_is_found_by_its_best_part(parts: Parts, who: Principa
     await remember(parts, who, [Note(long), Note(f"heron {filler}")])
     async with database.tenant(who.pool_id) as connection:
         hits, _ = await search.by_keyword(
-            connection, "memory", Words(["heron"], [0]), Filter(parts.clock()), 10, narrow=False
+            connection, "memory", QueryTerms(["heron"], [0]), Filter(parts.clock()), 10, narrow=False
         )
     assert len(hits) == 2
     assert hits[1].score > 0.8 * hits[0].score, "the text as a whole would be four times as long"
@@ -120,7 +120,7 @@ async def test_known_words_count_less_than_in_full_where_two_unheard_ones_weigh_
 ) -> None:
     await remember(parts, who, [Note(row) for row in ROWS])
     async with database.tenant(who.pool_id) as connection:
-        words = Words(terms, list(range(len(terms))))
+        words = QueryTerms(terms, list(range(len(terms))))
         hits, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=narrow)
     assert hits
     assert weights is not None
@@ -136,7 +136,7 @@ async def test_a_word_is_known_that_stands_in_the_other_tier_or_is_there_in_one_
     await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", "glaplack vedroorg")])
 
     async def told(terms: list[str], words: list[int]) -> float:
-        asked, what = Words(terms, words), Filter(parts.clock())
+        asked, what = QueryTerms(terms, words), Filter(parts.clock())
         async with database.tenant(who.pool_id) as connection:
             _, weights = await search.by_keyword(connection, "memory", asked, what, 10, narrow=False)
         assert weights is not None
@@ -160,7 +160,7 @@ async def test_two_characters_are_no_word_that_nobody_has_said(
 ) -> None:
     await remember(parts, who, [Note("客户喜欢辣的面条。"), Note("heron otter")])
     async with database.tenant(who.pool_id) as connection:
-        words = Words(terms, list(range(len(terms))))
+        words = QueryTerms(terms, list(range(len(terms))))
         _, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=False)
     assert weights is not None
     assert weights.told == 1.0

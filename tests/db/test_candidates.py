@@ -8,7 +8,7 @@ import pytest
 from esker.server.core.recall.relevance import Signals
 from esker.server.core.records import Calibration, Filter, Principal, Space
 from esker.server.store import vectors
-from esker.server.store.search import Words
+from esker.server.store.search import QueryTerms
 from esker.server.usecases import find_candidates as finding
 from esker.server.usecases.embed import register
 from esker.server.usecases.find_candidates import Question, find_candidates
@@ -35,7 +35,7 @@ async def known(parts: Parts, who: Principal) -> Parts:
     return parts
 
 
-async def signals(parts: Parts, who: Principal, words: Words) -> dict[str, Signals]:
+async def signals(parts: Parts, who: Principal, words: QueryTerms) -> dict[str, Signals]:
     """Return what both searches say of each text that is found."""
     async with parts.database.moment(who.pool_id) as connection:
         [space] = await vectors.spaces(connection)
@@ -47,7 +47,7 @@ async def signals(parts: Parts, who: Principal, words: Words) -> dict[str, Signa
 
 
 async def test_of_many_parts_one_is_near_by_chance(known: Parts, who: Principal) -> None:
-    found = await signals(known, who, Words([], []))
+    found = await signals(known, who, QueryTerms([], []))
     assert found[SHORT].cosine == pytest.approx(0.8, abs=1e-3)
     assert found[LONG].cosine == pytest.approx(0.6 - 0.7 * CALIBRATION.deviation * math.log(3), abs=1e-3)
 
@@ -55,7 +55,7 @@ async def test_of_many_parts_one_is_near_by_chance(known: Parts, who: Principal)
 async def test_what_only_the_search_by_meaning_brings_has_its_words_and_the_other_way_round(
     known: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = Words(["heron", "otter"], [0, 1])
+    words = QueryTerms(["heron", "otter"], [0, 1])
     all_of_it = await signals(known, who, words)
     assert all_of_it[LONG].keyword > all_of_it[SHORT].keyword > 0
     monkeypatch.setattr(finding, "MOST", 1)

@@ -5,13 +5,13 @@ import pytest
 from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
 from esker.server.store import search
-from esker.server.store.search import EVERYTHING, Reading, Words
+from esker.server.store.search import EVERYTHING, QueryTerms, TermBudget
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 
 RIVERS = ("Rhine", "Elbe", "Po", "Rhone", "Ebro", "Tagus", "Loire")
 # Of terms in 300 rows, those in some hundred are read.
-RAREST = Reading(enough=1, most=150)
+RAREST = TermBudget(enough=1, most=150)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ async def test_a_narrow_scope_finds_what_a_wide_one_does(
     filled: Database, who: Principal, parts: Parts, terms: list[str], project: str
 ) -> None:
     what = Filter(parts.clock(), project=project)
-    words = Words(terms, list(range(len(terms))))
+    words = QueryTerms(terms, list(range(len(terms))))
     async with filled.tenant(who.pool_id) as connection:
         wide = await search.by_keyword(connection, "memory", words, what, 20, narrow=False)
         narrow = await search.by_keyword(connection, "memory", words, what, 20, narrow=True)
@@ -43,7 +43,7 @@ async def test_a_narrow_scope_finds_what_a_wide_one_does(
 async def test_a_common_word_counts_in_full_in_what_stands_out_by_a_rarer_one(
     filled: Database, who: Principal, parts: Parts, terms: list[str]
 ) -> None:
-    what, words = Filter(parts.clock()), Words(terms, list(range(len(terms))))
+    what, words = Filter(parts.clock()), QueryTerms(terms, list(range(len(terms))))
     async with filled.tenant(who.pool_id) as connection:
         whole = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=EVERYTHING)
         partly = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=RAREST)
@@ -57,7 +57,7 @@ async def test_a_filter_that_leaves_few_hides_nothing_that_has_only_common_words
 ) -> None:
     kept = [Note(text, project=project, tags=("kept",)) for text in ("A raft at the Rhine.", "The boats are gone.")]
     await remember(parts, who, kept)
-    what, words = Filter(parts.clock(), tags=("kept",)), Words(["raft", "boat"], [0, 1])
+    what, words = Filter(parts.clock(), tags=("kept",)), QueryTerms(["raft", "boat"], [0, 1])
     async with filled.tenant(who.pool_id) as connection:
         whole = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=EVERYTHING)
         partly = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=RAREST)
@@ -68,7 +68,7 @@ async def test_a_filter_that_leaves_few_hides_nothing_that_has_only_common_words
 async def test_long_texts_are_as_many_as_short_ones(parts: Parts, who: Principal, database: Database) -> None:
     raft = " ".join(f"The raft number {n} is on the Rhine." for n in range(60))
     await remember(parts, who, [Note(f"{n}: {raft}") for n in range(30)])
-    what, words = Filter(parts.clock()), Words(["raft", "rhine"], [0, 1])
+    what, words = Filter(parts.clock()), QueryTerms(["raft", "rhine"], [0, 1])
     async with database.tenant(who.pool_id) as connection:
         found, _ = await search.by_keyword(connection, "memory", words, what, 10, narrow=False, reading=RAREST)
         whole, _ = await search.by_keyword(connection, "memory", words, what, 10, narrow=False, reading=EVERYTHING)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from evals.retrieval.dataset import Conversation, DataSet, Query, Turn, checked
-from evals.retrieval.floors import BM25, DENSE, RRF, Words, bm25s, floors, fuse
+from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery, Turn, checked
+from evals.retrieval.floors import BM25, DENSE, RRF, Bm25Index, bm25s, floors, fuse
 from evals.retrieval.formats.beam import read_beam
 from evals.retrieval.formats.madial import read_madial_en, read_madial_zh
 from evals.retrieval.formats.qmsum import read_qmsum
@@ -35,7 +35,7 @@ def test_a_fusion_adds_reciprocal_ranks() -> None:
 
 @with_bm25s
 def test_words_are_stemmed_stop_words_left_out_and_pairs_of_characters_matched() -> None:
-    words = Words(
+    words = Bm25Index(
         ["The deployments failed.", "It is what it is.", "用 docker 部署容器", "deploying again and deployed"]
     )
     assert set(words.rank("deployment").places) == {0, 3}
@@ -46,7 +46,7 @@ def test_words_are_stemmed_stop_words_left_out_and_pairs_of_characters_matched()
 
 def test_floors_answer_every_query_and_never_abstain() -> None:
     turns = (Turn(id="1", text="We adopted a whippet."), Turn(id="2", text="The kiln broke.", speaker="Mia"))
-    query = Query(id="q", text="Which dog did they get?", evidence=("1",))
+    query = DataSetQuery(id="q", text="Which dog did they get?", evidence=("1",))
     found = floors(DataSet("d", (Conversation("c", turns, (query,)),)), Progress(disable=True))
     assert found.keys() == {"c/q"}
     assert found["c/q"].keys() == ({DENSE, BM25, RRF} if bm25s() else {DENSE})
@@ -98,7 +98,7 @@ def test_plain_bm25_finds_the_share_of_the_evidence_that_the_page_says(
 ) -> None:
     shares: list[float] = []
     for conversation in read(foreign / path).conversations:
-        words = Words([turn.words for turn in conversation.turns])
+        words = Bm25Index([turn.words for turn in conversation.turns])
         for query in conversation.queries:
             if query.evidence:
                 places = words.rank(query.text).places

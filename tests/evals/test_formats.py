@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from esker.server.core.errors import InvalidInput
-from evals.retrieval.dataset import Conversation, DataSet, Query, Turn, checked, part_of, read_simple
+from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery, Turn, checked, part_of, read_simple
 from evals.retrieval.formats.beam import read_beam
 from evals.retrieval.formats.locomo import read_locomo
 from evals.retrieval.formats.madial import read_madial_en, read_madial_zh
@@ -86,13 +86,13 @@ ONE = Turn(id="1", text="x")
 @pytest.mark.parametrize(
     ("turns", "query", "problem"),
     [
-        ([ONE, ONE], Query(id="q", text="?", evidence=("1",)), "Two turns in conversation 'c' have the id '1'"),
-        ([ONE], Query(id="q", text="?", evidence=("2",)), "cites '2', which is no turn there"),
-        ([ONE], Query(id="q", text="?", evidence=("1",), answerable=False), "is said to have no answer"),
+        ([ONE, ONE], DataSetQuery(id="q", text="?", evidence=("1",)), "Two turns in conversation 'c' have the id '1'"),
+        ([ONE], DataSetQuery(id="q", text="?", evidence=("2",)), "cites '2', which is no turn there"),
+        ([ONE], DataSetQuery(id="q", text="?", evidence=("1",), answerable=False), "is said to have no answer"),
         ([ONE], None, "no queries"),
     ],
 )
-def test_data_that_makes_no_sense_is_refused(turns: list[Turn], query: Query | None, problem: str) -> None:
+def test_data_that_makes_no_sense_is_refused(turns: list[Turn], query: DataSetQuery | None, problem: str) -> None:
     data = DataSet("mine", (Conversation("c", tuple(turns), (query,) if query else ()),))
     with pytest.raises(InvalidInput, match=problem):
         checked(data)
@@ -108,7 +108,7 @@ def test_the_hash_is_of_what_is_measured_and_not_of_how_it_is_written(tmp_path: 
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_keeps_every_turn() -> None:
-    queries = tuple(Query(id=str(n), text="?", evidence=("1",)) for n in range(50))
+    queries = tuple(DataSetQuery(id=str(n), text="?", evidence=("1",)) for n in range(50))
     data = DataSet("mine", (Conversation("a", (ONE,), queries), Conversation("b", (ONE,), queries)))
     drawn = part_of(data, conversations=None, queries=10, seed=1)
     assert (drawn.queries, drawn.turns) == (10, 2)

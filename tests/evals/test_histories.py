@@ -16,7 +16,7 @@ from evals.histories.command import chain, persona
 from evals.histories.cri_persona import read_persona
 from evals.histories.evidence import Evidence
 from evals.histories.niceeval import read_chain
-from evals.observation.cases import Said
+from evals.observation.cases import CaseMessage
 from evals.scoring.meaning import Meaning
 from tests.support.suites import portal, serve_here
 
@@ -105,7 +105,9 @@ def test_ground_truth_becomes_gold_by_the_rules_of_the_page(folder: Path) -> Non
 
 def test_only_names_and_numbers_that_somebody_says_have_to_stay() -> None:
     said = [
-        Said(id="m1", role="user", at=AT, content="D3 and B12, for $368,000. Rivera Design is in Stowe, 5 km away.")
+        CaseMessage(
+            id="m1", role="user", at=AT, content="D3 and B12, for $368,000. Rivera Design is in Stowe, 5 km away."
+        )
     ]
     evidence = Evidence(said)
     assert evidence.exact("takes D3/B12/omega-3") == ("D3", "B12")

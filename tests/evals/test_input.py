@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from esker.server.core.errors import InvalidInput
 from evals.__main__ import app
 from evals.case_files import read_cases
-from evals.reflection.cases import Case
+from evals.reflection.cases import ReflectionCase
 
 ROW = {"id": "r1", "at": "2026-03-02T09:00:00Z", "text": "Deploys go\u2028to hel1-04."}
 CASE = {"case": "one", "language": "en", "about": "A row.", "domain": "coding", "rows": [ROW, ROW | {"id": "r2"}]}
@@ -69,7 +69,7 @@ def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(
         json.dumps(CASE | {"gold": {}}, ensure_ascii=False) + "\n\n", encoding="utf-8"
     )
-    [case] = read_cases(tmp_path / "cases.jsonl", Case)
+    [case] = read_cases(tmp_path / "cases.jsonl", ReflectionCase)
     assert case.rows[0].text == ROW["text"]
 
 
@@ -77,4 +77,4 @@ def test_the_line_that_is_wrong_is_named(tmp_path: Path) -> None:
     good, bad = (json.dumps(CASE | {"gold": {}, "language": language}) for language in ("en", "la"))
     (tmp_path / "cases.jsonl").write_text(f"{good}\n{bad}\n", encoding="utf-8")
     with pytest.raises(InvalidInput, match=r"cases\.jsonl, line 2: language: "):
-        read_cases(tmp_path / "cases.jsonl", Case)
+        read_cases(tmp_path / "cases.jsonl", ReflectionCase)

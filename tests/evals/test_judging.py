@@ -14,11 +14,11 @@ from esker.server.core.errors import InvalidInput
 from esker.server.db.embedded import Cluster
 from evals.case_files import OWN, read_cases
 from evals.catching import mutations, noticed, planted
-from evals.judging import Judged, Marks, Submission, judge, spearman
+from evals.judging import Grades, Judgement, Submission, judge, spearman
 from evals.mutations import MUTATIONS, faultless
-from evals.reflection.cases import Case
+from evals.reflection.cases import ReflectionCase
 from evals.reflection.command import reflection
-from evals.scoring.gold import Row
+from evals.scoring.gold import LogRow
 from evals.scoring.matching import Left
 from evals.scoring.meaning import Meaning
 from evals.showing import show_case
@@ -50,11 +50,11 @@ def marks(retention: int, no_invention: int = 5, usefulness: int = 4) -> dict[st
 
 def submission(name: str, *left: str) -> Submission:
     """Return rows that are left of a log of two lines."""
-    log = [Row(id="r1", at=AT, text="Deploys go to hel1-04."), Row(id="r2", at=AT, by="tool", text="It\nfailed.")]
+    log = [LogRow(id="r1", at=AT, text="Deploys go to hel1-04."), LogRow(id="r2", at=AT, by="tool", text="It\nfailed.")]
     return Submission(name, log, [Left(f"mem_{name}", text) for text in left])
 
 
-def asked(model: ModelServer, *submissions: Submission) -> Judged:
+def asked(model: ModelServer, *submissions: Submission) -> Judgement:
     """Have them judged by the scripted model."""
     return judge("a-judge", {"ESKER_LLM_BASE_URL": model.url}, submissions, Progress(disable=True))
 
@@ -105,8 +105,8 @@ def test_agreement_is_the_correlation_of_ranks(
 
 
 def test_the_agreement_is_over_the_cases_that_both_have() -> None:
-    judged = Judged(
-        "a-judge", {name: Marks.model_validate(marks(score)) for name, score in zip("abc", (1, 3, 5), strict=True)}
+    judged = Judgement(
+        "a-judge", {name: Grades.model_validate(marks(score)) for name, score in zip("abc", (1, 3, 5), strict=True)}
     )
     told = judged.document({"a": 0.9, "b": 0.5, "c": 0.1, "d": 1.0})
     assert told["agreement"] == {"of": "retention", "spearman": pytest.approx(-1.0), "cases": 3}
@@ -150,7 +150,7 @@ def test_an_opinion_stands_beside_the_figures_and_changes_none(
 def test_a_judge_that_notices_one_fault_is_said_to_notice_that_one(
     model: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [case] = read_cases(cases := first_cases(tmp_path, "reflection", 1), Case)
+    [case] = read_cases(cases := first_cases(tmp_path, "reflection", 1), ReflectionCase)
     there = len(faultless(case))
 
     def counting(body: dict[str, Any]) -> Said:
@@ -169,9 +169,9 @@ def test_a_judge_that_notices_one_fault_is_said_to_notice_that_one(
 
 
 def test_every_fault_is_judged_against_the_same_case_without_it() -> None:
-    cases = read_cases(OWN / "reflection.jsonl", Case)[:3]
+    cases = read_cases(OWN / "reflection.jsonl", ReflectionCase)[:3]
     names = [each.name for each in planted(cases)]
     assert [f"{case.case}/" for case in cases] == [name for name in names if name.endswith("/")]
     assert {name.split("/")[1] for name in names} <= {"", *MUTATIONS}
-    alone = Judged("a-judge", {"x/a fact is dropped": Marks.model_validate(marks(1))})
+    alone = Judgement("a-judge", {"x/a fact is dropped": Grades.model_validate(marks(1))})
     assert noticed(alone) == {}

@@ -10,7 +10,7 @@ from evals.__main__ import app
 from evals.case_files import OWN, read_cases
 from evals.input import models_of
 from evals.reader_agreement import READ, UNSEEN, Agreement, Labelled, agreed
-from evals.reflection.cases import Case
+from evals.reflection.cases import ReflectionCase
 from evals.scoring.meaning import Meaning
 
 
@@ -29,7 +29,7 @@ def shares(found: Agreement) -> tuple[float, float]:
     ids=["read", "unseen"],
 )
 def test_the_scores_agree_with_readers(path: Path, least: tuple[float, float], meaning: Meaning) -> None:
-    cases = {case.case: case for case in read_cases(OWN / "reflection.jsonl", Case)}
+    cases = {case.case: case for case in read_cases(OWN / "reflection.jsonl", ReflectionCase)}
     labelled = [one for _, one in models_of(path, Labelled)]
     found = agreed(labelled, cases, meaning)
     assert all(share >= bound for share, bound in zip(shares(found), least, strict=True)), found.differences

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 from esker.server.core.errors import InvalidInput, Unavailable
 from esker.server.providers.local_embedder import LocalEmbedder
 from evals import __main__ as program
-from evals.retrieval.asking import Asked, Questions
+from evals.retrieval.asking import AskingOptions, QueryReplies
 from evals.retrieval.command import ARMS
 from evals.retrieval.dataset import DataSet, checked, read_simple
 from evals.retrieval.figures import arm_figures
 from evals.retrieval.metrics import Abstention
-from evals.retrieval.storing import Stored, Way, store
+from evals.retrieval.storing import StoredAs, StoredDataSet, store
 from evals.retrieval.traces import Traces
 from evals.serving import Server
 from tests.support.processes import ROOT, environment
@@ -62,15 +62,17 @@ async def url(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[str]:
         yield serving
 
 
-def run(url: str, data: DataSet, way: Way, *, reflect: bool = False) -> tuple[Stored, list[Asked]]:
+def run(url: str, data: DataSet, way: StoredAs, *, reflect: bool = False) -> tuple[StoredDataSet, list[QueryReplies]]:
     """Store a data set and ask all of its questions."""
     with Server(url) as server, Progress(disable=True) as shown:
         stored = store(server, data, way, shown, shared=True, reflect=reflect)
-        return stored, list(Questions(server, stored.traces, ARMS).ask(data))
+        return stored, list(AskingOptions(server, stored.traces, ARMS).ask(data))
 
 
 @pytest.mark.parametrize("way", ["rows", "sessions"])
-async def test_each_ranking_finds_the_evidence_in_its_own_conversation_alone(url: str, data: DataSet, way: Way) -> None:
+async def test_each_ranking_finds_the_evidence_in_its_own_conversation_alone(
+    url: str, data: DataSet, way: StoredAs
+) -> None:
     stored, asked = await asyncio.to_thread(run, url, data, way)
     assert [one.id for one in asked] == ["trip/flight", "trip/pet", "kennel/pet", "kennel/flight"]
     for arm in ARMS:
@@ -107,7 +109,9 @@ async def test_turns_without_words_are_counted_and_long_ones_cut(url: str, tmp_p
 
 
 @pytest.mark.parametrize(("way", "sitting"), [("rows", ""), ("rows", "later"), ("sessions", "later")])
-async def test_a_hit_covers_every_turn_in_which_it_was_said(url: str, tmp_path: Path, way: Way, sitting: str) -> None:
+async def test_a_hit_covers_every_turn_in_which_it_was_said(
+    url: str, tmp_path: Path, way: StoredAs, sitting: str
+) -> None:
     said = {"text": "I always keep two whippets at home, never more."}
     lines: list[dict[str, Any]] = [{"turn": "1", **said}, {"turn": "2", **said, "session": sitting}]
     lines += [{"query": "1", "text": "whippets", "evidence": ["1", "2"]}]

@@ -10,7 +10,7 @@ from evals.case_files import Language
 from evals.scoring import cues
 from evals.scoring.claims import claims, one_source, unsupported
 from evals.scoring.dates import names_day
-from evals.scoring.gold import Atom, Change, Gold, Row
+from evals.scoring.gold import Atom, FactChange, Gold, LogRow
 from evals.scoring.matching import Fate, Judge, Left
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import Scored, score
@@ -31,7 +31,7 @@ def left(*texts: str) -> list[Left]:
 
 def scored(gold: Gold, rows: list[Left], meaning: Meaning, *log: str, language: Language = "en") -> Scored:
     """Return the scores of rows, of a log that says this."""
-    told = [Row(id=f"r{number}", at=AT, text=text) for number, text in enumerate(log, start=1)]
+    told = [LogRow(id=f"r{number}", at=AT, text=text) for number, text in enumerate(log, start=1)]
     return score(gold, told, rows, Judge(language, meaning))
 
 
@@ -279,7 +279,9 @@ def test_of_several_rows_the_one_that_cites_it_shows_what_became_of_a_fact(meani
 
 # What held before -----------------------------------------------------------------------------------------------------
 
-_MOVED = Change(old=(atom("Deploys go to Fly.io.", "Fly.io"),), new=atom("Deploys go to the box hel1-04.", "hel1-04"))
+_MOVED = FactChange(
+    old=(atom("Deploys go to Fly.io.", "Fly.io"),), new=atom("Deploys go to the box hel1-04.", "hel1-04")
+)
 _LOG = ("Deploys go to Fly.io.", "Deploys go to the box hel1-04.")
 
 
@@ -303,7 +305,7 @@ def test_what_held_before_may_be_told_as_past_only(rows: list[str], right: bool,
 
 
 def test_a_value_that_changed_twice_is_not_excused_by_its_first_change(meaning: Meaning) -> None:
-    twice = Change(
+    twice = FactChange(
         old=(atom("The limit is 10 MB.", "10 MB"), atom("The limit is 20 MB.", "20 MB")),
         new=atom("The limit is 50 MB.", "50 MB"),
     )
@@ -543,7 +545,7 @@ def test_noise_in_other_words_is_noise(language: Language, noise: str, text: str
 
 def test_a_row_for_the_words_of_several_is_attributed_to_nobody(meaning: Meaning) -> None:
     gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user"),))
-    log = [Row(id="r1", at=AT, text="We use pnpm."), Row(id="r2", at=AT, text="pnpm 9 is there.", by="tool")]
+    log = [LogRow(id="r1", at=AT, text="We use pnpm."), LogRow(id="r2", at=AT, text="pnpm 9 is there.", by="tool")]
     by = Judge("en", meaning)
     several = score(gold, log, [Left("o", "We use pnpm, 9 is there.", ("r1", "r2"), "tool")], by).figures
     from_source = score(gold, log, [Left("o", "We use pnpm.", ("r1",))], by).figures

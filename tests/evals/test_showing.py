@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from evals.case_files import OWN, AnyCase, read_cases
-from evals.observation.cases import Case as ObservationCase
+from evals.observation.cases import ObservationCase
 from evals.output import write_json
-from evals.pack.cases import Case as PackCase
-from evals.poison.cases import Case as PoisonCase
-from evals.reflection.cases import Case as ReflectionCase
-from evals.reports import Result, document
-from evals.scoring.figures import Figure
+from evals.pack.cases import PackCase
+from evals.poison.cases import PoisonCase
+from evals.reflection.cases import ReflectionCase
+from evals.reports import CaseResult, document
+from evals.scoring.figures import ScoreFigure
 from evals.showing import show_case
 
 LISTS_OF_WORDS = ("never", "planted", "decoded", "must", "must_not")
@@ -40,8 +40,8 @@ CASE = {
 
 def shown(case: AnyCase, tmp_path: Path, capsys: pytest.CaptureFixture[str], **result: Any) -> list[str]:
     """Return what is shown of a case of a run."""
-    figures = {"retention": Figure("retention", 0, 1, ("lost",))}
-    write_json(tmp_path / "run.json", document("suite", [Result(case, ("group",), figures, **result)], {}, "cases"))
+    figures = {"retention": ScoreFigure("retention", 0, 1, ("lost",))}
+    write_json(tmp_path / "run.json", document("suite", [CaseResult(case, ("group",), figures, **result)], {}, "cases"))
     show_case(tmp_path / "run.json", case.case)
     return capsys.readouterr().out.splitlines()
 

@@ -16,13 +16,13 @@ from evals.__main__ import app
 from evals.case_files import OWN, read_cases
 from evals.catching import PER_TOKENS, caught, shares
 from evals.mutations import CAUGHT_BY, MUTATIONS, faultless
-from evals.observation.cases import Case as ObservationCase
+from evals.observation.cases import ObservationCase
 from evals.observation.running import log_of, observe
-from evals.pack.cases import Case as PackCase
+from evals.pack.cases import PackCase
 from evals.pack.running import now, pack
-from evals.poison.cases import Case as PoisonCase
+from evals.poison.cases import PoisonCase
 from evals.poison.running import live_through
-from evals.reflection.cases import Case as ReflectionCase
+from evals.reflection.cases import ReflectionCase
 from evals.reflection.running import reflect, stored_log
 from evals.scoring.matching import Judge
 from evals.scoring.meaning import Meaning

@@ -6,7 +6,7 @@ from typing import Any
 
 from esker.server.agents.compressed import opened
 from esker.server.agents.readers import READERS, client_of, transcripts_in
-from esker.server.agents.transcript import Entry
+from esker.server.agents.transcript import TranscriptEntry
 from esker.server.core.conversation.blocks import as_blocks
 
 
@@ -20,6 +20,6 @@ def conversations(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             yield name, [_message(entry) for entry in transcript.entries]
 
 
-def _message(entry: Entry) -> dict[str, Any]:
+def _message(entry: TranscriptEntry) -> dict[str, Any]:
     at = {"sent_at": entry.sent_at.isoformat()} if entry.sent_at else {}
     return {"external_id": entry.external_id, "role": entry.role, "content": as_blocks(entry.content)} | at

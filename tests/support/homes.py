@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.server.agents.install.applying import apply
-from esker.server.agents.install.client import Place
+from esker.server.agents.install.client import InstallTarget
 from esker.server.agents.install.clients import CLIENTS
 from esker.server.agents.install.edits import Edit, installing, uninstalling
 from esker.server.agents.install.originals import Originals
@@ -43,10 +43,10 @@ class Home:
         """What files were."""
         return Originals(self.root / ".local/state/esker/installed")
 
-    def place(self) -> Place:
+    def place(self) -> InstallTarget:
         """Where things are installed."""
         cwd = self.root / "project"
-        return Place(self.root, cwd, self.environ, self.program, self.url, self.with_key, self.scope)
+        return InstallTarget(self.root, cwd, self.environ, self.program, self.url, self.with_key, self.scope)
 
     def install(self, *clients: str) -> list[Edit]:
         """Install, and return what changed."""

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from esker.server.agents.transcript import Entry, Reading, Transcript
+from esker.server.agents.transcript import ParsedTranscripts, Transcript, TranscriptEntry
 
 
 def written(path: Path, *lines: Any) -> Path:
@@ -15,7 +15,7 @@ def written(path: Path, *lines: Any) -> Path:
     return path
 
 
-def only(reading: Reading) -> Transcript:
+def only(reading: ParsedTranscripts) -> Transcript:
     """Return the one session of a reading."""
     [transcript] = reading.transcripts
     return transcript
@@ -26,7 +26,7 @@ def shown(transcript: Transcript) -> list[str]:
     return [f"{entry.role}: {_shown(entry)}" for entry in transcript.entries]
 
 
-def _shown(entry: Entry) -> str:
+def _shown(entry: TranscriptEntry) -> str:
     if isinstance(entry.content, str):
         return entry.content
     assert isinstance(entry.content, list)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from esker.server.core.counts import counted
-from esker.server.core.recall.expansion import LeftOut
+from esker.server.core.recall.expansion import OmittedCounts
 from esker.server.core.recall.expansion_text import left_out_line
 from esker.server.core.reports import PoolStatus
 from esker.server.tools.status_tool import status_text
@@ -51,4 +51,4 @@ def test_what_there_is_one_of_is_told_in_the_singular() -> None:
     assert "1 token of messages is in no memory yet." in text
     assert "1 job waits or runs" in text
     assert not re.search(r"\b1 (?:memories|messages|sessions|passages|tokens|texts|jobs)\b", text)
-    assert "1 memory, 1 cited message, 1 message around them" in left_out_line(LeftOut(1, 1, 1))
+    assert "1 memory, 1 cited message, 1 message around them" in left_out_line(OmittedCounts(1, 1, 1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.recall.expansion import Excerpt, ExpandedMemory, Expansion, HeardMessage, LeftOut
+from esker.server.core.recall.expansion import Excerpt, ExpandedMemory, Expansion, HeardMessage, OmittedCounts
 from esker.server.core.recall.expansion_fit import MIN_TOKENS, fitted
 from esker.server.core.recall.expansion_text import evidence_text
 from esker.server.core.sources import sourced
@@ -50,7 +50,7 @@ def expansion(
 ) -> Expansion:
     """Return an expansion whose messages are all of one session."""
     excerpts = [Excerpt("ses_1", "api", "s1", project, "Asia/Tokyo", messages)] if messages else []
-    return Expansion(first, list(behind), excerpts, LeftOut())
+    return Expansion(first, list(behind), excerpts, OmittedCounts())
 
 
 def shown(found: Expansion) -> dict[int, str]:
@@ -99,7 +99,7 @@ def test_cited_messages_come_before_their_neighbours_and_the_nearest_of_these_fi
     assert shown(found)[5] == messages[4].text
     assert {4, 6} <= shown(found).keys() < set(range(1, 10))
     assert 1 not in shown(found)
-    assert found.left_out == LeftOut(around=9 - len(shown(found)))
+    assert found.left_out == OmittedCounts(around=9 - len(shown(found)))
     assert f"(Not shown: {found.left_out.around} messages around them." in evidence_text(found)
 
 

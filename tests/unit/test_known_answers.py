@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from esker.server.core.pool.known_answers import (
     MOST_FEW,
     KnownAnswer,
-    Told,
+    MemoryText,
     in_one_line,
     known_answers,
     made_up_words,
@@ -27,12 +27,12 @@ SAID = datetime(2026, 5, 3, 23, 0, tzinfo=UTC)
 FISH = "The harbour master Ottilie keeps trout, salmon, pike, perch and eel behind auth.ts:45 since the flood."
 
 
-def told(content: str, text_id: str = "mem_1", tier: Tier = "memory") -> Told:
+def told(content: str, text_id: str = "mem_1", tier: Tier = "memory") -> MemoryText:
     """Return a text that was said on a day in May."""
-    return Told(text_id, tier, content, SAID)
+    return MemoryText(text_id, tier, content, SAID)
 
 
-def asked_of(*texts: Told, seed: int = 0, common: int = 0, limit: int = 100) -> list[KnownAnswer]:
+def asked_of(*texts: MemoryText, seed: int = 0, common: int = 0, limit: int = 100) -> list[KnownAnswer]:
     """Return the questions about texts of a pool in which each word stands in one text and in `common` others."""
     held: dict[Tier, Mapping[str, int]] = {
         tier: dict.fromkeys(terms, 1 + common) for tier, terms in terms_of(texts).items()

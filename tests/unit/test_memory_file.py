@@ -15,16 +15,16 @@ from esker.server.core.pool.memory_file import (
     PATTERNS,
     PROFILE,
     RULES,
-    Entry,
+    FileEntry,
+    FileSection,
     Remembered,
-    Section,
     entries_of,
     merge,
 )
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
-MARCH = Section("Reflected (2026-03-02)", date(2026, 3, 2))
-APRIL = Section("Reflected (2026-04-01)", date(2026, 4, 1))
+MARCH = FileSection("Reflected (2026-03-02)", date(2026, 3, 2))
+APRIL = FileSection("Reflected (2026-04-01)", date(2026, 4, 1))
 EMPTY_RESULT = """\
 # Memory
 
@@ -41,9 +41,9 @@ EMPTY_RESULT = """\
 - The bridge was built.
 """
 THREE = [
-    Entry(PROFILE_SECTION := Section(PROFILE), "Short answers."),
-    Entry(RULES_SECTION := Section(RULES), "Never use floats for money."),
-    Entry(MARCH, "The bridge was built."),
+    FileEntry(PROFILE_SECTION := FileSection(PROFILE), "Short answers."),
+    FileEntry(RULES_SECTION := FileSection(RULES), "Never use floats for money."),
+    FileEntry(MARCH, "The bridge was built."),
 ]
 
 
@@ -111,7 +111,7 @@ def test_entries_go_behind_the_last_line_of_their_section_in_its_own_style() -> 
         "# Mine\n\n## profile:\n\n* I am Ana.\n  From Basel.\n\n### Sub\n\ntext\n\n"
         "## Hard Rules ##\nBe kind.\n## Other\n"
     )
-    after = merge(before, [*THREE[:2], Entry(PROFILE_SECTION, "Tall.")]).text
+    after = merge(before, [*THREE[:2], FileEntry(PROFILE_SECTION, "Tall.")]).text
     assert after == (
         "# Mine\n\n## profile:\n\n* I am Ana.\n  From Basel.\n* Short answers.\n* Tall.\n\n### Sub\n\ntext\n\n"
         "## Hard Rules ##\nBe kind.\n\n- Never use floats for money.\n\n## Other\n"
@@ -120,7 +120,9 @@ def test_entries_go_behind_the_last_line_of_their_section_in_its_own_style() -> 
 
 def test_a_new_section_stands_in_its_order_and_on_its_level() -> None:
     before = "# Notes\n\n### Architecture\n\n- Postgres.\n\n### Reflected (2026-04-01)\n\n- x\n\n# Appendix\n"
-    after = merge(before, [*THREE, Entry(APRIL, "April came."), Entry(Section(PATTERNS), "Try twice.")]).text
+    after = merge(
+        before, [*THREE, FileEntry(APRIL, "April came."), FileEntry(FileSection(PATTERNS), "Try twice.")]
+    ).text
     titles = [line.strip() for line in after.split("\n") if line.startswith("#")]
     assert titles == [
         "# Notes", "### Profile", "### Hard rules", "### Architecture", "### Patterns", "### Reflected (2026-03-02)",
@@ -186,7 +188,7 @@ def test_what_says_something_else_is_no_reason_to_leave_out_an_entry(there: str)
 
 
 def test_two_entries_that_say_the_same_are_one() -> None:
-    twice = [THREE[1], Entry(MARCH, "Never use floats for money!")]
+    twice = [THREE[1], FileEntry(MARCH, "Never use floats for money!")]
     assert merge("", twice).added == [THREE[1]]
 
 
@@ -219,19 +221,19 @@ Short answers.
 )
 LINES = st.lists(st.tuples(MARKUP | st.text(max_size=20), st.sampled_from(["\n", "\r\n", "\r", "\n"])), max_size=25)
 FILES = st.builds(lambda lines, last: "".join(line + end for line, end in lines) + last, LINES, MARKUP)
-SECTIONS = [PROFILE_SECTION, RULES_SECTION, Section(ARCHITECTURE), Section(PATTERNS), MARCH, APRIL]
+SECTIONS = [PROFILE_SECTION, RULES_SECTION, FileSection(ARCHITECTURE), FileSection(PATTERNS), MARCH, APRIL]
 
 
 @st.composite
-def any_entries(draw: st.DrawFn) -> list[Entry]:
+def any_entries(draw: st.DrawFn) -> list[FileEntry]:
     """Return entries for any rows in any sections."""
     contents = draw(st.lists(MARKUP | st.text(max_size=40), max_size=8))
     made = entries_of([remembered(content) for content in contents], ZoneInfo("UTC"))
-    return [Entry(draw(st.sampled_from(SECTIONS)), entry.text) for entry in made]
+    return [FileEntry(draw(st.sampled_from(SECTIONS)), entry.text) for entry in made]
 
 
 @given(before=FILES, entries=any_entries())
-def test_lines_are_kept_and_a_second_time_adds_nothing(before: str, entries: Sequence[Entry]) -> None:
+def test_lines_are_kept_and_a_second_time_adds_nothing(before: str, entries: Sequence[FileEntry]) -> None:
     merged = merge(before, entries)
     assert is_kept(before, merged.text)
     assert len(merged.added) + merged.known == len(entries)
@@ -243,7 +245,7 @@ def test_lines_are_kept_and_a_second_time_adds_nothing(before: str, entries: Seq
 
 @given(before=FILES, first=any_entries(), more=any_entries())
 def test_what_comes_later_is_added_to_what_came_before(
-    before: str, first: Sequence[Entry], more: Sequence[Entry]
+    before: str, first: Sequence[FileEntry], more: Sequence[FileEntry]
 ) -> None:
     once = merge(before, first).text
     after = merge(once, [*first, *more])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.dates.mentioned import told_time
+from esker.server.core.dates.mentioned import mentioned_time
 
 # A Wednesday.
 SAID = datetime(2023, 5, 24, 10, 0, tzinfo=UTC)
@@ -15,7 +15,7 @@ WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 def days(text: str, said_at: datetime = SAID, timezone: str = "UTC") -> tuple[date, date] | None:
     """Return the first and the last day that a text speaks of."""
-    refers = told_time(text, said_at, timezone).refers
+    refers = mentioned_time(text, said_at, timezone).refers
     return (refers.start.date(), refers.end.date()) if refers else None
 
 
@@ -93,19 +93,19 @@ def test_a_time_is_resolved_from_the_day_on_which_it_was_said(text: str, first: 
     ],
 )
 def test_what_is_no_time_is_none(text: str) -> None:
-    assert told_time(text, SAID, "UTC").refers is None
+    assert mentioned_time(text, SAID, "UTC").refers is None
 
 
 @pytest.mark.parametrize("text", ["Der Fehler ist hier.", "Hier ist nichts kaputt", "Was machen wir hier?"])
 def test_here_in_german_is_no_yesterday(text: str) -> None:
-    assert told_time(text, SAID, "UTC").refers is None
+    assert mentioned_time(text, SAID, "UTC").refers is None
 
 
 @pytest.mark.parametrize(
     "text", ["The deploy failed on Monday.", "Friday was quiet", "am Montag", "lundi", "el viernes", "周五", "金曜日"]
 )
 def test_a_weekday_alone_may_be_past_or_to_come_and_says_nothing(text: str) -> None:
-    told = told_time(text, SAID, "UTC")
+    told = mentioned_time(text, SAID, "UTC")
     assert (told.refers, told.valid_until) == (None, None)
 
 
@@ -131,7 +131,7 @@ def test_this_weekday_is_of_the_present_week_and_last_and_next_are_nearest_to_to
     ],
 )
 def test_until_a_day_is_when_it_ends_to_hold(text: str) -> None:
-    told = told_time(text, SAID, "UTC")
+    told = mentioned_time(text, SAID, "UTC")
     assert told.valid_until == datetime(2023, 5, 26, 23, 59, 59, tzinfo=UTC)
     assert told.refers is None
 
@@ -139,7 +139,7 @@ def test_until_a_day_is_when_it_ends_to_hold(text: str) -> None:
 @pytest.mark.parametrize("timezone", ["UTC", "Pacific/Midway", "Pacific/Kiritimati"])
 def test_a_day_is_the_speakers_day_wherever_that_is(timezone: str) -> None:
     local = datetime(2023, 5, 24, 23, 30, tzinfo=UTC)
-    told = told_time("yesterday", local, timezone)
+    told = mentioned_time("yesterday", local, timezone)
     assert told.refers is not None
     offset = {"UTC": 0, "Pacific/Midway": -11, "Pacific/Kiritimati": 14}[timezone]
     today = date(2023, 5, 24 if offset <= 0 else 25)
@@ -149,5 +149,5 @@ def test_a_day_is_the_speakers_day_wherever_that_is(timezone: str) -> None:
 
 @given(st.text(max_size=200), st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2190, 1, 1)))
 def test_any_text_has_a_time_in_order_or_none(text: str, at: datetime) -> None:
-    told = told_time(text, at.replace(tzinfo=UTC), "Europe/Berlin")
+    told = mentioned_time(text, at.replace(tzinfo=UTC), "Europe/Berlin")
     assert told.refers is None or told.refers.start < told.refers.end

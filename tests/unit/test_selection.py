@@ -16,9 +16,9 @@ from esker.server.core.recall.relevance import Scale, Signals, score
 from esker.server.core.recall.rendering import recalled_line
 from esker.server.core.recall.selection import (
     Candidates,
+    CandidateTexts,
     Chosen,
-    Ranked,
-    Texts,
+    RankedCandidate,
     choose,
     in_order,
     ranked,
@@ -40,16 +40,16 @@ def passage(passage_id: str, first: int = 1, last: int = 2, text: str = "user: T
     return Passage(id=passage_id, first_seq=first, last_seq=last, text=text, **values)
 
 
-def found(tier: Tier, text_id: str, relevance: float, alone: float | None = None) -> Ranked:
+def found(tier: Tier, text_id: str, relevance: float, alone: float | None = None) -> RankedCandidate:
     """Return a candidate with its relevance."""
-    return Ranked(text_id, tier, relevance, relevance if alone is None else alone, PARTS)
+    return RankedCandidate(text_id, tier, relevance, relevance if alone is None else alone, PARTS)
 
 
 def chosen(
-    candidates: Sequence[Ranked], rows: Sequence[Memory] = (), windows: Sequence[Passage] = (), **more: Any
+    candidates: Sequence[RankedCandidate], rows: Sequence[Memory] = (), windows: Sequence[Passage] = (), **more: Any
 ) -> Chosen:
     """Return what is chosen among candidates."""
-    texts = Texts({row.id: row for row in rows}, {window.id: window for window in windows}, **more)
+    texts = CandidateTexts({row.id: row for row in rows}, {window.id: window for window in windows}, **more)
     return choose(in_order(candidates), texts, ["river"], NOON, limit=8)
 
 
@@ -71,7 +71,7 @@ def test_a_new_text_is_found_by_its_words_though_its_vector_is_not_there_yet(tie
 
 
 def test_a_passage_comes_behind_a_memory_that_says_as_much_and_is_an_answer_by_the_same_floor() -> None:
-    def of(tier: Tier) -> Ranked:
+    def of(tier: Tier) -> RankedCandidate:
         signals = {1: Signals(0.3, 0.5)}
         [one] = ranked(Candidates(tier, SCALE, keyword=[tier], vector=[], numbers={tier: 1}, signals=signals))
         return one
@@ -265,7 +265,7 @@ def test_a_time_that_a_question_is_sure_of_counts_more() -> None:
     inside, outside = memory(SAYINGS[0], said_at=NOON), memory(SAYINGS[1], said_at=NOON - timedelta(days=90))
     window = Window(NOON - timedelta(hours=1), NOON + timedelta(hours=1), timedelta(days=1))
     candidates = [found("memory", inside.id, 1.0), found("memory", outside.id, 2.0)]
-    texts = Texts({row.id: row for row in (inside, outside)}, {})
+    texts = CandidateTexts({row.id: row for row in (inside, outside)}, {})
 
     def first(**more: Any) -> str:
         return choose(in_order(candidates), texts, [], NOON, limit=8, **more).hits[0].id

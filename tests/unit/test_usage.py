@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from esker.server.core.config.prices import Price
-from esker.server.core.context.usage import Call, Usage, report_of, with_call
+from esker.server.core.context.usage import ModelCall, Usage, report_of, with_call
 from esker.server.core.records import TokenUse
 from tests.support.records import NOON
 
@@ -13,7 +13,7 @@ PRICE = Price(10, 50)
 MILLION = 1_000_000
 
 
-def reported(*calls: Call, price: Price | None = PRICE) -> Usage:
+def reported(*calls: ModelCall, price: Price | None = PRICE) -> Usage:
     """Return the usage after some calls."""
     usage: Usage | None = None
     for call in calls:
@@ -24,10 +24,10 @@ def reported(*calls: Call, price: Price | None = PRICE) -> Usage:
 
 def call(
     fresh: int, written: int, read: int, *, raw: int = 0, minute: float = 0, pack: int = 1, model: str | None = "m"
-) -> Call:
+) -> ModelCall:
     """Return a call that wrote nothing."""
     used = TokenUse(input_tokens=fresh, cache_write_tokens=written, cache_read_tokens=read)
-    return Call(used, NOON + timedelta(minutes=minute), model, raw, pack)
+    return ModelCall(used, NOON + timedelta(minutes=minute), model, raw, pack)
 
 
 def test_the_share_that_was_read_from_the_cache_is_of_all_that_was_sent() -> None:
@@ -54,7 +54,7 @@ def test_the_share_that_was_read_from_the_cache_is_of_all_that_was_sent() -> Non
         (call(10, 300, 0, model=None), 1),
     ],
 )
-def test_a_prefix_is_lost_where_pack_and_model_are_the_same_and_nothing_was_read(second: Call, lost: int) -> None:
+def test_a_prefix_is_lost_where_pack_and_model_are_the_same_and_nothing_was_read(second: ModelCall, lost: int) -> None:
     assert reported(call(10, 300, 0), second).prefix_lost == lost
     assert reported(second).prefix_lost == 0, "the first call has nothing to read"
 
@@ -87,7 +87,7 @@ def test_after_five_minutes_or_with_another_model_the_raw_history_would_be_writt
 
 
 def test_what_a_model_writes_costs_the_same_either_way() -> None:
-    written = Call(TokenUse(output_tokens=MILLION), NOON, "m", 0, 1)
+    written = ModelCall(TokenUse(output_tokens=MILLION), NOON, "m", 0, 1)
     assert report_of(reported(written)).savings.saved_usd == pytest.approx(0)
     assert reported(written).cost_usd == pytest.approx(50)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from esker.server.core.clock import EARLIEST
 from esker.server.core.pack.records import PackRow
-from esker.server.core.pack.walks import Page, Walk, best, extended, next_pages, place, walks_for
+from esker.server.core.pack.walks import Walk, WalkPage, best, extended, next_pages, place, walks_for
 from esker.server.core.ranking import pack_score
 from tests.support.records import NOON, pack_row
 
@@ -37,7 +37,7 @@ class Pool:
                 walks[page.number] = extended(walks[page.number], page, self._page(walks[page.number], page, project))
         return best(walks, tokens)
 
-    def _page(self, walk: Walk, page: Page, project: str | None) -> list[PackRow]:
+    def _page(self, walk: Walk, page: WalkPage, project: str | None) -> list[PackRow]:
         last = walk.rows[-1][1] if walk.rows else None
         found = [
             row
@@ -120,7 +120,7 @@ def test_a_walk_knows_how_far_it_has_come() -> None:
     [walk, *_] = walks_for(None)
     floor: datetime = NOON - timedelta(days=1)
     first = pack_row(priority="high")
-    assert extended(walk, Page(0, floor, 3), [first]).bound == pack_score("note", "high", floor)
-    assert extended(walk, Page(0, floor, 1), [first]).frontier == place(first)
-    assert not extended(walk, Page(0, EARLIEST, 1), [first]).ended
-    assert extended(walk, Page(0, EARLIEST, 2), [first]).ended
+    assert extended(walk, WalkPage(0, floor, 3), [first]).bound == pack_score("note", "high", floor)
+    assert extended(walk, WalkPage(0, floor, 1), [first]).frontier == place(first)
+    assert not extended(walk, WalkPage(0, EARLIEST, 1), [first]).ended
+    assert extended(walk, WalkPage(0, EARLIEST, 2), [first]).ended

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.records import Category, Priority
-from esker.server.providers.written.answer import Written, read_written
+from esker.server.providers.written.answer import WrittenAnswer, read_written
 from esker.server.providers.written.facts import WrittenFact
 
 MARCH_2 = date(2026, 3, 2)
@@ -478,7 +478,7 @@ Run the tests again.
 </suggested-response>
 
 <thread-title>Login test</thread-title>"""
-WHOLE = Written(
+WHOLE = WrittenAnswer(
     facts=(
         WrittenFact(TABS.text, "high", None, False, (3,), MARCH_2, time(14, 30)),
         WrittenFact("Agent fixed the login; ran `npm ci`", "medium", None, True, (4, 5), MARCH_2, time(14, 31)),
@@ -554,9 +554,9 @@ def test_a_list_is_read_whatever_is_around_it(answer: str) -> None:
 def test_what_follows_the_task_is_a_fact_only_inside_the_element() -> None:
     task = "<current-task>Fix the login</current-task>"
     inside = f"<observations>\n- {TABS.text}\n{task}\n- Agent agreed\n</observations>"
-    assert read_written(inside) == Written((TABS, WrittenFact("Agent agreed")), "Fix the login")
+    assert read_written(inside) == WrittenAnswer((TABS, WrittenFact("Agent agreed")), "Fix the login")
     unclosed = f"<observations>\n- {TABS.text}\n{task}\nI hope this is all right.\n- Tell me more"
-    assert read_written(unclosed) == Written((TABS,), "Fix the login")
+    assert read_written(unclosed) == WrittenAnswer((TABS,), "Fix the login")
 
 
 def test_what_no_database_keeps_is_replaced() -> None:
@@ -619,13 +619,13 @@ def test_an_answer_that_was_cut_off_in_its_first_line_is_none() -> None:
 
 def test_a_task_that_was_cut_off_is_no_task() -> None:
     written = read_written(f"<observations>\n- {TABS.text}\n</observations>\n<current-task>Delete the")
-    assert written == Written(facts=(TABS,))
+    assert written == WrittenAnswer(facts=(TABS,))
 
 
 @pytest.mark.parametrize("none", ["", "none", "None.", "(none)", "null", "N/A"])
 def test_a_task_that_is_none_is_no_task(none: str) -> None:
     written = read_written(f"- {TABS.text}\n<current-task>{none}</current-task>")
-    assert written == Written(facts=(TABS,))
+    assert written == WrittenAnswer(facts=(TABS,))
 
 
 @pytest.mark.parametrize(
@@ -639,7 +639,7 @@ def test_a_task_that_is_none_is_no_task(none: str) -> None:
     ],
 )
 def test_task_continuation_and_title_are_read_without_tags(labels: str) -> None:
-    wanted = Written((TABS,), "Fix the login", "Run the tests", "Login")
+    wanted = WrittenAnswer((TABS,), "Fix the login", "Run the tests", "Login")
     assert read_written(f"- {TABS.text}\n\n{labels}") == wanted
     assert read_written(f"{labels}\n\n## Facts\n- {TABS.text}") == wanted
     assert read_written(f"<observations>\n- {TABS.text}\n</observations>\n{labels}") == wanted
@@ -740,7 +740,7 @@ NOTHING = [
     "shape", ["{}", "## Observations\n\n{}", "```\n{}\n```", "<observations>\n{}\n</observations>"]
 )
 def test_nothing_worth_keeping_is_an_answer(words: str, shape: str) -> None:
-    assert read_written(shape.format(words)) == Written(facts=())
+    assert read_written(shape.format(words)) == WrittenAnswer(facts=())
 
 
 @pytest.mark.parametrize(
@@ -753,16 +753,16 @@ def test_nothing_worth_keeping_is_an_answer(words: str, shape: str) -> None:
     ],
 )
 def test_an_empty_element_is_an_answer(answer: str) -> None:
-    assert read_written(answer) == Written(facts=())
+    assert read_written(answer) == WrittenAnswer(facts=())
 
 
 def test_an_answer_with_nothing_new_may_still_have_a_task() -> None:
     answer = "<observations>\n(none)\n</observations>\n<current-task>Fix the login</current-task>"
-    assert read_written(answer) == Written(facts=(), current_task="Fix the login")
+    assert read_written(answer) == WrittenAnswer(facts=(), current_task="Fix the login")
 
 
 def test_nothing_beside_facts_is_no_fact() -> None:
-    assert read_written(f"- {TABS.text}\n## Issues\n- None") == Written(facts=(TABS,))
+    assert read_written(f"- {TABS.text}\n## Issues\n- None") == WrittenAnswer(facts=(TABS,))
 
 
 @pytest.mark.parametrize("line", ["...", "- …", "- Priority: high", "* * ???"])

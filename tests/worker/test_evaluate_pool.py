@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 
-from esker.server.cli.evaluation_verdicts import Verdict, headline, verdicts
+from esker.server.cli.evaluation_verdicts import PoolVerdict, headline, verdicts
 from esker.server.core.pool import known_answers
 from esker.server.core.pool.evaluation import PoolEvaluation
 from esker.server.core.pool.known_answers import made_up_words
@@ -68,7 +68,7 @@ async def look(parts: Parts, who: Principal, asked: EvaluationRequest = _ASKED) 
     return await evaluate_pool(parts, Pool(who.pool_id, who.pool_name), asked, quiet)
 
 
-def told(found: PoolEvaluation) -> dict[str, Verdict]:
+def told(found: PoolEvaluation) -> dict[str, PoolVerdict]:
     """Return what is said, by figure."""
     return {verdict.figure: verdict for verdict in verdicts(found)}
 

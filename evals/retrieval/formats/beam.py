@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from esker.server.core.errors import InvalidInput
 from evals.input import json_of
-from evals.retrieval.dataset import Conversation, DataSet, Query, Turn
+from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery, Turn
 
 _ABSTENTION = "abstention"
 
@@ -51,11 +51,13 @@ def _turns(batches: list[dict[str, Any]]) -> Iterator[Turn]:
             yield Turn(id=str(message["id"]), text=message["content"], role=message["role"], said_at=said_at)
 
 
-def _query(kind: str, place: int, asked: dict[str, Any], there: set[str]) -> Query:
+def _query(kind: str, place: int, asked: dict[str, Any], there: set[str]) -> DataSetQuery:
     answerable = kind != _ABSTENTION
     cited = _ids(asked.get("source_chat_ids")) if answerable else ()
     evidence = tuple(turn for turn in dict.fromkeys(cited) if turn in there)
-    return Query(id=f"{kind}-{place}", text=asked["question"], evidence=evidence, kind=kind, answerable=answerable)
+    return DataSetQuery(
+        id=f"{kind}-{place}", text=asked["question"], evidence=evidence, kind=kind, answerable=answerable
+    )
 
 
 def _ids(cited: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.input import json_of
-from evals.retrieval.dataset import Conversation, DataSet, Query, Turn
+from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery, Turn
 
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 _UNANSWERABLE = 5
@@ -59,12 +59,12 @@ def _moment(text: str | None) -> datetime | None:
     return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC) if text else None
 
 
-def _query(name: str, asked: dict[str, Any], there: set[str], astray: list[str]) -> Query:
+def _query(name: str, asked: dict[str, Any], there: set[str], astray: list[str]) -> DataSetQuery:
     category = asked["category"]
     answerable = category != _UNANSWERABLE
     evidence = tuple(dict.fromkeys(_cited(asked.get("evidence") or [], there, astray))) if answerable else ()
     kind = KINDS.get(category, str(category))
-    return Query(id=name, text=asked["question"], evidence=evidence, kind=kind, answerable=answerable)
+    return DataSetQuery(id=name, text=asked["question"], evidence=evidence, kind=kind, answerable=answerable)
 
 
 def _cited(evidence: list[str], there: set[str], astray: list[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.server.core.errors import InvalidInput
-from evals.retrieval.dataset import Conversation, DataSet, Query, Turn, json_lines
+from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery, Turn, json_lines
 
 _FILES = {"en": "en/MADial-Bench-en", "zh": "ch/MADial-Bench-zh"}
 _SPEAKER = re.compile(r"^<[^>]+>\s*[:：]\s*")
@@ -47,10 +47,10 @@ def _turn(name: str, event: dict[str, Any]) -> Turn:
     return Turn(id=name, text=event["event"], session=name, said_at=day)
 
 
-def _query(place: int, told: dict[str, Any], there: set[str]) -> Query:
+def _query(place: int, told: dict[str, Any], there: set[str]) -> DataSetQuery:
     before = told["dialogue"][_FIRST_LINE : told["test-turn"][0]]
     evidence = tuple(str(event) for event in told["relevant-id"] if str(event) in there)
-    return Query(id=str(place), text=" ".join(map(_spoken, before)), evidence=evidence)
+    return DataSetQuery(id=str(place), text=" ".join(map(_spoken, before)), evidence=evidence)
 
 
 def _spoken(line: str) -> str:

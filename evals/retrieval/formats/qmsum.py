@@ -7,7 +7,7 @@ of one is every turn in its spans, both ends included. General questions, which 
 from pathlib import Path
 from typing import Any
 
-from evals.retrieval.dataset import Conversation, DataSet, Query, Turn, json_lines, jsonl_files
+from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery, Turn, json_lines, jsonl_files
 
 
 def read_qmsum(path: Path) -> DataSet:
@@ -26,7 +26,7 @@ def _conversation(name: str, meeting: dict[str, Any]) -> Conversation:
         for place, turn in enumerate(meeting["meeting_transcripts"])
     )
     queries = tuple(
-        Query(id=str(place), text=asked["query"], evidence=_evidence(asked["relevant_text_span"], len(turns)))
+        DataSetQuery(id=str(place), text=asked["query"], evidence=_evidence(asked["relevant_text_span"], len(turns)))
         for place, asked in enumerate(meeting["specific_query_list"], start=1)
     )
     return Conversation(name, turns, queries)

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, PROJECT, SERVER, USER, Client, Part, Place
+from esker.server.agents.install.client import KEY_VARIABLE, PROJECT, SERVER, USER, Client, InstallTarget, ManagedFile
 from esker.server.agents.install.json_file import Hook, JsonFile, grouped
 from esker.server.core.json_input import Json
 
 NAME = "claude-code"
 
 
-def _folder(place: Place) -> Path:
+def _folder(place: InstallTarget) -> Path:
     return place.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
-def hooks(place: Place) -> tuple[Hook, ...]:
+def hooks(place: InstallTarget) -> tuple[Hook, ...]:
     """Return the hooks. Timeouts are in seconds; what only sends a transcript does not keep the agent waiting."""
 
     def hook(event: str, how: dict[str, Json], **group: Json) -> Hook:
@@ -29,12 +29,12 @@ def hooks(place: Place) -> tuple[Hook, ...]:
     )
 
 
-def server(place: Place) -> dict[str, Json]:
+def server(place: InstallTarget) -> dict[str, Json]:
     """Return the MCP server's entry."""
     return {"type": "http", "url": place.mcp_url, **place.headers(f"${{{KEY_VARIABLE}}}")}
 
 
-def _parts(place: Place) -> list[Part]:
+def _parts(place: InstallTarget) -> list[ManagedFile]:
     if place.scope == PROJECT:
         settings, servers = place.cwd / ".claude" / "settings.json", place.cwd / ".mcp.json"
     else:

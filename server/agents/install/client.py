@@ -25,7 +25,7 @@ _NO_ADDRESS = re.compile(r"""[\x00-\x20\x7f-\xa0"<>\\^`{|}$?#\u2000-\u200f\u2028
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InstallTarget:
     """Where something is installed: whose home, which server, which program.
 
     `program` is the absolute path of `esker`. With `with_key` the client takes the key from ESKER_KEY; the key itself
@@ -91,7 +91,7 @@ def _source(name: str) -> str:
     return (_PLUGINS / f"{name}.ts").read_text(encoding="utf-8")
 
 
-class Part(Protocol):
+class ManagedFile(Protocol):
     """One file of a client, as far as it is ours. Texts are without a byte order mark; "" is an empty file."""
 
     whole: ClassVar[bool]
@@ -119,7 +119,7 @@ class Client:
     """A client: its name in `esker hook`, its folder, its files, and what its user has to know."""
 
     name: str
-    folder: Callable[[Place], Path]
-    parts: Callable[[Place], list[Part]]
+    folder: Callable[[InstallTarget], Path]
+    parts: Callable[[InstallTarget], list[ManagedFile]]
     notes: tuple[str, ...] = ()
     scopes: tuple[str, ...] = (USER,)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, Client, Part, Place
+from esker.server.agents.install.client import KEY_VARIABLE, Client, InstallTarget, ManagedFile
 from esker.server.agents.install.json_file import Hook, JsonFile, grouped
 from esker.server.agents.install.toml_file import TomlFile
 from esker.server.core.json_input import Json
@@ -18,11 +18,11 @@ _TRUST = (
 )
 
 
-def _folder(place: Place) -> Path:
+def _folder(place: InstallTarget) -> Path:
     return place.folder("CODEX_HOME", ".codex")
 
 
-def hooks(place: Place) -> tuple[Hook, ...]:
+def hooks(place: InstallTarget) -> tuple[Hook, ...]:
     """Return the hooks."""
 
     def hook(event: str, timeout: int) -> Hook:
@@ -32,7 +32,7 @@ def hooks(place: Place) -> tuple[Hook, ...]:
     return (*(hook(event, timeout) for event, timeout in _TIMEOUTS.items()), hook("SessionEnd", _END_TIMEOUT))
 
 
-def _parts(place: Place) -> list[Part]:
+def _parts(place: InstallTarget) -> list[ManagedFile]:
     key = {"bearer_token_env_var": KEY_VARIABLE} if place.with_key else {}
     return [
         TomlFile(_folder(place) / "config.toml", {"url": place.mcp_url, **key}),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, SERVER, Client, Part, Place
+from esker.server.agents.install.client import KEY_VARIABLE, SERVER, Client, InstallTarget, ManagedFile
 from esker.server.agents.install.json_file import Hook, JsonFile
 from esker.server.core.json_input import Json
 
@@ -13,11 +13,11 @@ _TIMEOUTS = {"sessionStart": 10, "stop": 10, "preCompact": 30, "sessionEnd": 10}
 _VERSION = 1
 
 
-def _folder(place: Place) -> Path:
+def _folder(place: InstallTarget) -> Path:
     return place.home / ".cursor"
 
 
-def hooks(place: Place) -> tuple[Hook, ...]:
+def hooks(place: InstallTarget) -> tuple[Hook, ...]:
     """Return the hooks, which stand in the lists of their events without groups."""
     handlers: dict[str, dict[str, Json]] = {
         event: {"command": place.command(NAME, event), "timeout": timeout} for event, timeout in _TIMEOUTS.items()
@@ -25,7 +25,7 @@ def hooks(place: Place) -> tuple[Hook, ...]:
     return tuple(Hook(event, handler, handler) for event, handler in handlers.items())
 
 
-def _parts(place: Place) -> list[Part]:
+def _parts(place: InstallTarget) -> list[ManagedFile]:
     server = {"url": place.mcp_url, **place.headers(f"${{env:{KEY_VARIABLE}}}")}
     return [
         JsonFile(_folder(place) / "mcp.json", NAME, members={("mcpServers", SERVER): server}),

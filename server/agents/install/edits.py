@@ -9,7 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from esker.server.agents.install import disk
-from esker.server.agents.install.client import Client, Part, Place
+from esker.server.agents.install.client import Client, InstallTarget, ManagedFile
 from esker.server.agents.install.originals import Original, Originals, digest
 from esker.server.agents.json_text import NotJson, spread
 from esker.server.core.errors import InvalidInput
@@ -72,7 +72,7 @@ class Edit:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def installing(clients: Iterable[Client], place: Place, originals: Originals) -> list[Edit]:
+def installing(clients: Iterable[Client], place: InstallTarget, originals: Originals) -> list[Edit]:
     """Return what installing changes. Raises InvalidInput for a file that cannot be edited."""
     chosen = list(clients)
     edits = _edits(chosen, place, originals, _install)
@@ -83,12 +83,12 @@ def installing(clients: Iterable[Client], place: Place, originals: Originals) ->
     return edits
 
 
-def uninstalling(clients: Iterable[Client], place: Place, originals: Originals) -> list[Edit]:
+def uninstalling(clients: Iterable[Client], place: InstallTarget, originals: Originals) -> list[Edit]:
     """Return what uninstalling changes. Raises InvalidInput for a file that cannot be edited."""
     return _edits(clients, place, originals, _uninstall)
 
 
-def returning(edits: Iterable[Edit], clients: Iterable[Client], place: Place) -> list[Path]:
+def returning(edits: Iterable[Edit], clients: Iterable[Client], place: InstallTarget) -> list[Path]:
     """Return the files that uninstalling makes what they were, and that had something of Esker even then."""
     after = {edit.path: edit.after for edit in edits}
     parts = [part for client in clients for part in client.parts(place)]
@@ -97,9 +97,9 @@ def returning(edits: Iterable[Edit], clients: Iterable[Client], place: Place) ->
 
 def _edits(
     clients: Iterable[Client],
-    place: Place,
+    place: InstallTarget,
     originals: Originals,
-    change: Callable[[str, Part, bytes | None, Original | None], Edit | None],
+    change: Callable[[str, ManagedFile, bytes | None, Original | None], Edit | None],
 ) -> list[Edit]:
     edits: list[Edit] = []
     # By links, several clients may have one file: what the first makes of it is what the next one finds.
@@ -114,7 +114,7 @@ def _edits(
     return edits
 
 
-def _agree(part: Part, last: Edit) -> None:
+def _agree(part: ManagedFile, last: Edit) -> None:
     """Refuse to make of one file what two clients want of it, when the later one undoes what the earlier one did."""
     if _edited(part.path, last.after, part.put) != last.after:
         raise InvalidInput(
@@ -123,7 +123,7 @@ def _agree(part: Part, last: Edit) -> None:
         )
 
 
-def _loses(edit: Edit, part: Part, known: Original | None) -> bool:
+def _loses(edit: Edit, part: ManagedFile, known: Original | None) -> bool:
     """Return whether an edit takes away a file of ours as somebody has edited it, and it is kept nowhere."""
     if not (part.whole and edit.changes and edit.before):
         return False
@@ -140,7 +140,7 @@ def _aside(edit: Edit) -> Edit:
     )
 
 
-def _install(client: str, part: Part, now: bytes | None, known: Original | None) -> Edit | None:
+def _install(client: str, part: ManagedFile, now: bytes | None, known: Original | None) -> Edit | None:
     after = _edited(part.path, now, part.put)
     assert after is not None
     if after == now:
@@ -151,12 +151,12 @@ def _install(client: str, part: Part, now: bytes | None, known: Original | None)
     return Edit(client, part.path, now, after, Original(client, part.path, before, digest(after), folders))
 
 
-def _uninstall(client: str, part: Part, now: bytes | None, known: Original | None) -> Edit | None:
+def _uninstall(client: str, part: ManagedFile, now: bytes | None, known: Original | None) -> Edit | None:
     after = _without_ours(part, now, known)
     return Edit(client, part.path, now, after, None) if known or after != now else None
 
 
-def _without_ours(part: Part, now: bytes | None, known: Original | None) -> bytes | None:
+def _without_ours(part: ManagedFile, now: bytes | None, known: Original | None) -> bytes | None:
     """Return a file without what is ours: its original, or what it is now without that."""
     if now is None:
         return None

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, SERVER, Client, Part, Place
+from esker.server.agents.install.client import KEY_VARIABLE, SERVER, Client, InstallTarget, ManagedFile
 from esker.server.agents.install.json_file import Hook, JsonFile, grouped
 
 NAME = "gemini-cli"
@@ -17,11 +17,11 @@ _TIMEOUTS = {
 }
 
 
-def _folder(place: Place) -> Path:
+def _folder(place: InstallTarget) -> Path:
     return place.home / ".gemini"
 
 
-def hooks(place: Place) -> tuple[Hook, ...]:
+def hooks(place: InstallTarget) -> tuple[Hook, ...]:
     """Return the hooks."""
     return tuple(
         grouped(event, {"type": "command", "command": place.command(NAME, event), "timeout": timeout})
@@ -29,7 +29,7 @@ def hooks(place: Place) -> tuple[Hook, ...]:
     )
 
 
-def _parts(place: Place) -> list[Part]:
+def _parts(place: InstallTarget) -> list[ManagedFile]:
     server = {"httpUrl": place.mcp_url, **place.headers(f"${{{KEY_VARIABLE}}}")}
     settings = _folder(place) / "settings.json"
     return [JsonFile(settings, NAME, members={("mcpServers", SERVER): server}, hooks=hooks(place))]

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, SERVER, Client, Part, Place
+from esker.server.agents.install.client import KEY_VARIABLE, SERVER, Client, InstallTarget, ManagedFile
 from esker.server.agents.install.json_file import JsonFile
 from esker.server.agents.install.whole_file import WholeFile
 
 NAME = "pi"
 
 
-def _folder(place: Place) -> Path:
+def _folder(place: InstallTarget) -> Path:
     return place.home / ".pi" / "agent"
 
 
-def _parts(place: Place) -> list[Part]:
+def _parts(place: InstallTarget) -> list[ManagedFile]:
     server = {"url": place.mcp_url, **place.headers(f"${{{KEY_VARIABLE}}}")}
     return [
         JsonFile(_folder(place) / "mcp.json", NAME, members={("mcpServers", SERVER): server}),

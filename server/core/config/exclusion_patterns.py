@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from esker.server.core.errors import InvalidInput
 
-Step = re.Pattern[str] | None
+PatternStep = re.Pattern[str] | None
 """What one part has to be; None is any number of parts."""
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")
@@ -46,7 +46,7 @@ class ExclusionPattern:
 
     is_directory: bool
     head: str
-    steps: tuple[Step, ...]
+    steps: tuple[PatternStep, ...]
     covers: bool
 
     def fits(self, parts: Sequence[str], head: Sequence[str] = ()) -> bool:
@@ -101,7 +101,7 @@ def parts_of(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _step(part: str, text: str) -> Step:
+def _step(part: str, text: str) -> PatternStep:
     """Return what a part of a pattern asks for.
 
     What stands between two asterisks is looked for once, from the left, and the first place is kept (an atomic group),

@@ -16,7 +16,7 @@ from esker.server.core.config.prices import KNOWN, Price, read_prices
 from esker.server.core.errors import Misconfigured
 
 _OF_CLIENTS = frozenset(map(variable, CLIENT_SETTINGS))
-Choice = Literal["auto", "model", "extractive", "off"]
+ProviderChoice = Literal["auto", "model", "extractive", "off"]
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -41,9 +41,9 @@ class Settings(BaseModel):
     max_body_bytes: Annotated[int, Field(ge=1024)] = 32 * 1024 * 1024
     """The largest request body."""
 
-    observer: Choice = "auto"
+    observer: ProviderChoice = "auto"
     """Who observes: a language model, the extractive observer, nobody; `auto` takes a model where one is set."""
-    reflector: Choice = "auto"
+    reflector: ProviderChoice = "auto"
     """Who reflects, with the same choices."""
     observer_model: str = "claude-haiku-5-5"
     """The model that observes."""

@@ -10,7 +10,7 @@ from esker.server.core.conversation.records import Session
 from esker.server.core.pack.records import PackReason
 from esker.server.core.records import Job
 
-State = Literal["empty", "failed", "working", "retrying", "waiting", "up to date"]
+MemoryState = Literal["empty", "failed", "working", "retrying", "waiting", "up to date"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class GroupSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class RowCounts:
+class SessionRowCounts:
     """The rows of a session, live and superseded, and the tokens of the live observations."""
 
     observations_live: int
@@ -83,7 +83,7 @@ class SessionMemory:
     """Everything about the memory of one session. Versions of its pack and groups are newest first."""
 
     session: Session
-    state: State
+    state: MemoryState
     counters: Counters
     coverage: float
     pack_versions: list[PackVersion]
@@ -92,7 +92,7 @@ class SessionMemory:
     usage: UsageReport | None
 
 
-def state_of(session: Session, jobs: Sequence[Job]) -> State:
+def state_of(session: Session, jobs: Sequence[Job]) -> MemoryState:
     """Return in one word how a session's memory stands."""
     if any(job.state == "dead" for job in jobs):
         return "failed"

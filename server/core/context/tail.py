@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from esker.server.core.context.turns import OPENING, Part
+from esker.server.core.context.turns import OPENING, MessagePart
 from esker.server.core.conversation.records import Message
 from esker.server.core.text.tokens import estimate_tokens
 
@@ -27,7 +27,7 @@ def is_enough(read: Sequence[Message], needed: int, budget: int) -> bool:
     return read[0].seq == 1 or (read[0].seq <= needed - _ANSWER_DISTANCE and sum(m.tokens for m in read) > budget)
 
 
-def tail_start(parts: Sequence[Part], needed: int, budget: int) -> int:
+def tail_start(parts: Sequence[MessagePart], needed: int, budget: int) -> int:
     """Return the place of the first part that is sent.
 
     All from the place `needed` on are, with whatever call is answered there, and before them as many as fit into

@@ -30,7 +30,7 @@ _LABELS: Mapping[Role, str] = {"system": "system", "tool": "toolResult"}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """What one stored message has to say to the API.
 
     `blocks` are its own but for the answers to calls; `calls` are the ids of the calls among them, `answers` those that
@@ -50,7 +50,7 @@ class Part:
 class Talk:
     """The parts of consecutive messages, and the answer to each call; one that has none is `pending`."""
 
-    parts: Sequence[Part]
+    parts: Sequence[MessagePart]
     answers: Mapping[str, Block]
     pending: Collection[str]
 
@@ -64,7 +64,7 @@ def parts_of(messages: Sequence[Message], told: Collection[str] = ()) -> Talk:
     pending = calls.keys() - answers.keys()
     answers |= {call: _stand_in(call) for call in pending}
     called = {place: call for call, place in calls.items()}
-    parts: list[Part] = []
+    parts: list[MessagePart] = []
     for at, message in enumerate(messages):
         places = range(len(message.content))
         own = [called[at, place] for place in places if (at, place) in called]
@@ -73,17 +73,19 @@ def parts_of(messages: Sequence[Message], told: Collection[str] = ()) -> Talk:
         said = [] if elsewhere else [*_said(message, at, called, by_place)]
         costly = [*said, *(answers[call] for call in given), *(answers[call] for call in own if call in pending)]
         reach = min((calls[call][0] for call in given), default=at)
-        parts.append(Part(_speaker(message.role), said, own, given, reach, content_tokens(costly) if costly else 0))
+        parts.append(
+            MessagePart(_speaker(message.role), said, own, given, reach, content_tokens(costly) if costly else 0)
+        )
     return Talk(parts, answers, pending)
 
 
-Place = tuple[int, int]
+BlockPosition = tuple[int, int]
 """A message and a block in it, both by their place in a list."""
 
 
-def _calls(messages: Sequence[Message]) -> dict[str, Place]:
+def _calls(messages: Sequence[Message]) -> dict[str, BlockPosition]:
     """Return where each call stands that the API would take; an id that comes again is no second call."""
-    found: dict[str, Place] = {}
+    found: dict[str, BlockPosition] = {}
     for at, message in enumerate(messages):
         for place, block in enumerate(message.content):
             if message.role == "assistant" and _is_call(block):
@@ -99,9 +101,9 @@ def _is_call(block: Block) -> bool:
             return False
 
 
-def _answered(messages: Sequence[Message], calls: Mapping[str, Place]) -> dict[str, Place]:
+def _answered(messages: Sequence[Message], calls: Mapping[str, BlockPosition]) -> dict[str, BlockPosition]:
     """Return where the answer to each call stands: the first behind it."""
-    found: dict[str, Place] = {}
+    found: dict[str, BlockPosition] = {}
     for at, message in enumerate(messages):
         for place, block in enumerate(message.content):
             call = str(block.get("tool_use_id"))
@@ -133,7 +135,9 @@ def _text(blocks: Sequence[Block]) -> str:
     return "\n".join(str(block.get("text")) for block in blocks if block.get("type") == "text").strip()
 
 
-def _said(message: Message, at: int, called: Collection[Place], answers: Collection[Place]) -> Iterator[Block]:
+def _said(
+    message: Message, at: int, called: Collection[BlockPosition], answers: Collection[BlockPosition]
+) -> Iterator[Block]:
     for place, block in enumerate(message.content):
         if (at, place) in called:
             yield {"type": "tool_use", "id": block["id"], "name": block["name"], "input": block["input"]}
@@ -212,37 +216,37 @@ def _stray(block: Block, speaker: Speaker) -> Iterator[Block]:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _ApiTurn:
     speaker: Speaker
     blocks: list[Block]
     calls: list[str] = field(default_factory=list[str])
 
 
-def turns(parts: Sequence[Part], answers: Mapping[str, Block]) -> list[Block]:
+def turns(parts: Sequence[MessagePart], answers: Mapping[str, Block]) -> list[Block]:
     """Return messages for the API from parts none of which answers a call before the first."""
-    found: list[_Turn] = []
+    found: list[_ApiTurn] = []
     for part in parts:
         if part.speaker == "user":
             _answer_calls(found, answers)
         if not part.blocks:
             continue
         if not found or found[-1].speaker != part.speaker:
-            found.append(_Turn(part.speaker, []))
+            found.append(_ApiTurn(part.speaker, []))
         found[-1].blocks += part.blocks
         found[-1].calls += part.calls
     _answer_calls(found, answers)
     return [{"role": turn.speaker, "content": [*turn.blocks]} for turn in _in_turn(found)]
 
 
-def _answer_calls(found: list[_Turn], answers: Mapping[str, Block]) -> None:
+def _answer_calls(found: list[_ApiTurn], answers: Mapping[str, Block]) -> None:
     """Let the user answer the calls that the assistant has just made."""
     if found and found[-1].calls:
-        found.append(_Turn("user", [answers[call] for call in found[-1].calls]))
+        found.append(_ApiTurn("user", [answers[call] for call in found[-1].calls]))
 
 
-def _in_turn(found: Sequence[_Turn]) -> list[_Turn]:
+def _in_turn(found: Sequence[_ApiTurn]) -> list[_ApiTurn]:
     """Return turns that begin with the user and alternate, none of which is empty or ends in a thought."""
-    kept: list[_Turn] = []
+    kept: list[_ApiTurn] = []
     for turn in found:
         blocks = turn.blocks
         while blocks and blocks[-1]["type"] in _THINKING:
@@ -250,11 +254,11 @@ def _in_turn(found: Sequence[_Turn]) -> list[_Turn]:
         if not blocks:
             continue
         if not kept and turn.speaker == "assistant":
-            kept.append(_Turn("user", [_words(OPENING)]))
+            kept.append(_ApiTurn("user", [_words(OPENING)]))
         if kept and kept[-1].speaker == turn.speaker:
             kept[-1].blocks += blocks
         else:
-            kept.append(_Turn(turn.speaker, [*blocks]))
+            kept.append(_ApiTurn(turn.speaker, [*blocks]))
     if kept and kept[-1].speaker == "assistant" and isinstance(text := kept[-1].blocks[-1].get("text"), str):
         # What the assistant is to go on with must not end in white space.
         kept[-1].blocks[-1] = _words(text.rstrip())

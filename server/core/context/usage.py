@@ -16,7 +16,7 @@ CACHE_LIFE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelCall:
     """One call of a model. `raw_tokens` are those of all messages that the session held by then.
 
     `pack_version` is that of the session's pack, 0 without one.
@@ -63,16 +63,16 @@ class Usage:
         return self.input_tokens + self.cache_write_tokens + self.cache_read_tokens
 
 
-def with_call(before: Usage | None, call: Call, price: Price | None) -> Usage:
+def with_call(before: Usage | None, call: ModelCall, price: Price | None) -> Usage:
     """Return the usage of a session after one more call."""
     return _with_last(_summed(before or _none_yet(call), before, call, price), call)
 
 
-def _none_yet(call: Call) -> Usage:
+def _none_yet(call: ModelCall) -> Usage:
     return Usage(0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, call.at, None, 0, 0, 0, 0, 0, 0)
 
 
-def _summed(sums: Usage, before: Usage | None, call: Call, price: Price | None) -> Usage:
+def _summed(sums: Usage, before: Usage | None, call: ModelCall, price: Price | None) -> Usage:
     used = call.used
     return replace(
         sums,
@@ -89,19 +89,19 @@ def _summed(sums: Usage, before: Usage | None, call: Call, price: Price | None) 
     )
 
 
-def _lost_prefix(before: Usage | None, call: Call) -> bool:
+def _lost_prefix(before: Usage | None, call: ModelCall) -> bool:
     """Tell whether nothing came from the cache though the pack is that of the call before, whenever that was."""
     if before is None or call.used.cache_read_tokens or not call.pack_version:
         return False
     return before.last_pack_version == call.pack_version and not _changed_model(before, call)
 
 
-def _changed_model(before: Usage, call: Call) -> bool:
+def _changed_model(before: Usage, call: ModelCall) -> bool:
     """Tell whether a call went to another model, which has a cache of its own; one that is not named is the same."""
     return None not in (before.last_model, call.model) and before.last_model != call.model
 
 
-def _raw_use(before: Usage | None, call: Call) -> TokenUse:
+def _raw_use(before: Usage | None, call: ModelCall) -> TokenUse:
     """Return what a call with all messages would have used, cached as well as can be.
 
     What the call before had sent is read, as long as the provider keeps it, and the rest is written.
@@ -115,7 +115,7 @@ def _raw_use(before: Usage | None, call: Call) -> TokenUse:
     )
 
 
-def _with_last(sums: Usage, call: Call) -> Usage:
+def _with_last(sums: Usage, call: ModelCall) -> Usage:
     return replace(
         sums,
         last_at=call.at,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from esker.server.core.conversation.injected import strip_injected, strip_ours
-from esker.server.core.conversation.memory_tools import Reason, is_memory_tool, withheld, writes_memory
+from esker.server.core.conversation.memory_tools import WithheldReason, is_memory_tool, withheld, writes_memory
 from esker.server.core.conversation.records import Block, Role
 from esker.server.core.errors import InvalidInput
 from esker.server.core.ids import memory_ids_in
@@ -18,7 +18,7 @@ TOOL_CHARACTERS = 1_500
 # The number, the role and the time of a message, and the mark of a silence before it; most cost less.
 _HEADING_TOKENS = 28
 
-_REASONS: tuple[Reason, ...] = ("rules file", "from memory")
+_REASONS: tuple[WithheldReason, ...] = ("rules file", "from memory")
 
 
 def content_tokens(blocks: Sequence[Block]) -> int:
@@ -57,7 +57,7 @@ def _name_of_call(name: str, arguments: Json) -> str:
     return f"{name} ({reason})" if reason else name
 
 
-def _name_and_reason(name: str) -> tuple[str, Reason | None]:
+def _name_and_reason(name: str) -> tuple[str, WithheldReason | None]:
     """Return the name of the tool and why its result is left out, from a name that `tool_names` gave."""
     for reason in _REASONS:
         if name.endswith(f" ({reason})"):

@@ -102,7 +102,7 @@ _QUERY, _QUERY_END = "<user_query>", "</user_query>"
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _Delimiter:
     """Where something that may be injected begins or ends."""
 
     name: str
@@ -135,11 +135,11 @@ def strip_ours(value: Json) -> Json:
             return value
 
 
-def _elements(text: str) -> Iterator[_Mark]:
+def _elements(text: str) -> Iterator[_Delimiter]:
     for tag in _TAG.finditer(text):
         form = _form(tag[2])
         if form and not tag[0].endswith("/>"):
-            yield _Mark(tag[2], form, bool(tag[1]), tag.start(), tag.end())
+            yield _Delimiter(tag[2], form, bool(tag[1]), tag.start(), tag.end())
 
 
 @lru_cache(maxsize=4_096)
@@ -161,13 +161,13 @@ def _plain(name: str) -> str:
     return _HUMP.sub("_", name).replace("-", "_").lower()
 
 
-def _context_lines(text: str) -> Iterator[_Mark]:
+def _context_lines(text: str) -> Iterator[_Delimiter]:
     """Yield the lines between which Gemini CLI shows a rules file."""
     for line in _CONTEXT_LINE.finditer(text):
-        yield _Mark("context", "closed", bool(line[1]), line.start(), line.end())
+        yield _Delimiter("context", "closed", bool(line[1]), line.start(), line.end())
 
 
-def _without(text: str, marks: Sequence[_Mark]) -> str:
+def _without(text: str, marks: Sequence[_Delimiter]) -> str:
     """Return `text` without what stands between the marks, in one pass.
 
     What is opened in a line of prose and opened again on a line of its own was mentioned first and injected then.
@@ -188,7 +188,7 @@ def _without(text: str, marks: Sequence[_Mark]) -> str:
     return "".join([*kept, text[position : inside.start] if inside else text[position:]])
 
 
-def _is_injected(text: str, mark: _Mark, last_close: Mapping[str, int]) -> bool:
+def _is_injected(text: str, mark: _Delimiter, last_close: Mapping[str, int]) -> bool:
     """Tell whether a program opened this.
 
     What is never closed is something a person wrote about, unless it is one of ours and stands where a pack has it:

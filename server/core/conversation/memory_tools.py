@@ -10,7 +10,7 @@ from typing import Literal
 
 from esker.server.core.json_input import Json
 
-Reason = Literal["rules file", "from memory"]
+WithheldReason = Literal["rules file", "from memory"]
 """Why a tool's result is not shown."""
 
 _OWN_TOOL = re.compile(r"(?:\A|[\W_])(?:(?:recall|expand|forget)_memor(?:y|ies)|memory_status|remember)\Z")
@@ -74,7 +74,7 @@ def writes_memory(name: str, arguments: Json) -> bool:
     return bool(_WRITING_TOOL.search(name) or _WRITING_COMMAND.search(_command(arguments)))
 
 
-def withheld(name: str, arguments: Json) -> Reason | None:
+def withheld(name: str, arguments: Json) -> WithheldReason | None:
     """Return why the result of a call is not shown to an observer, None when it is."""
     command = _command(arguments)
     if is_memory_tool(name) or _OWN_COMMAND.search(command):

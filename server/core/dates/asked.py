@@ -15,10 +15,10 @@ from esker.server.core.clock import EARLIEST, zone
 from esker.server.core.dates.asked_anchors import anchor_in
 from esker.server.core.dates.asked_expressions import LOOKING_AHEAD, LOOKING_BACK
 from esker.server.core.dates.asked_hours import hours_in
-from esker.server.core.dates.calendar import Found, found_in, read_days, span_of
+from esker.server.core.dates.calendar import DateExpression, found_in, read_days, span_of
 from esker.server.core.dates.window import Anchor, Window, anchored_window, window_of
 
-Limit = Literal["since", "until", "before", "after"]
+TimeBound = Literal["since", "until", "before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ _TOKEN = re.compile(r"`[^`]*`|[\w./\\:=(){}<>#@$+-]+", re.ASCII)
 _CODE = re.compile(r"`|(?:\A|(?<=[(<{]))--?[A-Za-z]|\w\(|[\w)][_/\\:=(){}<>#@$.][\w(]", re.ASCII)
 _DATE = re.compile(r"(?:[kc]w|[hq])?[\d./-]+|\d{4}-\d\d-\d\dT[\d:.Z+-]*", re.IGNORECASE)
 
-_LIMIT_WORDS: dict[Limit, str] = {
+_LIMIT_WORDS: dict[TimeBound, str] = {
     "since": r"\b(?:since|seit|depuis|desde|starting|dès|ab|a partir de|à partir de)\b|自从?|从",
     "until": r"\b(?:until|till|through|up to|by|bis(?: zum)?|jusqu['’](?:à|au|en)|hasta)\b|直到|截至",
     "before": r"\b(?:before|prior to|earlier than|vor|avant|antes del?)\b",
@@ -59,7 +59,7 @@ _LIMITS = {
     limit: re.compile(rf"(?:{words})\s?(?:(?:the|on|in|dem|den|der|el|la|le|du)\s)?$", re.IGNORECASE)
     for limit, words in _LIMIT_WORDS.items()
 }
-_WORDS_BEHIND: dict[Limit, str] = {
+_WORDS_BEHIND: dict[TimeBound, str] = {
     "since": r"以来|以後|以降|から|起|onwards?\b",
     "until": r"为止|まで",
     "before": r"之前|以前|より前|の?前(?!の)",
@@ -104,7 +104,7 @@ class _Named:
     end: int
     days: tuple[date, date]
     firm: bool
-    limit: Limit | None = None
+    limit: TimeBound | None = None
 
 
 def asked_time(query: str, now: datetime, timezone: str) -> AskedTime | None:
@@ -141,7 +141,7 @@ def _blanked(token: re.Match[str]) -> str:
     return " " * len(token[0]) if is_code else token[0]
 
 
-def _covers(one: Found, place: int) -> bool:
+def _covers(one: DateExpression, place: int) -> bool:
     return one.match.start() <= place < one.match.end()
 
 
@@ -157,7 +157,7 @@ def _asked(
     return AskedTime(query[start:end].strip(), rest, firm, window, anchor)
 
 
-def _named(text: str, found: Sequence[Found]) -> _Named:
+def _named(text: str, found: Sequence[DateExpression]) -> _Named:
     """Return the first time of a question; a second one that is joined to it is its end."""
     first = found[0]
     alone = _Named(first.match.start(), first.match.end(), first.days, _is_dated(first))
@@ -176,7 +176,7 @@ def _named(text: str, found: Sequence[Found]) -> _Named:
     return alone
 
 
-def _joined(first: Found, second: Found) -> tuple[date, date]:
+def _joined(first: DateExpression, second: DateExpression) -> tuple[date, date]:
     """Return the days from one time to another; one that is told without its year is the nearest to the other."""
     one, other = first.days, second.days
     if _floats(second) and not _floats(first) and _is_dated(first):
@@ -186,13 +186,13 @@ def _joined(first: Found, second: Found) -> tuple[date, date]:
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def _is_dated(found: Found) -> bool:
+def _is_dated(found: DateExpression) -> bool:
     """Tell whether a time is told by the calendar, and not by how long ago it was."""
     named = found.match.groupdict()
     return any(named.get(name) for name in ("year", "month", "day", "quarter", "half", "week_number", "holiday"))
 
 
-def _floats(found: Found) -> bool:
+def _floats(found: DateExpression) -> bool:
     """Tell whether a time is told without its year or its week."""
     named = found.match.groupdict()
     in_week = named.get("weekday") and not named.get("week")

@@ -44,9 +44,9 @@ from esker.server.core.dates.calendar import (
     WEEKDAY,
     WEEKDAYS,
     YEAR,
+    CalendarUnit,
     Days,
     Expression,
-    Unit,
     alone,
     count_of,
     month_number,
@@ -237,7 +237,7 @@ def how_many(match: re.Match[str]) -> int:
     return _FEW[some.casefold()] if some else count_of(match)
 
 
-def _amount(match: re.Match[str]) -> tuple[int, Unit]:
+def _amount(match: re.Match[str]) -> tuple[int, CalendarUnit]:
     word = match["unit"].casefold()
     return how_many(match) * times(word), UNIT_OF[word]
 

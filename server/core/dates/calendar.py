@@ -24,21 +24,21 @@ class Span:
     end: datetime
 
 
-Unit = Literal["day", "week", "month", "year"]
+CalendarUnit = Literal["day", "week", "month", "year"]
 Days = tuple[date, date]
 """The first and the last day of a span."""
-Reader = Callable[[re.Match[str], date], Days | None]
+DateReader = Callable[[re.Match[str], date], Days | None]
 """Returns the days that an expression means on a day, None when it means none; ValueError: there is no such day."""
-Expression = tuple[re.Pattern[str], Reader]
+Expression = tuple[re.Pattern[str], DateReader]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DateExpression:
     """An expression in a text: where it stands, the days that it means, and who reads it."""
 
     match: re.Match[str]
     days: Days
-    read: Reader
+    read: DateReader
 
 
 def span_of(days: Days, timezone: str) -> Span:
@@ -48,10 +48,10 @@ def span_of(days: Days, timezone: str) -> Span:
     return Span(datetime.combine(first, time(0), local), datetime.combine(last, time(23, 59, 59), local))
 
 
-def found_in(text: str, today: date, expressions: Sequence[Expression]) -> Iterator[Found]:
+def found_in(text: str, today: date, expressions: Sequence[Expression]) -> Iterator[DateExpression]:
     """Yield the expressions of a text in order, none inside another."""
     found = [
-        Found(match, days, read)
+        DateExpression(match, days, read)
         for pattern, read in expressions
         for match in pattern.finditer(text)
         if not _is_id(match) and (days := read_days(read, match, today))
@@ -81,7 +81,7 @@ def _is_id(match: re.Match[str]) -> bool:
     return bool(of_an_id and re.fullmatch(r"[\d./-]+", match[0]))
 
 
-def read_days(read: Reader, match: re.Match[str], today: date) -> Days | None:
+def read_days(read: DateReader, match: re.Match[str], today: date) -> Days | None:
     """Return the days that an expression means, None when no calendar that we can keep has them."""
     try:
         days = read(match, today)
@@ -105,14 +105,14 @@ NUMBER_WORDS = {
     for word in words.split()
 }  # fmt: skip
 COUNT = rf"(?P<count>\d{{1,4}}|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})"
-_UNITS: dict[Unit, str] = {
+_UNITS: dict[CalendarUnit, str] = {
     "day": "days day tagen tage tag jours jour días día dias dia 天 日 дней дня день",
     "week": "weeks week fortnights fortnight wochen woche semaines semaine semanas semana 周 週 个星期 星期 週間"
     " недель недели неделю неделе",
     "month": "months month monaten monate monats monat mois meses mes 个月 ヶ月 か月 месяцев месяца месяце месяц",
     "year": "years year jahren jahres jahre jahr années année ans an años año 年 года году год лет",
 }
-UNIT_OF: dict[str, Unit] = {word: unit for unit, words in _UNITS.items() for word in words.split()}
+UNIT_OF: dict[str, CalendarUnit] = {word: unit for unit, words in _UNITS.items() for word in words.split()}
 UNIT = rf"(?P<unit>{'|'.join(sorted(UNIT_OF, key=len, reverse=True))})"
 WEEKDAYS = {
     word: number
@@ -177,7 +177,7 @@ def one_day(today: date, ahead: int = 0) -> Days:
     return day, day
 
 
-def shifted(unit: Unit, count: int, today: date) -> Days:
+def shifted(unit: CalendarUnit, count: int, today: date) -> Days:
     """Return the whole day, week (from Monday), month or year that lies `count` away."""
     if unit == "day":
         return one_day(today, count)
@@ -196,7 +196,7 @@ def whole_month(year: int, month: int) -> Days:
     return date(year, month, 1), following - timedelta(days=1)
 
 
-def counted(match: re.Match[str]) -> tuple[int, Unit]:
+def counted(match: re.Match[str]) -> tuple[int, CalendarUnit]:
     """Return how many of which unit an expression counts; without a number it is one."""
     word = match["unit"].casefold()
     return count_of(match) * times(word), UNIT_OF[word]
@@ -226,7 +226,7 @@ def _hier(match: re.Match[str], today: date) -> Days | None:
     return None if _GERMAN.search(match.string) else one_day(today, -1)
 
 
-def _unit(match: re.Match[str]) -> Unit:
+def _unit(match: re.Match[str]) -> CalendarUnit:
     word = match["unit"].casefold()
     return "month" if word.endswith("月") else UNIT_OF[word]
 

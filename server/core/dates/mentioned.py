@@ -44,20 +44,20 @@ from esker.server.core.dates.months import MONTHS
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MentionedTime:
     """What a text says about time: what it speaks of, and from when on it no longer holds."""
 
     refers: Span | None
     valid_until: datetime | None
 
 
-def told_time(text: str, said_at: datetime, timezone: str) -> Told:
+def mentioned_time(text: str, said_at: datetime, timezone: str) -> MentionedTime:
     """Return the time that a text speaks of, counted from `said_at` in `timezone`; of several the first.
 
     A weekday alone may be past or to come, so it says something only where it is a limit: "until Friday", "by Friday".
     """
     if not _HINT.search(text):
-        return Told(None, None)
+        return MentionedTime(None, None)
     today = said_at.astimezone(zone(timezone)).date()
     refers: Span | None = None
     until: datetime | None = None
@@ -67,7 +67,7 @@ def told_time(text: str, said_at: datetime, timezone: str) -> Told:
             until = span.end
         elif refers is None:
             refers = span
-    return Told(refers, until)
+    return MentionedTime(refers, until)
 
 
 # A text without any of these speaks of no time, and most do not: looking for these is a tenth of the work.

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from esker.server.core.clock import EARLIEST, LATEST, zone
-from esker.server.core.dates.calendar import Days, Unit, shifted, span_of
+from esker.server.core.dates.calendar import CalendarUnit, Days, shifted, span_of
 
 # At half a grain from the window a row is half as near.
 _HALF_LIFE_GRAINS = 0.5
@@ -40,7 +40,7 @@ class Anchor:
 
     words: str
     count: int
-    unit: Unit
+    unit: CalendarUnit
     side: Literal["before", "after"]
     within: bool
 
@@ -78,7 +78,7 @@ def _anchored_days(anchor: Anchor, start: datetime, end: datetime, timezone: str
     return (last + timedelta(days=1), far) if anchor.within else about(far, anchor.unit)
 
 
-def moved(day: date, unit: Unit, count: int) -> date:
+def moved(day: date, unit: CalendarUnit, count: int) -> date:
     """Return the day that lies `count` units away; where its month is shorter, the last day of that."""
     if unit in ("day", "week"):
         return day + timedelta(days=count * (7 if unit == "week" else 1))
@@ -87,7 +87,7 @@ def moved(day: date, unit: Unit, count: int) -> date:
     return min(last, first + timedelta(days=day.day - 1))
 
 
-def about(day: date, unit: Unit) -> Days:
+def about(day: date, unit: CalendarUnit) -> Days:
     """Return the days that somebody may mean who counts in such units: as many around `day` as one unit has."""
     around = timedelta(days={"day": 0, "week": 3, "month": 15, "year": 182}[unit])
     return day - around, day + around

@@ -85,14 +85,14 @@ def preserves(text: Fingerprint, said: Fingerprint) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCandidate:
     """What a candidate costs, with what stays as it was, and why it is not good enough (None: it is)."""
 
     tokens: int
     problem: str | None
 
 
-def judge(rows: Sequence[Memory], candidate: Reflected, target_tokens: int) -> Judged:
+def judge(rows: Sequence[Memory], candidate: Reflected, target_tokens: int) -> JudgedCandidate:
     """Judge a candidate for `rows`: it must be smaller, within its target, no loop, and say what it stands for.
 
     The target is for what was reworded; what stays in its own words is as long as it is.
@@ -106,12 +106,14 @@ def judge(rows: Sequence[Memory], candidate: Reflected, target_tokens: int) -> J
     before = sum(row.tokens for row in rows)
     reworded = sum(costs[id(draft)] for draft in written)
     if tokens >= before:
-        return Judged(tokens, f"it has {counted(tokens, 'token')}, and what it would replace has {before:,}")
+        return JudgedCandidate(tokens, f"it has {counted(tokens, 'token')}, and what it would replace has {before:,}")
     if len(candidate.drafts) + len(stays) > len(rows):
-        return Judged(tokens, f"it has {counted(len(candidate.drafts), 'row')} in place of {len(rows) - len(stays):,}")
+        return JudgedCandidate(
+            tokens, f"it has {counted(len(candidate.drafts), 'row')} in place of {len(rows) - len(stays):,}"
+        )
     if reworded > target_tokens:
-        return Judged(tokens, f"it has {counted(reworded, 'token')}; the limit is {target_tokens:,}")
-    return Judged(tokens, degenerate_rows([draft.content for draft in written]) or _too_little(written, by_id))
+        return JudgedCandidate(tokens, f"it has {counted(reworded, 'token')}; the limit is {target_tokens:,}")
+    return JudgedCandidate(tokens, degenerate_rows([draft.content for draft in written]) or _too_little(written, by_id))
 
 
 def _too_little(written: Iterable[Draft], by_id: Mapping[str, Memory]) -> str | None:

@@ -49,8 +49,8 @@ class Grounds:
         found += [(each.start, each.text) for each in _quotations(normal) if not self._says(each.text)]
         return list(dict.fromkeys(text for _, text in sorted(found)))
 
-    def _holds(self, piece: "_Name | Number", known: frozenset[str]) -> bool:
-        if isinstance(piece, _Name):
+    def _holds(self, piece: "_Identifier | Number", known: frozenset[str]) -> bool:
+        if isinstance(piece, _Identifier):
             return self._names(piece.text)
         return any(all(value in self.values or value in known for value in reading) for reading in piece.readings)
 
@@ -59,7 +59,7 @@ class Grounds:
         parts = (part.strip(_PUNCTUATION) for part in _ELLIPSIS.split(quoted))
         if all(len(part) < _SHORTEST_QUOTATION or occurs(folded_form(part), self.text) for part in parts):
             return True
-        return " " not in quoted and any(isinstance(p, _Name) for p in _pieces(quoted)) and self._names(quoted)
+        return " " not in quoted and any(isinstance(p, _Identifier) for p in _pieces(quoted)) and self._names(quoted)
 
     def _names(self, name: str) -> bool:
         folded = folded_form(name)
@@ -107,7 +107,7 @@ def joined(grounds: Iterable[Grounds]) -> Grounds:
 
 
 @dataclass(frozen=True, slots=True)
-class _Name:
+class _Identifier:
     """An identifier, at `start` of the normal text."""
 
     start: int
@@ -138,16 +138,16 @@ _TRAIL = ".:-/\\@#~,'"
 _LONGEST_NAME = 300
 
 
-def _pieces(normal: str) -> Iterator[_Name | Number]:
+def _pieces(normal: str) -> Iterator[_Identifier | Number]:
     """Yield the names and numbers of a normal text in order."""
     for token in _TOKEN.finditer(normal):
         yield from _token_pieces(token.lastgroup, token.start(), token[0])
 
 
-def _token_pieces(kind: str | None, start: int, text: str) -> Iterator[_Name | Number]:
+def _token_pieces(kind: str | None, start: int, text: str) -> Iterator[_Identifier | Number]:
     match kind:
         case "url":
-            yield _Name(start, text.rstrip(_TRAIL + "?;&")[:_LONGEST_NAME])
+            yield _Identifier(start, text.rstrip(_TRAIL + "?;&")[:_LONGEST_NAME])
         case "date":
             yield from dated(start, text)
         case "clock":
@@ -160,7 +160,7 @@ def _token_pieces(kind: str | None, start: int, text: str) -> Iterator[_Name | N
             yield from _chunk_pieces(start, text)
 
 
-def _chunk_pieces(start: int, text: str) -> Iterator[_Name | Number]:
+def _chunk_pieces(start: int, text: str) -> Iterator[_Identifier | Number]:
     """Yield a chunk as one name if it is one, else what stands in its parts."""
     lead = _LEAD.match(text)
     begin = lead.end() if lead else 0
@@ -168,13 +168,13 @@ def _chunk_pieces(start: int, text: str) -> Iterator[_Name | Number]:
     if not word or (word.isalpha() and not is_code_word(word)):
         return
     if len(word) > _LONGEST_NAME:
-        yield _Name(start, word[:_LONGEST_NAME])
+        yield _Identifier(start, word[:_LONGEST_NAME])
         yield from numbers_in(start, word)
     elif compound := COMPOUND.search(word):
         yield from _chunk_pieces(start, word[: compound.start()])
         yield from _chunk_pieces(start + compound.start() + 1, word[compound.start() + 1 :])
     elif is_name(word):
-        yield _Name(start, word)
+        yield _Identifier(start, word)
     elif separator := next((separator for separator in "/:-" if separator in word), None):
         for part in re.finditer(f"[^{separator}]+", word):
             yield from _chunk_pieces(start + part.start(), part[0])
@@ -182,7 +182,7 @@ def _chunk_pieces(start: int, text: str) -> Iterator[_Name | Number]:
         yield from numbers_in(start, word)
 
 
-def _given(piece: _Name | Number) -> Iterable[str]:
+def _given(piece: _Identifier | Number) -> Iterable[str]:
     """Return the values that a piece of a source gives: a name gives the numbers in it."""
     if isinstance(piece, Number):
         return (*chain.from_iterable(piece.readings), *piece.implied)

@@ -46,14 +46,14 @@ class NewFact:
 
 
 @dataclass(slots=True)
-class Plan:
+class ReconciliationPlan:
     """What is to become of facts: rows to write, and by their ids rows that were said again, superseded or used.
 
     `said_by` names, for a row that is replaced by one that says all of it, that one: it has its sources too.
     """
 
     fresh: list[IndexedMemory] = field(default_factory=list[IndexedMemory])
-    again: dict[str, SaidAgain] = field(default_factory=dict[str, SaidAgain])
+    merged_into: dict[str, SaidAgain] = field(default_factory=dict[str, SaidAgain])
     replaced: dict[str, Superseder] = field(default_factory=dict[str, Superseder])
     said_by: dict[str, str] = field(default_factory=dict[str, str])
     used: list[str] = field(default_factory=list[str])
@@ -154,13 +154,13 @@ def planned(
     alike: Sequence[Sequence[Memory]],
     meant: Sequence[Sequence[Memory]],
     offered: Mapping[str, Memory],
-) -> Plan:
+) -> ReconciliationPlan:
     """Decide fact by fact, by time, so that a later one can replace what an earlier one says or joins.
 
     `alike` and `meant` are the live rows that say much the same as each fact, and as what it says it replaces;
     `offered` are those that the observer was shown.
     """
-    plan = Plan()
+    plan = ReconciliationPlan()
     said: dict[str, AnyRow] = {}
     for fact, like, sharing in zip(facts, alike, meant, strict=True):
         out = plan.replaced.keys()
@@ -176,7 +176,7 @@ def planned(
     return plan
 
 
-def telling_terms(terms: Iterable[str]) -> list[str]:
+def discriminating_terms(terms: Iterable[str]) -> list[str]:
     """Return as many of a text's terms as every row that says the same must share one of, the longest (rarest) first.
 
     Of n terms a row shares at least 0.8 n, so of any n - 0.8 n + 1 at least one.
@@ -259,10 +259,10 @@ def _outranks(fact: NewFact, row: AnyRow) -> bool:
     return fact.voice in ("user", "assistant") or at_least_as_trusted(fact.voice, row.trust)
 
 
-def _add(plan: Plan, fact: NewFact, row: Memory | None, former: Iterable[AnyRow]) -> None:
+def _add(plan: ReconciliationPlan, fact: NewFact, row: Memory | None, former: Iterable[AnyRow]) -> None:
     if row:
         plan.merged += 1
-        plan.again[row.id] = _said_again(plan.again.get(row.id), row, fact)
+        plan.merged_into[row.id] = _said_again(plan.merged_into.get(row.id), row, fact)
     else:
         plan.fresh.append(fact.row)
     by = Superseder(row.id if row else fact.row.memory.id, fact.fact.said_at)

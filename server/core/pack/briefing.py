@@ -64,7 +64,7 @@ class Briefing:
 
 
 @dataclass(slots=True)
-class _Page:
+class _BudgetedText:
     """A text while it is written; `room` is what is left of its tokens."""
 
     room: int
@@ -94,7 +94,7 @@ def brief(
     is `unknown`, so what is told is that of all projects.
     """
     where = "all projects" if unknown else f"project {fenced(project)}" if project else "this pool"
-    page = _Page(tokens)
+    page = _BudgetedText(tokens)
     if unknown:
         page.takes(trim_to_tokens(unknown_line(unknown), tokens // 2))
     elif not (pinned or best or session):

@@ -10,19 +10,19 @@ from esker.server.core.pack.records import Pack
 from esker.server.core.ranking import KIND_BIAS, PRIORITY_WEIGHT, pack_score
 from esker.server.core.records import Kind, Priority
 
-Section = Literal["global", "local"]
+PackSection = Literal["global", "local"]
 Why = Literal["pinned", "rank", "budget", "same_words"]
 """In: a person pinned it; its rank and the budget let it in. Out: it did not fit; another row says the same words."""
 
 
-class Reason(NamedTuple):
+class RowDecision(NamedTuple):
     """What decided about a row. `tokens` are those of its line; `rank` counts the rows that were looked at, from 1.
 
     `kind`, `priority` and `last_used_at` are what they were then. `like` is the row that says the same.
     """
 
     id: str
-    section: Section
+    section: PackSection
     why: Why
     like: str | None
     rank: int | None
@@ -48,7 +48,7 @@ class ExplainedRow:
     """A reason with the score that its row had (None: pinned), and its age, from its last use to the freezing."""
 
     id: str
-    section: Section
+    section: PackSection
     rank: int | None
     why: Why
     like: str | None
@@ -69,7 +69,7 @@ class PackExplanation:
     left_out: list[ExplainedRow]
 
 
-def kept(reasons: Iterable[Reason]) -> list[list[Any]]:
+def kept(reasons: Iterable[RowDecision]) -> list[list[Any]]:
     """Return what is stored of reasons: everything but the ids, which stand beside it."""
     return [
         [r.section, r.why, r.like, r.rank, r.kind, r.priority, r.last_used_at.isoformat(), r.tokens] for r in reasons
@@ -79,13 +79,13 @@ def kept(reasons: Iterable[Reason]) -> list[list[Any]]:
 def explained(pack: Pack, ids: Sequence[str], stored: Sequence[Sequence[Any]]) -> list[ExplainedRow]:
     """Return stored reasons with the scores that the rows had when the pack was frozen."""
     reasons = (
-        Reason(row_id, section, why, like, rank, kind, priority, datetime.fromisoformat(used), tokens)
+        RowDecision(row_id, section, why, like, rank, kind, priority, datetime.fromisoformat(used), tokens)
         for row_id, (section, why, like, rank, kind, priority, used, tokens) in zip(ids, stored, strict=True)
     )
     return [_explained(reason, pack.created_at) for reason in reasons]
 
 
-def _explained(reason: Reason, frozen_at: datetime) -> ExplainedRow:
+def _explained(reason: RowDecision, frozen_at: datetime) -> ExplainedRow:
     score, parts = None, None
     if reason.kind != "manual":
         score = pack_score(reason.kind, reason.priority, reason.last_used_at)

@@ -38,7 +38,7 @@ _OUR_TAGS = re.compile(
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
-class Line(NamedTuple):
+class RenderedRow(NamedTuple):
     """A row as a pack shows it: its text, and what that costs together with the end of the line."""
 
     row: PackRow
@@ -50,8 +50,8 @@ class Line(NamedTuple):
 class PackLines:
     """What a pack shows: the pool's rows in rank order, the session's own rows by time, and their groups."""
 
-    pool: Sequence[Line]
-    own: Sequence[Line]
+    pool: Sequence[RenderedRow]
+    own: Sequence[RenderedRow]
     groups: Mapping[str, Group]
 
 
@@ -95,7 +95,7 @@ def _own_parts(lines: PackLines, timezone: str) -> Iterator[tuple[str, int]]:
     yield _tag("</local_observations>")
 
 
-def _dated(lines: Iterable[Line], timezone: str) -> Iterator[tuple[str, int]]:
+def _dated(lines: Iterable[RenderedRow], timezone: str) -> Iterator[tuple[str, int]]:
     for day, dated in groupby(lines, key=lambda line: local_date(line.row.said_at, timezone)):
         yield _tag(date_line(day))
         yield from ((line.text, line.tokens) for line in dated)
@@ -105,25 +105,25 @@ def _tag(text: str) -> tuple[str, int]:
     return text, label_tokens(text) + LINE_END
 
 
-def pool_line(row: PackRow, session: Session) -> Line:
+def pool_line(row: PackRow, session: Session) -> RenderedRow:
     """Return one row of the pool with its date and, where it is another one, its project."""
     about = f" (project {fenced(row.project)})" if row.project and row.project != session.project else ""
     return _line(row, f"* {_mark(row)} {local_date(row.said_at, session.timezone)}", about)
 
 
-def own_line(row: PackRow, timezone: str) -> Line:
+def own_line(row: PackRow, timezone: str) -> RenderedRow:
     """Return one row of the session itself with its time of day."""
     time = row.said_at.astimezone(zone(timezone)).strftime("%H:%M")
     return _line(row, f"* {_mark(row)} ({time})", "")
 
 
-def _line(row: PackRow, label: str, about: str) -> Line:
+def _line(row: PackRow, label: str, about: str) -> RenderedRow:
     said, about = fenced(row.content), (TENTATIVE if row.tentative else "") + about
     text = f"{label} {said}{about}"
     # The content was counted when it was written, and a single space between two texts costs nothing.
     if said == row.content:
-        return Line(row, text, label_tokens(label) + row.tokens + label_tokens(about) + LINE_END)
-    return Line(row, text, estimate_tokens(text) + LINE_END)
+        return RenderedRow(row, text, label_tokens(label) + row.tokens + label_tokens(about) + LINE_END)
+    return RenderedRow(row, text, estimate_tokens(text) + LINE_END)
 
 
 @lru_cache(maxsize=4_096)

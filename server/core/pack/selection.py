@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from esker.server.core.budgets import budgets
 from esker.server.core.conversation.records import Group, Session
-from esker.server.core.pack.reasons import Reason, Section, Why
+from esker.server.core.pack.reasons import PackSection, RowDecision, Why
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import (
     CLOSE_GROUP,
     LINE_END,
-    Line,
     PackLines,
+    RenderedRow,
     date_line,
     label_tokens,
     local_date,
@@ -37,15 +37,15 @@ _MOST_TOLD = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PackChoice:
     """What a pack shows, why each of its rows is in it (`reasons`, in the order of the text), and why others are not.
 
     `pins_left` pinned rows did not fit. `settled` says that more candidates would change nothing.
     """
 
     lines: PackLines
-    reasons: Sequence[Reason]
-    left_out: Sequence[Reason]
+    reasons: Sequence[RowDecision]
+    left_out: Sequence[RowDecision]
     pins_left: int
     settled: bool
 
@@ -56,7 +56,7 @@ def choose(
     own: Sequence[PackRow],
     groups: Mapping[str, Group],
     session: Session,
-) -> Choice:
+) -> PackChoice:
     """Return what a session's pack shows.
 
     `pinned` (at most half of the global budget) and then `candidates`, which come by rank, within the global budget;
@@ -76,7 +76,7 @@ def choose(
     local = _Filling("local", "rank", share.observation_tokens - _SECTION_TOKENS)
     _fill_local(local, own, groups, session.timezone)
     pool, lines = [*pins.lines.values(), *best.lines.values()], local.lines
-    return Choice(
+    return PackChoice(
         PackLines(pool, [lines[row.id] for row in own if row.id in lines], groups),
         [*pins.reasons.values(), *best.reasons.values(), *(local.reasons[row.id] for row in own if row.id in lines)],
         [*pins.left_out, *best.left_out, *local.left_out][:_MOST_TOLD],
@@ -89,13 +89,13 @@ def choose(
 class _Filling:
     """A part of a pack while it fills. `worded` has the row that says a wording already, or None if it did not fit."""
 
-    section: Section
+    section: PackSection
     why: Why
     room: int
     worded: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
-    lines: dict[str, Line] = field(default_factory=dict[str, Line])
-    reasons: dict[str, Reason] = field(default_factory=dict[str, Reason])
-    left_out: list[Reason] = field(default_factory=list[Reason])
+    lines: dict[str, RenderedRow] = field(default_factory=dict[str, RenderedRow])
+    reasons: dict[str, RowDecision] = field(default_factory=dict[str, RowDecision])
+    left_out: list[RowDecision] = field(default_factory=list[RowDecision])
     spent: int = 0
     _looked_at: int = 0
     _misses: int = 0
@@ -106,7 +106,7 @@ class _Filling:
         full = self.room - self.spent < _SHORTEST_LINE
         return full or self._misses >= _MOST_MISSES or len(self.left_out) >= _MOST_LEFT_OUT
 
-    def offer(self, line: Line, heading: int = 0) -> bool:
+    def offer(self, line: RenderedRow, heading: int = 0) -> bool:
         """Show a row if it fits, with the `heading` that it needs (in tokens); tell whether it does."""
         self._looked_at += 1
         words, row = same_words_key(line.row.content), line.row
@@ -126,12 +126,12 @@ class _Filling:
         self.reasons[row.id] = self._reason(line, self.why, None)
         return True
 
-    def _leave_out(self, line: Line, why: Why, like: str | None) -> None:
+    def _leave_out(self, line: RenderedRow, why: Why, like: str | None) -> None:
         self.left_out.append(self._reason(line, why, like))
 
-    def _reason(self, line: Line, why: Why, like: str | None) -> Reason:
+    def _reason(self, line: RenderedRow, why: Why, like: str | None) -> RowDecision:
         row, rank = line.row, None if self.why == "pinned" else self._looked_at
-        return Reason(row.id, self.section, why, like, rank, row.kind, row.priority, row.last_used_at, line.tokens)
+        return RowDecision(row.id, self.section, why, like, rank, row.kind, row.priority, row.last_used_at, line.tokens)
 
 
 def _fill_local(local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Group], timezone: str) -> None:

@@ -28,11 +28,11 @@ _CLOSEST = 1e-5
 _HALVINGS = 24
 
 
-Place = tuple[float, str]
+SortKey = tuple[float, str]
 """What puts rows in the order of a pack: the negative of the score, and the id where scores are equal."""
 
-_BEGINNING: Place = (-math.inf, "")
-_END: Place = (math.inf, "")
+_BEGINNING: SortKey = (-math.inf, "")
+_END: SortKey = (math.inf, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Walk:
     kind: Kind
     priority: Priority
     project: str | None
-    rows: tuple[tuple[Place, PackRow], ...] = ()
-    frontier: Place = _BEGINNING
+    rows: tuple[tuple[SortKey, PackRow], ...] = ()
+    frontier: SortKey = _BEGINNING
 
     @property
     def bound(self) -> float:
@@ -60,7 +60,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WalkPage:
     """What is to be read next of a walk (by its number): at most `limit` rows, none that was used before `floor`."""
 
     number: int
@@ -74,12 +74,12 @@ def walks_for(project: str | None) -> list[Walk]:
     return [Walk(kind, priority, place) for kind, priority, place in product(KIND_BIAS, PRIORITIES, places)]
 
 
-def place(row: PackRow) -> Place:
+def place(row: PackRow) -> SortKey:
     """Return the place of a row in the order of a pack."""
     return -pack_score(row.kind, row.priority, row.last_used_at), row.id
 
 
-def extended(walk: Walk, page: Page, rows: Sequence[PackRow]) -> Walk:
+def extended(walk: Walk, page: WalkPage, rows: Sequence[PackRow]) -> Walk:
     """Return a walk with the rows of its next page."""
     further = (*walk.rows, *((place(row), row) for row in rows))
     if len(rows) == page.limit:
@@ -96,10 +96,10 @@ def best(walks: Sequence[Walk], tokens: int) -> list[PackRow]:
     return [row for _, row in _first(walks, tokens)[0]]
 
 
-def _first(walks: Sequence[Walk], tokens: int) -> tuple[list[tuple[Place, PackRow]], bool]:
+def _first(walks: Sequence[Walk], tokens: int) -> tuple[list[tuple[SortKey, PackRow]], bool]:
     """Return the best rows with their places, and whether there are enough of them."""
     merging = heapq.merge(*(walk.rows for walk in walks))
-    first = list[tuple[Place, PackRow]]()
+    first = list[tuple[SortKey, PackRow]]()
     for placed in merging:
         first.append(placed)
         tokens -= placed[1].tokens + _LINE_TOKENS
@@ -109,7 +109,7 @@ def _first(walks: Sequence[Walk], tokens: int) -> tuple[list[tuple[Place, PackRo
     return first, False
 
 
-def next_pages(walks: Sequence[Walk], tokens: int) -> list[Page]:
+def next_pages(walks: Sequence[Walk], tokens: int) -> list[WalkPage]:
     """Return what is still to be read before `best` gives what it would give if all walks had been read to their ends.
 
     Once enough rows are there, nothing that ranks below the last of them matters. How far down the best rows reach
@@ -118,7 +118,7 @@ def next_pages(walks: Sequence[Walk], tokens: int) -> list[Page]:
     """
     first, enough = _first(walks, tokens)
     if not first:
-        return [Page(number, EARLIEST, _FIRST_PAGE) for number, walk in enumerate(walks) if not walk.ended]
+        return [WalkPage(number, EARLIEST, _FIRST_PAGE) for number, walk in enumerate(walks) if not walk.ended]
     last = first[-1][0] if enough else _END
     unread = [(number, walk) for number, walk in enumerate(walks) if walk.frontier < last]
     if not unread:
@@ -127,7 +127,7 @@ def next_pages(walks: Sequence[Walk], tokens: int) -> list[Page]:
     limit = min(_LARGEST_PAGE, tokens * len(first) // cost + 2 * _SPARE)
     down_to = max(-last[0], _guess(walks, [walk for _, walk in unread], int(_MARGIN * limit)))
     return [
-        Page(number, last_use(walk.kind, walk.priority, down_to) - _ROUNDING, limit)
+        WalkPage(number, last_use(walk.kind, walk.priority, down_to) - _ROUNDING, limit)
         for number, walk in unread
         if walk.bound >= down_to
     ]

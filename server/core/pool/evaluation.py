@@ -34,7 +34,7 @@ class ByMeaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionOutcome:
     """One known-answer question and what became of it. A rank is None where the answer was not among the first ten.
 
     `score` is that of the answer, and `milliseconds` is what the full recall took.
@@ -67,7 +67,7 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class MessageCounts:
     """Of the pool's `messages` so many stand in a group, wait to be observed, or are in neither."""
 
     messages: int
@@ -77,7 +77,7 @@ class Messages:
 
 
 @dataclass(frozen=True, slots=True)
-class RowCounts:
+class PoolRowCounts:
     """How many rows a pool has.
 
     `live` ones are neither superseded nor expired. `expired` are past the time they are valid, and `unmarked` those of
@@ -164,8 +164,8 @@ class Missing:
 class Store:
     """What was counted. `missing` is None where the pool has no space yet."""
 
-    messages: Messages
-    rows: RowCounts
+    messages: MessageCounts
+    rows: PoolRowCounts
     by_age: Mapping[Kind, Mapping[int, int]]
     orphaned_rows: Sequence[str]
     vectors: Sequence[VectorTable]
@@ -182,7 +182,7 @@ class PoolEvaluation:
     moment: datetime
     seed: int
     stale_days: int
-    asked: Sequence[Asked]
+    asked: Sequence[QuestionOutcome]
     made_up: Sequence[MadeUp]
     store: Store
     packs: Sequence[FreshPack]

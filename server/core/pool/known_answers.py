@@ -18,11 +18,11 @@ from esker.server.core.text.labels import without_label
 from esker.server.core.text.scripts import CJK
 from esker.server.core.text.terms import Word, telling_words
 
-Way = Literal["identifier", "name", "date", "rare"]
-WAYS: tuple[Way, ...] = ("identifier", "name", "date", "rare")
+QuestionKind = Literal["identifier", "name", "date", "rare"]
+WAYS: tuple[QuestionKind, ...] = ("identifier", "name", "date", "rare")
 """By an identifier, by the name of somebody or something, by when it was said, or by its rarest words."""
 
-_MOST_WORDS: Mapping[Way, int] = {"identifier": 2, "name": 3, "date": 2, "rare": 3}
+_MOST_WORDS: Mapping[QuestionKind, int] = {"identifier": 2, "name": 3, "date": 2, "rare": 3}
 _FEWEST_WORDS = 4
 # What no more texts than these, or this share of all, hold tells a text from the others.
 _FEW = 3
@@ -41,7 +41,7 @@ _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*#')
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MemoryText:
     """A text of memory: the row or passage that it is, and when it was said."""
 
     id: str
@@ -55,14 +55,19 @@ class KnownAnswer:
     """A question, in which way it was made, and the text that answers it, as far as one line shows it."""
 
     query: str
-    way: Way
+    way: QuestionKind
     id: str
     tier: Tier
     text: str
 
 
 def known_answers(
-    texts: Sequence[Told], held: Mapping[Tier, Mapping[str, int]], sizes: Mapping[Tier, int], *, limit: int, seed: int
+    texts: Sequence[MemoryText],
+    held: Mapping[Tier, Mapping[str, int]],
+    sizes: Mapping[Tier, int],
+    *,
+    limit: int,
+    seed: int,
 ) -> list[KnownAnswer]:
     """Return at most `limit` questions about these texts, in their order, each made in the
     way that was taken least of those that it allows.
@@ -72,7 +77,7 @@ def known_answers(
     questions.
     """
     made: list[KnownAnswer] = []
-    made_so = Counter[Way]()
+    made_so = Counter[QuestionKind]()
     for text in texts:
         if len(made) >= limit:
             break
@@ -104,7 +109,7 @@ def in_one_line(content: str, words: Sequence[str]) -> str:
 
 
 def _first_query(
-    text: Told, words: Sequence["_Sayable"], ways: Sequence[Way], few: int, seed: int
+    text: MemoryText, words: Sequence["_Sayable"], ways: Sequence[QuestionKind], few: int, seed: int
 ) -> KnownAnswer | None:
     for way in ways:
         draw = random.Random(f"{seed} {text.id}")  # noqa: S311 - no secret
@@ -114,7 +119,7 @@ def _first_query(
     return None
 
 
-def terms_of(texts: Sequence[Told]) -> dict[Tier, set[str]]:
+def terms_of(texts: Sequence[MemoryText]) -> dict[Tier, set[str]]:
     """Return the terms whose number of texts `known_answers` has to know, by tier."""
     found: dict[Tier, set[str]] = {"memory": set(), "passage": set()}
     for text in texts:
@@ -153,7 +158,7 @@ def _is_proper(text: str, word: Word) -> bool:
     return capital and bool(before) and before not in _OPENS_SENTENCE
 
 
-def _chosen(words: Sequence[_Sayable], way: Way, few: int, draw: random.Random) -> list[str]:
+def _chosen(words: Sequence[_Sayable], way: QuestionKind, few: int, draw: random.Random) -> list[str]:
     """Return words of a text to ask for it with, in its order, or none where it allows no question in this way.
 
     They are at most half of the text's words, and one of them only few texts hold.
@@ -171,7 +176,7 @@ def _chosen(words: Sequence[_Sayable], way: Way, few: int, draw: random.Random) 
     return [each.word.spelled for each in sorted(chosen, key=lambda each: each.word.start)]
 
 
-def _leads(each: _Sayable, way: Way) -> bool:
+def _leads(each: _Sayable, way: QuestionKind) -> bool:
     """Tell whether a question of this way can be made around a word."""
     if way == "identifier":
         return each.word.is_name

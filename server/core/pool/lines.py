@@ -52,10 +52,10 @@ def _zone(name: str) -> str:
         raise ValueError(str(error)) from None
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_in_range)]
-Text = Annotated[str, Field(min_length=1)]
+Timestamp = Annotated[AwareDatetime, AfterValidator(_in_range)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 Hash = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{2})*$")]
-Count = Annotated[int, Field(ge=0, lt=2**31)]
+NonNegative = Annotated[int, Field(ge=0, lt=2**31)]
 Large = Annotated[int, Field(ge=0, lt=2**63)]
 Seq = Annotated[int, Field(ge=1, lt=2**63)]
 SessionId = Annotated[str, Field(pattern=r"^ses_[0-9a-z]{1,60}$")]
@@ -64,40 +64,40 @@ MemoryId = Annotated[str, Field(pattern=r"^mem_[0-9a-z]{1,60}$")]
 ReflectionId = Annotated[str, Field(pattern=r"^ref_[0-9a-z]{1,60}$")]
 
 
-class _Strict(BaseModel):
+class _StrictLine(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Header(_Strict):
+class Header(_StrictLine):
     """The first line of a file, and of every part of one that is sent by itself. `counts` are of lines by type."""
 
     type: Literal["header"]
     format: str
     version: int
     pool: str
-    exported_at: Moment
+    exported_at: Timestamp
     counts: dict[str, int]
 
 
-class EventLine(_Strict):
+class EventLine(_StrictLine):
     """An event that was acted on, so that it changes nothing when it is told again."""
 
     kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
     dedupe_key: str
-    received_at: Moment
+    received_at: Timestamp
 
 
-class PackLine(_Strict):
+class PackLine(_StrictLine):
     """The pack that a session has: frozen, so it comes along to the byte, with what decided about its rows."""
 
     version: Annotated[int, Field(ge=1, lt=2**31)]
     text: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    tokens: Count
+    tokens: NonNegative
     memory_ids: list[MemoryId]
-    pins_left: Count
+    pins_left: NonNegative
     reason: PackReason
-    created_at: Moment
+    created_at: Timestamp
     reasons: list[Any] | None
     left_out_ids: list[MemoryId]
     left_out: list[Any]
@@ -115,51 +115,51 @@ class PackLine(_Strict):
         return hashlib.sha256(self.text.encode()).hexdigest() == self.sha256
 
 
-class SessionLine(_Strict):
+class SessionLine(_StrictLine):
     """A session without its counters, which grow with its messages and groups; its events and its pack stand in it."""
 
     type: Literal["session"]
     id: SessionId
-    client: Text
-    external_id: Text
+    client: NonEmptyText
+    external_id: NonEmptyText
     project: str | None
     cwd: str | None
     timezone: Annotated[str, AfterValidator(_zone)]
     effective_context: Annotated[int, Field(ge=1_000, le=10_000_000)]
     last_seq: Large
     observed_seq: Large
-    last_received_at: Moment | None
+    last_received_at: Timestamp | None
     reflect_at_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None
-    pack_version: Count
+    pack_version: NonNegative
     current_task: str | None
     suggested_continuation: str | None
     thread_title: str | None
-    created_at: Moment
+    created_at: Timestamp
     events: list[EventLine]
     pack: PackLine | None
 
 
-class MessageLine(_Strict):
+class MessageLine(_StrictLine):
     """A message as it is kept. Without a hash its words were forgotten; what is left out is in no passage."""
 
     type: Literal["message"]
     session_id: SessionId
     seq: Seq
-    external_id: Text
+    external_id: NonEmptyText
     role: Role
     trust: Trust
-    sent_at: Moment
-    received_at: Moment
+    sent_at: Timestamp
+    received_at: Timestamp
     content: list[dict[str, Any]]
     content_hash: Hash
     calls: dict[str, str]
     text: str
     tokens: Annotated[int, Field(ge=1, lt=2**31)]
-    shown_tokens: Count
+    shown_tokens: NonNegative
     left_out: bool
 
 
-class GroupLine(_Strict):
+class GroupLine(_StrictLine):
     """An observation group. It stands behind the last message that it covers."""
 
     type: Literal["group"]
@@ -177,10 +177,10 @@ class GroupLine(_Strict):
     thread_title: str | None
     input_tokens: Large
     output_tokens: Large
-    merged: Count
-    replaced: Count
+    merged: NonNegative
+    replaced: NonNegative
     refused: dict[str, int]
-    created_at: Moment
+    created_at: Timestamp
 
     @model_validator(mode="after")
     def _fits(self) -> "GroupLine":
@@ -189,16 +189,16 @@ class GroupLine(_Strict):
         return self
 
 
-class SourceLine(_Strict):
+class SourceLine(_StrictLine):
     """Where else a memory was said."""
 
     session_id: SessionId
     group_id: GroupId
     seqs: Annotated[list[Seq], Field(min_length=1)]
-    said_at: Moment
+    said_at: Timestamp
 
 
-class MemoryLine(_Strict):
+class MemoryLine(_StrictLine):
     """A memory, live or superseded, with every other place where it was said.
 
     `outdated_at` is -infinity for a row of a reflection that was undone: it was never true by itself.
@@ -210,7 +210,7 @@ class MemoryLine(_Strict):
     priority: Priority
     category: Category
     trust: Trust
-    content: Text
+    content: NonEmptyText
     author: str
     session_id: SessionId | None
     group_id: GroupId | None
@@ -218,20 +218,20 @@ class MemoryLine(_Strict):
     tags: list[str]
     source_seqs: list[Seq]
     source_ids: list[MemoryId]
-    said_at: Moment
+    said_at: Timestamp
     refers_from: AwareDatetime | None
     refers_to: AwareDatetime | None
     valid_until: AwareDatetime | None
-    last_used_at: Moment
+    last_used_at: Timestamp
     superseded_by: MemoryId | ReflectionId | None
-    superseded_at: Moment | None
-    outdated_at: Moment | Literal["-infinity"] | None
+    superseded_at: Timestamp | None
+    outdated_at: Timestamp | Literal["-infinity"] | None
     reflection_id: ReflectionId | None
     external_id: str | None
     left_alone: bool
     tentative: bool
     facet: Facet | None
-    created_at: Moment
+    created_at: Timestamp
     sources: list[SourceLine]
 
     @model_validator(mode="after")
@@ -251,7 +251,7 @@ class MemoryLine(_Strict):
         return self
 
 
-class ReflectionLine(_Strict):
+class ReflectionLine(_StrictLine):
     """What one reflection did, why it did nothing, or that it was undone."""
 
     type: Literal["reflection"]
@@ -266,12 +266,12 @@ class ReflectionLine(_Strict):
     input_ids: list[MemoryId]
     output_ids: list[MemoryId]
     dropped_ids: list[MemoryId]
-    tokens_before: Count
-    tokens_after: Count
+    tokens_before: NonNegative
+    tokens_after: NonNegative
     input_tokens: Large
     output_tokens: Large
-    created_at: Moment
-    undone_at: Moment | None
+    created_at: Timestamp
+    undone_at: Timestamp | None
 
     @model_validator(mode="after")
     def _fits(self) -> "ReflectionLine":
@@ -286,7 +286,7 @@ class ReflectionLine(_Strict):
         return self
 
 
-class End(_Strict):
+class End(_StrictLine):
     """The last line: without it a file was cut off. `counts` are of lines by type."""
 
     type: Literal["end"]
@@ -306,7 +306,7 @@ AnyLine = TypeVar("AnyLine", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ImportBatch:
     """Lines that are imported together, by type and by their numbers in the file."""
 
     header: Header
@@ -324,13 +324,13 @@ class Batch:
         return {name: len(lines) for name, lines in zip(TYPES, listed, strict=True)}
 
 
-def read_batch(body: bytes, first_line: int) -> Batch:
+def read_batch(body: bytes, first_line: int) -> ImportBatch:
     """Read lines of a file: its header, and then those from number `first_line` on. Secrets in them are masked.
 
     Raises InvalidInput for a line that is broken, unknown or there twice, with its number.
     """
     head, _, rest = body.partition(b"\n")
-    batch = Batch(read_header(head))
+    batch = ImportBatch(read_header(head))
     seen: dict[object, int] = {}
     for number, text in enumerate(rest.split(b"\n"), start=first_line):
         if not text.strip():
@@ -342,7 +342,7 @@ def read_batch(body: bytes, first_line: int) -> Batch:
     return batch
 
 
-def _add(batch: Batch, number: int, line: BaseModel) -> None:
+def _add(batch: ImportBatch, number: int, line: BaseModel) -> None:
     match line:
         case SessionLine():
             batch.sessions[number] = line

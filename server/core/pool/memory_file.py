@@ -49,7 +49,7 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class FileSection:
     """A part of the file. Those of what was reflected have a day, and come last, oldest first."""
 
     title: str
@@ -62,41 +62,41 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A line for the file, and where it belongs."""
 
-    section: Section
+    section: FileSection
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedFile:
     """The new text of a file, what was added, and how many entries were there already."""
 
     text: str
-    added: list[Entry] = field(default_factory=list[Entry])
+    added: list[FileEntry] = field(default_factory=list[FileEntry])
     known: int = 0
 
 
-def entries_of(rows: Iterable[Remembered], timezone: ZoneInfo) -> list[Entry]:
+def entries_of(rows: Iterable[Remembered], timezone: ZoneInfo) -> list[FileEntry]:
     """Return the lines for rows, what matters most first; days are those of a time zone."""
     ordered = sorted(rows, key=lambda row: (PRIORITIES.index(row.priority), row.said_at, row.content))
-    entries = (Entry(_section_of(row, timezone), _line_of(row)) for row in ordered)
+    entries = (FileEntry(_section_of(row, timezone), _line_of(row)) for row in ordered)
     return [entry for entry in entries if entry.text]
 
 
-def _section_of(row: Remembered, timezone: ZoneInfo) -> Section:
+def _section_of(row: Remembered, timezone: ZoneInfo) -> FileSection:
     if row.kind == "manual" or (row.category == "preference" and row.priority == "high" and not row.facet):
-        return Section(RULES)
+        return FileSection(RULES)
     if row.facet == "behavior" or row.category == "preference":
-        return Section(PROFILE)
+        return FileSection(PROFILE)
     if row.facet == "skill":
-        return Section(PATTERNS)
+        return FileSection(PATTERNS)
     if row.facet == "knowledge" or (row.category == "decision" and not row.facet):
-        return Section(ARCHITECTURE)
+        return FileSection(ARCHITECTURE)
     moment = row.created_at if row.kind == "reflection" else row.said_at
     day = moment.astimezone(timezone).date()
-    return Section(f"Reflected ({day.isoformat()})", day)
+    return FileSection(f"Reflected ({day.isoformat()})", day)
 
 
 def _line_of(row: Remembered) -> str:
@@ -106,23 +106,23 @@ def _line_of(row: Remembered) -> str:
     return text + (TENTATIVE if row.tentative and text else "") + project
 
 
-def merge(text: str, entries: Sequence[Entry]) -> Merged:
+def merge(text: str, entries: Sequence[FileEntry]) -> MergedFile:
     """Add to a file what it does not say yet. Every line of it stays, to the byte and in its order.
 
     Merging the same once more adds nothing.
     """
     mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     lines: list[str] = _LINE.findall(text.removeprefix(mark))
-    known = _Known(lines)
+    known = _FileContent(lines)
     added = [entry for entry in entries if known.add(entry.text)]
     if not added:
-        return Merged(text, [], len(entries))
+        return MergedFile(text, [], len(entries))
     end = _line_end(text)
     if not "".join(lines).strip():
         lines = _inserted(lines, len(lines), [f"# {_TITLE}"], end)
     for section in sorted({entry.section for entry in added}, key=lambda section: section.place):
         lines = _with_entries(lines, section, [entry.text for entry in added if entry.section == section], end)
-    return Merged(mark + "".join(lines), added, len(entries) - len(added))
+    return MergedFile(mark + "".join(lines), added, len(entries) - len(added))
 
 
 def _line_end(text: str) -> str:
@@ -134,7 +134,7 @@ def _line_end(text: str) -> str:
 # What is there already ---------------------------------------------------------------------------------------------
 
 
-class _Known:
+class _FileContent:
     """What a file says: by its lines, by its items and paragraphs (which may be wrapped), and by their sentences."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -210,10 +210,10 @@ class _Heading:
                 return len(_ORDER), date.fromisoformat(found[1])
             except ValueError:
                 return None
-        return next((Section(title).place for title in _ORDER if title.casefold() == self.title), None)
+        return next((FileSection(title).place for title in _ORDER if title.casefold() == self.title), None)
 
 
-def _with_entries(lines: list[str], section: Section, texts: Sequence[str], end: str) -> list[str]:
+def _with_entries(lines: list[str], section: FileSection, texts: Sequence[str], end: str) -> list[str]:
     """Return lines with entries in a section, which is made where it is missing."""
     headings = list(_headings(lines))
     ours = [heading for heading in headings if heading.place is not None]

@@ -70,21 +70,21 @@ class AskedWindow:
     end: datetime
 
 
-Reason = Literal[
+LeftOutReason = Literal[
     "below the floor", "far below the best", "says the same", "covered", "outdated", "seen", "limit", "tokens"
 ]
 
 
-Step = Literal["off", "ok", "late", "failed"]
+RerankOutcome = Literal["off", "ok", "late", "failed"]
 """What became of a step that an answer can do without; `off` was not to be taken, or had nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutCandidate:
     """A candidate that is no hit, and why; where another one stands for it, `by` is its id."""
 
     id: str
-    reason: Reason
+    reason: LeftOutReason
     by: str | None
     parts: ScoreParts
 
@@ -112,9 +112,9 @@ class Recalled:
     pending: int
     unobserved_tokens: int
     window: AskedWindow | None = None
-    reranked: Step = "off"
-    paraphrased: Step = "off"
+    reranked: RerankOutcome = "off"
+    paraphrased: RerankOutcome = "off"
     wordings: list[str] = field(default_factory=list[str])
-    left_out: list[LeftOut] = field(default_factory=list[LeftOut])
+    left_out: list[LeftOutCandidate] = field(default_factory=list[LeftOutCandidate])
     unknown_project: UnknownProject | None = None
     seen: int = 0

@@ -71,7 +71,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedCounts:
     """What there is and is not shown: rows, messages that are cited, and messages around those that are shown."""
 
     memories: int = 0
@@ -91,4 +91,4 @@ class Expansion:
     expanded: ExpandedMemory | ExpandedPassage
     drawn_from: list[ExpandedMemory]
     excerpts: list[Excerpt]
-    left_out: LeftOut
+    left_out: OmittedCounts

@@ -14,7 +14,7 @@ from esker.server.core.recall.expansion import (
     ExpandedPassage,
     Expansion,
     HeardMessage,
-    LeftOut,
+    OmittedCounts,
 )
 from esker.server.core.recall.expansion_text import (
     CLOSE,
@@ -33,28 +33,28 @@ _LINE_END = 1
 # The element, a heading, and that something is not shown.
 _FRAME_TOKENS = sum(
     estimate_tokens(line) + _LINE_END
-    for line in (OPEN, CLOSE, DRAWN_FROM, NO_MESSAGES, left_out_line(LeftOut(999_999, 999_999, 999_999)))
+    for line in (OPEN, CLOSE, DRAWN_FROM, NO_MESSAGES, left_out_line(OmittedCounts(999_999, 999_999, 999_999)))
 )
 # A text is not cut to less than this: a few whole sentences say more than the beginnings of many.
 _LEAST_TEXT = 60
 MIN_TOKENS = 500
 """A budget in which there is room for the frame, the memory and a message."""
 
-_Place = tuple[str, int]
+_SeqKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _LineCost:
     """What a line costs, and the least that it is cut to."""
 
     cost: int
     least: int
 
 
-def _line(whole: str, bare: str) -> _Line:
+def _line(whole: str, bare: str) -> _LineCost:
     """Return what a line costs and, from the line without its text, the least of it."""
     cost = _cost(whole)
-    return _Line(cost, min(cost, _cost(bare) + _LEAST_TEXT))
+    return _LineCost(cost, min(cost, _cost(bare) + _LEAST_TEXT))
 
 
 def fitted(whole: Expansion, max_tokens: int) -> Expansion:
@@ -80,9 +80,9 @@ def _cost(line: str) -> int:
     return estimate_tokens(line) + _LINE_END
 
 
-def _left_out(whole: Expansion, drawn_from: Sequence[ExpandedMemory], excerpts: Sequence[Excerpt]) -> LeftOut:
+def _left_out(whole: Expansion, drawn_from: Sequence[ExpandedMemory], excerpts: Sequence[Excerpt]) -> OmittedCounts:
     there, shown = _count(whole.excerpts), _count(excerpts)
-    return LeftOut(
+    return OmittedCounts(
         memories=whole.left_out.memories + len(whole.drawn_from) - len(drawn_from),
         cited=whole.left_out.cited + there[True] - shown[True],
         around=whole.left_out.around + there[False] - shown[False],
@@ -94,13 +94,13 @@ def _count(excerpts: Iterable[Excerpt]) -> dict[bool, int]:
     return {True: cited.count(True), False: cited.count(False)}
 
 
-def allotted(lines: Sequence[_Line], budget: int) -> list[int]:
+def allotted(lines: Sequence[_LineCost], budget: int) -> list[int]:
     """Return how many of `budget` tokens each line gets, in order of precedence; 0 leaves it out.
 
     As many are shown as find room for the least of them. What is left is shared so that long texts are cut to one
     length.
     """
-    shown: list[_Line] = []
+    shown: list[_LineCost] = []
     for line in lines:
         if line.least > budget:
             break
@@ -173,7 +173,7 @@ def _fit_messages(excerpts: Sequence[Excerpt], budget: int) -> list[Excerpt]:
     return [excerpt for excerpt in kept if excerpt.messages]
 
 
-def _place(excerpt: Excerpt, message: HeardMessage) -> _Place:
+def _place(excerpt: Excerpt, message: HeardMessage) -> _SeqKey:
     return excerpt.session_id, message.seq
 
 
@@ -189,7 +189,7 @@ def _neighbours(excerpts: Sequence[Excerpt]) -> list[tuple[Excerpt, HeardMessage
     return [(excerpt, message) for _, excerpt, message in sorted(found, key=lambda one: one[0])]
 
 
-def _share(messages: Sequence[tuple[Excerpt, HeardMessage]], budget: int) -> dict[_Place, HeardMessage]:
+def _share(messages: Sequence[tuple[Excerpt, HeardMessage]], budget: int) -> dict[_SeqKey, HeardMessage]:
     lines = [
         _line(message_line(message, excerpt), message_line(_message_with(message, ""), excerpt))
         for excerpt, message in messages

@@ -12,7 +12,7 @@ from esker.server.core.recall.expansion import (
     ExpandedPassage,
     Expansion,
     HeardMessage,
-    LeftOut,
+    OmittedCounts,
 )
 from esker.server.core.records import Memory
 from esker.server.core.text.tokens import trim_to_tokens
@@ -40,7 +40,7 @@ def _lines(found: Expansion) -> Iterator[str]:
         yield from (message_line(message, excerpt) for message in excerpt.messages)
     if not (found.excerpts or found.left_out.cited):
         yield NO_MESSAGES
-    if found.left_out != LeftOut():
+    if found.left_out != OmittedCounts():
         yield left_out_line(found.left_out)
 
 
@@ -105,7 +105,7 @@ def message_line(message: HeardMessage, excerpt: Excerpt) -> str:
     return f"- [{', '.join(told)}{cited}] {text}{_CUT if message.truncated else ''}"
 
 
-def left_out_line(left_out: LeftOut) -> str:
+def left_out_line(left_out: OmittedCounts) -> str:
     """Return what is said about what is not shown."""
     counts = (
         (left_out.memories, "memory", "memories"),

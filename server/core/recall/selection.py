@@ -11,7 +11,7 @@ from esker.server.core.dates.window import Window, closeness
 from esker.server.core.facts.retelling import retold_print, say_the_same
 from esker.server.core.facts.similarity import fingerprint
 from esker.server.core.ranking import prior
-from esker.server.core.recall.answer import Hit, LeftOut, Reason, ScoreParts
+from esker.server.core.recall.answer import Hit, LeftOutCandidate, LeftOutReason, ScoreParts
 from esker.server.core.recall.relevance import Scale, Signals, score
 from esker.server.core.records import Memory, Passage, Source, Tier
 from esker.server.core.sources import sources_of
@@ -74,7 +74,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class CandidateTexts:
     """The candidates themselves. `near` are cosines between memories, by pairs of ids in order.
 
     `again` says where else a memory was said, and `said_in` which messages it comes from in the end. Of `outdated`
@@ -90,7 +90,7 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedCandidate:
     """A candidate with its relevance, which orders, and what it is made of.
 
     `alone` is the evidence for it without what stands around it, as a multiple of what is enough to be an answer.
@@ -108,15 +108,15 @@ class Chosen:
     """The hits of a recall, best first, and the candidates that are none; so many of those whoever asks has `seen`."""
 
     hits: list[Hit]
-    left_out: list[LeftOut]
+    left_out: list[LeftOutCandidate]
     seen: int = 0
 
 
-def ranked(candidates: Candidates) -> list[Ranked]:
+def ranked(candidates: Candidates) -> list[RankedCandidate]:
     """Return the candidates of a tier with their relevance, best first."""
     by_keyword = {text_id: rank for rank, text_id in enumerate(candidates.keyword, start=1)}
     by_vector = {text_id: rank for rank, text_id in enumerate(candidates.vector, start=1)}
-    found: list[Ranked] = []
+    found: list[RankedCandidate] = []
     for text_id, number in candidates.numbers.items():
         own = candidates.signals[number]
         beside = [candidates.signals[other] for other in candidates.neighbours.get(number, ())]
@@ -133,22 +133,22 @@ def ranked(candidates: Candidates) -> list[Ranked]:
             0.0,
             named=own.named,
         )
-        found.append(Ranked(text_id, candidates.tier, relevance, candidates.scale.relevance(own), parts))
+        found.append(RankedCandidate(text_id, candidates.tier, relevance, candidates.scale.relevance(own), parts))
     return in_order(found)
 
 
-def told_in_time(tier: Tier, ids: Iterable[str]) -> list[Ranked]:
+def told_in_time(tier: Tier, ids: Iterable[str]) -> list[RankedCandidate]:
     """Return texts as answers to a question that asks for nothing but a time."""
     relevance = _worth(tier, _TIME_ALONE)
     parts = ScoreParts(None, None, 0.0, None, 0.0, 1.0, round(relevance, 4), 0.0)
-    return [Ranked(text_id, tier, relevance, relevance, parts) for text_id in ids]
+    return [RankedCandidate(text_id, tier, relevance, relevance, parts) for text_id in ids]
 
 
 def _worth(tier: Tier, relevance: float) -> float:
     return relevance - (1 - _PASSAGE) * max(0.0, relevance - 1.0) if tier == "passage" else relevance
 
 
-def worth_reading(found: Sequence[Ranked]) -> tuple[list[Ranked], list[LeftOut]]:
+def worth_reading(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
     """Return the candidates that are about the query, and the others.
 
     The query has an answer when one text is about it by itself; then what is not far below the best goes along.
@@ -163,22 +163,22 @@ def worth_reading(found: Sequence[Ranked]) -> tuple[list[Ranked], list[LeftOut]]
     ]
 
 
-def in_order(found: Iterable[Ranked]) -> list[Ranked]:
+def in_order(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
     """Return candidates best first; of equals what was written last."""
     return sorted(sorted(found, key=lambda one: one.id, reverse=True), key=lambda one: -one.relevance)
 
 
-def once_each(found: Iterable[Ranked]) -> list[Ranked]:
+def once_each(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
     """Return candidates best first, each once, by what speaks most for it."""
-    best: dict[str, Ranked] = {}
+    best: dict[str, RankedCandidate] = {}
     for one in in_order(found):
         best.setdefault(one.id, one)
     return list(best.values())
 
 
 def choose(
-    found: Sequence[Ranked],
-    texts: Texts,
+    found: Sequence[RankedCandidate],
+    texts: CandidateTexts,
     query_terms: Sequence[str],
     now: datetime,
     *,
@@ -219,22 +219,24 @@ def choose(
 def without_seen(chosen: Chosen, seen: AbstractSet[str]) -> Chosen:
     """Return what was chosen without the hits that are `seen` (ids), or that say the same as what is."""
     known = {hit.id for hit in chosen.hits if not seen.isdisjoint((hit.id, *hit.same))} if seen else set[str]()
-    left_out = [LeftOut(hit.id, "seen", None, hit.parts) for hit in chosen.hits if hit.id in known and hit.parts]
+    left_out = [
+        LeftOutCandidate(hit.id, "seen", None, hit.parts) for hit in chosen.hits if hit.id in known and hit.parts
+    ]
     news = [hit for hit in chosen.hits if hit.id not in known]
     return Chosen(news, [*left_out, *chosen.left_out], len(known))
 
 
-def _newest_of_equals_first(found: Iterable[Ranked], texts: Texts) -> list[Ranked]:
+def _newest_of_equals_first(found: Iterable[RankedCandidate], texts: CandidateTexts) -> list[RankedCandidate]:
     """Return candidates best first; of equals what was said last, which need not have been written last."""
     return sorted(in_order(found), key=lambda one: (-one.relevance, -_said(one, texts).timestamp()))
 
 
-def _said(one: Ranked, texts: Texts) -> datetime:
+def _said(one: RankedCandidate, texts: CandidateTexts) -> datetime:
     memory = texts.memories.get(one.id)
     return memory.said_at if memory else texts.passages[one.id].said_to
 
 
-def _read(one: Ranked, texts: Texts, window: Window | None, *, firm: bool) -> Ranked:
+def _read(one: RankedCandidate, texts: CandidateTexts, window: Window | None, *, firm: bool) -> RankedCandidate:
     """Return a candidate with what only its text tells: how well it fits the time, and what it counts among equals.
 
     The time of a question makes an answer better and never makes one.
@@ -252,14 +254,14 @@ def _is_question(memory: Memory) -> bool:
     return memory.content.startswith(labels.ASKED) and memory.content.rstrip().endswith(("?", "？"))
 
 
-def _closeness(one: Ranked, texts: Texts, window: Window) -> float:
+def _closeness(one: RankedCandidate, texts: CandidateTexts, window: Window) -> float:
     if memory := texts.memories.get(one.id):
         return closeness(memory.said_at, memory.refers_from, memory.refers_to, window)
     passage = texts.passages[one.id]
     return closeness(passage.said_from, passage.said_from, passage.said_to, window)
 
 
-def _covering(passage: Passage, hits: Sequence[Hit], texts: Texts) -> Hit | None:
+def _covering(passage: Passage, hits: Sequence[Hit], texts: CandidateTexts) -> Hit | None:
     """Return the first of these hits that was taken from a message of a passage, if there is one."""
     return next((hit for hit in hits if _covers(hit, passage, texts)), None)
 
@@ -268,11 +270,11 @@ def _rounded_score(relevance: float) -> float:
     return round(score(relevance), 4)
 
 
-def _left_out(one: Ranked, reason: Reason, by: str | None = None) -> LeftOut:
-    return LeftOut(one.id, reason, by, one.parts)
+def _left_out(one: RankedCandidate, reason: LeftOutReason, by: str | None = None) -> LeftOutCandidate:
+    return LeftOutCandidate(one.id, reason, by, one.parts)
 
 
-def _covers(hit: Hit, passage: Passage, texts: Texts) -> bool:
+def _covers(hit: Hit, passage: Passage, texts: CandidateTexts) -> bool:
     """Tell whether a memory was taken from a message of a passage."""
     return any(
         session_id == passage.session_id and passage.first_seq <= seq <= passage.last_seq
@@ -307,7 +309,7 @@ def _alike(
 
 
 def _memory_hit(
-    row: Memory, others: Sequence[Memory], texts: Texts, relevance: float, parts: ScoreParts, now: datetime
+    row: Memory, others: Sequence[Memory], texts: CandidateTexts, relevance: float, parts: ScoreParts, now: datetime
 ) -> Hit:
     return Hit(
         id=row.id,
@@ -334,7 +336,7 @@ def _memory_hit(
     )
 
 
-def _passage_hit(passage: Passage, one: Ranked, query_terms: Sequence[str], now: datetime) -> Hit:
+def _passage_hit(passage: Passage, one: RankedCandidate, query_terms: Sequence[str], now: datetime) -> Hit:
     content = excerpt(passage.text, query_terms, _PASSAGE_TOKENS)
     return Hit(
         id=passage.id,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-Count = Callable[[Sequence[str]], list[int]]
+TokenCounter = Callable[[Sequence[str]], list[int]]
 """Returns the number of tokens of each of some texts."""
 
 # From the coarsest to the finest; each matches the end of a unit, which keeps its separator.
@@ -21,7 +21,7 @@ _OVERLAP = 8
 """A part shares at most one in this many of its tokens with the one before."""
 
 
-def split_text(text: str, most: int, count: Count) -> list[str]:
+def split_text(text: str, most: int, count: TokenCounter) -> list[str]:
     """Return the parts of a text in order, each of at most `most` tokens; a text that fits is its only part.
 
     A single character is never divided, whatever it counts.
@@ -42,7 +42,7 @@ def split_text(text: str, most: int, count: Count) -> list[str]:
     return [part for part in parts if part.strip()] or [text]
 
 
-def _filled(units: list[str], costs: list[int], start: int, end: int, most: int, count: Count) -> int:
+def _filled(units: list[str], costs: list[int], start: int, end: int, most: int, count: TokenCounter) -> int:
     """Return where a part ends that begins at `start` and goes on from `end` as far as it may; `end` if no further."""
     low, spent = end, sum(costs[start:end])
     while end < len(units) and (spent := spent + costs[end]) <= most:
@@ -61,7 +61,7 @@ def _overlapping(costs: list[int], start: int, end: int, most: int) -> int:
     return begin
 
 
-def _units(text: str, most: int, count: Count) -> list[str]:
+def _units(text: str, most: int, count: TokenCounter) -> list[str]:
     """Cut a text at the coarsest borders that give pieces of at most `most` tokens; never lose a character."""
     pieces = [text]
     for border in _BORDERS:
@@ -75,7 +75,7 @@ def _units(text: str, most: int, count: Count) -> list[str]:
         pieces = [unit for units in halves for unit in units]
 
 
-def _counted(pieces: list[str], count: Count) -> list[tuple[str, int]]:
+def _counted(pieces: list[str], count: TokenCounter) -> list[tuple[str, int]]:
     return list(zip(pieces, count(pieces), strict=True))
 
 

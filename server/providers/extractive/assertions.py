@@ -215,7 +215,7 @@ _LONGEST_SENTENCE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ValueSlot:
     """A value in its sentence: its kind, and the stems of the words before and behind it."""
 
     value: str
@@ -266,8 +266,8 @@ class Assertion:
     corrects: bool
     change: bool
     value: Value | None
-    named: Slot | None
-    amounts: tuple[Slot, ...]
+    named: ValueSlot | None
+    amounts: tuple[ValueSlot, ...]
     move: Move | None
 
 
@@ -340,7 +340,7 @@ def _is_loose(text: str) -> bool:
     return bool(found and found["subject"] and _LOOSE.search(found["subject"]))
 
 
-def _named(sentence: str) -> Slot | None:
+def _named(sentence: str) -> ValueSlot | None:
     """Return the one name in a sentence that says what is used for something, or where something is."""
     used = list(_USED.finditer(sentence))
     found = used or list(_KEPT.finditer(sentence))
@@ -351,7 +351,7 @@ def _named(sentence: str) -> Slot | None:
     return slot if (slot.things if used else _says_where(slot)) else None
 
 
-def _says_where(slot: Slot) -> bool:
+def _says_where(slot: ValueSlot) -> bool:
     """Tell whether a sentence says where something is; a place that it opens with is where the rest of it holds."""
     opens = len(slot.before) <= 1
     return not opens and bool(_IS_AT & {*slot.before, *slot.behind})
@@ -361,7 +361,7 @@ def _kind_of_name(name: str) -> str:
     return "day" if _DAY_NAME.fullmatch(name) else "name"
 
 
-def _amounts(sentence: str) -> Iterator[Slot]:
+def _amounts(sentence: str) -> Iterator[ValueSlot]:
     """Yield the amounts in a sentence about the one thing that has them as long as nobody changes them."""
     if not _LASTS.search(sentence) or _ONE_OF_MANY.search(sentence) or _is_loose(sentence):
         return
@@ -384,9 +384,9 @@ def _move(sentence: str) -> Move | None:
     return Move(frozenset(_stems(thing)) - _SMALL, value.casefold(), _kind_of_name(value))
 
 
-def _slot(sentence: str, span: tuple[int, int], kind: str) -> Slot:
+def _slot(sentence: str, span: tuple[int, int], kind: str) -> ValueSlot:
     start, end = span
-    return Slot(sentence[start:end].casefold(), kind, _stems(sentence[:start]), _stems(sentence[end:]))
+    return ValueSlot(sentence[start:end].casefold(), kind, _stems(sentence[:start]), _stems(sentence[end:]))
 
 
 def _stems(text: str) -> tuple[str, ...]:

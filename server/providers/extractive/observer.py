@@ -8,7 +8,7 @@ from esker.server.core.budgets import MAX_OBSERVATION_TOKENS
 from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import Message
 from esker.server.core.conversation.slices import starts_turn
-from esker.server.core.dates.mentioned import told_time
+from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
 from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
@@ -54,7 +54,7 @@ def observe(shown: TranscriptSlice) -> Observed:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _UserTurn:
     """What a person said, and what was done about it until they spoke again.
 
     `opening` is None when the turn began in an earlier slice, `before` is the assistant's message that it answers.
@@ -69,20 +69,20 @@ class _Turn:
         return speech.request(self.opening, self.before) if self.opening else None
 
 
-def _turns(messages: Sequence[Message]) -> Iterator[_Turn]:
-    turn = _Turn(None, None)
+def _turns(messages: Sequence[Message]) -> Iterator[_UserTurn]:
+    turn = _UserTurn(None, None)
     spoken: Message | None = None
     for message in messages:
         if starts_turn(message):
             yield turn
-            turn, spoken = _Turn(message, spoken), None  # a question is answered once
+            turn, spoken = _UserTurn(message, spoken), None  # a question is answered once
         else:
             turn.work.append(message)
             spoken = message if message.role == "assistant" and message.text else spoken
     yield turn
 
 
-def _turn_facts(turn: _Turn, known: dict[str, tools.Call], cwd: str) -> Iterator[Fact]:
+def _turn_facts(turn: _UserTurn, known: dict[str, tools.ToolCall], cwd: str) -> Iterator[Fact]:
     changes = list(_changes(turn, cwd))
     if turn.opening:
         # A change is told with what was asked for.
@@ -97,14 +97,14 @@ def _turn_facts(turn: _Turn, known: dict[str, tools.Call], cwd: str) -> Iterator
             yield fact
 
 
-def _closing(turn: _Turn) -> list[Fact]:
+def _closing(turn: _UserTurn) -> list[Fact]:
     """Return what the assistant's last words in a turn state; what it says on the way is narration."""
     said = [message for message in turn.work if message.role == "assistant" and spoken(message.content)]
     stated = (speech.assistant_facts(message) for message in said[:-3:-1])
     return next((facts for facts in stated if facts), list[Fact]())
 
 
-def _said(opening: Message, turn: _Turn) -> list[Fact]:
+def _said(opening: Message, turn: _UserTurn) -> list[Fact]:
     """Return what the person asked and asserted; the first of it says when an image came with it."""
     facts = [*_asked(opening, turn.request), *speech.user_facts(opening, turn.before)]
     if any(block.get("type") == "image" for block in opening.content):
@@ -123,7 +123,7 @@ def _request_fact(opening: Message, content: str) -> Fact:
     return Fact(content, "low", "fact", "user", (opening.seq,), opening.sent_at)
 
 
-def _failures(turn: _Turn, known: dict[str, tools.Call]) -> Iterator[Fact]:
+def _failures(turn: _UserTurn, known: dict[str, tools.ToolCall]) -> Iterator[Fact]:
     """Yield each failure of a turn once, with the first explanation that the assistant gives after it."""
     seen: set[str] = set()
     for place, message in enumerate(turn.work):
@@ -158,7 +158,7 @@ def _failure_fact(message: Message, failure: tools.Failure, explained: tuple[Mes
     )
 
 
-def _changes(turn: _Turn, cwd: str) -> Iterator[Fact]:
+def _changes(turn: _UserTurn, cwd: str) -> Iterator[Fact]:
     files = {_below(path, cwd): message for message in turn.work for path in tools.changed_files(message)}
     commits = {text: message for message in turn.work for text in tools.commits(message)}
     if files:
@@ -195,7 +195,7 @@ def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
 
 def _with_time(fact: Fact, timezone: str) -> Fact:
     """Return a fact with the time that it speaks of, and whether it was said with a reservation."""
-    told = told_time(without_label(fact.content), fact.said_at, timezone)
+    told = mentioned_time(without_label(fact.content), fact.said_at, timezone)
     tentative = fact.trust == "user" and bool(cues.TENTATIVE.search(fact.content))
     return replace(
         fact,

@@ -45,7 +45,7 @@ class ExtractiveReflector:
 
 
 @dataclass(frozen=True, slots=True)
-class _Merged:
+class _MergedRow:
     """A row, with the other rows that say the same."""
 
     row: Memory
@@ -64,24 +64,24 @@ def reflect(task: ReflectionTask) -> Reflected:
     return Reflected(tuple(drafts), dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
 
 
-def _without_repeats(task: ReflectionTask) -> list[_Merged]:
+def _without_repeats(task: ReflectionTask) -> list[_MergedRow]:
     """Merge rows that say the same, at the place of the first: the fullest and latest wording, the highest priority."""
-    kept: list[_Merged] = []
+    kept: list[_MergedRow] = []
     for row, repeats in zip(task.rows, repeated(task.rows, task.vectors), strict=True):
         if repeats is None:
-            kept.append(_Merged(row, (row.id,)))
+            kept.append(_MergedRow(row, (row.id,)))
             continue
         place = next(place for place, merged in enumerate(kept) if repeats in merged.ids)
         before = kept[place]
         priority = max(before.row.priority, row.priority, key=PRIORITY_WEIGHT.__getitem__)
         fullest = max(row, before.row, key=lambda one: len(set(terms(one.content))))
-        kept[place] = _Merged(replace(fullest, priority=priority), (*before.ids, row.id))
+        kept[place] = _MergedRow(replace(fullest, priority=priority), (*before.ids, row.id))
     return kept
 
 
-def _episodes(rows: Sequence[_Merged]) -> Iterator[list[_Merged]]:
+def _episodes(rows: Sequence[_MergedRow]) -> Iterator[list[_MergedRow]]:
     """Yield stretches that begin with what a person said and hold what was done about it."""
-    episode: list[_Merged] = []
+    episode: list[_MergedRow] = []
     for merged in rows:
         spoke_again = merged.row.trust == "user" and bool(episode) and episode[-1].row.trust != "user"
         if spoke_again or (episode and _far(episode[-1].row, merged.row)):
@@ -103,9 +103,9 @@ def _far(row: Memory, after: Memory) -> bool:
     return after.source_seqs[0] - row.source_seqs[-1] > _EPISODE_GAP
 
 
-def _condense(episode: Sequence[_Merged]) -> Iterator[Draft]:
+def _condense(episode: Sequence[_MergedRow]) -> Iterator[Draft]:
     """Yield the rows of an episode: assertions as they are, the course of things as one row."""
-    course: list[_Merged] = []
+    course: list[_MergedRow] = []
     for merged in episode:
         if cues.PASSING.search(without_label(merged.row.content)) and not must_survive(merged.row):
             continue
@@ -124,7 +124,7 @@ def _says_more(row: Memory) -> bool:
     return row.trust == "user" and (row.tokens > _BARE_REQUEST_TOKENS or not row.content.startswith(labels.ASKED))
 
 
-def _has_commit(course: Sequence[_Merged]) -> bool:
+def _has_commit(course: Sequence[_MergedRow]) -> bool:
     return any(merged.row.category == "outcome" for merged in course)
 
 
@@ -135,9 +135,9 @@ def _stands_alone(row: Memory) -> bool:
     return row.category == "fact" and not _is_request(row)
 
 
-def _course(course: Sequence[_Merged]) -> Iterator[Draft]:
+def _course(course: Sequence[_MergedRow]) -> Iterator[Draft]:
     """Yield one row for what happened, as many as the length of a row allows."""
-    part: list[_Merged] = []
+    part: list[_MergedRow] = []
     for merged in course:
         if part and sum(other.row.tokens for other in (*part, merged)) > EPISODE_TOKENS:
             yield _draft(part, _told(part))
@@ -146,14 +146,14 @@ def _course(course: Sequence[_Merged]) -> Iterator[Draft]:
     yield _draft(part, _told(part))
 
 
-def _told(part: Sequence[_Merged]) -> str:
+def _told(part: Sequence[_MergedRow]) -> str:
     """Put the rows of one course into one text; a purpose that the request states already is not repeated."""
     requests = any(_is_request(merged.row) for merged in part)
     texts = (merged.row.content.split(labels.PURPOSE)[0] if requests else merged.row.content for merged in part)
     return labels.STEP.join(text.rstrip(".") for text in texts)
 
 
-def _draft(part: Sequence[_Merged], content: str) -> Draft:
+def _draft(part: Sequence[_MergedRow], content: str) -> Draft:
     best = max(part, key=lambda merged: PRIORITY_WEIGHT[merged.row.priority]).row
     last = part[-1].row
     return Draft(

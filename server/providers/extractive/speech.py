@@ -26,7 +26,7 @@ _LONGEST_POINTING = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CueRule:
     """Utterances with `cue` become facts of this sort, introduced by `label`."""
 
     cue: Pattern[str]
@@ -37,20 +37,20 @@ class Rule:
 
 # The first rule that fits an utterance wins; a request is not a report, but it can be an assertion.
 _ASSERTIONS = (
-    Rule(cues.CORRECTION, labels.CORRECTION, "decision", "high"),
-    Rule(cues.PREFERENCE, labels.PREFERENCE, "preference", "high"),
-    Rule(cues.DECISION, labels.DECISION, "decision", "high"),
+    CueRule(cues.CORRECTION, labels.CORRECTION, "decision", "high"),
+    CueRule(cues.PREFERENCE, labels.PREFERENCE, "preference", "high"),
+    CueRule(cues.DECISION, labels.DECISION, "decision", "high"),
 )
 _REPORTS = (
-    Rule(cues.OUTCOME, labels.CONFIRMED, "outcome", "medium"),
-    Rule(cues.NEXT_STEP, labels.PLANS, "next_step", "medium"),
-    Rule(cues.ISSUE, labels.REPORTED, "issue", "medium"),
-    Rule(cues.FACT, labels.SAID, "fact", "medium"),
+    CueRule(cues.OUTCOME, labels.CONFIRMED, "outcome", "medium"),
+    CueRule(cues.NEXT_STEP, labels.PLANS, "next_step", "medium"),
+    CueRule(cues.ISSUE, labels.REPORTED, "issue", "medium"),
+    CueRule(cues.FACT, labels.SAID, "fact", "medium"),
 )
 _ASSISTANT_RULES = (
-    Rule(cues.CAUSE, labels.FOUND, "issue", "medium"),
-    Rule(cues.NEXT_STEP, labels.LEFT_OPEN, "next_step", "low"),
-    Rule(cues.OUTCOME, labels.OUTCOME, "outcome", "medium"),
+    CueRule(cues.CAUSE, labels.FOUND, "issue", "medium"),
+    CueRule(cues.NEXT_STEP, labels.LEFT_OPEN, "next_step", "low"),
+    CueRule(cues.OUTCOME, labels.OUTCOME, "outcome", "medium"),
 )
 
 
@@ -109,7 +109,7 @@ def _rest(said: list[str], answered: Fact | None) -> list[str]:
     return said if goes_on else said[1:]
 
 
-def _leans(utterance: str, rule: Rule) -> bool:
+def _leans(utterance: str, rule: CueRule) -> bool:
     """Tell whether what opens a message cannot be understood without what it answers."""
     points = cues.CONTINUATION.search(utterance) or cues.POINTING.search(utterance)
     return rule.label == labels.CORRECTION or bool(points and len(utterance) < _LONGEST_POINTING)
@@ -152,7 +152,7 @@ def cause_in(message: Message) -> str | None:
     return next((sentence for sentence in said if cues.CAUSE.search(sentence) and not cues.asks(sentence)), None)
 
 
-def _user_rule(utterance: str) -> Rule | None:
+def _user_rule(utterance: str) -> CueRule | None:
     if cues.asks(utterance):
         return None
     if rule := _first(_ASSERTIONS, utterance):
@@ -160,7 +160,7 @@ def _user_rule(utterance: str) -> Rule | None:
     return None if cues.REQUEST.search(utterance) else _first(_REPORTS, utterance)
 
 
-def _first(rules: Sequence[Rule], utterance: str) -> Rule | None:
+def _first(rules: Sequence[CueRule], utterance: str) -> CueRule | None:
     """Return the first rule that fits. What is introduced as denied, planned or conditional is no outcome."""
     for rule in rules:
         match = rule.cue.search(utterance)
@@ -169,7 +169,7 @@ def _first(rules: Sequence[Rule], utterance: str) -> Rule | None:
     return None
 
 
-def _fact(message: Message, utterance: str, rule: Rule) -> Fact:
+def _fact(message: Message, utterance: str, rule: CueRule) -> Fact:
     return Fact(
         content=f"{rule.label}: {utterance}",
         priority="medium" if rule.priority == "high" and cues.ONCE.search(utterance) else rule.priority,

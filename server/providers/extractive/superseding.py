@@ -17,7 +17,7 @@ from esker.server.core.facts.records import Fact
 from esker.server.core.facts.similarity import same_fact, same_subject
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
-from esker.server.providers.extractive.assertions import Assertion, Slot, read_assertion
+from esker.server.providers.extractive.assertions import Assertion, ValueSlot, read_assertion
 
 _ASSERTED = ("decision", "preference", "fact", "state_change")
 # How much an earlier row must be about the same as a correction, and as a row that names an old value. Where words are
@@ -119,6 +119,6 @@ def _moves(said: Assertion, other: Assertion) -> bool:
     return move.kind == then.kind and move.value != then.value
 
 
-def _is_other_value(now: Slot, then: Slot) -> bool:
+def _is_other_value(now: ValueSlot, then: ValueSlot) -> bool:
     same_frame = (now.kind, now.before, now.behind) == (then.kind, then.before, then.behind)
     return same_frame and now.value != then.value

@@ -37,7 +37,7 @@ _SOURCE_LINE = re.compile(r"\d+\s*[│|:]|[│|*#]|//")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A tool call and where it stands; of one that reads memory or rules, the result is `withheld`."""
 
     seq: int
@@ -51,11 +51,11 @@ class Failure:
     """A command that failed, with the line that says how."""
 
     seq: int
-    call: Call | None
+    call: ToolCall | None
     line: str
 
 
-def calls(messages: Iterable[Message]) -> dict[str, Call]:
+def calls(messages: Iterable[Message]) -> dict[str, ToolCall]:
     """Return the tool calls of messages by call id."""
     return {
         str(block["id"]): _call(message, block)
@@ -65,9 +65,9 @@ def calls(messages: Iterable[Message]) -> dict[str, Call]:
     }
 
 
-def _call(message: Message, block: Block) -> Call:
+def _call(message: Message, block: Block) -> ToolCall:
     name = str(block.get("name"))
-    return Call(message.seq, name, _command(block), withheld(name, block.get("input")) is not None)
+    return ToolCall(message.seq, name, _command(block), withheld(name, block.get("input")) is not None)
 
 
 def _command(block: Block) -> str:
@@ -106,7 +106,7 @@ def commits(message: Message) -> Iterator[str]:
                 yield clip(subject.strip(), 160)
 
 
-def failures(message: Message, known: dict[str, Call]) -> Iterator[Failure]:
+def failures(message: Message, known: dict[str, ToolCall]) -> Iterator[Failure]:
     """Yield the failed commands among a message's tool results; `known` are the calls so far by id.
 
     A failed edit or read is an agent's own stumble and tells nothing about the project, and what is read from memory

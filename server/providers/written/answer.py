@@ -21,7 +21,7 @@ _LONGEST_ANSWER = 400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenAnswer:
     """A whole answer. One without facts plainly finds nothing worth keeping, which is an answer and no failure."""
 
     facts: tuple[WrittenFact, ...]
@@ -30,7 +30,7 @@ class Written:
     thread_title: str | None = None
 
 
-def read_written(text: str) -> Written | None:
+def read_written(text: str) -> WrittenAnswer | None:
     """Return the facts of an answer in tagged text, else of one that is a list; None when it is neither."""
     elements = read_elements(clean_text(_bounded(text)))
     if elements.observations is None:
@@ -39,7 +39,7 @@ def read_written(text: str) -> Written | None:
         found = _read_observations(elements.observations, whole=not elements.cut_off)
     if found is None:
         return None
-    return Written(
+    return WrittenAnswer(
         facts=found,
         current_task=_slot(elements.slots.get("current")),
         suggested_continuation=_slot(elements.slots.get("suggested")),

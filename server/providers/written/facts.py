@@ -6,8 +6,8 @@ from datetime import date, time
 from functools import partial
 
 from esker.server.core.records import Category, Priority
-from esker.server.providers.written.lines import Line, unquoted
-from esker.server.providers.written.marks import ANY_SIGN, RANKS, SIGNS, Marks, read_marks, vocabulary
+from esker.server.providers.written.lines import WrittenLine, unquoted
+from esker.server.providers.written.marks import ANY_SIGN, RANKS, SIGNS, FactMarks, read_marks, vocabulary
 from esker.server.providers.written.moments import read_moment
 
 
@@ -29,7 +29,7 @@ class WrittenFact:
 
 
 @dataclass(slots=True)
-class Draft:
+class FactDraft:
     """A fact while its lines are being read. `section` is what the heading above it says."""
 
     parts: list[str] = field(default_factory=list[str])
@@ -39,16 +39,16 @@ class Draft:
     sources: dict[int, None] = field(default_factory=dict[int, None])
     day: date | None = None
     clock: time | None = None
-    section: Marks = field(default_factory=Marks)
+    section: FactMarks = field(default_factory=FactMarks)
 
-    def add(self, marks: Marks) -> None:
+    def add(self, marks: FactMarks) -> None:
         """Take what marks say, as far as it is not known yet."""
         self.priority = self.priority or marks.priority
         self.category = self.category or marks.category
         self.done |= marks.done
         self.sources |= dict.fromkeys(marks.sources)
 
-    def has(self, marks: Marks) -> bool:
+    def has(self, marks: FactMarks) -> bool:
         """Tell whether everything of the kind of some marks is known already, so that they are about another fact."""
         kinds = ((self.priority, marks.priority), (self.category, marks.category), (self.sources, marks.sources))
         return all(known or not said for known, said in kinds)
@@ -58,7 +58,7 @@ class Draft:
         """Tell whether more must follow."""
         return bool(self.parts) and self.parts[-1].endswith((":", "："))
 
-    def append(self, line: Line) -> None:
+    def append(self, line: WrittenLine) -> None:
         """Add a detail from below the fact, or the rest of a line that was wrapped. A lone number is a source."""
         if _NUMBER.fullmatch(line.text):
             self.sources[int(line.text)] = None
@@ -86,9 +86,9 @@ class Draft:
         )
 
 
-def read_fact(text: str) -> Draft:
+def read_fact(text: str) -> FactDraft:
     """Return what one line says."""
-    draft = Draft()
+    draft = FactDraft()
     for _ in range(_MOST_HEADS):
         end = _take_head(draft, text)
         if not end:
@@ -150,7 +150,7 @@ _BEHIND_HEAD = re.compile(r"\s*(?:[:：|·,]|[-–—]{1,2}(?=\s))?\s*")
 _MOST_HEADS = 10
 
 
-def _take_head(draft: Draft, text: str) -> int:
+def _take_head(draft: FactDraft, text: str) -> int:
     """Take the mark at the beginning of a line into the draft; return where it ends, 0 when there is none."""
     if moment := read_moment(text):
         draft.day, draft.clock = draft.day or moment.day, draft.clock or moment.clock
@@ -183,7 +183,7 @@ _LAST_SIGN = re.compile(rf"\s?({ANY_SIGN})\ufe0f?$")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-def _take_tail(draft: Draft, text: str) -> str:
+def _take_tail(draft: FactDraft, text: str) -> str:
     """Take what stands at the end without brackets, such as "Priority: high | Sources: 3, 5"; return the rest."""
     for key in _TAIL_KEY.finditer(text, max(0, len(text) - _TAIL)):
         tail = text[key.start() :]
@@ -194,13 +194,13 @@ def _take_tail(draft: Draft, text: str) -> str:
     return text
 
 
-def _take_citations(draft: Draft, text: str) -> str:
+def _take_citations(draft: FactDraft, text: str) -> str:
     """Take the messages that a text cites; return it without those that end a sentence or part of one."""
     rest = _CITED.sub(partial(_take_citation, draft), text).strip()
     return rest.rstrip(" \t,;|–—-") if rest != text.strip() else rest
 
 
-def _take_citation(draft: Draft, found: re.Match[str]) -> str:
+def _take_citation(draft: FactDraft, found: re.Match[str]) -> str:
     if found["code"]:
         return found[0]
     marks = read_marks(found["square"] or found["round"], square=bool(found["square"]))

@@ -31,7 +31,7 @@ _MARKUP = re.compile(r"(?:```[\w-]{0,20}|~~~\w{0,20}|</?[A-Za-z][\w:-]{0,40}(?:\
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class WrittenLine:
     """A line without bullet and emphasis. `bold` says that all of it was emphasised."""
 
     text: str
@@ -51,7 +51,7 @@ class Line:
         return self.ranked or bool(_MARKED.match(self.text))
 
 
-def shown(lines: Iterable[str]) -> Iterator[Line]:
+def shown(lines: Iterable[str]) -> Iterator[WrittenLine]:
     """Yield what lines show, without those that are blank or markup."""
     return (_line(raw) for raw in lines if not _MARKUP.fullmatch(raw.strip()))
 
@@ -65,7 +65,7 @@ def unquoted(text: str) -> str:
     return text
 
 
-def _line(raw: str) -> Line:
+def _line(raw: str) -> WrittenLine:
     raw = _ENTITY.sub(lambda entity: _ENTITIES[entity[1]], raw)
     text = raw.strip()
     if quoted := _QUOTED.match(text):
@@ -79,7 +79,7 @@ def _line(raw: str) -> Line:
         bare = bare[bullet.end() :] if bullet else bare
     arrow = _ARROW.match(bare)
     bare = bare[arrow.end() :] if arrow else bare
-    return Line(_unwrapped(bare), indent, bare != text and not arrow, bool(arrow), bool(emphasised))
+    return WrittenLine(_unwrapped(bare), indent, bare != text and not arrow, bool(arrow), bool(emphasised))
 
 
 def _plain(emphasis: re.Match[str]) -> str:

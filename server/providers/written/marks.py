@@ -21,7 +21,7 @@ RANKS = "CRITICAL|HIGH|IMPORTANT|MEDIUM|NOTE|INFO|LOW"
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class FactMarks:
     """What marks say about a fact. `keyed`: one is named, as in "priority: high"; `sourced`: so are the sources."""
 
     priority: Priority | None = None
@@ -47,17 +47,17 @@ _CATEGORY_WORDS: dict[Category, str] = {
     "state_change": "state_change 状态变化 状态变更",
 }
 _SPEAKERS = "user assistant agent tool".split()
-_VOCABULARY: dict[str, Marks] = {
-    **{sign: Marks(priority=priority) for sign, priority in SIGNS.items()},
-    **{word: Marks(priority=priority) for priority, words in _PRIORITY_WORDS.items() for word in words.split()},
-    **{word: Marks(category=category) for category, words in _CATEGORY_WORDS.items() for word in words.split()},
-    **dict.fromkeys([*DONE_SIGNS, *"done completed 完成 已完成".split()], Marks(done=True)),
-    **dict.fromkeys("priority importance category type 优先级 类别".split(), Marks(keyed=True)),
+_VOCABULARY: dict[str, FactMarks] = {
+    **{sign: FactMarks(priority=priority) for sign, priority in SIGNS.items()},
+    **{word: FactMarks(priority=priority) for priority, words in _PRIORITY_WORDS.items() for word in words.split()},
+    **{word: FactMarks(category=category) for category, words in _CATEGORY_WORDS.items() for word in words.split()},
+    **dict.fromkeys([*DONE_SIGNS, *"done completed 完成 已完成".split()], FactMarks(done=True)),
+    **dict.fromkeys("priority importance category type 优先级 类别".split(), FactMarks(keyed=True)),
     **dict.fromkeys(
-        "source sources message messages msg msgs seq seqs 来源 消息".split(), Marks(keyed=True, sourced=True)
+        "source sources message messages msg msgs seq seqs 来源 消息".split(), FactMarks(keyed=True, sourced=True)
     ),
     # These name whose message it is: they count beside its number only.
-    **dict.fromkeys(_SPEAKERS, Marks()),
+    **dict.fromkeys(_SPEAKERS, FactMarks()),
 }
 _TWO_WORDS = re.compile(r"\b(next|state)[\s_-](step|change)s?\b")
 _JOINT = re.compile(r"\b(?:and|from|see)\b|和|\s[-–—]\s(?=[^\W\d])")
@@ -71,7 +71,7 @@ _LONGEST = 200
 _LONGEST_RANGE = 50
 
 
-def read_marks(content: str, *, square: bool = False) -> Marks | None:
+def read_marks(content: str, *, square: bool = False) -> FactMarks | None:
     """Return what a piece of text says when it is nothing but marks; bare numbers count in square brackets only."""
     if len(content) > _LONGEST:
         return None
@@ -87,7 +87,7 @@ def read_marks(content: str, *, square: bool = False) -> Marks | None:
     return marks if marks.priority or marks.category or marks.done or marks.sources else None
 
 
-def heading_marks(heading: str) -> Marks:
+def heading_marks(heading: str) -> FactMarks:
     """Return what a heading such as "User preferences" says about the facts below it, whatever else it says.
 
     "Facts" is the title of any list, and no category.
@@ -96,34 +96,34 @@ def heading_marks(heading: str) -> Marks:
     if marks is None:
         words = [found[0] for found in _PART.finditer(_plain(heading))]
         signs = [vocabulary(word) for word in words if word in SIGNS]
-        marks = _merged([*signs, *(Marks(category=vocabulary(word).category) for word in words)]) or Marks()
+        marks = _merged([*signs, *(FactMarks(category=vocabulary(word).category) for word in words)]) or FactMarks()
     return replace(marks, category=None) if marks.category == "fact" else marks
 
 
-def vocabulary(word: str) -> Marks:
+def vocabulary(word: str) -> FactMarks:
     """Return what a single sign or word in small letters says, if anything."""
-    return _VOCABULARY.get(word, Marks())
+    return _VOCABULARY.get(word, FactMarks())
 
 
 def _plain(content: str) -> str:
     return _TWO_WORDS.sub(r"\1_\2", unicodedata.normalize("NFKC", content).casefold())
 
 
-def _part(found: re.Match[str]) -> Marks | None:
+def _part(found: re.Match[str]) -> FactMarks | None:
     if found["word"]:
         return _VOCABULARY.get(found["word"])
     first, last = int(found["first"]), int(found["last"] or found["first"])
-    return Marks(sources=tuple(range(first, last + 1))) if 0 <= last - first < _LONGEST_RANGE else None
+    return FactMarks(sources=tuple(range(first, last + 1))) if 0 <= last - first < _LONGEST_RANGE else None
 
 
-def _merged(every: Sequence[Marks | None]) -> Marks | None:
+def _merged(every: Sequence[FactMarks | None]) -> FactMarks | None:
     """Return marks as one; None when one is unknown or two disagree."""
     known = [marks for marks in every if marks]
     priorities: set[Priority] = {marks.priority for marks in known if marks.priority}
     categories: set[Category] = {marks.category for marks in known if marks.category}
     if len(known) < len(every) or len(priorities) > 1 or len(categories) > 1:
         return None
-    return Marks(
+    return FactMarks(
         priority=next(iter(priorities), None),
         category=next(iter(categories), None),
         done=any(marks.done for marks in known),

@@ -32,7 +32,7 @@ _DECORATION = " \t#*_=-–—[]()【】（）:：>📅🗓\ufe0f"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class WrittenMoment:
     """A date, a time or both at the beginning of a text, and where it ends there."""
 
     day: date | None
@@ -40,7 +40,7 @@ class Moment:
     end: int
 
 
-def read_moment(text: str) -> Moment | None:
+def read_moment(text: str) -> WrittenMoment | None:
     """Return the moment with which a text begins, in brackets or set off by a dash or colon, if there is such a one."""
     found = _BRACKETED.match(text) or _BARE.match(text)
     if not found or not (found["day"] or found["hour"]):
@@ -48,7 +48,7 @@ def read_moment(text: str) -> Moment | None:
     day, clock = day_in(found["day"] or ""), _clock(found["hour"] or "")
     if (found["day"] and not day) or (found["hour"] and not clock):
         return None
-    return Moment(day, clock, found.end())
+    return WrittenMoment(day, clock, found.end())
 
 
 def is_date_header(text: str) -> bool:

@@ -5,15 +5,15 @@ from datetime import date
 
 from esker.server.core.text.terms import says_something
 from esker.server.providers.written.facts import (
-    Draft,
+    FactDraft,
     WrittenFact,
     is_field,
     is_other_field,
     is_unset_field,
     read_fact,
 )
-from esker.server.providers.written.lines import Line, shown
-from esker.server.providers.written.marks import Marks, heading_marks, read_marks
+from esker.server.providers.written.lines import WrittenLine, shown
+from esker.server.providers.written.marks import FactMarks, heading_marks, read_marks
 from esker.server.providers.written.moments import day_in, is_date_header
 from esker.server.providers.written.remarks import is_json, says_nothing
 
@@ -31,11 +31,11 @@ class Notes:
         """Begin. `listed` says that some line will have a bullet, so that a bold line without one is a heading."""
         self._lists_only = lists_only
         self._listed = listed
-        self._drafts: list[Draft] = []
-        self._top: Draft | None = None
+        self._drafts: list[FactDraft] = []
+        self._top: FactDraft | None = None
         self._indent = 0
         self._day: date | None = None
-        self._section = Marks()
+        self._section = FactMarks()
         self.preamble: list[str] = []
         self.prose = False
         self.said_nothing = False
@@ -52,7 +52,7 @@ class Notes:
             if says_something(fact.text) and not draft.introduces and not is_json(fact.text):
                 yield fact
 
-    def read(self, line: Line) -> None:
+    def read(self, line: WrittenLine) -> None:
         """Read the next line."""
         if not (self._drafts or line.bullet or line.marked):
             self.preamble.append(line.text)
@@ -60,13 +60,13 @@ class Notes:
         if not any(step(line) for step in steps):
             self._open(read_fact(line.text), line)
 
-    def _date(self, line: Line) -> bool:
+    def _date(self, line: WrittenLine) -> bool:
         if not is_date_header(line.text):
             return False
         self._day, self._top = day_in(line.text), None
         return True
 
-    def _heading(self, line: Line) -> bool:
+    def _heading(self, line: WrittenLine) -> bool:
         text = line.text.lstrip("#").strip()
         if len(text) > _LONGEST_HEADING or is_field(text):
             return False
@@ -79,12 +79,12 @@ class Notes:
         self._day = day_in(text) or self._day
         return True
 
-    def _nothing(self, line: Line) -> bool:
+    def _nothing(self, line: WrittenLine) -> bool:
         said = says_nothing(line.text)
         self.said_nothing |= said
         return said
 
-    def _field(self, line: Line) -> bool:
+    def _field(self, line: WrittenLine) -> bool:
         """Give "Priority: high" on a line of its own to the fact above, else to a new one whose text follows."""
         if is_unset_field(line.text):
             return True
@@ -93,18 +93,18 @@ class Notes:
             return False
         about = self._top
         if about is None or about.has(marks):
-            about = self._open(Draft(), line)
+            about = self._open(FactDraft(), line)
         about.add(marks)
         return True
 
-    def _detail(self, line: Line) -> bool:
+    def _detail(self, line: WrittenLine) -> bool:
         top = self._top
         if top is None or not self._is_below(top, line):
             return False
         top.append(line)
         return True
 
-    def _is_below(self, top: Draft, line: Line) -> bool:
+    def _is_below(self, top: FactDraft, line: WrittenLine) -> bool:
         if line.arrow or is_other_field(line.text):
             return True
         if line.indent >= self._indent + 2:
@@ -112,13 +112,13 @@ class Notes:
             return not (line.ranked and top.parts and top.priority is None)
         return top.introduces and not (line.bullet or line.marked)
 
-    def _prose(self, line: Line) -> bool:
+    def _prose(self, line: WrittenLine) -> bool:
         if not self._lists_only or line.bullet or line.marked:
             return False
         self._top, self.prose = None, True
         return True
 
-    def _open(self, draft: Draft, line: Line) -> Draft:
+    def _open(self, draft: FactDraft, line: WrittenLine) -> FactDraft:
         draft.day = draft.day or self._day
         draft.section = self._section
         self._drafts.append(draft)

@@ -34,7 +34,7 @@ _SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BenchServer:
     """A server (`client` talks to it) and its database: as its use cases see it, and as its owner does.
 
     `pool_id` is the pool in which `client` works. `empty` talks to a server whose routes do nothing.
@@ -63,7 +63,7 @@ async def ask(client: httpx2.AsyncClient, path: str, body: Any) -> httpx2.Respon
 
 
 @asynccontextmanager
-async def place(environment: Mapping[str, str]) -> AsyncGenerator[Place]:
+async def place(environment: Mapping[str, str]) -> AsyncGenerator[BenchServer]:
     """Run a server, an empty one and their Postgres while the block runs; nothing of them is left behind.
 
     `environment` has the server's settings; it has its own worker, if it has a model.
@@ -84,7 +84,7 @@ async def place(environment: Mapping[str, str]) -> AsyncGenerator[Place]:
                 httpx2.AsyncClient(base_url=url, timeout=_SECONDS) as client,
                 httpx2.AsyncClient(base_url=empty_url, timeout=_SECONDS) as empty,
             ):
-                yield Place(client, empty, parts, owner, (await require_pool(parts, "default")).id)
+                yield BenchServer(client, empty, parts, owner, (await require_pool(parts, "default")).id)
 
 
 @contextmanager
