@@ -10,8 +10,8 @@ from esker.server.agents.content import Block, as_text, text_block
 from esker.server.agents.lines import SkippedLines
 from esker.server.agents.project import project_of
 from esker.server.agents.transcript import ParsedTranscripts, Transcript, TranscriptEntry
-from esker.server.core.conversation.blocks import as_blocks
 from esker.server.core.conversation.injected import strip_injected
+from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, clean_text
 

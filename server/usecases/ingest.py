@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from esker.server.core.clock import in_zone
 from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.blocks import (
-    as_blocks,
     content_tokens,
     observer_text,
     result_ids,
@@ -19,6 +18,7 @@ from esker.server.core.conversation.blocks import (
 )
 from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, Session
 from esker.server.core.conversation.trust import message_trust
+from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact_json, redact_name

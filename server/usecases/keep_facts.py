@@ -11,8 +11,8 @@ from datetime import datetime
 
 from esker.server.core.errors import RowsChanged
 from esker.server.core.facts.reconciling import (
-    ReconciliationPlan,
     NewFact,
+    ReconciliationPlan,
     best_used,
     discriminating_terms,
     named_by,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from esker.server.agents.claude_code import read_transcript
 from esker.server.agents.project import project_of
-from esker.server.core.conversation.blocks import as_blocks
 from esker.server.core.conversation.records import ROLES
+from esker.server.core.conversation.valid_blocks import as_blocks
 from tests.support.transcripts import shown
 
 

@@ -10,7 +10,7 @@ import zstandard
 from esker.server.agents.codex import read_transcript
 from esker.server.agents.compressed import opened
 from esker.server.agents.transcript import Transcript
-from esker.server.core.conversation.blocks import as_blocks
+from esker.server.core.conversation.valid_blocks import as_blocks
 from tests.support.transcripts import names, only, shown, written
 
 META = {"id": "0199-root", "cwd": "/work/shop", "cli_version": "0.146.0", "source": "cli"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from esker.server.agents.gemini import read_transcript
-from esker.server.core.conversation.blocks import as_blocks
+from esker.server.core.conversation.valid_blocks import as_blocks
 from tests.support.transcripts import names, only, shown, written
 
 AT = "2026-03-02T09:00:00.000Z"

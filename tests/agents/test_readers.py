@@ -16,8 +16,8 @@ from esker.server.agents import claude_code, codex, copilot, cursor, gemini, ope
 from esker.server.agents.compressed import opened
 from esker.server.agents.readers import READERS, client_of, sessions, stamp, transcripts_in
 from esker.server.agents.transcript import ParsedTranscripts
-from esker.server.core.conversation.blocks import as_blocks
 from esker.server.core.conversation.records import ROLES
+from esker.server.core.conversation.valid_blocks import as_blocks
 from tests.support.transcripts import names, only, shown, written
 
 BY_LINES = {

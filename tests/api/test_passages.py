@@ -334,7 +334,7 @@ async def lost(parts: Parts, pool_id: str, monkeypatch: pytest.MonkeyPatch, *tex
     """Have messages stored by a process that dies before it writes their passages; return the session."""
     session = await open_session(parts, pool_id, SessionRequest("api", "s1"))
     with monkeypatch.context() as dying:
-        dying.setattr(ingesting, "index_passages", died)
+        dying.setattr(ingesting, "cut_passages", died)
         with pytest.raises(ConnectionAbortedError):
             await ingest(parts, pool_id, session.id, [IncomingMessage(t[:9], "user", t) for t in texts])
     return session.id

@@ -7,7 +7,7 @@ from typing import Any
 from esker.server.agents.compressed import opened
 from esker.server.agents.readers import READERS, client_of, transcripts_in
 from esker.server.agents.transcript import TranscriptEntry
-from esker.server.core.conversation.blocks import as_blocks
+from esker.server.core.conversation.valid_blocks import as_blocks
 
 
 def conversations(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:

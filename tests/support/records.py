@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from esker.server.core.conversation.blocks import as_blocks, content_tokens, observer_text, shown_tokens, tool_names
+from esker.server.core.conversation.blocks import content_tokens, observer_text, shown_tokens, tool_names
 from esker.server.core.conversation.records import Group, Message, Role, Session
 from esker.server.core.conversation.trust import message_trust
+from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.facts.records import TranscriptSlice
 from esker.server.core.json_input import Json
 from esker.server.core.pack.records import PackRow

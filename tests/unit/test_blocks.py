@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.conversation.blocks import TOOL_CHARACTERS, as_blocks, observer_text, spoken
+from esker.server.core.conversation.blocks import TOOL_CHARACTERS, observer_text, spoken
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.conversation.trust import lowest_trust, message_trust
+from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json
 from esker.server.core.text.cutting import cut
