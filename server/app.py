@@ -111,7 +111,7 @@ def _paraphrases(settings: Settings) -> Paraphrases | None:
         return None
     seconds = settings.paraphrase_seconds
     paraphraser = ModelParaphraser(_model(settings, settings.paraphrase_model, timeout=seconds))
-    return Paraphrases(paraphraser, seconds, remembered=settings.remembered_wordings)
+    return Paraphrases(paraphraser, seconds, remembered=settings.remembered_paraphrases)
 
 
 def _reranking(settings: Settings) -> Reranking | None:

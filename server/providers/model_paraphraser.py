@@ -15,14 +15,14 @@ _MOST_CHARACTERS = 400
 _MOST_ANSWER_TOKENS = 500
 
 
-class WordingsAnswer(BaseModel):
-    """What the model is asked for."""
+class ParaphrasesAnswer(BaseModel):
+    """The JSON object that the model is asked for."""
 
-    wordings: list[str]
+    paraphrases: list[str]
 
 
 class ModelParaphraser:
-    """Asks a language model for other wordings of questions."""
+    """Asks a language model for paraphrases of questions."""
 
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
@@ -33,16 +33,16 @@ class ModelParaphraser:
         """Return the name of the model."""
         return self._model.model
 
-    async def wordings(self, query: str, meter: Meter) -> list[str]:
-        """Return up to three other wordings of a question. Raises ModelFailed, SpendCapReached."""
+    async def paraphrases(self, query: str, meter: Meter) -> list[str]:
+        """Return up to three paraphrases of a question. Raises ModelFailed, SpendCapReached."""
 
         def read(reply: ModelReply) -> list[str]:
-            return list(_others(query, read_answer(reply.text, WordingsAnswer).wordings))[:_MOST]
+            return list(_others(query, read_answer(reply.text, ParaphrasesAnswer).paraphrases))[:_MOST]
 
         answered = await self._model.ask(
             self._prompt,
             [{"type": "text", "text": f"<question>\n{query}\n</question>"}],
-            WordingsAnswer,
+            ParaphrasesAnswer,
             read,
             max_tokens=_MOST_ANSWER_TOKENS,
             meter=meter,
@@ -55,13 +55,13 @@ class ModelParaphraser:
 
 
 def _others(query: str, offered: Sequence[str]) -> Iterator[str]:
-    """Yield what can be searched for and is not there yet."""
+    """Yield the paraphrases that are short enough and new, whitespace and case aside."""
     known = {_plain(query)}
     for text in offered:
-        wording = " ".join(clean_text(text).split())
-        if 0 < len(wording) <= _MOST_CHARACTERS and _plain(wording) not in known:
-            known.add(_plain(wording))
-            yield wording
+        paraphrase = " ".join(clean_text(text).split())
+        if 0 < len(paraphrase) <= _MOST_CHARACTERS and _plain(paraphrase) not in known:
+            known.add(_plain(paraphrase))
+            yield paraphrase
 
 
 def _plain(text: str) -> str:

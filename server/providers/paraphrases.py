@@ -1,7 +1,7 @@
-"""Other wordings of questions: asked for once, within a deadline, and remembered for each pool by itself.
+"""Paraphrases of questions: requested once, within a deadline, and cached separately for each pool.
 
-A recall stops waiting at its deadline; the call then ends by itself, is counted, and is still remembered if it comes
-to something. A model that is down or too slow is left alone for a while, so that not every recall waits for it.
+A recall stops waiting at its deadline; the call then runs to its end, is counted as spending, and its result is still
+cached. A model that is down or too slow is not asked for a while, so that not every recall waits for it.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections import OrderedDict
 from esker.server.core.errors import ModelDown, ModelFailed, ModelTooSlow, RequestRefused, UnusableAnswer
 from esker.server.providers.roles import Meter, Paraphraser
 
-# Calls at the same time; recalls beyond them do without.
+# The most concurrent calls; further recalls get no paraphrases.
 _MOST_CALLS = 4
 _REST_SECONDS = 30.0
 
@@ -18,10 +18,10 @@ _ParaphraseKey = tuple[str, str]
 
 
 class Paraphrases:
-    """The wordings that one paraphraser has for questions, by pool: what one pool asks, another does not notice."""
+    """The paraphrases from one model, cached by pool, so that no pool can tell what another has asked."""
 
     def __init__(self, paraphraser: Paraphraser, seconds: float, remembered: int) -> None:
-        """`seconds` is how long a recall waits; `remembered` is the most questions that are kept, in memory alone."""
+        """`seconds` is how long a recall waits; `remembered` is the most questions that are cached, in memory only."""
         self._paraphraser = paraphraser
         self._seconds = seconds
         self._remembered = remembered
@@ -35,7 +35,7 @@ class Paraphrases:
         return self._paraphraser.name
 
     async def of(self, pool_id: str, query: str, meter: Meter) -> list[str]:
-        """Return other wordings of a question. Raises ModelTooSlow when they are late; ModelFailed, SpendCapReached."""
+        """Return paraphrases of a question. Raises ModelTooSlow when they are late; ModelFailed, SpendCapReached."""
         key = (pool_id, query)
         if key in self._known:
             self._known.move_to_end(key)
@@ -49,7 +49,7 @@ class Paraphrases:
         return call.result()
 
     async def close(self) -> None:
-        """Give up what is on its way, and close the connections to the model."""
+        """Cancel the open calls and close the connections to the model."""
         calls = list(self._open.values())
         for call in calls:
             call.cancel()
@@ -58,10 +58,10 @@ class Paraphrases:
 
     def _ask(self, key: _ParaphraseKey, meter: Meter) -> asyncio.Task[list[str]]:
         if asyncio.get_running_loop().time() < self._rests_until:
-            raise ModelDown(f"{self.name} has just failed, and is left alone for a while.")
+            raise ModelDown(f"{self.name} failed a moment ago and is not asked again yet.")
         if len(self._open) >= _MOST_CALLS:
             raise ModelTooSlow(f"{self.name} is busy with other questions.")
-        self._open[key] = call = asyncio.create_task(self._paraphraser.wordings(key[1], meter))
+        self._open[key] = call = asyncio.create_task(self._paraphraser.paraphrases(key[1], meter))
         call.add_done_callback(lambda ended: self._ended(key, ended))
         return call
 
@@ -73,12 +73,12 @@ class Paraphrases:
         if error is None:
             self._keep(key, call.result())
         elif isinstance(error, RequestRefused | UnusableAnswer):
-            # It is about this question, and would be the same the next time.
+            # The failure is specific to this question, so a retry would fail the same way.
             self._keep(key, [])
         elif isinstance(error, ModelFailed):
             self._rests_until = asyncio.get_running_loop().time() + _REST_SECONDS
 
-    def _keep(self, key: _ParaphraseKey, wordings: list[str]) -> None:
-        self._known[key] = wordings
+    def _keep(self, key: _ParaphraseKey, paraphrases: list[str]) -> None:
+        self._known[key] = paraphrases
         while len(self._known) > self._remembered:
             self._known.popitem(last=False)

@@ -64,8 +64,8 @@ class Paraphraser(Protocol):
         """The model's name."""
         ...
 
-    async def wordings(self, query: str, meter: Meter) -> list[str]:
-        """Return a few other wordings; none is an answer. Raises ModelFailed, SpendCapReached."""
+    async def paraphrases(self, query: str, meter: Meter) -> list[str]:
+        """Return a few paraphrases; an empty list is valid. Raises ModelFailed, SpendCapReached."""
         ...
 
     async def close(self) -> None:

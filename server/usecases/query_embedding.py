@@ -1,4 +1,4 @@
-"""What is searched for: the words of a question, and its vector, in the wording that was asked and in others."""
+"""The terms and the vector by which a question and its paraphrases are searched for."""
 
 import asyncio
 from collections.abc import Sequence
@@ -84,17 +84,17 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> QueryVect
     return QueryVector(space.name, vector, reason, weak=calibration.is_weak)
 
 
-async def in_other_words(
-    parts: Parts, asked: RecallRequest, space: PoolSpace | None, question: Question, wordings: Sequence[str]
+async def paraphrased_questions(
+    parts: Parts, asked: RecallRequest, space: PoolSpace | None, question: Question, paraphrases: Sequence[str]
 ) -> list[Question]:
-    """Return a question in other wordings, each searched for by meaning if the question is, or else left out."""
+    """Return a question for each paraphrase; if `question` has a vector, paraphrases without one are left out."""
     by_meaning = len(question.vector) > 0
-    embedded = [QueryVector()] * len(wordings)
+    embedded = [QueryVector()] * len(paraphrases)
     if by_meaning:
-        embedded = await asyncio.gather(*(_embed(parts, space, wording) for wording in wordings))
+        embedded = await asyncio.gather(*(_embed(parts, space, text) for text in paraphrases))
     return [
-        replace(question_of(wording, wording, asked, space, semantic), tries=1 + len(wordings))
-        for wording, semantic in zip(wordings, embedded, strict=True)
+        replace(question_of(text, text, asked, space, semantic), tries=1 + len(paraphrases))
+        for text, semantic in zip(paraphrases, embedded, strict=True)
         if (len(semantic.vector) > 0) == by_meaning
     ]
 

@@ -10,7 +10,14 @@ from esker.server.core.dates.asked import AskedTime, asked_time
 from esker.server.core.dates.window import Anchor, Window, anchored_window
 from esker.server.core.facts.retelling import RETOLD
 from esker.server.core.projects import UnknownProject
-from esker.server.core.recall.answer import AskedWindow, Hit, LeftOutCandidate, LeftOutReason, Recalled, RerankOutcome
+from esker.server.core.recall.answer import (
+    AskedWindow,
+    Hit,
+    LeftOutCandidate,
+    LeftOutReason,
+    ModelStepOutcome,
+    Recalled,
+)
 from esker.server.core.recall.fitting import fitting
 from esker.server.core.recall.reranking import FIRST
 from esker.server.core.recall.selection import (
@@ -33,11 +40,17 @@ from esker.server.store import memories, passages, search, sessions
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_candidates import Question, find_candidates
 from esker.server.usecases.know_project import unknown_project
+from esker.server.usecases.paraphrase import paraphrase
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.query_embedding import QueryVector, active_space, in_other_words, question_of, semantic_of
+from esker.server.usecases.query_embedding import (
+    QueryVector,
+    active_space,
+    paraphrased_questions,
+    question_of,
+    semantic_of,
+)
 from esker.server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
 from esker.server.usecases.rerank import rerank
-from esker.server.usecases.reword import reword
 
 # So many candidates are read for each hit that is asked for, since some say the same, and some more.
 _READ_FOR_EACH = 2
@@ -66,15 +79,15 @@ class _RecallScope:
 
 @dataclass(frozen=True, slots=True)
 class _Inquiry:
-    """What is searched for: a question in all its wordings, or nothing but a time, and how that came about."""
+    """What is searched for: a question and its paraphrases, or only a time, and how that came about."""
 
     questions: list[Question]
     semantic: QueryVector
     window: Window | None
     firm: bool
     only_time: bool
-    wordings: list[str]
-    paraphrased: RerankOutcome
+    paraphrases: list[str]
+    paraphrased: ModelStepOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +150,10 @@ async def _inquiry(parts: Parts, place: _RecallScope) -> _Inquiry:
     words = time.rest if time else query
     only_time = window is not None and not asks_of_something(words)
     question = question_of(words, query, asked, place.space, semantic)
-    wordings, paraphrased = await reword(parts, place.pool_id, words) if full and not only_time else ([], "off")
-    others = await in_other_words(parts, asked, place.space, question, wordings)
+    paraphrases, paraphrased = await paraphrase(parts, place.pool_id, words) if full and not only_time else ([], "off")
+    others = await paraphrased_questions(parts, asked, place.space, question, paraphrases)
     firm = time is not None and time.firm
-    return _Inquiry([question, *others], semantic, window, firm, only_time, wordings, paraphrased)
+    return _Inquiry([question, *others], semantic, window, firm, only_time, paraphrases, paraphrased)
 
 
 async def _window(parts: Parts, place: _RecallScope, time: AskedTime) -> Window | None:
@@ -184,7 +197,7 @@ async def _find(connection: Connection, place: _RecallScope, inquiry: _Inquiry) 
 async def _about(
     connection: Connection, questions: Sequence[Question], asked: RecallRequest, what: Filter
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
-    """Return what is about a question, in any of its wordings, best first, and the candidates that are not."""
+    """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
     found = [await find_candidates(connection, tier, one, what) for one in questions for tier in tiers(asked)]
     return worth_reading(once_each(one for each in found for one in ranked(each)))
 
@@ -225,7 +238,7 @@ async def _outdated(connection: Connection, passage_ids: Collection[str], what: 
 
 
 def _answer(
-    place: _RecallScope, inquiry: _Inquiry, found: _RankedTexts, chosen: Chosen, reranked: RerankOutcome
+    place: _RecallScope, inquiry: _Inquiry, found: _RankedTexts, chosen: Chosen, reranked: ModelStepOutcome
 ) -> Recalled:
     asked, window = place.asked, inquiry.window
     hits = fitting(chosen.hits[: asked.limit], asked.max_tokens)
@@ -240,7 +253,7 @@ def _answer(
         window=None if window is None else AskedWindow(window.start, window.end),
         reranked=reranked,
         paraphrased=inquiry.paraphrased,
-        wordings=inquiry.wordings,
+        paraphrases=inquiry.paraphrases,
         left_out=[*_left_out(chosen, hits, asked.limit), *found.left_out] if asked.explain else [],
         # Something may have been written into it meanwhile.
         seen=chosen.seen,

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from esker.server.core.errors import RerankerDown, RerankerLate
-from esker.server.core.recall.answer import Hit, RerankOutcome
+from esker.server.core.recall.answer import Hit, ModelStepOutcome
 from esker.server.core.recall.reranking import reordered, shown
 from esker.server.providers.reranking import Reranking
 
 
-async def rerank(reranking: Reranking | None, query: str, hits: Sequence[Hit]) -> tuple[list[Hit], RerankOutcome]:
+async def rerank(reranking: Reranking | None, query: str, hits: Sequence[Hit]) -> tuple[list[Hit], ModelStepOutcome]:
     """Return hits in a better order, or as they are, and which of the two."""
     if reranking is None or len(hits) < 2:
         return list(hits), "off"

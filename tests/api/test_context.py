@@ -330,9 +330,9 @@ async def test_it_is_said_when_to_observe_and_when_to_reflect(
 # Around it ---------------------------------------------------------------------------------------------------------
 
 
-async def test_no_language_model_is_asked_not_even_for_other_wordings(database_url: str) -> None:
+async def test_no_language_model_is_asked_not_even_for_paraphrases(database_url: str) -> None:
     async with scripted(database_url, paraphrase="true") as (client, model):
-        model.say({"wordings": ["keeper"]})
+        model.say({"paraphrases": ["keeper"]})
         session = await opened(client)
         await noted(client, "The lighthouse keeper is called Ada.")
         await said(client, session, "Who is the lighthouse keeper?")

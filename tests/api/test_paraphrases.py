@@ -25,7 +25,7 @@ from tests.support.serving import serving, serving_meaning
 
 NOTES = ["My sister breeds whippets.", "The crane is checked on Mondays.", "A refund never exceeds the price."]
 QUERY = "Does the family keep dogs?"
-WORDED = {"wordings": ["who breeds whippets", "pets of relatives"]}
+PARAPHRASED = {"paraphrases": ["who breeds whippets", "pets of relatives"]}
 PRICES = "claude-haiku-5-5=10000/50000"
 
 
@@ -33,12 +33,12 @@ PRICES = "claude-haiku-5-5=10000/50000"
 async def model() -> AsyncGenerator[ModelServer]:
     """A scripted model."""
     async with model_server() as server:
-        server.say(WORDED)
+        server.say(PARAPHRASED)
         yield server
 
 
 def asked_of(model: ModelServer, database_url: str, **settings: str) -> Parts:
-    """Return the parts of a server that asks the model for wordings, and waits long for them."""
+    """Return the parts of a server that asks the model for paraphrases, and waits long for them."""
     values = {
         "ESKER_EMBEDDER": "none",
         "ESKER_OBSERVER": "off",
@@ -65,7 +65,7 @@ async def test_what_another_wording_finds_is_found(database_url: str, model: Mod
     async with asking(asked_of(model, database_url)) as client:
         answer = await recalled(client, QUERY)
         assert contents(answer) == [NOTES[0]]
-        assert (answer["paraphrased"], answer["wordings"]) == ("ok", WORDED["wordings"])
+        assert (answer["paraphrased"], answer["paraphrases"]) == ("ok", PARAPHRASED["paraphrases"])
         assert QUERY in model.prompt()
         ready = (await client.get("/readyz")).json()
         assert ready["paraphraser"] == "claude-haiku-5-5"
@@ -76,7 +76,7 @@ async def test_switched_off_no_model_is_asked_and_nothing_is_found_in_other_word
 ) -> None:
     async with asking(asked_of(model, database_url, paraphrase="false")) as client:
         answer = await recalled(client, QUERY)
-        assert (answer["hits"], answer["paraphrased"], answer["wordings"]) == ([], "off", [])
+        assert (answer["hits"], answer["paraphrased"], answer["paraphrases"]) == ([], "off", [])
     assert model.asked == []
 
 
@@ -87,7 +87,9 @@ async def test_the_same_recall_twice_asks_the_model_once_and_answers_the_same(
         together = await asyncio.gather(*(recalled(client, QUERY) for _ in range(5)))
         again = await recalled(client, QUERY)
     assert len(model.asked) == 1
-    assert {json.dumps(answer["wordings"]) for answer in [*together, again]} == {json.dumps(WORDED["wordings"])}
+    assert {json.dumps(answer["paraphrases"]) for answer in [*together, again]} == {
+        json.dumps(PARAPHRASED["paraphrases"])
+    }
     assert {tuple(contents(answer)) for answer in [*together, again]} == {(NOTES[0],)}
 
 
@@ -102,7 +104,7 @@ async def test_a_pool_does_not_notice_what_another_one_asked(database_url: str, 
 
 
 async def test_as_many_questions_are_remembered_as_is_set(database_url: str, model: ModelServer) -> None:
-    async with asking(asked_of(model, database_url, remembered_wordings="2")) as client:
+    async with asking(asked_of(model, database_url, remembered_paraphrases="2")) as client:
         for query in ("one?", "two?", "one?", "three?", "one?", "two?"):
             await recalled(client, query)
     asked = [model.prompt(number) for number in range(len(model.asked))]
@@ -125,7 +127,7 @@ async def test_a_model_that_is_late_changes_nothing_is_counted_and_is_left_alone
     database_url: str, model: ModelServer
 ) -> None:
     held = asyncio.Event()
-    model.say(Said(json.dumps(WORDED), wait_for=held))
+    model.say(Said(json.dumps(PARAPHRASED), wait_for=held))
     parts = asked_of(model, database_url, paraphrase_seconds="0.05")
     try:
         async with asking(parts) as client:
@@ -149,7 +151,7 @@ async def test_no_more_than_a_few_questions_are_on_their_way_and_others_do_not_w
     database_url: str, model: ModelServer
 ) -> None:
     held = asyncio.Event()
-    model.say(Said(json.dumps(WORDED), wait_for=held))
+    model.say(Said(json.dumps(PARAPHRASED), wait_for=held))
     async with asking(asked_of(model, database_url)) as client:
         on_their_way = [asyncio.create_task(recalled(client, f"Question {n}?")) for n in range(4)]
         while len(model.asked) < 4:
@@ -172,10 +174,10 @@ async def test_a_model_that_fails_changes_nothing_and_is_not_asked_at_once_again
     async with asking(asked_of(model, database_url)) as client:
         query = "When is the crane checked?"
         answer = await recalled(client, query)
-        assert (contents(answer), answer["paraphrased"], answer["wordings"]) == ([NOTES[1]], "failed", [])
+        assert (contents(answer), answer["paraphrased"], answer["paraphrases"]) == ([NOTES[1]], "failed", [])
         calls = len(model.asked)
         answer = await recalled(client, query)
-        assert (contents(answer), answer["wordings"]) == ([NOTES[1]], [])
+        assert (contents(answer), answer["paraphrases"]) == ([NOTES[1]], [])
         assert len(model.asked) == calls
 
 
@@ -191,7 +193,9 @@ async def test_calls_are_counted_for_recall_and_none_is_made_when_the_days_money
         assert len(model.asked) == 2
         [spent] = (await client.get("/v1/spend")).json()["days"]
         assert (spent["purpose"], spent["calls"], round(spent["cost_usd"], 3)) == ("recall", 2, 4.014)
-        assert (await recalled(client, "Question 0?"))["wordings"] == WORDED["wordings"], "what is known costs nothing"
+        assert (await recalled(client, "Question 0?"))["paraphrases"] == PARAPHRASED["paraphrases"], (
+            "what is known costs nothing"
+        )
         await set_daily_cap(parts, "default", cap_usd=100, without_own=False, when_spent=None)
         assert (await recalled(client, "When is the crane checked?"))["paraphrased"] == "ok"
 
@@ -200,10 +204,10 @@ async def test_a_word_of_the_model_is_searched_for_only_if_it_is_another_one(
     database_url: str, model: ModelServer
 ) -> None:
     offered = ["does the  family keep dogs?", " ", "a\x00b", "x" * 401, "two\nlines", "Two lines", "three", "four"]
-    model.say({"wordings": offered})
+    model.say({"paraphrases": offered})
     async with asking(asked_of(model, database_url)) as client:
         answer = await recalled(client, QUERY)
-    assert answer["wordings"] == ["a\ufffdb", "two lines", "three"]
+    assert answer["paraphrases"] == ["a\ufffdb", "two lines", "three"]
 
 
 async def test_what_is_asked_is_masked_first(database_url: str, model: ModelServer) -> None:
@@ -214,10 +218,10 @@ async def test_what_is_asked_is_masked_first(database_url: str, model: ModelServ
     assert secret not in json.dumps(model.asked)
 
 
-async def test_wordings_only_add_what_the_question_finds_by_itself_stays_as_sure(
+async def test_paraphrases_never_lower_the_score_of_a_text_that_the_question_finds(
     database_url: str, model: ModelServer
 ) -> None:
-    model.say({"wordings": ["harbour", "price of a refund"]})
+    model.say({"paraphrases": ["harbour", "price of a refund"]})
     query = "When is the crane checked?"
     async with asking(asked_of(model, database_url, paraphrase="false")) as client:
         [alone] = (await recalled(client, query, explain=True))["hits"]
@@ -228,11 +232,11 @@ async def test_wordings_only_add_what_the_question_finds_by_itself_stays_as_sure
     assert found[NOTES[1]]["score"] == alone["score"]
 
 
-async def test_other_wordings_are_searched_for_by_meaning_and_must_stand_out_more(
+async def test_paraphrases_are_searched_for_by_meaning_and_must_stand_out_more(
     database_url: str, minilm: LocalEmbedder, model: ModelServer
 ) -> None:
     meant = "Does anybody in the relatives own animals?"
-    model.say({"wordings": []}, {"wordings": [meant, "unrelated"]}, {"wordings": []})
+    model.say({"paraphrases": []}, {"paraphrases": [meant, "unrelated"]}, {"paraphrases": []})
     settings = asked_of(model, database_url).settings
     async with (
         serving_meaning(database_url, minilm, settings) as url,

@@ -100,13 +100,13 @@ class Settings(BaseModel):
     rerank_seconds: Annotated[float, Field(gt=0, le=30)] = 0.5
     """How long a recall waits for the reranker."""
     paraphrase: bool = False
-    """Whether a language model is asked for other wordings of a question, which are searched for as well."""
+    """Whether a language model is asked for paraphrases of a question, which are searched for as well."""
     paraphrase_model: str = "claude-haiku-5-5"
-    """The model that is asked for them."""
+    """The model that is asked for paraphrases."""
     paraphrase_seconds: Annotated[float, Field(gt=0, le=30)] = 2.0
-    """How long a recall waits for them."""
-    remembered_wordings: Annotated[int, Field(ge=0)] = 1_000
-    """Questions whose other wordings a server keeps in memory; 0: none."""
+    """How long a recall waits for paraphrases."""
+    remembered_paraphrases: Annotated[int, Field(ge=0)] = 1_000
+    """The most questions whose paraphrases a server caches in memory, over all pools; 0: none."""
     worker: bool = True
     """Whether `esker serve` starts an embedding worker beside it."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

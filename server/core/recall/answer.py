@@ -75,8 +75,8 @@ LeftOutReason = Literal[
 ]
 
 
-RerankOutcome = Literal["off", "ok", "late", "failed"]
-"""What became of a step that an answer can do without; `off` was not to be taken, or had nothing to do."""
+ModelStepOutcome = Literal["off", "ok", "late", "failed"]
+"""The outcome of an optional model call; `off`: it is switched off, or there was nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Recalled:
     says that nothing was relevant. `omitted` more hits were relevant and are not shown, for the limit or for the
     tokens. `pending` texts cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
     What was said in the `window` that the query speaks of, or is about it, goes before the rest. `reranked` says
-    whether a reranker put the hits in order, and `paraphrased` whether a language model was asked for other `wordings`,
+    whether a reranker put the hits in order, and `paraphrased` whether a language model was asked for `paraphrases`,
     which were searched for as well. `left_out` explains, if asked, which candidates are no hits. Where nothing belongs
     to the project that was named, it is the `unknown_project`, and the hits belong to none. `seen` hits are left out,
     as the caller has them already, or what says the same.
@@ -112,9 +112,9 @@ class Recalled:
     pending: int
     unobserved_tokens: int
     window: AskedWindow | None = None
-    reranked: RerankOutcome = "off"
-    paraphrased: RerankOutcome = "off"
-    wordings: list[str] = field(default_factory=list[str])
+    reranked: ModelStepOutcome = "off"
+    paraphrased: ModelStepOutcome = "off"
+    paraphrases: list[str] = field(default_factory=list[str])
     left_out: list[LeftOutCandidate] = field(default_factory=list[LeftOutCandidate])
     unknown_project: UnknownProject | None = None
     seen: int = 0

@@ -1,13 +1,13 @@
-"""Reword: other wordings of a question from a language model, if it is in time and the pool may pay for it."""
+"""Paraphrase: ask a language model for paraphrases of a question, if it is in time and the pool may pay for it."""
 
 from esker.server.core.errors import ModelFailed, ModelTooSlow, SpendCapReached
-from esker.server.core.recall.answer import RerankOutcome
+from esker.server.core.recall.answer import ModelStepOutcome
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.spending import PoolMeter
 
 
-async def reword(parts: Parts, pool_id: str, query: str) -> tuple[list[str], RerankOutcome]:
-    """Return other wordings of a question, and whether they were to be had."""
+async def paraphrase(parts: Parts, pool_id: str, query: str) -> tuple[list[str], ModelStepOutcome]:
+    """Return paraphrases of a question and the outcome of asking for them; without an "ok" there are none."""
     if parts.paraphrases is None:
         return [], "off"
     try:
