@@ -25,6 +25,7 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	.ci/check-commits
 
 # The slow fault loops and all properties at full length; `make test` runs a short form of them.
 chaos: $(DEV)
