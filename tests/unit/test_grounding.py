@@ -92,6 +92,13 @@ def missing(fact: str, *sources: str, days: tuple[date, ...] = ()) -> list[str]:
         ("「部署失败」", "昨天部署失败了"),
         ("Said “ok”", "yes"),
         ("the users’ own choice and the admins’ too", "people"),
+        ("5 million rows are waiting", "We ship in March. 5 million rows wait."),
+        ("5 million rows are waiting", "We ship in March\n5 million rows wait"),
+        ("5 million rows are waiting", "Since Mar 5 million rows wait."),
+        ("5 million rows are waiting", "3月\n5 million rows wait"),
+        ("It holds 8,000", '{"text": "It holds 8,000\\\\nrows"}'),
+        ("On 2026-03-05", "It ships Mar. 5, 2026"),
+        ("There were 2,026 rows", "It holds since March. 2,026 rows are there."),
     ],
 )
 def test_what_the_sources_say_is_grounded(fact: str, source: str) -> None:
@@ -257,6 +264,67 @@ def test_what_is_very_long_is_compared_by_its_beginning_and_by_its_numbers() -> 
     assert missing("It holds 1399 and 1400", f"[{listed}]") == ["1400"]
     assert missing("x" * 5_000 + "1", "x" * 5_000 + "21") == ["1"]
     assert missing("Path /" + "a/" * 5_000, "Path /" + "b/" * 5_000) == ["/" + "a/" * 149 + "a"]
+
+
+@pytest.mark.parametrize(
+    ("fact", "source", "reported"),
+    [
+        ("rows: 8", "rows: 8,000", "8"),
+        ("rows: 8", "rows: 8k", "8"),
+        ("一共8", "一共8万", "8"),
+        ("0.5 rows", "3.0.5 rows", "0.5"),
+        ("5 rows wait", "1.5 rows wait", "5"),
+        ("5 rows wait", "15 rows wait", "5"),
+        ("It waits. There are 8 rows.", "It waits. There are 8,000 rows.", "8"),
+    ],
+)
+def test_a_part_of_a_number_is_not_repeated_word_for_word(fact: str, source: str, reported: str) -> None:
+    assert missing(fact, source) == [reported]
+
+
+WORDS = "We ship|the rows|wait|Mar|mars|im Mai|costs|see|à|until|about|in|of|und|port|Q3|de"
+VALUES = (
+    "March|Mar.|May|3. März|3 de marzo|le 3 mars|Sept. 4|Juni|March 5, 2026|2026-03-03|3/4/2026|03.03.2026|2026年3月3日"
+    "|3月|14:30|9 am|2:05 p.m.|5|12|2026|5 million|5 Millionen|3万|8,000|8.000|8 000|1.5|24h|30 s|5%|$20|1st"
+    "|2h30m|src/auth.ts:45|auth.ts|v0.8.6|127.0.0.1|--dry-run|-v|ECONNRESET|gen-itgc-2|`make it`|“so be it”"
+    "|「部署失败」|abc1234|https://a.org/b?c=1|🎉|✅ 5|twenty-five|am|k|M"
+)
+CLAUSES = st.lists(st.sampled_from(f"{WORDS}|{VALUES}".split("|")), min_size=1, max_size=4).map(" ".join)
+CJK_CLAUSES = st.lists(st.sampled_from("我们|三个|5|3月|3万|8,000|auth.ts|14:30|2026年|日".split("|")), max_size=4).map(
+    lambda parts: "".join(["于是", *parts, "了"])
+)
+GAPS = (
+    ". ",
+    ".\n",
+    "! ",
+    "\n",
+    "\n\n- ",
+    ".\n2. ",
+    "\n3) ",
+    ", ",
+    "; ",
+    " – ",
+    ": ",
+    " ✅ ",
+    "\n🔴 ",
+    "?\n> ",
+    "\\n",
+    ".\t",
+)
+SOURCES = st.lists(
+    st.tuples(CLAUSES, st.sampled_from(GAPS)) | st.tuples(CJK_CLAUSES, st.sampled_from("。，、；！\n")),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(SOURCES, st.data())
+def test_what_a_source_says_word_for_word_is_never_refused(said: list[tuple[str, str]], data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(said) - 1))
+    last = data.draw(st.integers(first, len(said) - 1))
+    between = "".join(clause + gap for clause, gap in said[first:last])
+    fact = between + said[last][0]
+    assert missing(fact, "".join(clause + gap for clause, gap in said)) == []
 
 
 def test_nothing_occurs_across_two_sources() -> None:

@@ -28,7 +28,7 @@ from esker.server.core.facts.numerals import (
     values_of,
     word_values,
 )
-from esker.server.core.text.folding import LETTERS, NOT_GLUED, folded_form, normal_form, occurs
+from esker.server.core.text.folding import LETTERS, NOT_GLUED, folded_form, normal_form, occurs, repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,24 @@ class Grounds:
     def missing(self, text: str, days: Iterable[date] = ()) -> list[str]:
         """Return the names, numbers and quoted words of `text` that are not grounded, in order, each once.
 
-        `days` are those that it may name besides.
+        `days` are days that it may name as well. A sentence that the texts contain word for word is grounded as it is,
+        so that no misread number can make it look invented.
         """
         normal = normal_form(text)
         known = frozenset(chain.from_iterable(day_values(day) for day in days))
         found = [(piece.start, piece.text) for piece in _pieces(normal) if not self._holds(piece, known)]
         found += [(each.start, each.text) for each in _quotations(normal) if not self._says(each.text)]
-        return list(dict.fromkeys(text for _, text in sorted(found)))
+        if not found:
+            return []
+        verbatim = [span for span in _sentences(normal) if self._repeats(normal[slice(*span)])]
+        invented = [
+            (at, text) for at, text in sorted(found) if not any(a <= at and at + len(text) <= b for a, b in verbatim)
+        ]
+        return list(dict.fromkeys(text for _, text in invented))
+
+    def _repeats(self, sentence: str) -> bool:
+        part = folded_form(sentence).rstrip(_PUNCTUATION)
+        return bool(part) and repeated(part, self.text)
 
     def _holds(self, piece: "_Identifier | Number", known: frozenset[str]) -> bool:
         if isinstance(piece, _Identifier):
@@ -120,6 +131,18 @@ class _Quotation:
 
     start: int
     text: str
+
+
+_SENTENCE_BREAK = re.compile(r"\n+|(?<=[.!?。！？])[\"')\]”’»」]*(?:[ \t]+|(?<=[。！？]))|\Z")
+
+
+def _sentences(normal: str) -> Iterator[tuple[int, int]]:
+    """Yield where the whole text, and then each of its sentences and lines, begins and ends."""
+    yield 0, len(normal)
+    start = 0
+    for found in _SENTENCE_BREAK.finditer(normal):
+        yield start, found.end()
+        start = found.end()
 
 
 _TOKEN = re.compile(

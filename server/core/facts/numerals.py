@@ -1,12 +1,12 @@
 """Numerals: numbers, dates, clock times and quantities, and the values that they have however they are written."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from itertools import chain
 
-from esker.server.core.dates.months import MONTHS, NAMES
+from esker.server.core.dates.months import ABBREVIATIONS, MONTHS, NAMES
 from esker.server.core.text.folding import LETTERS, NOT_GLUED
 
 
@@ -107,18 +107,30 @@ def scaled(start: int, text: str) -> Iterator[Number]:
 
 # Only what is written in lower case in its language may be: in English, "may" and "march" are mostly no months.
 _WRITTEN_MONTHS = {name for names in NAMES for name in names.split()} | {name.title() for name in MONTHS}
-_MONTH = f"(?:{'|'.join(sorted(_WRITTEN_MONTHS, key=len, reverse=True))}){NOT_GLUED}"
+_SHORT_MONTHS = ABBREVIATIONS | {name.title() for name in ABBREVIATIONS}
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return f"(?:{'|'.join(sorted(names, key=len, reverse=True))}){NOT_GLUED}"
+
+
+# A date ends with its line and its sentence: a full stop may follow a shortened name only.
+_MONTH = rf"(?:{_any_of(_SHORT_MONTHS)}\.?|{_any_of(_WRITTEN_MONTHS)})"
 _YEAR = rf"(?:19|20)\d\d{NOT_GLUED}"
+_YEAR_BEHIND = rf"(?:,? {{1,2}}(?:de |del )?{_YEAR})"
+# In "Mar 5 million" the number is not a day.
+_NOT_SCALED = rf"(?!\s?(?:{_SCALE}){NOT_GLUED})"
+_DAY_BEHIND = rf"\d{{1,2}}(?:st|nd|rd|th)?(?![{LETTERS}]|[.:]\d|,\d{{3}}(?!\d)){_NOT_SCALED}"
 _WRITTEN_DATE = "|".join(
     (
-        rf"{_MONTH}\.?\s{{1,2}}\d{{1,2}}(?:st|nd|rd|th)?(?![{LETTERS}]|[.:]\d|,\d{{3}}(?!\d))(?:(?:,\s?|\s{{1,2}}){_YEAR})?",
-        rf"{_MONTH}\.?,?\s{{1,2}}(?:de\s|del\s)?{_YEAR}",
-        rf"\d{{1,2}}(?:st|nd|rd|th|er|[.oa])?\s{{0,2}}(?:(?:of|de)\s)?{_MONTH}\.?(?:,?\s{{1,2}}(?:de\s|del\s)?{_YEAR})?",
-        r"(?:\d{4}\s?[年년]\s?)?\d{1,2}\s?[月월](?:\s?\d{1,2}(?:\s?[日号號일]|(?!\w)))?",
+        rf"{_MONTH} {{1,2}}{_DAY_BEHIND}(?:(?:, ?| {{1,2}}){_YEAR})?",
+        rf"{_MONTH}{_YEAR_BEHIND}",
+        rf"\d{{1,2}}(?:st|nd|rd|th|er|[.oa])? {{0,2}}(?:(?:of|de) )?{_MONTH}{_YEAR_BEHIND}?",
+        rf"(?:\d{{4}} ?[年년] ?)?\d{{1,2}} ?[月월](?: ?\d{{1,2}}(?: ?[日号號일]|(?!\w){_NOT_SCALED}))?",
     )
 )
-_TIME = rf"T?(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:[.,]\d{{1,9}})?)?(?:\s?[AaPp]\.?[Mm]\.?)?Z?(?![{LETTERS}]|:\d)"
-CLOCK = rf"{_TIME}|(?:1[0-2]|0?[1-9])\s?[AaPp](?:[Mm]|\.[Mm]\.?){NOT_GLUED}"
+_TIME = rf"T?(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:[.,]\d{{1,9}})?)?(?: ?[AaPp]\.?[Mm]\.?)?Z?(?![{LETTERS}]|:\d)"
+CLOCK = rf"{_TIME}|(?:1[0-2]|0?[1-9]) ?[AaPp](?:[Mm]|\.[Mm]\.?){NOT_GLUED}"
 """A pattern for what `timed` reads."""
 DATE = (
     r"(?:(?:19|20)\d\d(?:(?P<a>[-/.])\d{1,2}(?P=a)\d{1,2}|-\d\d)|\d{1,2}(?P<b>[-/.])\d{1,2}(?P=b)(?:19|20)\d\d)"

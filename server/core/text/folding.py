@@ -14,6 +14,10 @@ _STRAIGHT = str.maketrans("‘’‚‛′“”„‟″«»「」『』–—�
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _WORD_CHARACTER = re.compile(f"[{LETTERS}]")
 _ESCAPES = ("\\n", "\\r", "\\t")
+# What ties a digit to the letters and digits beside it: `8k`, `8万`, `8,000`, `1.5`, `a-5`.
+_TIES = "[-.,'_:/@#~+]"
+_BEGUN_NUMBER = re.compile(rf"(?:\w|[{LETTERS}]{_TIES})\d\Z")
+_UNFINISHED_NUMBER = re.compile(rf"\d(?:[^\W\d]|{_TIES}[{LETTERS}])")
 
 
 def normal_form(text: str) -> str:
@@ -43,6 +47,23 @@ def occurs(part: str, text: str, cut_short: bool = False) -> bool:
             return True
         place = text.find(part, place + 1)
     return False
+
+
+def repeated(part: str, text: str) -> bool:
+    """Whether `part` occurs in `text` and no number at its beginning or end goes on outside of it."""
+    place = text.find(part)
+    while place >= 0:
+        end = place + len(part)
+        if _begins(part, text, place) and _ends(part, text, end) and not _divides_number(text, place, end):
+            return True
+        place = text.find(part, place + 1)
+    return False
+
+
+def _divides_number(text: str, start: int, end: int) -> bool:
+    before = text[max(0, start - 2) : start]
+    begun = before not in _ESCAPES and _BEGUN_NUMBER.search(before + text[start : start + 1])
+    return bool(begun or _UNFINISHED_NUMBER.match(text[max(0, end - 1) : end + 2]))
 
 
 def _begins(part: str, text: str, place: int) -> bool:
