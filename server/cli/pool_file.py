@@ -35,7 +35,7 @@ def replaced(path: Path) -> Generator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "it is there, and is no regular file")
+        raise OSError(errno.EINVAL, "not a regular file")
     aside = target.with_name(f".{target.name}.esker-{os.getpid()}")
     try:
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 
-from esker.server.cli.evaluation_verdicts import PoolVerdict, headline, verdicts
 from esker.server.core.pool import known_answers
 from esker.server.core.pool.evaluation import PoolEvaluation
 from esker.server.core.pool.known_answers import made_up_words
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Pool, Principal, Space
 from esker.server.core.text.tokens import estimate_tokens
+from esker.server.evaluation.verdicts import PoolVerdict, headline, verdicts
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.remote_embedder import RemoteEmbedder
 from esker.server.store import search, vectors

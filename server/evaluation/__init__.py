@@ -1,0 +1,1 @@
+"""`esker eval`: what the figures of one pool mean, and the page that shows them."""
