@@ -18,23 +18,27 @@ from evals.retrieval import command as retrieval
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Measure Esker on data sets. Nothing leaves this machine."
 )
-app.command("retrieval")(retrieval.retrieval)
-app.command("observation")(observation.observation)
-app.command("pack")(pack.pack_suite)
-app.command("poison")(poison.poison)
-app.command("reflection")(reflection.reflection)
-app.command("persona")(histories.persona)
-app.command("chain")(histories.chain)
-app.command("score")(written_rows.score_outputs)
-app.command("show")(showing.show_case)
-app.command("mutations")(catching.mutations)
-app.command("agreement")(reader_agreement.agreement)
-app.command("compare")(compare.compare)
+COMMANDS = {
+    "retrieval": retrieval.retrieval,
+    "observation": observation.observation,
+    "pack": pack.pack_suite,
+    "poison": poison.poison,
+    "reflection": reflection.reflection,
+    "persona": histories.persona,
+    "chain": histories.chain,
+    "score": written_rows.score_outputs,
+    "show": showing.show_case,
+    "mutations": catching.mutations,
+    "agreement": reader_agreement.agreement,
+    "compare": compare.compare,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(command)
 
 
 def run() -> None:
     """Run a command and exit: 0 when all went well, 1 for a regression or an explained error, 2 for wrong usage."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, and its folder removed
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that servers end and their folders go
     try:
         typer.main.get_command(app)(prog_name="python -m evals")
     except EskerError as error:

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-Json = dict[str, Any]
+from esker.server.core.json_input import JsonObject
 
 _MOST = 600
 """Characters that are shown of a message; a tool can say a book."""
@@ -33,7 +32,7 @@ _WORDS = {
 """The same for lists of words."""
 
 
-def told_case(case: Json) -> Iterator[str]:
+def told_case(case: JsonObject) -> Iterator[str]:
     """Yield the lines of a case, as a run's document has it."""
     yield "What went in:"
     said = [*_said(case)]
@@ -44,7 +43,7 @@ def told_case(case: Json) -> Iterator[str]:
     yield from (f"  {line}" for line in _wanted(case | case.get("gold", {})))
 
 
-def _said(case: Json) -> Iterator[str]:
+def _said(case: JsonObject) -> Iterator[str]:
     for row in case.get("rows", ()):
         when = row.get("at") or f"{row.get('days_ago', 1):g} days ago"
         apart = ("id", "at", "text", "days_ago")
@@ -61,13 +60,13 @@ def _said(case: Json) -> Iterator[str]:
         yield f"a session begins in {case.get('project') or 'no project'}, with {case['budget']} tokens for its pack"
 
 
-def _content(content: str | Sequence[Json]) -> str:
+def _content(content: str | Sequence[JsonObject]) -> str:
     if isinstance(content, str):
         return content
     return " ".join(map(_block, content))
 
 
-def _block(block: Json) -> str:
+def _block(block: JsonObject) -> str:
     match block:
         case {"type": "text", "text": str(text)}:
             return text
@@ -84,7 +83,7 @@ def _line(text: str) -> str:
     return whole if len(whole) <= _MOST else f"{whole[:_MOST]}… ({len(whole) - _MOST} characters more)"
 
 
-def _wanted(case: Json) -> Iterator[str]:
+def _wanted(case: JsonObject) -> Iterator[str]:
     for change in case.get("replaced", ()):
         for old in change["old"]:
             yield f"replaced: {_atom(old)}"
@@ -95,7 +94,7 @@ def _wanted(case: Json) -> Iterator[str]:
         yield from (f"{name} ({meaning}): {words}" for words in case.get(name, ()))
 
 
-def _atom(atom: Json) -> str:
+def _atom(atom: JsonObject) -> str:
     notes = [f"letter by letter {', '.join(map(repr, atom['exact']))}"] if atom.get("exact") else []
     notes += [f"said by {atom['by']}"] if atom.get("by") else []
     notes += [f"on {atom['dated']}"] if atom.get("dated") else []

@@ -9,34 +9,30 @@ import typer
 from esker.server.core.errors import InvalidInput
 from evals import judging
 from evals.case_files import OWN
-from evals.judging import NAMES, Judgement, Judging, Submission
+from evals.judging import NAMES, Judgement, Submission
 from evals.mutations import MUTATIONS, faultless
+from evals.options import CasesFile, SuiteOptions, takes
 from evals.output import progress, table, write_json
 from evals.recording import recorded
 from evals.reflection.cases import ReflectionCase
-from evals.runs import CasesFile, JsonOption, Only, RecordOption, Replay, chosen
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
+from evals.suites import chosen
 
 PER_TOKENS = "facts/1k"
 
 
-def mutations(
-    cases: CasesFile = OWN / "reflection.jsonl",
-    only: Only = None,
-    judge: Judging = None,
-    record: RecordOption = None,
-    replay: Replay = None,
-    json_file: JsonOption = None,
-) -> None:
+@takes("only", "judge", "record", "replay", "json_file")
+def mutations(cases: CasesFile = OWN / "reflection.jsonl", *, options: SuiteOptions) -> None:
     """Plant faults in faultless reflections, one at a time, and tell in how many cases which score falls.
 
     A judge is asked about each case without a fault and with each.
     """
-    if (record or replay) and not judge:
+    judge = options.judge
+    if (options.record or options.replay) and not judge:
         raise InvalidInput("Without a judge there is nothing to record or to replay.", hint="--judge names a model.")
-    asked = chosen(cases, ReflectionCase, only)
+    asked = chosen(cases, ReflectionCase, options.only)
     meaning = Meaning()
     with progress() as shown:
         told = caught(list(shown.track(asked, description="Planting faults")), meaning)
@@ -47,12 +43,12 @@ def mutations(
     ]
     table("In how many of 100 cases a fault makes a score fall", ["", "cases", *names], rows)
     if judge:
-        with recorded(record, replay, os.environ) as (_, endpoint), progress() as shown:
+        with recorded(options.record, options.replay, os.environ) as (_, endpoint), progress() as shown:
             judged = judging.judge(judge, {**os.environ, **endpoint}, planted(asked), shown)
         _say(judge, seen := noticed(judged))
         told |= {"judge": {"model": judge, "faults": seen, "failed": judged.failed}}
-    if json_file:
-        write_json(json_file, told)
+    if options.json_file:
+        write_json(options.json_file, told)
 
 
 def planted(cases: Sequence[ReflectionCase]) -> list[Submission]:

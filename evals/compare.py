@@ -17,8 +17,8 @@ import typer
 
 from esker.server.core.errors import InvalidInput
 from evals.input import expected, json_of
+from evals.options import JsonOption
 from evals.output import remark, table, write_json
-from evals.runs import JsonOption
 
 _DRAWS = 10_000
 _OUTSIDE = 2.5  # percent at either end

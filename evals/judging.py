@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +18,13 @@ from rich.progress import Progress
 
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import InvalidInput, ModelFailed
+from esker.server.core.json_input import JsonObject
 from esker.server.core.records import TokenUse
 from esker.server.providers.answers import read_answer
 from esker.server.providers.messages_api import Endpoint, MessagesModel, ModelReply
 from evals.output import remark, table
 from evals.scoring.gold import LogRow
 from evals.scoring.matching import Left
-
-Json = dict[str, Any]
-
-Judging = Annotated[
-    str | None, typer.Option("--judge", metavar="MODEL", help="Also ask this model (of ESKER_LLM_…) for its opinion.")
-]
 
 _PROMPT = (Path(__file__).parent / "judging.md").read_text(encoding="utf-8")
 _MOST_TOKENS = 2_000
@@ -87,7 +82,7 @@ class Judgement:
     failed: dict[str, str] = field(default_factory=dict[str, str])
     tokens: int = 0
 
-    def document(self, ours: Mapping[str, float]) -> Json:
+    def document(self, ours: Mapping[str, float]) -> JsonObject:
         """Return all of it, with its means and how it agrees with `ours`, our retention of each case."""
         both = [(ours[name], marks.retention.score) for name, marks in self.marks.items() if name in ours]
         return {
@@ -166,7 +161,7 @@ def _ranks(values: Sequence[float]) -> npt.NDArray[np.float64]:
     return (each[:, None] > each).sum(axis=1) + ((each[:, None] == each).sum(axis=1) + 1) / 2
 
 
-def show(told: Json) -> None:
+def show(told: JsonObject) -> None:
     """Print what a model thinks, clearly apart from the figures."""
     count = len(told["cases"])
     if count:

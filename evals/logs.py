@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from esker.server.core.json_input import JsonObject
 from esker.server.core.pool.lines import FORMAT, TYPES, VERSION
 from esker.server.core.records import Trust
 from esker.server.core.text.tokens import estimate_tokens
 from evals.scoring.gold import LogRow
 
-Json = dict[str, Any]
 SaidLine = tuple[str, str, Trust, str]
 """A message: its name, its text, who says it and when."""
 
@@ -55,11 +55,11 @@ class Log:
         rows = sorted(self.rows, key=lambda row: (row.session, row.at))
         return ((session, list(its)) for session, its in groupby(rows, key=lambda row: row.session))
 
-    def _session(self, name: str, rows: Sequence[LogRow]) -> list[Json]:
+    def _session(self, name: str, rows: Sequence[LogRow]) -> list[JsonObject]:
         said: list[SaidLine] = [(row.id, row.text, row.by, row.at.isoformat()) for row in rows]
         return session_lines(self.session(name), f"{self.case}/{name}", self.case, said)
 
-    def _memory(self, row: LogRow, seq: int) -> Json:
+    def _memory(self, row: LogRow, seq: int) -> JsonObject:
         session, at = self.session(row.session), row.at.isoformat()
         return memory_line(
             an_id("mem", self.case, row.id),
@@ -75,9 +75,9 @@ class Log:
         )
 
 
-def memory_line(row_id: str, text: str, at: str, **more: Any) -> Json:
+def memory_line(row_id: str, text: str, at: str, **more: Any) -> JsonObject:
     """Return the line of a row: an observation unless told otherwise. `at` is when it was said, written and used."""
-    line: Json = {"type": "memory", "id": row_id, "kind": "observation", "priority": "medium", "category": "fact"}
+    line: JsonObject = {"type": "memory", "id": row_id, "kind": "observation", "priority": "medium", "category": "fact"}
     line |= {"trust": "user", "content": text, "author": _CLIENT, "session_id": None, "group_id": None, "project": None}
     line |= {"tags": [], "source_seqs": [], "source_ids": [], "sources": [], "left_alone": False, "tentative": False}
     line |= {"said_at": at, "created_at": at, "last_used_at": at}
@@ -85,7 +85,7 @@ def memory_line(row_id: str, text: str, at: str, **more: Any) -> Json:
     return line | dict.fromkeys(("reflection_id", "external_id", "facet")) | more
 
 
-def pool_file(lines: Sequence[Json], now: str) -> bytes:
+def pool_file(lines: Sequence[JsonObject], now: str) -> bytes:
     """Return a pool's file of these lines; `now` is when it was written."""
     counts = {kind: sum(line["type"] == kind for line in lines) for kind in TYPES}
     header = {"type": "header", "format": FORMAT, "version": VERSION, "pool": "evals", "exported_at": now}
@@ -93,10 +93,16 @@ def pool_file(lines: Sequence[Json], now: str) -> bytes:
     return "".join(json.dumps(line) + "\n" for line in (header | {"counts": counts}, *lines, ends)).encode()
 
 
-def session_lines(session: str, external_id: str, project: str | None, said: Sequence[SaidLine]) -> list[Json]:
+def session_lines(session: str, external_id: str, project: str | None, said: Sequence[SaidLine]) -> list[JsonObject]:
     """Return the lines of a session that was observed: `said` are name, text, speaker and time of each message."""
     first, last = said[0][3], said[-1][3]
-    opened: Json = {"type": "session", "id": session, "client": _CLIENT, "external_id": external_id, "project": project}
+    opened: JsonObject = {
+        "type": "session",
+        "id": session,
+        "client": _CLIENT,
+        "external_id": external_id,
+        "project": project,
+    }
     opened |= {"cwd": None, "timezone": "UTC", "effective_context": 128_000, "events": [], "pack_version": 0}
     opened |= {"last_seq": len(said), "observed_seq": len(said), "last_received_at": last, "created_at": first}
     opened |= dict.fromkeys(("reflect_at_tokens", "current_task", "suggested_continuation", "thread_title", "pack"))
@@ -104,16 +110,22 @@ def session_lines(session: str, external_id: str, project: str | None, said: Seq
     return [opened, *messages, _group(session, said)]
 
 
-def _message(session: str, seq: int, name: str, text: str, by: Trust, at: str) -> Json:
+def _message(session: str, seq: int, name: str, text: str, by: Trust, at: str) -> JsonObject:
     tokens = max(1, estimate_tokens(text))
-    line: Json = {"type": "message", "session_id": session, "seq": seq, "external_id": name, "role": _SPOKEN_AS[by]}
+    line: JsonObject = {
+        "type": "message",
+        "session_id": session,
+        "seq": seq,
+        "external_id": name,
+        "role": _SPOKEN_AS[by],
+    }
     line |= {"trust": by, "sent_at": at, "received_at": at, "content": [{"type": "text", "text": text}], "text": text}
     line |= {"content_hash": hashlib.sha256(text.encode()).hexdigest(), "calls": {}, "left_out": False}
     return line | {"tokens": tokens, "shown_tokens": tokens}
 
 
-def _group(session: str, said: Sequence[SaidLine]) -> Json:
-    line: Json = {"type": "group", "id": an_id("grp", session), "session_id": session, "kind": "observations"}
+def _group(session: str, said: Sequence[SaidLine]) -> JsonObject:
+    line: JsonObject = {"type": "group", "id": an_id("grp", session), "session_id": session, "kind": "observations"}
     line |= {"first_seq": 1, "last_seq": len(said), "first_external_id": said[0][0], "last_external_id": said[-1][0]}
     line |= dict.fromkeys(("cwd", "current_task", "suggested_continuation", "thread_title"))
     line |= dict.fromkeys(("input_tokens", "output_tokens", "merged", "replaced"), 0)

@@ -15,9 +15,9 @@ import typer
 from esker.server.core.errors import InvalidInput
 from evals.case_files import OWN, CaseText, StrictPart, read_cases
 from evals.input import models_of
+from evals.options import JsonOption
 from evals.output import progress, table, write_json
 from evals.reflection.cases import ReflectionCase
-from evals.runs import JsonOption
 from evals.scoring.fact_scores import change_fault, noise_fault, open_fault, ruling_fault, unsettled_fault
 from evals.scoring.gold import Gold
 from evals.scoring.matching import AtomVerdict, Judge, Left

@@ -15,16 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import httpx2
 from pydantic import ValidationError
 
 from esker.server.core.errors import EskerError, InvalidInput
+from esker.server.core.json_input import JsonObject
 from evals.case_files import StrictPart
 from evals.input import json_of
-
-Json = dict[str, Any]
 
 _SECONDS = 600.0
 _POLL_SECONDS = 0.05
@@ -42,7 +40,7 @@ class Recorded(StrictPart):
 
     status: int
     headers: dict[str, str]
-    request: Json
+    request: JsonObject
     answer: str
 
 
@@ -71,14 +69,14 @@ class Tape:
             self.given += 1
         return status, kept, text.encode()
 
-    def _file(self, request: Json) -> Path:
+    def _file(self, request: JsonObject) -> Path:
         """Return where the answer to a request is; the same asked again has another answer."""
         name = fingerprint(request)
         with self._lock:
             self._times[name] += 1
             return self.folder / f"{name}-{self._times[name]}.json"
 
-    def _found(self, file: Path, request: Json) -> tuple[int, Mapping[str, str], bytes]:
+    def _found(self, file: Path, request: JsonObject) -> tuple[int, Mapping[str, str], bytes]:
         if not file.is_file():
             with self._lock:
                 self.missing.append(file.name)
@@ -112,14 +110,14 @@ def _error(kind: str, message: str) -> str:
     return json.dumps({"type": "error", "error": {"type": kind, "message": message}})
 
 
-def fingerprint(request: Json) -> str:
+def fingerprint(request: JsonObject) -> str:
     """Return what tells one request from another; ids count by the order in which they come."""
     text = _text(request)
     place = {found: f"id{number}" for number, found in enumerate(_ids(text))}
     return hashlib.sha256(_ID.sub(lambda found: place[found[0]], text).encode()).hexdigest()[:32]
 
 
-def _text(request: Json) -> str:
+def _text(request: JsonObject) -> str:
     return json.dumps(request, sort_keys=True, ensure_ascii=False)
 
 

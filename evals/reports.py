@@ -1,18 +1,18 @@
 """What a run over cases leaves behind: a table for people, and a document for machines with all reasons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from esker.server.core.json_input import JsonObject
 from evals.case_files import AnyCase, sha256
 from evals.input import expected, json_of
 from evals.output import table
 from evals.provenance import hardware, versions
 from evals.scoring.figures import ScoreFigure
-
-Json = dict[str, Any]
+from evals.scoring.matching import Left
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,28 @@ class CaseResult:
     figures: Mapping[str, ScoreFigure]
     amounts: Mapping[str, float] = field(default_factory=dict[str, float])
     lines: Sequence[str] = ()
-    left: Sequence[Json] = ()
+    left: Sequence[Left] = ()
 
     def __post_init__(self) -> None:
         counted = {name: figure for name, figure in self.figures.items() if figure.of}
         object.__setattr__(self, "figures", counted)  # it is frozen for all others
 
+    @classmethod
+    def of(
+        cls,
+        case: AnyCase,
+        groups: tuple[str, ...],
+        figures: Iterable[ScoreFigure],
+        amounts: Mapping[str, float],
+        left: Sequence[Left],
+    ) -> Self:
+        """Return a result whose lines are the faults of its figures."""
+        by_name = {each.name: each for each in figures}
+        lines = [f"{name}: {fault}" for name, each in by_name.items() for fault in each.faults]
+        return cls(case, groups, by_name, amounts, lines, left)
 
-def document(suite: str, results: Sequence[CaseResult], run: Mapping[str, Any], data: str) -> Json:
+
+def document(suite: str, results: Sequence[CaseResult], run: Mapping[str, Any], data: str) -> JsonObject:
     """Return everything about a run; `run` is how it was made, `data` the name of its cases."""
     return {
         "suite": suite,
@@ -75,7 +89,7 @@ def _groups(results: Sequence[CaseResult]) -> dict[str, list[CaseResult]]:
     return dict(sorted(found.items()))
 
 
-def _figures(results: Sequence[CaseResult]) -> Json:
+def _figures(results: Sequence[CaseResult]) -> JsonObject:
     """Return how many of how many things are as they should be, over all cases, and the means of amounts."""
     names = dict.fromkeys(name for result in results for name in result.figures)
     counted = {name: [result.figures[name] for result in results if name in result.figures] for name in names}
@@ -89,7 +103,7 @@ def _figures(results: Sequence[CaseResult]) -> Json:
     }
 
 
-def show(told: Json, title: str) -> None:
+def show(told: JsonObject, title: str) -> None:
     """Print a table of a run: all cases, and those of each group."""
     names = list(told["figures"])
     rows = [("all", told["data"]["cases"], told["figures"])]
@@ -97,21 +111,21 @@ def show(told: Json, title: str) -> None:
     table(title, ["", "cases", *names], [(name, f"{count}", *_cells(figures, names)) for name, count, figures in rows])
 
 
-def _count(told: Json, group: str) -> int:
+def _count(told: JsonObject, group: str) -> int:
     return sum(group in (*case["groups"], case["language"]) for case in told["cases"])
 
 
-def _cells(figures: Json, names: Sequence[str]) -> list[str]:
+def _cells(figures: JsonObject, names: Sequence[str]) -> list[str]:
     return [_cell(figures[name]) if name in figures else "–" for name in names]
 
 
-def _cell(figure: Json) -> str:
+def _cell(figure: JsonObject) -> str:
     return f"{100 * figure['share']:.1f}" if "share" in figure else f"{figure['mean']:.2f}"
 
 
-def read_run(path: Path) -> Json:
+def read_run(path: Path) -> JsonObject:
     """Return what a run has written. Raises InvalidInput for a file that is none."""
-    told: Json = json_of(path)
+    told: JsonObject = json_of(path)
     with expected("run over cases", path, "A suite writes one with --json."):
         _ = told["suite"], told["cases"]
     return told

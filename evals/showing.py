@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import JsonObject
 from evals.case_text import told_case
 from evals.input import expected
 from evals.output import say
 from evals.reports import read_run
-
-Json = dict[str, Any]
 
 
 def show_case(
@@ -29,7 +28,7 @@ def show_case(
         say(line)
 
 
-def _lines(told: Json, name: str | None, run: Path) -> Iterator[str]:
+def _lines(told: JsonObject, name: str | None, run: Path) -> Iterator[str]:
     if name is None:
         return _worst(told)
     found = next((each for each in told["cases"] if each["id"] == name), None)
@@ -38,7 +37,7 @@ def _lines(told: Json, name: str | None, run: Path) -> Iterator[str]:
     return _told(found, told.get("judge"))
 
 
-def _worst(told: Json) -> Iterator[str]:
+def _worst(told: JsonObject) -> Iterator[str]:
     if not any(share < 1 for case in told["cases"] for share in case["figures"].values()):
         yield f"None of the {len(told['cases'])} cases has a fault: {', '.join(case['id'] for case in told['cases'])}."
     by_mean = sorted(told["cases"], key=lambda case: _mean(case["figures"]))
@@ -48,11 +47,11 @@ def _worst(told: Json) -> Iterator[str]:
             yield f"{case['id']}: {', '.join(low)}"
 
 
-def _mean(figures: Json) -> float:
+def _mean(figures: JsonObject) -> float:
     return sum(figures.values()) / len(figures) if figures else 1.0
 
 
-def _told(case: Json, judge: Json | None) -> Iterator[str]:
+def _told(case: JsonObject, judge: JsonObject | None) -> Iterator[str]:
     yield f"{case['id']} ({', '.join((*case['groups'], case['language']))})"
     yield case["about"]
     yield ""

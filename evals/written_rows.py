@@ -5,8 +5,6 @@ rows or messages), `by` and `at`, as far as they are known.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,16 +14,15 @@ from pydantic import AwareDatetime, Field, model_validator
 from esker.server.core.errors import InvalidInput
 from esker.server.core.records import Trust
 from evals.case_files import OWN, CaseText, Name, StrictPart, read_cases
+from evals.gold_cases import GoldCase, scored_case
 from evals.input import models_of
 from evals.observation.cases import ObservationCase
-from evals.observation.running import log_of
+from evals.options import JsonOption
 from evals.reflection.cases import ReflectionCase
 from evals.reports import CaseResult
-from evals.runs import JsonOption, finish
-from evals.scoring.gold import Gold, LogRow
 from evals.scoring.matching import Judge, Left
 from evals.scoring.meaning import THRESHOLDS, Meaning
-from evals.scoring.scored import score
+from evals.suites import report
 
 
 class WrittenRow(StrictPart):
@@ -74,18 +71,15 @@ def score_outputs(
     for output in _read(outputs):
         if output.case not in known:
             raise InvalidInput(f"{path.name} has no case {output.case!r}.", hint="--cases names a file of others.")
-        results.append(_result(*known[output.case], output.left(), meaning))
+        case = known[output.case]
+        results.append(scored_case(case, output.left(), Judge(case.language, meaning)))
     run = {"outputs": outputs.name, "thresholds": THRESHOLDS}
-    finish(suite, results, run, path, json_file, f"{outputs.name}: {len(results)} cases of {suite}")
+    report(suite, f"{outputs.name}, {suite}", results, run, path, json_file)
 
 
-KnownCase = tuple[ReflectionCase | ObservationCase, Gold, Sequence[LogRow]]
-
-
-def _known(path: Path, suite: str) -> dict[str, KnownCase]:
-    if suite == "reflection":
-        return {case.case: (case, case.gold, case.rows) for case in read_cases(path, ReflectionCase)}
-    return {case.case: (case, case.gold, log_of(case)) for case in read_cases(path, ObservationCase)}
+def _known(path: Path, suite: str) -> dict[str, GoldCase]:
+    model: type[GoldCase] = ReflectionCase if suite == "reflection" else ObservationCase
+    return {case.case: case for case in read_cases(path, model)}
 
 
 def _read(path: Path) -> list[Output]:
@@ -95,11 +89,3 @@ def _read(path: Path) -> list[Output]:
     if not outputs:
         raise InvalidInput(f"There is no case in {path.name}.")
     return outputs
-
-
-def _result(
-    case: ReflectionCase | ObservationCase, gold: Gold, log: Sequence[LogRow], left: Sequence[Left], meaning: Meaning
-) -> CaseResult:
-    scored = score(gold, log, left, Judge(case.language, meaning))
-    amounts = {"shorter": scored.shorter, "facts/1k": scored.per_thousand_tokens}
-    return CaseResult(case, (case.domain,), scored.figures, amounts, [*scored.lines()], [asdict(row) for row in left])

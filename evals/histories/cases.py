@@ -30,9 +30,7 @@ class Persona(AnyCase):
 
     def log(self) -> list[LogRow]:
         """Return all that was said, as the log that rows go back to."""
-        return [
-            LogRow(id=each.id, at=each.at, text=each.text) for sitting in self.sittings for each in sitting.messages
-        ]
+        return [message.row() for message in messages(self.sittings)]
 
 
 class ChainRule(StrictPart):

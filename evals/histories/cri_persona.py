@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
+from esker.server.core.json_input import JsonObject
 from evals.histories.cases import Persona, Sitting, messages
 from evals.histories.evidence import Evidence
 from evals.input import expected, json_of
@@ -18,8 +18,6 @@ from evals.observation.cases import CaseMessage
 from evals.retrieval.dataset import json_lines
 from evals.scoring.gold import Atom, FactChange, Gold
 from evals.scoring.text import holds, normalised
-
-Json = dict[str, Any]
 
 # Before a capital letter a comma is within the name of a place.
 _PARTS = re.compile(r", (?=[a-z])(?![^(]*\))")
@@ -47,7 +45,7 @@ def _sittings(path: Path) -> Iterator[Sitting]:
         yield Sitting(id=name, messages=tuple(_said(line) for line in its))
 
 
-def _said(line: Json) -> CaseMessage:
+def _said(line: JsonObject) -> CaseMessage:
     at = datetime.fromisoformat(line["timestamp"]).replace(tzinfo=UTC)
     return CaseMessage(id=_name(line["message_id"]), role=line["role"], at=at, content=line["content"])
 
@@ -56,7 +54,7 @@ def _name(message: int) -> str:
     return f"m{message}"
 
 
-def _profile(truth: Json, evidence: Evidence) -> Iterator[Atom]:
+def _profile(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
     """Yield each part of the final profile that no change has brought about, which `replaced` has."""
     new = [normalised(change["new_value"]) for change in truth["changes"]]
     for dimension in truth["final_profile"].values():
@@ -67,7 +65,7 @@ def _profile(truth: Json, evidence: Evidence) -> Iterator[Atom]:
                 yield evidence.atom(f"{dimension['query_topic']}: {part}", part)
 
 
-def _changes(truth: Json, evidence: Evidence, sittings: Sequence[Sitting]) -> Iterator[FactChange]:
+def _changes(truth: JsonObject, evidence: Evidence, sittings: Sequence[Sitting]) -> Iterator[FactChange]:
     """Yield one change for all of a fact: what it was before each, and what it is after the last."""
     days = {message.id: message.at.date() for message in messages(tuple(sittings))}
     texts = {message.id: message.text for message in messages(tuple(sittings))}
@@ -98,14 +96,14 @@ def _old(fact: str, value: str, new: Atom, told: Mapping[str, str], evidence: Ev
     return None
 
 
-def _noise(truth: Json, evidence: Evidence) -> Iterator[Atom]:
+def _noise(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
     """Yield utterances that matter to nobody. Few words are in many a row, so they have to stand there as they are."""
     for each in truth["noise_examples"]:
         text = each["text"]
         yield evidence.made(text, (text,) if len(text.split()) < _A_FEW_WORDS else (), ())
 
 
-def _asked(truth: Json, evidence: Evidence) -> Iterator[Atom]:
+def _asked(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
     for pair in truth["query_relevance_pairs"]:
         for fact in pair["expected_relevant_facts"]:
             yield evidence.atom(fact, fact, ask=pair["query"])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import JsonObject
 from evals.case_files import OWN
 from evals.histories.cases import Rules, Sitting, Task
 from evals.histories.evidence import Evidence
@@ -18,7 +19,6 @@ from evals.input import expected, json_of
 from evals.observation.cases import CaseMessage
 from evals.scoring.gold import Atom
 
-Json = dict[str, Any]
 Blocks = list[dict[str, Any]]
 
 RULES = OWN / "niceeval-toggl.json"
@@ -76,7 +76,7 @@ def _messages(folder: Path, task: str) -> Iterator[CaseMessage]:
             yield CaseMessage(id=f"{task}.{place}", role=said[0], at=at, content=said[1])
 
 
-def _output(event: Json) -> str:
+def _output(event: JsonObject) -> str:
     match event.get("output"):
         case {"output": str(text)}:
             return text
@@ -86,7 +86,7 @@ def _output(event: Json) -> str:
             return json.dumps(other, ensure_ascii=False)
 
 
-def _said(event: Json) -> tuple[Any, str | Blocks] | None:
+def _said(event: JsonObject) -> tuple[Any, str | Blocks] | None:
     """Return who said what, as a message; None for what is no part of the conversation."""
     match event["type"]:
         case "message":
@@ -96,7 +96,7 @@ def _said(event: Json) -> tuple[Any, str | Blocks] | None:
             call = {"type": "tool_use", "id": event["operationId"], "name": used["name"], "input": used["input"]}
             return "assistant", [call]
         case "operation.finished":
-            result: Json = {"type": "tool_result", "tool_use_id": event["operationId"], "content": _output(event)}
+            result: JsonObject = {"type": "tool_result", "tool_use_id": event["operationId"], "content": _output(event)}
             return "user", [result | {"is_error": event.get("status") == "failed"}]
         case _:
             return None

@@ -4,10 +4,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.progress import Progress
 
+from esker.server.core.json_input import JsonObject
 from evals.asking import rows_of
 from evals.histories.cases import Sitting
 from evals.observation.running import message_of
@@ -15,8 +15,6 @@ from evals.retrieval.traces import Traces
 from evals.scoring.matching import Left
 from evals.server_rows import left_of
 from evals.serving import Server, until_done, wait_for_vectors
-
-Json = dict[str, Any]
 
 _BATCH = 200
 
@@ -35,7 +33,7 @@ class Lived:
         """Return the live rows; what they stand for are messages."""
         return [self._left(server, row) for row in rows_of(server, self.project)]
 
-    def _left(self, server: Server, row: Json) -> Left:
+    def _left(self, server: Server, row: JsonObject) -> Left:
         told = server.get(f"/v1/memories/{row['id']}")
         return left_of(row, sorted(self.traces.covered(server, told)))
 

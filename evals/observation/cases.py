@@ -1,13 +1,14 @@
-"""The cases of the suite: messages of one session, and what should be known of them."""
+"""The cases of the suite: messages of one session, and the facts that should be known of them."""
 
 from typing import Annotated, cast
 
-from pydantic import AwareDatetime, Field, JsonValue, model_validator
+from pydantic import AwareDatetime, Field, JsonValue
 
 from esker.server.core.conversation.records import Role
 from esker.server.core.json_input import Json
-from evals.case_files import AnyCase, CaseText, Name, StrictPart
-from evals.scoring.gold import Domain, Gold
+from evals.case_files import CaseText, Name, StrictPart
+from evals.gold_cases import GoldCase
+from evals.scoring.gold import LogRow
 
 
 class CaseMessage(StrictPart):
@@ -23,6 +24,10 @@ class CaseMessage(StrictPart):
         """All words of the message, tool calls and results included."""
         return self.content if isinstance(self.content, str) else "\n".join(_words(cast("Json", self.content)))
 
+    def row(self) -> LogRow:
+        """Return the message as a row of a log, which is never blank."""
+        return LogRow(id=self.id, at=self.at, text=self.text or "-")
+
 
 def _words(value: Json) -> list[str]:
     match value:
@@ -36,19 +41,11 @@ def _words(value: Json) -> list[str]:
             return [str(value)]
 
 
-class ObservationCase(AnyCase):
-    """A session and its gold; `rows` of an atom are ids of messages."""
+class ObservationCase(GoldCase):
+    """A session and its gold."""
 
-    domain: Domain = "other"
     messages: Annotated[tuple[CaseMessage, ...], Field(min_length=1, max_length=200)]
-    gold: Gold
 
-    @model_validator(mode="after")
-    def _fits(self) -> "ObservationCase":
-        texts = {message.id: message.text for message in self.messages}
-        faults = [*self.gold.faults(texts, self.language)]
-        if len(texts) != len(self.messages):
-            faults.append("two messages have one id")
-        if faults:
-            raise ValueError("; ".join(faults))
-        return self
+    def log(self) -> list[LogRow]:
+        """Return the messages as the log that rows cite."""
+        return [message.row() for message in self.messages]

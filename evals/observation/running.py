@@ -2,16 +2,13 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
+from esker.server.core.json_input import JsonObject
 from evals.asking import rows_of
-from evals.observation.cases import CaseMessage, ObservationCase
-from evals.scoring.gold import LogRow
+from evals.observation.cases import CaseMessage
 from evals.scoring.matching import Left
 from evals.server_rows import left_of
 from evals.serving import Server, until_done
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -40,11 +37,6 @@ def observe(server: Server, case_name: str, messages: tuple[CaseMessage, ...]) -
     return ObservationRun(left, told["coverage"], sum(map(bool, tokens)), sum(tokens), spent)
 
 
-def message_of(said: CaseMessage) -> Json:
+def message_of(said: CaseMessage) -> JsonObject:
     """Return a message as it is sent."""
     return {"external_id": said.id, "role": said.role, "content": said.content, "sent_at": said.at.isoformat()}
-
-
-def log_of(case: ObservationCase) -> list[LogRow]:
-    """Return the messages of a case as the log that rows go back to."""
-    return [LogRow(id=each.id, at=each.at, text=each.text or "-") for each in case.messages]

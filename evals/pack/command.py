@@ -1,36 +1,37 @@
-"""`python -m evals pack`: what a session begins with, within its scope and budget, and that it stays to the byte."""
+"""`python -m evals pack`: whether a session's pack has the right rows, fits its budget, and stays the same bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evals.case_files import OWN
+from evals.options import CasesFile, SuiteOptions, takes
 from evals.pack.cases import PackCase
 from evals.pack.running import Packed, now, pack
 from evals.reports import CaseResult
-from evals.runs import CasesFile, JsonOption, Only, chosen, finish, under_test
 from evals.scoring.figures import ScoreFigure, figure
+from evals.scoring.matching import Left
+from evals.suites import UnderTest, chosen, run_suite
 
 
-def pack_suite(cases: CasesFile = OWN / "pack.jsonl", only: Only = None, json_file: JsonOption = None) -> None:
-    """Store pools, begin a session in each, and look at its pack."""
-    asked = chosen(cases, PackCase, only)
-    with under_test(None, None) as at:
-        moment = now()
-        results = [
-            _result(case, pack(at.server, case, moment)) for case in at.shown.track(asked, description="Packing")
-        ]
-    finish("pack", results, {}, cases, json_file, f"pack: {len(asked)} cases")
+@takes("only", "json_file")
+def pack_suite(cases: CasesFile = OWN / "pack.jsonl", *, options: SuiteOptions) -> None:
+    """Store pools, begin a session in each, and check its pack."""
+    read = chosen(cases, PackCase, options.only)
+    run_suite("pack", cases, options, lambda at: _measure(at, read))
+
+
+def _measure(at: UnderTest, cases: Sequence[PackCase]) -> list[CaseResult]:
+    moment = now()
+    return [_result(case, pack(at.server, case, moment)) for case in at.shown.track(cases, description="Packing")]
 
 
 def _result(case: PackCase, packed: Packed) -> CaseResult:
-    figures = [*_figures(case, packed)]
-    why = [f"{each.name}: {fault}" for each in figures for fault in each.faults]
-    shown = [{"id": name} for name in packed.shown]
-    amounts = {"tokens": packed.tokens, "of budget": packed.tokens / case.budget}
-    return CaseResult(case, ("pack",), {each.name: each for each in figures}, amounts, why, shown)
-
-
-def _figures(case: PackCase, packed: Packed) -> Iterator[ScoreFigure]:
     texts = {row.id: row.text for row in case.rows}
+    shown = [Left(name, texts[name]) for name in packed.shown]
+    amounts = {"tokens": packed.tokens, "of budget": packed.tokens / case.budget}
+    return CaseResult.of(case, ("pack",), _figures(case, packed, texts), amounts, shown)
+
+
+def _figures(case: PackCase, packed: Packed, texts: dict[str, str]) -> Iterator[ScoreFigure]:
     there = {*packed.shown}
     yield figure("there", (None if name in there else f"missing: {texts[name]}" for name in case.must))
     yield figure("kept out", (f"shown: {texts[name]}" if name in there else None for name in case.must_not))
@@ -38,4 +39,4 @@ def _figures(case: PackCase, packed: Packed) -> Iterator[ScoreFigure]:
     yield figure("precision", (None if name in case.must else f"shown: {texts[name]}" for name in known))
     over = f"{packed.tokens} tokens of {case.budget}" if packed.tokens > case.budget else None
     yield figure("in budget", [over])
-    yield figure("stays", [None if packed.stays else "asked again it had other bytes"])
+    yield figure("stays", [None if packed.stays else "a second request gave other bytes"])

@@ -4,15 +4,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Any
 
 from esker.server.core.budgets import budgets
 from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import JsonObject
 from evals.logs import an_id, memory_line, pool_file, session_lines
 from evals.pack.cases import PackCase, StoredRow
 from evals.serving import Server
-
-Json = dict[str, Any]
 
 _EARLIER = "earlier"
 
@@ -33,7 +31,7 @@ def pack(server: Server, case: PackCase, now: datetime) -> Packed:
     A session without a project sees every project, so a case has to be alone on its server.
     """
     server.post_lines("/v1/import", pool_file(_lines(case, now), now.isoformat()))
-    opened: Json = {"client": "evals", "external_id": case.case, "effective_context": _context_for(case.budget)}
+    opened: JsonObject = {"client": "evals", "external_id": case.case, "effective_context": _context_for(case.budget)}
     opened |= {"project": case.project} if case.project else {}
     session = server.post("/v1/sessions", opened)["id"]
     first = server.get(f"/v1/sessions/{session}/pack")
@@ -59,10 +57,10 @@ def _forget_everything(server: Server) -> None:
                 server.delete(f"/v1/memories/{row['id']}")
 
 
-def _lines(case: PackCase, now: datetime) -> list[Json]:
-    sessions: list[Json] = []
-    memories: list[Json] = []
-    reflections: list[Json] = []
+def _lines(case: PackCase, now: datetime) -> list[JsonObject]:
+    sessions: list[JsonObject] = []
+    memories: list[JsonObject] = []
+    reflections: list[JsonObject] = []
     for row in sorted(case.rows, key=lambda row: -row.days_ago):
         line = _memory(case, row, now)
         if row.kind == "observation":
@@ -82,7 +80,7 @@ def _lines(case: PackCase, now: datetime) -> list[Json]:
     return [*sessions, *memories, *reflections]
 
 
-def _memory(case: PackCase, row: StoredRow, now: datetime) -> Json:
+def _memory(case: PackCase, row: StoredRow, now: datetime) -> JsonObject:
     at = now - timedelta(days=row.days_ago)
     line = memory_line(an_id("mem", case.case, row.id), row.text, at.isoformat(), kind=row.kind, trust=row.by)
     line |= {"priority": row.priority, "category": row.category, "project": row.project}
@@ -95,14 +93,20 @@ def _memory(case: PackCase, row: StoredRow, now: datetime) -> Json:
     return line
 
 
-def _reflected(case: PackCase, row: StoredRow, line: Json) -> tuple[Json, Json]:
+def _reflected(case: PackCase, row: StoredRow, line: JsonObject) -> tuple[JsonObject, JsonObject]:
     """Return the reflection that wrote a row, and the row that it stands for."""
     reflection, source = an_id("ref", case.case, row.id), an_id("mem", case.case, row.id, _EARLIER)
     at = line["said_at"]
     line |= {"reflection_id": reflection, "source_ids": [source]}
     gone = {"superseded_by": reflection, "superseded_at": at, "outdated_at": at}
     before = memory_line(source, f"At length: {row.text}", at, project=row.project, trust=row.by, **gone)
-    told: Json = {"type": "reflection", "id": reflection, "scope": "pool", "session_id": None, "project": row.project}
+    told: JsonObject = {
+        "type": "reflection",
+        "id": reflection,
+        "scope": "pool",
+        "session_id": None,
+        "project": row.project,
+    }
     told |= {
         "reflector": "evals",
         "state": "committed",

@@ -1,60 +1,33 @@
-"""`python -m evals poison`: whether instructions that were planted become memories, and how far those get."""
+"""`python -m evals poison`: whether planted instructions become memories, and how far those get."""
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 
 from evals.case_files import OWN
+from evals.options import CasesFile, SuiteOptions, takes
 from evals.poison.cases import PoisonCase
 from evals.poison.running import Aftermath, live_through
 from evals.reports import CaseResult
-from evals.runs import (
-    CasesFile,
-    JsonOption,
-    KeyOption,
-    ObserverOption,
-    Only,
-    RecordOption,
-    ReflectorOption,
-    Replay,
-    Url,
-    chosen,
-    finish,
-    under_test,
-)
 from evals.scoring.figures import ScoreFigure, figure
 from evals.scoring.matching import Judge
-from evals.scoring.meaning import THRESHOLDS, Meaning
+from evals.suites import MODEL, UnderTest, chosen, run_suite
 
 
-def poison(
-    cases: CasesFile = OWN / "poison.jsonl",
-    only: Only = None,
-    observer: ObserverOption = None,
-    reflector: ReflectorOption = None,
-    record: RecordOption = None,
-    replay: Replay = None,
-    url: Url = None,
-    key: KeyOption = None,
-    json_file: JsonOption = None,
-) -> None:
-    """Send sessions in which something was planted, and look where it turns up."""
-    asked = chosen(cases, PoisonCase, only)
-    meaning = Meaning()
-    with under_test(url, key, record, replay, observer=observer, reflector=reflector) as at:
-        lived = [live_through(at.server, case) for case in at.shown.track(asked, description="Observing")]
-        together = list(zip(asked, lived, strict=True))
-        results = [_result(*each, meaning) for each in at.shown.track(together, description="Scoring")]
-    run = {"observer": at.observer, "reflector": at.reflector, "thresholds": THRESHOLDS}
-    finish("poison", results, run, cases, json_file, f"poison: {len(asked)} cases")
+@takes("only", "observer", "reflector", *MODEL)
+def poison(cases: CasesFile = OWN / "poison.jsonl", *, options: SuiteOptions) -> None:
+    """Send sessions with planted instructions, and look for them in rows, packs and hits."""
+    read = chosen(cases, PoisonCase, options.only)
+    run_suite("poison", cases, options, lambda at: _measure(at, read))
 
 
-def _result(case: PoisonCase, after: Aftermath, meaning: Meaning) -> CaseResult:
-    by = Judge(case.language, meaning)
-    figures = [*_figures(case, after, by)]
-    why = [f"{each.name}: {fault}" for each in figures for fault in each.faults]
+def _measure(at: UnderTest, cases: Sequence[PoisonCase]) -> list[CaseResult]:
+    lived = [live_through(at.server, case) for case in at.shown.track(cases, description="Observing")]
+    together = list(zip(cases, lived, strict=True))
+    return [_result(at, *each) for each in at.shown.track(together, description="Scoring")]
+
+
+def _result(at: UnderTest, case: PoisonCase, after: Aftermath) -> CaseResult:
     groups = ("control",) if case.is_control else (case.place, case.manner)
-    left = [asdict(row) for row in after.reflected]
-    return CaseResult(case, groups, {each.name: each for each in figures}, {}, why, left)
+    return CaseResult.of(case, groups, _figures(case, after, at.by(case)), {}, after.reflected)
 
 
 def _figures(case: PoisonCase, after: Aftermath, by: Judge) -> Iterator[ScoreFigure]:

@@ -1,19 +1,21 @@
-"""The cases of the suite: a log of rows, and what should be left of it."""
+"""The cases of the suite: a log of rows, and the facts that should be left of it."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from evals.case_files import AnyCase
-from evals.scoring.gold import Domain, Gold, LogRow
+from evals.gold_cases import GoldCase
+from evals.scoring.gold import LogRow
 
 
-class ReflectionCase(AnyCase):
-    """A log, which may be of several sittings, and its gold."""
+class ReflectionCase(GoldCase):
+    """A log, which may have several sittings, and its gold."""
 
-    domain: Domain = "other"
     rows: Annotated[tuple[LogRow, ...], Field(min_length=2, max_length=200)]
-    gold: Gold
+
+    def log(self) -> tuple[LogRow, ...]:
+        """Return the rows."""
+        return self.rows
 
     @property
     def sessions(self) -> list[str]:
@@ -21,13 +23,7 @@ class ReflectionCase(AnyCase):
         return list(dict.fromkeys(row.session for row in self.rows))
 
     @model_validator(mode="after")
-    def _fits(self) -> "ReflectionCase":
-        texts = {row.id: row.text for row in self.rows}
-        faults = [*self.gold.faults(texts, self.language)]
-        if len(texts) != len(self.rows):
-            faults.append("two rows have one id")
+    def _is_in_order(self) -> Self:
         if [row.at for row in self.rows] != sorted(row.at for row in self.rows):
-            faults.append("the rows are not in the order of their times")
-        if faults:
-            raise ValueError("; ".join(faults))
+            raise ValueError("the rows are not in the order of their times")
         return self

@@ -2,16 +2,14 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
+from esker.server.core.json_input import JsonObject
 from evals.asking import rows_of
 from evals.logs import Log
 from evals.reflection.cases import ReflectionCase
 from evals.scoring.matching import Left
 from evals.server_rows import left_of
 from evals.serving import Server, until_done
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -52,7 +50,7 @@ def _tokens_of(server: Server, reflection: str) -> int:
     return told["input_tokens"] + told["output_tokens"]
 
 
-def _cited(row: Json, names: dict[str, str]) -> list[str]:
+def _cited(row: JsonObject, names: dict[str, str]) -> list[str]:
     """Return what a row stands for: rows of the case by their names there, and others by their ids."""
     cited: list[str] = row["source_ids"] or [row["id"]]
     return [names.get(each, each) for each in cited]

@@ -10,6 +10,7 @@ import typer
 from esker.server.core.errors import InvalidInput
 from esker.server.core.records import AskedTier, Ranking
 from evals.input import expected
+from evals.options import JsonOption, KeyOption, Url
 from evals.output import progress, remark, write_json
 from evals.retrieval.asking import AskingOptions, QueryReplies
 from evals.retrieval.dataset import DataSet, checked, part_of, read_simple
@@ -21,7 +22,6 @@ from evals.retrieval.formats.qmsum import read_qmsum
 from evals.retrieval.metrics import percentile
 from evals.retrieval.report import document, show
 from evals.retrieval.storing import StoredAs, StoredDataSet, store
-from evals.runs import JsonOption, KeyOption, Url
 from evals.serving import connected
 
 Format = Literal["simple", "beam", "locomo", "madial-en", "madial-zh", "qmsum"]

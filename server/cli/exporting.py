@@ -20,6 +20,7 @@ from esker.server.cli.pool_file import Writing, replaced
 from esker.server.cli.times import ACCEPTED, asked_time
 from esker.server.core.counts import counted
 from esker.server.core.errors import Conflict, InvalidInput
+from esker.server.core.json_input import JsonObject
 from esker.server.core.pool.daily_log import Logged, LoggedSession, daily_logs, first_line, is_log_name
 from esker.server.core.pool.memory_file import Remembered, entries_of, merge
 from esker.server.usecases.authenticate import require_pool
@@ -34,7 +35,6 @@ exports = typer.Typer(
 )
 app.add_typer(exports, name="export")
 
-JsonRow = dict[str, Any]
 ProjectOption = Annotated[str | None, typer.Option(help="Only this project, and what belongs to none.")]
 _PAGE = 1_000
 _MODE = 0o644
@@ -139,15 +139,15 @@ def _text_of(path: Path) -> str:
         raise InvalidInput(f"{path} is not UTF-8; nothing was written.") from error
 
 
-def _unreflected(api: Api, project: str | None) -> list[JsonRow]:
+def _unreflected(api: Api, project: str | None) -> list[JsonObject]:
     """Return the observations of high priority for which no reflection stands, and that none was drawn from."""
     drawn_from = {source for row in _all_memories(api, project, kind=["reflection"]) for source in row["source_ids"]}
     found = _all_memories(api, project, kind=["observation"], min_priority="high")
     return [row for row in found if row["id"] not in drawn_from]
 
 
-def _all_memories(api: Api, project: str | None, **which: Any) -> list[JsonRow]:
-    rows: list[JsonRow] = []
+def _all_memories(api: Api, project: str | None, **which: Any) -> list[JsonObject]:
+    rows: list[JsonObject] = []
     before = None
     while True:
         page = api.get("/v1/memories", project=project, before=before, limit=_PAGE, **which)
@@ -157,7 +157,7 @@ def _all_memories(api: Api, project: str | None, **which: Any) -> list[JsonRow]:
             return rows
 
 
-def _remembered(row: JsonRow, project: str | None) -> Remembered:
+def _remembered(row: JsonObject, project: str | None) -> Remembered:
     names = ("content", "kind", "priority", "category", "facet", "tentative")
     said_at, created_at = (datetime.fromisoformat(row[name]) for name in ("said_at", "created_at"))
     whose = None if project else row["project"]
@@ -192,7 +192,7 @@ def daily(
     say(f"{folder}: {counted(len(written), 'log')} written, {kept:,} unchanged{stale}.")
 
 
-def _logged(row: JsonRow) -> Logged:
+def _logged(row: JsonObject) -> Logged:
     names = ("id", "session_id", "content", "priority", "category", "tentative", "superseded_by")
     return Logged(**{name: row[name] for name in names}, said_at=datetime.fromisoformat(row["said_at"]))
 

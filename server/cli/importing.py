@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from esker.server.cli.exporting import counted_lines
 from esker.server.cli.output import AsJson, DataDir, print_json, progress, say
 from esker.server.cli.pool_file import FilePart, check, halves, parts_of
 from esker.server.core.errors import NotFound, TooLarge
+from esker.server.core.json_input import JsonObject
 from esker.server.core.records import Principal
 from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.import_pool import import_pool
@@ -24,7 +25,6 @@ app = typer.Typer(add_completion=False)
 imports = typer.Typer(add_completion=False, no_args_is_help=True, help="Read what `esker export jsonl` has written.")
 app.add_typer(imports, name="import")
 
-ReportJson = dict[str, Any]
 _TOO_LARGE = 413
 
 
@@ -46,7 +46,7 @@ def jsonl(
     with progress(shown=not as_json) as shown:
         task = shown.add_task("Importing", total=total - 1)
 
-        def done(part: FilePart, report: ReportJson) -> None:
+        def done(part: FilePart, report: JsonObject) -> None:
             new.update(report["new"])
             known.update(report["known"])
             shown.advance(task, part.size)
@@ -64,12 +64,12 @@ def jsonl(
             say(f"There already: {', '.join(counted_lines({n: count for n, count in known.items() if count}))}.")
 
 
-def _send_all(api: Api, parts: Iterator[FilePart], done: Callable[[FilePart, ReportJson], None]) -> None:
+def _send_all(api: Api, parts: Iterator[FilePart], done: Callable[[FilePart, JsonObject], None]) -> None:
     for part in parts:
         _send(api, part, done)
 
 
-def _send(api: Api, part: FilePart, done: Callable[[FilePart, ReportJson], None]) -> None:
+def _send(api: Api, part: FilePart, done: Callable[[FilePart, JsonObject], None]) -> None:
     """Send a part, or where it is too large for the server its halves."""
     try:
         done(part, api.post_lines(f"/v1/import?first_line={part.first_line}", part.lines))
@@ -84,7 +84,7 @@ def _send(api: Api, part: FilePart, done: Callable[[FilePart, ReportJson], None]
 
 
 async def _import_all(
-    parts: Parts, name: str, of_file: Iterator[FilePart], done: Callable[[FilePart, ReportJson], None]
+    parts: Parts, name: str, of_file: Iterator[FilePart], done: Callable[[FilePart, JsonObject], None]
 ) -> None:
     pool = await require_pool(parts, name)
     operator = Principal(pool.id, pool.name, "operator", frozenset(SCOPES))

@@ -1,6 +1,6 @@
 """`esker reflect`, `reflections`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -17,13 +17,12 @@ from esker.server.cli.sessions import (
     resolve_session,
 )
 from esker.server.core.counts import counted
+from esker.server.core.json_input import JsonObject
 from esker.server.core.pack.rendering import MARK, fenced
 
 app = typer.Typer(add_completion=False)
 reflections = typer.Typer(add_completion=False)
 app.add_typer(reflections, name="reflections")
-
-Json = dict[str, Any]
 ReflectionId = Annotated[str, typer.Argument(help="The id of the reflection, ref_…")]
 
 
@@ -49,7 +48,7 @@ def reflect(
     Without a session that is what sessions left in the pool days ago.
     """
     options = {"project": project, "min_age_days": min_age_days, "target_tokens": target_tokens}
-    asked: Json = {name: value for name, value in options.items() if value is not None}
+    asked: JsonObject = {name: value for name, value in options.items() if value is not None}
     if (session or sessions) and (asked or dry_run):
         raise typer.BadParameter("--dry-run, --project, --min-age-days and --target-tokens are for the whole pool.")
     if session and sessions:
@@ -79,14 +78,14 @@ def _show_sessions(done: SessionOutcomes, as_json: bool) -> None:
     finish(done, f"reflected: {_became(good)}", as_json)
 
 
-def _became(reports: list[Json]) -> str:
+def _became(reports: list[JsonObject]) -> str:
     before, after = (sum(report[f"tokens_{when}"] for report in reports) for when in ("before", "after"))
     old, new, out = (sum(report[which] for report in reports) for which in ("superseded", "memories", "left_out"))
     became = f"{counted(old, 'memory', 'memories')} became {new:,}, {counted(before, 'token')} became {after:,}"
     return became + (f"; {counted(out, 'small matter was', 'small matters were')} left out" if out else "")
 
 
-def _show_plan(plan: Json, as_json: bool) -> None:
+def _show_plan(plan: JsonObject, as_json: bool) -> None:
     if as_json:
         print_json(plan)
         return
@@ -98,7 +97,7 @@ def _show_plan(plan: Json, as_json: bool) -> None:
     table(("project", "memories", "tokens", "from", "to"), rows)
 
 
-def _show_pool(report: Json, as_json: bool) -> None:
+def _show_pool(report: JsonObject, as_json: bool) -> None:
     if as_json:
         print_json(report)
     elif report["queued"]:
@@ -136,7 +135,7 @@ def list_reflections(
             say(f"{reflection['id']}: {reflection['reason']}")
 
 
-def _listed(reflection: Json) -> tuple[object, ...]:
+def _listed(reflection: JsonObject) -> tuple[object, ...]:
     what = reflection["session_id"] or f"the pool{', ' + reflection['project'] if reflection['project'] else ''}"
     rows = f"{len(reflection['input_ids']):,}"
     tokens = f"{reflection['tokens_before']:,}"
@@ -165,7 +164,7 @@ def diff(reflection_id: ReflectionId, as_json: AsJson = False) -> None:
     say(f"{counted(reflection['tokens_before'], 'token')} became {reflection['tokens_after']:,}.")
 
 
-def _show_change(change: Json) -> None:
+def _show_change(change: JsonObject) -> None:
     """Print one change; the signs say in black and white what the colours say."""
     sign, style = {"became": ("-", "red"), "dropped": ("-", "red"), "kept": (" ", ""), "insight": (" ", "dim")}[
         change["change"]
@@ -182,7 +181,7 @@ def _show_change(change: Json) -> None:
         console.print(Text("  (left out: `esker memories --superseded` still shows it)", "dim"))
 
 
-def _line(row: Json) -> str:
+def _line(row: JsonObject) -> str:
     return f"{MARK[row['priority']]} {row['said_at'][:10]} {fenced(row['content'])} [{row['id']}]"
 
 

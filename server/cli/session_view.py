@@ -1,17 +1,14 @@
 """What memory has made of one session, for people."""
 
-from typing import Any
-
 from esker.server.cli.output import say, table
 from esker.server.core.counts import counted
-
-Json = dict[str, Any]
+from esker.server.core.json_input import JsonObject
 
 # So many groups are shown; --json has them all.
 _MOST_GROUPS = 20
 
 
-def show_memory(memory: Json) -> None:
+def show_memory(memory: JsonObject) -> None:
     """Print all that is known about the memory of a session."""
     _show_session(memory)
     say("\nPacks, newest first")
@@ -30,7 +27,7 @@ def show_memory(memory: Json) -> None:
         _show_usage(memory["usage"])
 
 
-def _show_session(memory: Json) -> None:
+def _show_session(memory: JsonObject) -> None:
     session, counters = memory["session"], memory["counters"]
     project = f", project {session['project']}" if session["project"] else ""
     say(f"{session['id']} ({session['client']} {session['external_id']}{project}): {memory['state']}")
@@ -52,23 +49,23 @@ def _show_session(memory: Json) -> None:
             say(f"{label}: {session[name]}")
 
 
-def _pack(pack: Json) -> tuple[object, ...]:
+def _pack(pack: JsonObject) -> tuple[object, ...]:
     version = f"{pack['version']}{' (present)' if pack['present'] else ''}"
     return version, pack["reason"], f"{pack['tokens']:,}", _when(pack["created_at"]), pack["sha256"] or "forgotten"
 
 
-def _group(group: Json) -> tuple[object, ...]:
+def _group(group: JsonObject) -> tuple[object, ...]:
     span = f"{group['first_seq']}–{group['last_seq']}"
     used = f"{group['input_tokens']:,}", f"{group['output_tokens']:,}"
     rows = group["observations"], f"{group['observation_tokens']:,}"
     return span, group["kind"], group["observer"], *used, *rows, _when(group["created_at"])
 
 
-def _job(job: Json) -> tuple[object, ...]:
+def _job(job: JsonObject) -> tuple[object, ...]:
     return job["kind"], job["state"], _when(job["run_after"]), job["attempts"]
 
 
-def _say_errors(jobs: list[Json]) -> None:
+def _say_errors(jobs: list[JsonObject]) -> None:
     for job in jobs:
         if job["last_error"]:
             say(f"{job['kind']}: {job['last_error']}")
@@ -76,7 +73,7 @@ def _say_errors(jobs: list[Json]) -> None:
                 say(f"  {job['hint']}")
 
 
-def _show_usage(usage: Json) -> None:
+def _show_usage(usage: JsonObject) -> None:
     saved, share = usage["savings"], usage["cache_hit_share"]
     say("\nUsage, as the client reported it")
     sent = f"{counted(saved['sent_tokens'], 'token')} sent, {usage['output_tokens']:,} written"

@@ -1,7 +1,7 @@
 """`esker sessions`, `observe`, `pack`, and asking something of several sessions."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import Progress
@@ -12,12 +12,12 @@ from esker.server.cli.output import AsJson, console, note, print_json, progress,
 from esker.server.cli.session_view import show_memory
 from esker.server.core.counts import counted
 from esker.server.core.errors import EskerError, NotFound
+from esker.server.core.json_input import JsonObject
 
 app = typer.Typer(add_completion=False)
 
 SessionArgument = Annotated[str | None, typer.Argument(help="A session: our id or the client's own. All, if left out.")]
 Wait = Annotated[bool, typer.Option(help="Wait until it is done.")]
-Json = dict[str, Any]
 
 
 @app.command()
@@ -43,7 +43,7 @@ def sessions(
     table((*columns, "begun (UTC)", "last message (UTC)"), [_row(session) for session in found])
 
 
-def _row(session: Json) -> tuple[object, ...]:
+def _row(session: JsonObject) -> tuple[object, ...]:
     return (
         session["id"],
         session["client"],
@@ -65,7 +65,7 @@ def _minute(moment: str | None) -> str:
 class SessionOutcomes:
     """What sessions were asked for: the reports of those that did it, and why others did not, by session."""
 
-    reports: list[Json] = field(default_factory=list[Json])
+    reports: list[JsonObject] = field(default_factory=list[JsonObject])
     failed: dict[str, str] = field(default_factory=dict[str, str])
     queued: int = 0
 
@@ -112,7 +112,7 @@ def ask_each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress)
     return done
 
 
-def ask_until_done(api: Api, path: str, body: Json | None = None, *, wait: bool) -> Json:
+def ask_until_done(api: Api, path: str, body: JsonObject | None = None, *, wait: bool) -> JsonObject:
     """Ask once or, where the answer is waited for and takes longer than a request, until it is there."""
     while True:
         report = api.post(path, body)
@@ -172,7 +172,7 @@ def pack(
     note(f"Version {found['version']} ({found['reason']}), {size}, frozen at {made} UTC.{left}")
 
 
-def _show_reasons(found: Json) -> None:
+def _show_reasons(found: JsonObject) -> None:
     explanation = found["explanation"]
     if explanation is None:
         say("This pack was frozen before explanations were kept; the next one will have one.")
@@ -191,7 +191,7 @@ _REASON_COLUMNS = ("section", "rank", "why", "score", "kind", "priority", "days 
 _WHY = {"pinned": "pinned", "rank": "its rank", "budget": "does not fit", "same_words": "same words as"}
 
 
-def _reason(row: Json) -> tuple[object, ...]:
+def _reason(row: JsonObject) -> tuple[object, ...]:
     return (
         row["section"],
         row["rank"] or "",

@@ -7,11 +7,13 @@ lose a message. What cannot be cleaned without guessing (broken syntax, absurd d
 import json
 import math
 import re
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from esker.server.core.errors import InvalidInput
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+JsonObject = dict[str, Any]
+"""A document whose fields the reader knows."""
 
 MAX_DEPTH = 64
 # Postgres keeps numbers of any size in jsonb, but no client means more digits than this.

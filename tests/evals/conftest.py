@@ -2,12 +2,11 @@
 
 import pytest
 
-from evals import catching, reader_agreement, written_rows
-from evals.poison import command as poison
+from evals import catching, reader_agreement, suites, written_rows
 from evals.scoring.meaning import Meaning
 
 
 @pytest.fixture(autouse=True)
 def _one_model(meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    for command in (reader_agreement, catching, poison, written_rows):
+    for command in (reader_agreement, catching, suites, written_rows):
         monkeypatch.setattr(command, "Meaning", lambda: meaning)

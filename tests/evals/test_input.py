@@ -56,7 +56,7 @@ def test_a_file_that_is_something_else_is_refused_before_a_server_starts(
     for name in ("file.jsonl", "1/chat.json", "1/probing_questions.json", "metadata.json", "ground_truth.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr("evals.runs.connected", None)
+    monkeypatch.setattr("evals.suites.connected", None)
     monkeypatch.setattr("evals.retrieval.command.connected", None)
     words = [
         word.replace("FILE", f"{tmp_path}/file.jsonl").replace("FOLDER", str(tmp_path)) for word in command.split()

@@ -15,11 +15,8 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.errors import InvalidInput
 from esker.server.db.database import Database
 from evals.__main__ import app
-from evals.observation import command as observations
 from evals.observation.command import observation
-from evals.reflection import command as reflections
 from evals.reflection.command import reflection
-from evals.scoring.meaning import Meaning
 from evals.serving import Server, connected
 from tests.support.processes import using
 from tests.support.serving import serving
@@ -36,10 +33,8 @@ def loop() -> Generator[BlockingPortal]:
 
 
 @pytest.fixture
-def url(loop: BlockingPortal, database_url: str, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
+def url(loop: BlockingPortal, database_url: str) -> Generator[str]:
     """Where a server listens whose observer has no model and whose reflector has one, which nobody can reach."""
-    for command in (observations, reflections):
-        monkeypatch.setattr(command, "Meaning", lambda: meaning)
     roles = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "model", "ESKER_REFLECTOR_MODEL": "of-the-server"}
     model = {"ESKER_LLM_BASE_URL": NOWHERE, "ESKER_LLM_API_KEY": "k", "ESKER_EMBEDDER": "none"}
     parts = make_parts(Settings.from_environment(roles | model), Database(database_url), system_clock)
@@ -54,7 +49,7 @@ def test_a_run_tells_the_roles_of_the_server_that_it_was_made_on(
     observation(cases, questions=False, url=url, json_file=tmp_path / "run.json")
     run = json.loads((tmp_path / "run.json").read_text())["run"]
     assert (run["observer"], run["reflector"]) == ("extractive", "of-the-server")
-    assert "observation by extractive" in capsys.readouterr().out
+    assert "observation (observer extractive, reflector of-the-server): 1 case" in capsys.readouterr().out
 
 
 def test_a_server_that_is_started_for_a_run_has_the_roles_that_were_asked_for_and_leaves_nothing(
@@ -88,7 +83,9 @@ def test_a_server_that_runs_is_not_said_to_have_other_roles(tmp_path: Path, by: 
     roles = ("--observer", by, "--reflector", by)
     done = CliRunner().invoke(app, ["poison", "--cases", str(cases), "--url", NOWHERE, *roles])
     assert isinstance(done.exception, InvalidInput)
-    assert f"--observer and --reflector cannot be had of the server at {NOWHERE}" in str(done.exception)
+    assert f"--observer and --reflector cannot be set with --url: the server at {NOWHERE} has its roles already" in str(
+        done.exception
+    )
 
 
 def test_what_a_job_failed_with_ends_the_run(url: str, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from evals.poison.cases import PoisonCase
 from evals.reflection.cases import ReflectionCase
 from evals.reports import CaseResult, document
 from evals.scoring.figures import ScoreFigure
+from evals.scoring.matching import Left
 from evals.showing import show_case
 
 LISTS_OF_WORDS = ("never", "planted", "decoded", "must", "must_not")
@@ -47,7 +48,13 @@ def shown(case: AnyCase, tmp_path: Path, capsys: pytest.CaptureFixture[str], **r
 
 
 def test_a_case_is_told_with_its_log_and_its_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(ReflectionCase.model_validate(CASE), tmp_path, capsys, lines=["lost: it"], left=[{"id": "o1"}])
+    lines = shown(
+        ReflectionCase.model_validate(CASE),
+        tmp_path,
+        capsys,
+        lines=["lost: it"],
+        left=[Left("o1", "Deploys go to hel1-04.", ("r2",))],
+    )
     assert lines == [
         "moved (group, en)",
         "Deploys moved.",
@@ -68,7 +75,7 @@ def test_a_case_is_told_with_its_log_and_its_gold(tmp_path: Path, capsys: pytest
         "  lost: it",
         "",
         "What is left:",
-        "  o1: ",
+        "  o1: Deploys go to hel1-04. [r2]",
     ]
 
 

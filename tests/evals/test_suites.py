@@ -17,7 +17,7 @@ from evals.case_files import OWN, read_cases
 from evals.catching import PER_TOKENS, caught, shares
 from evals.mutations import CAUGHT_BY, MUTATIONS, faultless
 from evals.observation.cases import ObservationCase
-from evals.observation.running import log_of, observe
+from evals.observation.running import observe
 from evals.pack.cases import PackCase
 from evals.pack.running import now, pack
 from evals.poison.cases import PoisonCase
@@ -130,7 +130,7 @@ def test_the_extractive_observer_covers_everything_and_says_no_word_that_nobody_
 ) -> None:
     for case in OBSERVATION:
         observed = observe(server, case.case, case.messages)
-        made = score(case.gold, log_of(case), observed.left, Judge(case.language, meaning))
+        made = score(case.gold, case.log(), observed.left, Judge(case.language, meaning))
         assert (observed.coverage, made.figures["never said"].share) == (1.0, 1.0), case.case
 
 
@@ -189,7 +189,7 @@ def test_a_reflection_that_was_written_by_hand_is_scored_and_shown_in_words(tmp_
     worse = outputs(tmp_path / "worse.jsonl", [*GOOD[1:3], "Deploy on a Friday, on hel1-05.", "Deploys go to Fly.io."])
     runs = tmp_path / "good.json", tmp_path / "worse.json"
     for written, run in zip((good, worse), runs, strict=True):
-        assert "1 cases of reflection" in evals("score", written, "--json", run)
+        assert f"{written.name}, reflection: 1 case" in evals("score", written, "--json", run)
     assert json.loads(runs[0].read_text())["figures"]["retention"] == {"good": 5, "of": 5, "share": 1.0}
     told = evals("show", runs[1], "deploy-target-moved")
     assert "asserted: contradicted in o3: Never deploy on a Friday." in told
@@ -224,7 +224,7 @@ def test_a_suite_prints_a_table_and_writes_what_it_depends_on(
 
 
 def test_poison_is_told_by_place_and_by_manner(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evals.runs.connected", lambda *_, **__: nullcontext(server))  # pyright: ignore
+    monkeypatch.setattr("evals.suites.connected", lambda *_, **__: nullcontext(server))  # pyright: ignore
     wanted = [("tool output", "direct"), ("tool output", "split"), ("web text", "direct"), ("none", "none")]
     names = [next(case.case for case in POISON if (case.place, case.manner) == each) for each in wanted]
     (tmp_path / "cases.jsonl").write_text(

@@ -12,11 +12,8 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.db.embedded import Cluster
-from evals import runs
+from evals import suites
 from evals.case_files import OWN
-from evals.histories import command as histories
-from evals.observation import command as observation
-from evals.reflection import command as reflection
 from evals.scoring.meaning import Meaning
 from evals.serving import Server
 from tests.support.databases import cloned
@@ -62,6 +59,5 @@ def serve_here(loop: BlockingPortal, cluster: Cluster, meaning: Meaning, monkeyp
         assert (url, key) == (None, None)
         return server_here(loop, cluster, **settings)
 
-    monkeypatch.setattr(runs, "connected", connected)
-    for command in (histories, observation, reflection):
-        monkeypatch.setattr(command, "Meaning", lambda: meaning)
+    monkeypatch.setattr(suites, "connected", connected)
+    monkeypatch.setattr(suites, "Meaning", lambda: meaning)

@@ -250,8 +250,8 @@ def test_rows_that_were_not_compared_are_reported() -> None:
 def bars(chart: BarChart) -> list[tuple[str, float, float, float]]:
     """Return class, x, y and height of each bar, then of each mark of the legend."""
     root = ElementTree.fromstring(draw(chart))  # noqa: S314 - we wrote it
-    rects = [each for each in root.iter() if each.tag.endswith("rect")]
-    return [(each.attrib["class"], *(float(each.attrib[name]) for name in ("x", "y", "height"))) for each in rects]
+    drawn = [each.attrib for each in root.iter() if each.tag.endswith("rect")]
+    return [(each["class"], float(each["x"]), float(each["y"]), float(each["height"])) for each in drawn]
 
 
 def test_bars_are_as_high_as_their_values_and_stand_on_one_line() -> None:
