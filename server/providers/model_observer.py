@@ -11,14 +11,15 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from esker.server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
 from esker.server.core.clock import in_zone, zone
+from esker.server.core.config.prices import add_up
 from esker.server.core.conversation.blocks import images
 from esker.server.core.conversation.records import Message
-from esker.server.core.conversation.slices import gap_before
+from esker.server.core.conversation.slices import first_half, gap_before
 from esker.server.core.conversation.trust import lowest_trust
 from esker.server.core.errors import InvalidInput, RequestRefused
 from esker.server.core.facts.grounding import Grounds, grounds_in, joined
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
-from esker.server.core.facts.similarity import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
+from esker.server.core.facts.similarity import SAME_SUBJECT, fingerprint, same_subject
 from esker.server.core.ids import memory_ids_in
 from esker.server.core.json_input import Json
 from esker.server.core.pack.rendering import offered_line
@@ -27,6 +28,7 @@ from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 from esker.server.providers.answers import items_of, object_of, read_answer
 from esker.server.providers.attribution import Attribution
+from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import Answered, Content, MessagesModel, ModelReply
 from esker.server.providers.roles import Meter
 from esker.server.providers.written.answer import WrittenAnswer, read_written
@@ -35,6 +37,8 @@ from esker.server.providers.written.facts import WrittenFact
 # JSON costs more than the facts in it.
 _ANSWER_TOKENS = 2 * MAX_OBSERVATION_TOKENS
 _MOST_COMPLAINTS = 5
+# A slice is divided so often at most: an answer about an eighth of one that is still cut off comes from a loop.
+_MOST_HALVINGS = 3
 
 
 class FactAnswer(BaseModel):
@@ -80,7 +84,7 @@ class ModelObserver:
         self._model = model
         self._prompt = files("esker.server.providers").joinpath("prompts/observer.md").read_text(encoding="utf-8")
         examples = read_answer(self._prompt, ObserverAnswer)
-        self._examples = [fingerprint(fact.text) for fact in examples.facts]
+        self._echoes = Echoes(self._prompt, *(fact.text for fact in examples.facts))
 
     @property
     def name(self) -> str:
@@ -88,10 +92,26 @@ class ModelObserver:
         return self._model.model
 
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
-        """Return the facts of a slice. Raises ModelFailed, SpendCapReached."""
-        reader = _ObserverAnswerReader(shown, self._examples)
+        """Return the facts of a slice, or of its beginning when the facts of all of it do not fit into an answer.
 
-        async def ask(room: int) -> Answered[Observed]:
+        Raises ModelFailed, SpendCapReached.
+        """
+        return await self._observed(shown, meter, _MOST_HALVINGS)
+
+    async def _observed(self, shown: TranscriptSlice, meter: Meter, halvings: int) -> Observed:
+        half = first_half(shown.messages) if halvings else None
+        answered = await self._answered(shown, meter, divisible=half is not None)
+        if answered.value is not None:
+            return replace(answered.value, used=answered.used)
+        assert half is not None  # only an answer about a divisible slice is given up
+        observed = await self._observed(replace(shown, messages=half), meter, halvings - 1)
+        used = add_up([answered.used, observed.used])
+        return replace(observed, used=used, last_seq=observed.last_seq or half[-1].seq)
+
+    async def _answered(self, shown: TranscriptSlice, meter: Meter, *, divisible: bool) -> Answered[Observed | None]:
+        reader = _ObserverAnswerReader(shown, self._echoes, divisible)
+
+        async def ask(room: int) -> Answered[Observed | None]:
             content = _content(shown, room)
             return await self._model.ask(
                 self._prompt, content, ObserverAnswer, reader.read, max_tokens=_ANSWER_TOKENS, meter=meter
@@ -99,13 +119,12 @@ class ModelObserver:
 
         room = _room_for_images(shown)
         try:
-            answered = await ask(room)
+            return await ask(room)
         except RequestRefused:
             # An image that the API does not take must not keep the words from being observed.
             if not room or not any(images(message.content) for message in shown.messages):
                 raise
-            answered = await ask(0)
-        return replace(answered.value, used=answered.used)
+            return await ask(0)
 
     async def close(self) -> None:
         """Close the connections to the model."""
@@ -122,10 +141,14 @@ class FactRefused(ValueError):
 
 @dataclass(slots=True)
 class _ObserverAnswerReader:
-    """Reads answers about one slice. A first answer is taken whole or sent back; of a last one, what is good."""
+    """Reads answers about one slice. A first answer is taken whole or sent back; of a last one, the good facts.
+
+    A last answer that was cut off is given up when the slice is `divisible`: a part of it can be asked about instead.
+    """
 
     shown: TranscriptSlice
-    examples: Sequence[Fingerprint]
+    echoes: Echoes
+    divisible: bool
     messages: dict[int, Message] = field(init=False)
     memories: dict[str, Memory] = field(init=False)
     _grounds: dict[str, Grounds] = field(init=False, default_factory=dict[str, Grounds])
@@ -134,19 +157,27 @@ class _ObserverAnswerReader:
         self.messages = {message.seq: message for message in self.shown.messages}
         self.memories = {row.id: row for row in (*self.shown.previous, *self.shown.known, *self.shown.related)}
 
-    def read(self, reply: ModelReply) -> Observed:
-        """Return what an answer says. Raises ValueError with everything that is wrong with it."""
+    def read(self, reply: ModelReply) -> Observed | None:
+        """Return what an answer says, None when it is given up. Raises ValueError with everything wrong with it."""
         if reply.cut_off and not reply.last:
             raise ValueError(f"it was cut off after {reply.output_tokens:,} tokens; write fewer and shorter facts")
         refused: Counter[str] = Counter()
-        answer = self._answer(reply, refused)
+        try:
+            answer, broke_off = read_answer(reply.text, ObserverAnswer), False
+        except ValueError:
+            if reply.cut_off and self.divisible:
+                return None
+            answer, broke_off = self._salvaged(reply, refused), reply.cut_off
+            if answer is None:
+                raise
         facts = list(self._facts(answer, reply.last, refused))
         written = sum(estimate_tokens(fact.content) for fact in facts)
         if written > MAX_OBSERVATION_TOKENS and not reply.last:
             raise ValueError(f"its facts have {written:,} tokens; the limit is {MAX_OBSERVATION_TOKENS:,}")
         kept = tuple(_within_budget(facts))
         refused["over_budget"] += len(facts) - len(kept)
-        return Observed(
+        refused["cut_off"] += broke_off
+        observed = Observed(
             facts=kept,
             current_task=answer.current_task,
             suggested_continuation=answer.suggested_continuation,
@@ -154,18 +185,26 @@ class _ObserverAnswerReader:
             used_ids=tuple(memory_id for memory_id in answer.used_memories if memory_id in self.memories),
             refused=+refused,
         )
+        return self._without_end(observed, answer) if broke_off else observed
 
-    def _answer(self, reply: ModelReply, refused: Counter[str]) -> ObserverAnswer:
-        """Read JSON; else tagged text, else a list; of a last answer the items that are whole and right."""
-        try:
-            return read_answer(reply.text, ObserverAnswer)
-        except ValueError:
-            if reply.last and (items := items_of(reply.text, "facts")):
-                return _answer_of(items, object_of(reply.text), refused)
-            written = read_written(reply.text)
-            if written is None:
-                raise
-            return self._answer_of_text(written, refused)
+    def _without_end(self, observed: Observed, answer: ObserverAnswer) -> Observed:
+        """Return the facts of the messages before the one at which an answer broke off, and at least of the first.
+
+        That message may hold more than its whole facts say, so it is observed again with those after it.
+        """
+        cited = [seq for fact in answer.facts if (seq := max(fact.sources)) in self.messages]
+        if not cited:
+            return observed
+        last = max((seq for seq in self.messages if seq < cited[-1]), default=min(self.messages))
+        facts = tuple(fact for fact in observed.facts if max(fact.source_seqs) <= last)
+        return replace(observed, facts=facts, last_seq=last)
+
+    def _salvaged(self, reply: ModelReply, refused: Counter[str]) -> ObserverAnswer | None:
+        """Read an answer of another shape: of a last one the whole items of JSON, else tagged text, else a list."""
+        if reply.last and (items := items_of(reply.text, "facts")):
+            return _answer_of(items, object_of(reply.text), refused)
+        written = read_written(reply.text)
+        return self._answer_of_text(written, refused) if written else None
 
     def _answer_of_text(self, written: WrittenAnswer, refused: Counter[str]) -> ObserverAnswer:
         attribution = Attribution(self.shown)
@@ -202,9 +241,8 @@ class _ObserverAnswerReader:
             raise FactRefused("says_nothing", "a fact says nothing")
         if unknown := [seq for seq in answer.sources if seq not in self.messages]:
             raise FactRefused("unknown_source", f"message {unknown[0]} was not shown")
-        mark = fingerprint(answer.text)
-        if any(same_fact(mark, example) for example in self.examples):
-            raise FactRefused("echo", f"“{answer.text[:80]}” is the example of the instructions")
+        if self.echoes.contain(answer.text):
+            raise FactRefused("echo", f"“{answer.text[:80]}” is copied from the instructions")
         fact = self._dated(answer, [self.messages[seq] for seq in sorted(set(answer.sources))])
         if missing := self._ungrounded(fact):
             named = ", ".join(repr(part) for part in missing[:3])

@@ -15,6 +15,7 @@ from esker.server.core.pack.rendering import TENTATIVE
 from esker.server.core.records import Category, Facet, Memory, Priority
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.answers import read_answer
+from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import MessagesModel, ModelReply
 from esker.server.providers.roles import Meter
 
@@ -55,7 +56,9 @@ class ModelReflector:
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
         self._prompt = _prompt("reflector")
-        self._guidance = [part.strip() for part in _prompt("reflector_guidance").split("---")]
+        guidance = _prompt("reflector_guidance")
+        self._guidance = [part.strip() for part in guidance.split("---")]
+        self._echoes = Echoes(self._prompt, guidance)
 
     @property
     def name(self) -> str:
@@ -73,7 +76,7 @@ class ModelReflector:
             self._prompt,
             [{"type": "text", "text": "\n".join([*_lines(task), self._request(task, target)])}],
             ReflectorAnswer,
-            _ReflectorAnswerReader({row.id: row for row in task.rows}, task.timezone).read,
+            _ReflectorAnswerReader({row.id: row for row in task.rows}, task.timezone, self._echoes).read,
             max_tokens=min(_MOST_ANSWER_TOKENS, 2 * target + 1_000),
             meter=meter,
         )
@@ -113,6 +116,7 @@ class _ReflectorAnswerReader:
 
     rows: dict[str, Memory]
     timezone: str
+    echoes: Echoes
 
     def read(self, reply: ModelReply) -> Reflected:
         """Return the candidate in an answer. Raises ValueError with everything that is wrong with it."""
@@ -152,6 +156,8 @@ class _ReflectorAnswerReader:
     def _problem(self, draft: Draft) -> str | None:
         if unknown := [source for source in draft.source_ids if source not in self.rows]:
             return f"row {unknown[0][:40]!r} was not shown"
+        if self.echoes.contain(draft.content):
+            return f"“{draft.content[:60]}” is copied from the instructions"
         tokens = estimate_tokens(draft.content)
         if tokens > MAX_ROW_TOKENS and all(self.rows[i].content != draft.content for i in draft.source_ids):
             return f"the row “{draft.content[:60]}…” has {tokens:,} tokens; a row has at most {MAX_ROW_TOKENS}"

@@ -94,7 +94,7 @@ async def observe_leased(parts: Parts, lease: Lease) -> None:
             name, observed = await _observed(parts, lease, observer, shown)
         else:
             name, observed = observer.name, Observed(facts=())
-        await _commit(parts, lease, shown, name, observed)
+        await _commit(parts, lease, shown.up_to(observed.last_seq), name, observed)
 
 
 async def _observed(parts: Parts, lease: Lease, observer: Observer, shown: TranscriptSlice) -> tuple[str, Observed]:

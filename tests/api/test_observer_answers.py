@@ -251,11 +251,39 @@ async def test_an_answer_that_was_cut_off_is_sent_back_with_its_length_and_then_
     model.say(Said(cut_off, stop_reason="max_tokens"))
     session = await talked(client)
     await observed(client, session)
-    assert len(model.asked) == 2
-    assert "cut off after 20 tokens" in model.prompt()  # 20 is what the scripted model says it wrote
+    assert "cut off after 20 tokens" in model.prompt(1)  # 20 is what the scripted model says it wrote
     kept = await texts(client)
     assert kept
     assert set(kept) <= {REDIS["text"], CONFIG["text"]}
+
+
+async def test_facts_of_the_end_are_kept_when_an_answer_was_cut_off_before_it(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    facts = [fact | {"text": fact["text"].strip() + "."} for fact in many(30)]
+    room = 4
+
+    def answer(asked: dict[str, Any]) -> Said:
+        shown = "\n".join(block["text"] for block in asked["messages"][0]["content"])
+        seqs = [int(seq) for seq in re.findall(r"^\[(\d+)\]", shown, re.MULTILINE)]
+        told = json.dumps({"facts": [facts[seq - 1] | {"sources": [seq]} for seq in seqs[:room]]})
+        return Said(told) if len(seqs) <= room else Said(told[:-2] + ', {"text": "Us', stop_reason="max_tokens")
+
+    model.say(answer)
+    session = await opened(client)
+    await said(
+        client,
+        session,
+        *(
+            {"external_id": f"m{n}", "role": "assistant" if n % 9 else "user", "content": fact["text"]}
+            for n, fact in enumerate(facts)
+        ),
+    )
+    report = await observed(client, session)
+    assert await texts(client) == [fact["text"] for fact in facts]
+    assert report["refused"]["cut_off"] > 0
+    state = (await client.get(f"/v1/sessions/{session}")).json()
+    assert (state["coverage"], state["lost"], state["unobserved_tokens"], state["jobs"]) == (1, 0, 0, [])
 
 
 async def test_an_answer_that_was_cut_off_is_not_used_when_a_whole_one_follows(

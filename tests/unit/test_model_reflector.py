@@ -1,6 +1,9 @@
 """What a model that reflects is shown, and what becomes of what it copies."""
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from esker.server.core.facts.records import Reflected, ReflectionTask
 from esker.server.core.records import Memory, TokenUse
@@ -56,3 +59,18 @@ async def test_a_long_row_that_is_copied_keeps_its_lines_and_is_not_complained_o
     result, server = await reflected([long, observation("It rained.", 2, id="mem_2")], [long])
     assert len(server.asked) == 1
     assert result.drafts[0].content == long.content
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "Say nothing that the rows do not say.",
+        "* write fewer ROWS that say what matters in fewer words",
+        "Drop details that nobody will need",
+    ],
+)
+async def test_a_sentence_of_the_instructions_replaces_no_row(copy: str) -> None:
+    rows = [observation("It rained.", 1, id="mem_1"), observation("It snowed.", 2, id="mem_2")]
+    result, server = await reflected(rows, [replace(rows[0], content=copy), rows[1]])
+    assert "copied from the instructions" in server.prompt()
+    assert [draft.content for draft in result.drafts] == ["It snowed."]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import accumulate
 
 from esker.server.core.conversation.blocks import images, is_spoken
 from esker.server.core.conversation.records import Message
@@ -30,6 +31,15 @@ def first_slice(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
     if fitting == 0:
         return (_head_and_tail(messages[0], limit),)
     return tuple(messages[: _boundary(messages, fitting)])
+
+
+def first_half(messages: Sequence[Message]) -> tuple[Message, ...] | None:
+    """Return the messages before the turn boundary that is nearest to half of their tokens; None for a single turn."""
+    shown = [0, *accumulate(message.shown_tokens for message in messages)]
+    boundaries = [count for count in range(1, len(messages)) if starts_turn(messages[count])]
+    if not boundaries:
+        return None
+    return tuple(messages[: min(boundaries, key=lambda count: abs(2 * shown[count] - shown[-1]))])
 
 
 def _count_fitting(messages: Sequence[Message], limit: int) -> int:

@@ -1,7 +1,7 @@
 """The records between an observer or a reflector and the rows that they make."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from esker.server.core.conversation.records import Message, Session
@@ -35,7 +35,7 @@ class Observed:
     """One observer call's output.
 
     `used_ids` are the memories it was shown that the agent really used; `refused` counts the facts that were proposed
-    and cannot be kept, by reason.
+    and cannot be kept, by reason. Messages after `last_seq` are still to be observed; None: the whole slice was.
     """
 
     facts: tuple[Fact, ...]
@@ -44,6 +44,7 @@ class Observed:
     thread_title: str | None = None
     used_ids: tuple[str, ...] = ()
     refused: Mapping[str, int] = field(default_factory=dict[str, int])
+    last_seq: int | None = None
     used: TokenUse = field(default_factory=TokenUse)
 
 
@@ -60,6 +61,12 @@ class TranscriptSlice:
     previous: tuple["Memory", ...]
     known: tuple["Memory", ...] = ()
     related: tuple["Memory", ...] = ()
+
+    def up_to(self, seq: int | None) -> "TranscriptSlice":
+        """Return the slice without the messages after `seq`; None keeps all."""
+        if seq is None:
+            return self
+        return replace(self, messages=tuple(message for message in self.messages if message.seq <= seq))
 
 
 @dataclass(frozen=True, slots=True)
