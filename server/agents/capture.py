@@ -16,7 +16,7 @@ from esker.server.agents.project import is_excluded
 from esker.server.agents.readers import READERS, sessions
 from esker.server.agents.request_bodies import event_body, open_body
 from esker.server.agents.sending import as_batches, deliver
-from esker.server.agents.spool import Parcel, Spool, is_passing
+from esker.server.agents.spool import Parcel, Spool, is_transient
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import Unavailable
@@ -143,7 +143,7 @@ class Capture:
             except Unavailable:
                 self._there = False
             except ServerRefused as error:
-                if not is_passing(error):
+                if not is_transient(error):
                     raise
                 self._there = False
             else:

@@ -1,4 +1,4 @@
-"""`esker briefing`."""
+"""`esker briefing`: show the most important memories of a project or of the pool."""
 
 from typing import Annotated
 
@@ -13,11 +13,11 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def briefing(
-    project: Annotated[str | None, typer.Option(help="A project. The whole pool, if left out.")] = None,
-    tokens: Annotated[int, typer.Option(min=100, max=100_000, help="The most tokens to show.")] = 2_000,
+    project: Annotated[str | None, typer.Option(help="A project. Default: the whole pool.")] = None,
+    tokens: Annotated[int, typer.Option(min=100, max=100_000, help="Maximum number of tokens.")] = 2_000,
     as_json: AsJson = False,
 ) -> None:
-    """Show what matters in a project, and what its latest session is at."""
+    """Show the most important memories of a project, and the state of its latest session."""
     found = connect().get("/v1/briefing", project=project, tokens=tokens)
     if as_json:
         print_json(found)

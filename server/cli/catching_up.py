@@ -1,4 +1,4 @@
-"""A server that starts takes what hooks could not send while it was away."""
+"""Catching up: a starting server takes the parcels that hooks spooled while it was away."""
 
 import asyncio
 import logging
@@ -15,10 +15,10 @@ log = logging.getLogger(__name__)
 
 
 async def catch_up(started: asyncio.Event, url: str) -> None:
-    """Take what hooks of this machine keep for the server at `url`, as soon as it has started.
+    """Take the parcels that hooks of this machine keep for the server at `url`, as soon as it has started.
 
-    Where there are keys, that is what was kept under the ESKER_KEY of the server's own environment; the rest is sent by
-    the next hook.
+    If the server has keys, those are the parcels spooled with the ESKER_KEY of the server's own environment; the next
+    hook sends the rest.
     """
     await started.wait()
     await asyncio.to_thread(_replay, url)
@@ -26,17 +26,19 @@ async def catch_up(started: asyncio.Event, url: str) -> None:
 
 def _replay(url: str) -> None:
     settings = ClientSettings.from_environment(os.environ)
-    # Hooks may know this server by another name than it does itself, such as localhost.
-    for name in {url, settings.url.rstrip("/")} if _is_here(settings.url, url) else {url}:
+    # Hooks may use another name for this server than it does itself, such as localhost.
+    for name in {url, settings.url.rstrip("/")} if _is_same_server(settings.url, url) else {url}:
         done = Spool(settings.state_dir / "spool", name, settings.key).replay(Api(name, settings.key), deliver)
         if done.sent or done.refused:
-            log.warning("took %d parcels of hooks; %d refused, %d left", done.sent, done.refused, done.waiting)
+            log.warning(
+                "replayed the spool: %d parcels sent, %d refused, %d waiting", done.sent, done.refused, done.waiting
+            )
 
 
-def _is_here(named: str, url: str) -> bool:
-    """Tell whether two addresses lead to one port of this machine."""
+def _is_same_server(configured: str, url: str) -> bool:
+    """Return whether two addresses mean the same port of this machine."""
     try:
-        there, here = urlsplit(named), urlsplit(url)
-        return there.port == here.port and is_loopback(there.hostname or "") and is_loopback(here.hostname or "")
+        one, other = urlsplit(configured), urlsplit(url)
+        return one.port == other.port and is_loopback(one.hostname or "") and is_loopback(other.hostname or "")
     except ValueError:
         return False

@@ -290,7 +290,7 @@ def _hooks() -> Iterator[Finding]:
             "They are sent by the next hook that reaches it, by a server of that ESKER_KEY when it starts, and by"
             " `esker spool --send`.",
         )
-    if elsewhere := sum(pile.parcels for pile in spool.piles() if not spool.is_for_here(pile)):
+    if elsewhere := sum(queue.parcels for queue in spool.queues() if not spool.is_for_here(queue)):
         yield Finding(
             "warning",
             f"Waiting for another server, or under another key: {counted(elsewhere, 'parcel')} of hooks.",

@@ -1,4 +1,4 @@
-"""`esker expand`."""
+"""`esker expand`: show the sources of a memory or a passage."""
 
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -17,11 +17,11 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def expand(
     text_id: Annotated[str, typer.Argument(help="The id of a memory or a passage: mem_… or psg_…", metavar="ID")],
-    around: Annotated[int, typer.Option(min=0, max=20, help="How many messages to show on either side.")] = 2,
-    max_tokens: Annotated[int, typer.Option(min=MIN_TOKENS, max=200_000, help="The most tokens to show.")] = 10_000,
+    around: Annotated[int, typer.Option(min=0, max=20, help="Number of messages to show on either side.")] = 2,
+    max_tokens: Annotated[int, typer.Option(min=MIN_TOKENS, max=200_000, help="Maximum number of tokens.")] = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a memory or a passage comes from: its sources and the messages around them."""
+    """Show the sources of a memory or a passage, and the messages around them."""
     path = f"/v1/memories/{quote(text_id, safe='')}/sources"
     found = connect().get(path, around=around, max_tokens=max_tokens)
     if as_json:
@@ -47,7 +47,7 @@ def _show(found: dict[str, Any]) -> None:
         around = missing["cited"] + missing["around"]
         rows = counted(missing["memories"], "memory")
         say()
-        say(f"Not shown: {rows} and {counted(around, 'message')}; --max-tokens shows more.")
+        say(f"Not shown: {rows} and {counted(around, 'message')}; raise --max-tokens to see more.")
 
 
 def _show_head(expanded: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ def _show_head(expanded: dict[str, Any]) -> None:
         _show_row(expanded)
         return
     place = f"messages {expanded['first_seq']} to {expanded['last_seq']} of {expanded['session_id']}"
-    say(f"{SAID} What was said in {place}")
+    say(f"{SAID} {place[0].upper()}{place[1:]}")
     say(f"     {expanded['age']} [{expanded['id']}]")
 
 

@@ -1,4 +1,4 @@
-"""`esker ingest`."""
+"""`esker ingest`: send the transcripts of agents to the server."""
 
 import os
 from collections import Counter
@@ -18,7 +18,7 @@ from esker.server.agents.progress import SentBefore
 from esker.server.agents.readers import READERS, client_of, sessions, stamp, transcripts_in
 from esker.server.agents.regular_file import obstacle
 from esker.server.agents.sending import Sent, send
-from esker.server.agents.spool import is_passing
+from esker.server.agents.spool import is_transient
 from esker.server.agents.transcript import ParsedTranscripts, Transcript
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, print_json, progress, say
@@ -29,13 +29,14 @@ from esker.server.core.errors import InvalidInput, NotFound
 
 app = typer.Typer(add_completion=False)
 
-_MOST_PLACES = 10
-_MOST_KINDS = 4
+# How many paths, and how many reasons of skipped lines, the report lists.
+_MOST_PATHS = 10
+_MOST_REASONS = 4
 
 
 @dataclass(slots=True)
-class _OfClient:
-    """What was read of one client, and what became of it."""
+class _ClientCounts:
+    """Counts for one client: what was read, and how the server answered."""
 
     files: int = 0
     sessions: int = 0
@@ -47,12 +48,12 @@ class _OfClient:
 
 @dataclass(slots=True)
 class _ReadResult:
-    """What reading found.
+    """Counts and paths of what was read.
 
-    `files` were read, `unchanged` ones hold nothing that was not sent before; `excluded` are the sessions of projects
-    that are to be left alone, `excluded_messages` those of other sessions that were said in a directory of such a
-    project; `others` are the files that are no transcripts, `no_files` what is named like one and is no file;
-    `skipped` says how many lines were left out, by reason, and `broken` where the broken ones are.
+    `files`: files read; `unchanged`: files that were sent completely before; `excluded`: sessions of excluded projects;
+    `excluded_messages`: messages of other sessions, written in a directory of an excluded project; `others`: files that
+    are not transcripts; `no_files`: paths named like a transcript that are not regular files, with the reason;
+    `skipped`: number of skipped lines by reason; `broken`: path and number of each broken line.
     """
 
     files: int = 0
@@ -64,12 +65,12 @@ class _ReadResult:
     others: list[str] = field(default_factory=list[str])
     no_files: dict[str, str] = field(default_factory=dict[str, str])
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
-    clients: dict[str, _OfClient] = field(default_factory=dict[str, _OfClient])
+    clients: dict[str, _ClientCounts] = field(default_factory=dict[str, _ClientCounts])
 
 
 @dataclass(frozen=True, slots=True)
 class _SourceFile:
-    """A file to read; `client` is whose it is, if that is known, `named` whether a person asked for this very file."""
+    """A file to read; `client` is its client, if known, `named` whether the user named the file itself."""
 
     path: Path
     client: str | None
@@ -78,7 +79,7 @@ class _SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class _Ingest:
-    """A run: where things go, what was sent before, and the account of it."""
+    """One run: the server, what was sent before, and the counts."""
 
     api: Api
     settings: ClientSettings
@@ -93,15 +94,17 @@ class _Ingest:
 def ingest(
     paths: Annotated[list[Path] | None, typer.Argument(help="Transcript files, or folders of them.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every session of every client on this machine.")] = False,
-    client: Annotated[str | None, typer.Option(help="Whose transcripts they are, if that is not to be seen.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Send all, as if nothing had been sent before.")] = False,
-    observe: Annotated[bool, typer.Option("--observe", help="Observe them too, and wait for it.")] = False,
+    client: Annotated[str | None, typer.Option(help="The client that wrote them, if it cannot be detected.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Send everything, including what was sent before.")] = False,
+    observe: Annotated[
+        bool, typer.Option("--observe", help="Have the sessions observed, too, and wait for it.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send transcripts of agents to the server. What was sent before is not sent again."""
+    """Send transcripts of agents to the server, except what was sent before."""
     _check(paths, client, everything=everything)
     read = _ReadResult()
-    files = [*_files_of(paths or [], client, read), *(_kept(client, read) if everything else [])]
+    files = [*_files_of(paths or [], client, read), *(_client_files(client, read) if everything else [])]
     settings = ClientSettings.from_environment(os.environ)
     with progress(shown=not as_json) as shown:
         run = _Ingest(connect(), settings, SentBefore(settings, again=again), shown, observe, read)
@@ -116,7 +119,9 @@ def ingest(
 
 def _check(paths: list[Path] | None, client: str | None, *, everything: bool) -> None:
     if client is not None and client not in READERS:
-        raise InvalidInput(f"There is no reader for {client!r}.", hint=f"There is one for {', '.join(READERS)}.")
+        raise InvalidInput(
+            f"Esker cannot read transcripts of {client!r}.", hint=f"It reads those of {', '.join(READERS)}."
+        )
     if everything == bool(paths):
         raise InvalidInput(
             "Name either files and folders or --all.",
@@ -130,17 +135,17 @@ def _files_of(paths: Iterable[Path], client: str | None, read: _ReadResult) -> l
         if os.path.isdir(path):
             found = [_SourceFile(file, client) for file in transcripts_in(path, _aside(read))]
             if not found and str(path) not in read.unreadable:
-                read.unreadable[str(path)] = "there is no transcript in this folder"
+                read.unreadable[str(path)] = "this folder contains no transcript"
             files += found
         elif os.path.lexists(path):
             files += [_SourceFile(path, client, named=True)]
         else:
-            raise NotFound(f"There is no file {path}.")
+            raise NotFound(f"{path} does not exist.")
     return files
 
 
-def _kept(client: str | None, read: _ReadResult) -> list[_SourceFile]:
-    """Return the files in which the clients, or one of them, keep their sessions on this machine."""
+def _client_files(client: str | None, read: _ReadResult) -> list[_SourceFile]:
+    """Return the files in which all clients, or one of them, keep their sessions on this machine."""
     found = sessions(os.environ, Path.home(), _aside(read))
     return [_SourceFile(path, owner) for owner, paths in found.items() if client in (None, owner) for path in paths]
 
@@ -156,7 +161,7 @@ def _ingest_file(run: _Ingest, file: _SourceFile) -> None:
             read.unreadable[str(path)] = f"it is {found}"
             return
         mark = stamp(path)
-        # To have a session observed it must be known which one it is.
+        # --observe needs the session ids, so it reads unchanged files, too.
         if not run.observe and run.before.is_unchanged(path, mark):
             read.unchanged += 1
             return
@@ -166,28 +171,30 @@ def _ingest_file(run: _Ingest, file: _SourceFile) -> None:
         read.unreadable[str(path)] = reason_of(error)
         return
     if client is None or reading is None or not reading.recognised:
-        _set_aside(run, file, mark)
+        _record_other_file(run, file, mark)
     elif _ingest_sessions(run, path, client, reading) and not reading.unfinished:
         run.before.finish(path, mark)
 
 
-def _set_aside(run: _Ingest, file: _SourceFile, mark: list[int] | None) -> None:
-    """Account for a file that is no transcript: an error only where somebody asked for it, unless it is empty."""
+def _record_other_file(run: _Ingest, file: _SourceFile, mark: list[int] | None) -> None:
+    """Record a file that is not a transcript: an error only if the user named it and it is not empty."""
     if file.named and (mark is None or mark[0]):
-        whose = f"of {file.client}" if file.client else "of a client that can be read"
-        run.read.unreadable[str(file.path)] = f"it is not a transcript {whose}; other clients send theirs over HTTP"
+        whose = f"of {file.client}" if file.client else "in a format that Esker reads"
+        run.read.unreadable[str(file.path)] = (
+            f"it is not a transcript {whose}; other clients must send theirs over HTTP"
+        )
     else:
         run.read.others.append(str(file.path))
         run.before.finish(file.path, mark)
 
 
 def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: ParsedTranscripts) -> bool:
-    """Send the sessions of a file; return whether the server has all of them now."""
-    read, of_client = run.read, run.read.clients.setdefault(client, _OfClient())
+    """Send the sessions of a file; return whether the server has all of them."""
+    read, client_counts = run.read, run.read.clients.setdefault(client, _ClientCounts())
     read.files += 1
-    of_client.files += 1
+    client_counts.files += 1
     read.skipped = dict(Counter(read.skipped) + reading.skipped)
-    of_client.skipped = dict(Counter(of_client.skipped) + reading.skipped)
+    client_counts.skipped = dict(Counter(client_counts.skipped) + reading.skipped)
     read.broken += [f"{path}:{number}" for number in reading.broken]
     task = run.shown.add_task(f"  {path.name[:40]}", total=sum(len(each.entries) for each in reading.transcripts))
     complete = True
@@ -197,21 +204,21 @@ def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: ParsedTrans
             read.excluded += 1
             complete = False
             continue
-        if left_alone := len(found.entries) - len(transcript.entries):
-            read.excluded_messages += left_alone
+        if excluded := len(found.entries) - len(transcript.entries):
+            read.excluded_messages += excluded
             complete = False
-        of_client.sessions += 1
-        of_client.messages += len(transcript.entries)
+        client_counts.sessions += 1
+        client_counts.messages += len(transcript.entries)
         accepted, duplicates = run.sent.accepted, run.sent.duplicates
         complete &= _send_unsent(run, transcript, task)
-        of_client.accepted += run.sent.accepted - accepted
-        of_client.duplicates += run.sent.duplicates - duplicates
+        client_counts.accepted += run.sent.accepted - accepted
+        client_counts.duplicates += run.sent.duplicates - duplicates
     run.shown.remove_task(task)
     return complete
 
 
 def _send_unsent(run: _Ingest, transcript: Transcript, task: TaskID) -> bool:
-    """Send what the server has not got of a session; return whether it took all of it."""
+    """Send the entries of a session that the server lacks; return whether it accepted all of them."""
     refused = len(run.sent.refused)
     with run.before.alone(transcript):
         unsent = run.before.unsent(transcript)
@@ -222,7 +229,7 @@ def _send_unsent(run: _Ingest, transcript: Transcript, task: TaskID) -> bool:
             nonlocal done
             run.shown.advance(task, count)
             done += count
-            # What was refused, and all behind it, is sent again the next time.
+            # A refused entry and everything after it is sent again by the next run.
             if len(run.sent.refused) == refused:
                 run.before.advance(transcript, done)
 
@@ -230,9 +237,9 @@ def _send_unsent(run: _Ingest, transcript: Transcript, task: TaskID) -> bool:
             try:
                 send(run.api, replace(transcript, entries=unsent), run.sent, advance)
             except ServerRefused as error:
-                if is_passing(error):
+                if is_transient(error):
                     raise
-                # One session that the server does not take must not keep the others from it.
+                # A session that the server refuses must not prevent the others from being sent.
                 run.sent.refused[transcript.external_id] = str(error)
     return len(run.sent.refused) == refused
 
@@ -253,43 +260,43 @@ def _show(read: _ReadResult, sent: Sent) -> None:
     found = sum(client.sessions for client in read.clients.values())
     say(
         f"{counted(read.files, 'file')}, {counted(found, 'session')}:"
-        f" {counted(sent.accepted, 'message')} stored, {sent.duplicates:,} known already."
+        f" {counted(sent.accepted, 'message')} stored, {sent.duplicates:,} already known."
     )
     for name, client in read.clients.items():
         _show_client(name, client)
-    _show_left_alone(read)
+    _show_skipped(read)
     if sent.conflicts:
-        say(f"{sent.conflicts:,} of these came with other words than before; what was stored first is kept.")
-    for place in read.broken[:_MOST_PLACES]:
-        say(f"  broken line: {place}")
-    for path, reason in list(read.no_files.items())[:_MOST_PLACES]:
-        say(f"  no file: {path} ({reason})")
+        say(f"{sent.conflicts:,} of these differ from what is stored under the same id; the stored version is kept.")
+    for line in read.broken[:_MOST_PATHS]:
+        say(f"  broken line: {line}")
+    for path, reason in list(read.no_files.items())[:_MOST_PATHS]:
+        say(f"  not a file: {path} ({reason})")
     for path, reason in read.unreadable.items():
         say(f"  not read: {path} ({reason})")
-    for external_id, reason in list(sent.refused.items())[:_MOST_PLACES]:
+    for external_id, reason in list(sent.refused.items())[:_MOST_PATHS]:
         say(f"  refused by the server: {external_id} ({reason})")
 
 
-def _show_left_alone(read: _ReadResult) -> None:
+def _show_skipped(read: _ReadResult) -> None:
     if read.unchanged:
-        say(f"{counted(read.unchanged, 'file')} unchanged since all of it was sent; --again sends it once more.")
+        say(f"{counted(read.unchanged, 'file')} unchanged since the last run; --again sends everything again.")
     if read.excluded:
-        say(f"{counted(read.excluded, 'session')} left alone, since ESKER_EXCLUDE names the project.")
+        say(f"{counted(read.excluded, 'session')} skipped: ESKER_EXCLUDE names the project.")
     if read.excluded_messages:
-        said = counted(read.excluded_messages, "message")
-        say(f"{said} left alone, since ESKER_EXCLUDE names the directory in which the session was by then.")
+        counts = counted(read.excluded_messages, "message")
+        say(f"{counts} skipped: ESKER_EXCLUDE names the directory in which the session was at that time.")
     if read.others:
-        say(f"{counted(len(read.others), 'other file is', 'other files are')} no transcripts.")
+        say(f"{counted(len(read.others), 'other file is not a transcript', 'other files are not transcripts')}.")
 
 
-def _show_client(name: str, client: _OfClient) -> None:
-    said = f"{counted(client.sessions, 'session')} in {counted(client.files, 'file')}"
-    say(f"  {name}: {said}, {counted(client.messages, 'message')}, {client.accepted:,} of them new")
+def _show_client(name: str, client: _ClientCounts) -> None:
+    counts = f"{counted(client.sessions, 'session')} in {counted(client.files, 'file')}"
+    say(f"  {name}: {counts}, {counted(client.messages, 'message')}, {client.accepted:,} of them new")
     common = Counter(client.skipped).most_common()
-    kinds = [f"{count:,} × {reason}" for reason, count in common[:_MOST_KINDS]]
-    more = [f"{len(common) - _MOST_KINDS} other kinds"] if len(common) > _MOST_KINDS else []
+    kinds = [f"{count:,} × {reason}" for reason, count in common[:_MOST_REASONS]]
+    more = [f"{len(common) - _MOST_REASONS} other kinds"] if len(common) > _MOST_REASONS else []
     if kinds:
-        say(f"    left out: {', '.join([*kinds, *more])}")
+        say(f"    skipped: {', '.join([*kinds, *more])}")
 
 
 def _show_observed(sessions: int, written: int, waiting: int, failed: dict[str, str], *, observed: bool) -> None:
@@ -299,6 +306,6 @@ def _show_observed(sessions: int, written: int, waiting: int, failed: dict[str, 
         say(f"{counted(written, 'memory', 'memories')} written.")
     elif waiting:
         say(
-            f"{counted(waiting, 'token')} of {'it' if sessions == 1 else 'them'} wait to be observed; the server does"
-            " so when a session has enough of them or has been idle, `esker observe --wait` does it now."
+            f"{counted(waiting, 'token')} of {'it' if sessions == 1 else 'them'} not observed yet. The server observes"
+            " a session when it has enough of them or has been idle; `esker observe --wait` does it now."
         )

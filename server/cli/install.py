@@ -1,4 +1,4 @@
-"""`esker install` and `esker uninstall`: setting agent CLIs up, and taking that back."""
+"""`esker install` and `esker uninstall`: set agent CLIs up for Esker, and take that back."""
 
 import os
 import shutil
@@ -24,23 +24,24 @@ app = typer.Typer(add_completion=False)
 
 _PROGRAM = "esker"
 _ORIGINALS = "installed"
-_WIDEST = 400
-# What people read at a glance; in a file of longer lines a change is hard to see.
-_READABLE = 160
-_ANEW = "Sessions that are open now go on without; start them anew."
+# Longest line of a diff that is shown, in characters; the rest is cut.
+_LONGEST_SHOWN = 400
+# Longest line, in characters, in which a change is easy to see; in longer ones each value is shown on its own line.
+_LONGEST_READABLE = 160
+_RESTART = "Sessions that are already open do not use Esker; restart them."
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="CLIENT…", help=f"Clients: {', '.join(CLIENTS)}.")]
-All = Annotated[bool, typer.Option("--all", help="All clients that are on this machine.")]
-ScopeOption = Annotated[str, typer.Option(help="`user`, or `project`: the working directory alone (Claude Code only).")]
+All = Annotated[bool, typer.Option("--all", help="All clients found on this machine.")]
+ScopeOption = Annotated[str, typer.Option(help="`user`, or `project`: only the working directory (Claude Code only).")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 
 
 @dataclass(frozen=True, slots=True)
 class _InstallPlan:
-    """What would happen: to which clients, which edits; which are left out, and why.
+    """The clients and their edits, and the clients that are left out, with the reason.
 
-    `notes` are true before and after, `next_steps` only once it is written.
+    `notes` apply in any case, `next_steps` only after the edits are written.
     """
 
     clients: list[Client]
@@ -51,13 +52,13 @@ class _InstallPlan:
 
     @property
     def changed(self) -> list[Edit]:
-        """The edits that change a file; others only tidy up what is kept of originals."""
+        """The edits that change a file; the others only remove stored originals."""
         return [edit for edit in self.edits if edit.changes]
 
 
 @dataclass(frozen=True, slots=True)
 class _Consent:
-    """How to go on once it is known what would happen."""
+    """Whether to write the plan, and how to show it."""
 
     yes: bool
     dry_run: bool
@@ -71,24 +72,26 @@ def install(
     scope: ScopeOption = USER,
     with_key: Annotated[
         bool,
-        typer.Option("--with-key", help=f"Have clients send the key in {KEY_VARIABLE}, though it is not set here."),
+        typer.Option("--with-key", help=f"Have clients send the key in {KEY_VARIABLE}, even if it is not set here."),
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Set agent CLIs up for Esker: its MCP server and its hooks. What would change is shown first, and asked about."""
+    """Set agent CLIs up for Esker: its MCP server and its hooks. Shows the changes and asks before it writes them."""
     settings = _settings()
-    place = _place(settings, scope, with_key=with_key or settings.key is not None)
+    target = _target(settings, scope, with_key=with_key or settings.key is not None)
     check_address(settings.url)
-    left_out = _left_out(place) if everything and not clients else {}
-    chosen = _chosen(clients, everything, place, left_out)
+    left_out = _absent_clients(target) if everything and not clients else {}
+    chosen = _chosen_clients(clients, everything, target, left_out)
     originals = Originals(settings.state_dir / _ORIGINALS)
-    edits = installing(chosen, place, originals)
+    edits = installing(chosen, target, originals)
     changes = any(edit.changes for edit in edits)
-    notes = [*_aside(edits), *_install_notes(place)] if changes else []
-    next_steps = [text for client in chosen for text in client.notes] + [_ANEW] if changes else []
-    _go_on(_Consent(yes, dry_run, as_json), _InstallPlan(chosen, edits, notes, next_steps, left_out), originals, place)
+    notes = [*_notes_on_copies(edits), *_install_notes(target)] if changes else []
+    next_steps = [text for client in chosen for text in client.notes] + [_RESTART] if changes else []
+    _carry_out(
+        _Consent(yes, dry_run, as_json), _InstallPlan(chosen, edits, notes, next_steps, left_out), originals, target
+    )
 
 
 @app.command()
@@ -100,143 +103,150 @@ def uninstall(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take Esker out of agent CLIs again. Files that are as it left them become what they were, to the byte."""
+    """Remove Esker from agent CLIs. Files not edited since the installation are restored byte for byte."""
     settings = _settings()
-    place = _place(settings, scope, with_key=False)
-    chosen = _chosen(clients, everything, place, {})
+    target = _target(settings, scope, with_key=False)
+    chosen = _chosen_clients(clients, everything, target, {})
     originals = Originals(settings.state_dir / _ORIGINALS)
-    edits = uninstalling(chosen, place, originals)
-    notes = [*_aside(edits), *_foreign(edits, chosen, place), *_elsewhere(chosen, place, originals)]
-    _go_on(
+    edits = uninstalling(chosen, target, originals)
+    notes = [
+        *_notes_on_copies(edits),
+        *_notes_on_foreign_files(edits, chosen, target),
+        *_notes_on_other_places(chosen, target, originals),
+    ]
+    _carry_out(
         _Consent(yes, dry_run, as_json),
-        _InstallPlan(chosen, edits, notes, _again(edits, chosen, place)),
+        _InstallPlan(chosen, edits, notes, _notes_on_earlier_entries(edits, chosen, target)),
         originals,
-        place,
+        target,
     )
 
 
-# What it is about --------------------------------------------------------------------------------------------------
+# What to change ----------------------------------------------------------------------------------------------------
 
 
 def _settings() -> ClientSettings:
-    connect()  # says what is wrong with the settings, and asks nobody
+    connect()  # validates the settings; sends nothing
     return ClientSettings.from_environment(os.environ)
 
 
-def _place(settings: ClientSettings, scope: str, *, with_key: bool) -> InstallTarget:
+def _target(settings: ClientSettings, scope: str, *, with_key: bool) -> InstallTarget:
     if scope not in (USER, PROJECT):
-        raise InvalidInput(f"There is no scope {scope!r}.", hint=f"It is {USER} or {PROJECT}.")
+        raise InvalidInput(f"The scope {scope!r} does not exist.", hint=f"Use {USER} or {PROJECT}.")
     return InstallTarget(Path.home(), Path.cwd(), os.environ, _program(), settings.url, with_key, scope)
 
 
 def _program() -> str:
-    """Return the absolute path of the program that hooks run: this one, as it was called or as it is installed."""
-    beside = Path(sys.executable).with_name(_PROGRAM)
+    """Return the absolute path of the `esker` program that hooks run: the running one, else one on the PATH."""
+    installed = Path(sys.executable).with_name(_PROGRAM)
     called = Path(sys.argv[0])
-    found = next((path for path in (called, beside) if path.name == _PROGRAM and path.is_file()), None)
+    found = next((path for path in (called, installed) if path.name == _PROGRAM and path.is_file()), None)
     program = found or shutil.which(_PROGRAM)
     if program is None:
-        raise Misconfigured("There is no `esker` program that hooks could run.", hint="Install the package with pip.")
+        raise Misconfigured("No `esker` program was found for hooks to run.", hint="Install the package with pip.")
     return os.path.abspath(program)
 
 
-def _chosen(
-    names: Sequence[str] | None, everything: bool, place: InstallTarget, left_out: Mapping[str, str]
+def _chosen_clients(
+    names: Sequence[str] | None, everything: bool, target: InstallTarget, left_out: Mapping[str, str]
 ) -> list[Client]:
-    """Return the clients that are meant."""
+    """Return the named clients, or those found on this machine. Raises InvalidInput."""
     if bool(names) == everything:
-        raise InvalidInput("Say which clients, or --all.", hint=f"There are {', '.join(CLIENTS)}.")
+        raise InvalidInput("Name either clients or --all.", hint=f"The clients are {', '.join(CLIENTS)}.")
     if everything:
-        return [each for name, each in CLIENTS.items() if name not in left_out and place.scope in each.scopes]
+        return [each for name, each in CLIENTS.items() if name not in left_out and target.scope in each.scopes]
     clients = [client_of(name) for name in dict.fromkeys(names or ())]
     for client in clients:
-        if place.scope not in client.scopes:
-            raise InvalidInput(f"{client.name} is set up for a user, not for a {place.scope}.")
+        if target.scope not in client.scopes:
+            raise InvalidInput(f"{client.name} can only be set up for a user, not for a {target.scope}.")
     return clients
 
 
-def _left_out(place: InstallTarget) -> dict[str, str]:
-    """Return the clients that are not on this machine, and why that seems so. Raises NotFound when all are."""
-    left_out = {name: why for name, client in CLIENTS.items() if (why := _why_not(client, place))}
+def _absent_clients(target: InstallTarget) -> dict[str, str]:
+    """Return the clients that are not on this machine, with the reason. Raises NotFound if none is."""
+    left_out = {name: reason for name, client in CLIENTS.items() if (reason := _absence(client, target))}
     if len(left_out) == len(CLIENTS):
-        looked = ", ".join(str(client.folder(place)) for client in CLIENTS.values())
-        raise NotFound(f"None of the clients is on this machine: there is no {looked}.", hint="Name one to set it up.")
+        folders = ", ".join(str(client.folder(target)) for client in CLIENTS.values())
+        raise NotFound(f"No client was found on this machine: none of {folders} exists.", hint="Name one to set it up.")
     return left_out
 
 
-def _why_not(client: Client, place: InstallTarget) -> str | None:
-    if place.scope not in client.scopes:
-        return f"it is not set up for a {place.scope}"
-    if place.scope == USER and not client.folder(place).is_dir():
-        return f"there is no {client.folder(place)}"
+def _absence(client: Client, target: InstallTarget) -> str | None:
+    if target.scope not in client.scopes:
+        return f"it cannot be set up for a {target.scope}"
+    if target.scope == USER and not client.folder(target).is_dir():
+        return f"{client.folder(target)} does not exist"
     return None
 
 
-def _install_notes(place: InstallTarget) -> list[str]:
+def _install_notes(target: InstallTarget) -> list[str]:
     notes: list[str] = []
-    if place.with_key:
-        notes.append(f"The key is in no file: clients take it from {KEY_VARIABLE}, so set that where they start.")
+    if target.with_key:
+        notes.append(f"No file contains the key: clients read it from {KEY_VARIABLE}, so set that where they start.")
     else:
-        notes.append(f"Clients send no key. Where the server has keys: set {KEY_VARIABLE}, or say --with-key.")
-    if place.options:
-        notes.append(f"Hooks speak to {place.url}, unless ESKER_URL is set where a client starts: then to that.")
-    if place.scope == PROJECT:
-        notes.append("The hooks name a program of this machine: that is nothing to share with others.")
+        notes.append(f"Clients send no key. If the server requires one, set {KEY_VARIABLE} or use --with-key.")
+    if target.options:
+        notes.append(f"Hooks connect to {target.url}; ESKER_URL overrides it where a client starts.")
+    if target.scope == PROJECT:
+        notes.append("The hooks contain the path of a program on this machine, so do not commit them for others.")
     return notes
 
 
-def _aside(edits: Sequence[Edit]) -> list[str]:
+def _notes_on_copies(edits: Sequence[Edit]) -> list[str]:
     return [
-        f"{edit.aside_of} was edited: as it is it goes to {edit.path}, where no client loads it."
+        f"{edit.aside_of} was edited: its present text is kept as {edit.path}, where no client loads it."
         for edit in edits
         if edit.aside_of
     ]
 
 
-def _foreign(edits: Sequence[Edit], clients: Sequence[Client], place: InstallTarget) -> list[str]:
-    whole = {part.path for client in clients for part in client.parts(place) if part.whole}
+def _notes_on_foreign_files(edits: Sequence[Edit], clients: Sequence[Client], target: InstallTarget) -> list[str]:
+    whole = {part.path for client in clients for part in client.parts(target) if part.whole}
     return [
-        f"{edit.path} is not Esker's any more, and stays."
+        f"{edit.path} no longer belongs to Esker, so it stays."
         for edit in edits
         if edit.path in whole and edit.after is not None and not edit.changes
     ]
 
 
-def _elsewhere(clients: Sequence[Client], place: InstallTarget, originals: Originals) -> list[str]:
+def _notes_on_other_places(clients: Sequence[Client], target: InstallTarget, originals: Originals) -> list[str]:
     names = {client.name for client in clients}
-    here = {part.path for client in clients for part in client.parts(place)}
+    here = {part.path for client in clients for part in client.parts(target)}
     found = [kept.path for kept in originals.all() if kept.client in names and kept.path not in here]
-    return [f"Esker stays in {path}, which belongs to another folder or scope." for path in found]
+    return [f"Esker remains in {path}, which belongs to another folder or scope." for path in found]
 
 
-def _again(edits: Sequence[Edit], clients: Sequence[Client], place: InstallTarget) -> list[str]:
-    found = returning(edits, clients, place)
-    return [f"{path} had an entry of Esker before; run this once more to have that gone, too." for path in found]
+def _notes_on_earlier_entries(edits: Sequence[Edit], clients: Sequence[Client], target: InstallTarget) -> list[str]:
+    found = returning(edits, clients, target)
+    return [
+        f"{path} had an Esker entry before the installation; run this command again to remove that, too."
+        for path in found
+    ]
 
 
 # Showing and writing -----------------------------------------------------------------------------------------------
 
 
-def _go_on(asked: _Consent, plan: _InstallPlan, originals: Originals, place: InstallTarget) -> None:
-    """Show what would change, ask, and write it; exit with 1 where that was wanted and did not come to pass."""
-    if not asked.as_json:
+def _carry_out(consent: _Consent, plan: _InstallPlan, originals: Originals, target: InstallTarget) -> None:
+    """Show the changes, ask, and write them; exit with 1 if they were to be written and were not."""
+    if not consent.as_json:
         _show(plan)
-    wanted = bool(plan.edits) and not asked.dry_run
-    written = wanted and _allowed(asked, plan)
+    wanted = bool(plan.edits) and not consent.dry_run
+    written = wanted and _allowed(consent, plan)
     if written:
-        apply(plan.edits, originals, shared=place.scope == PROJECT)
-    if asked.as_json:
+        apply(plan.edits, originals, shared=target.scope == PROJECT)
+    if consent.as_json:
         print_json(_as_json(plan, written and bool(plan.changed)))
     else:
-        _show_end(asked, plan, written)
+        _show_end(consent, plan, written)
     if wanted and not written:
         raise typer.Exit(1)
 
 
-def _allowed(asked: _Consent, plan: _InstallPlan) -> bool:
-    if asked.yes or not plan.changed:
+def _allowed(consent: _Consent, plan: _InstallPlan) -> bool:
+    if consent.yes or not plan.changed:
         return True
-    return not asked.as_json and sys.stdin.isatty() and typer.confirm("Write this?", default=False)
+    return not consent.as_json and sys.stdin.isatty() and typer.confirm("Write this?", default=False)
 
 
 def _show(plan: _InstallPlan) -> None:
@@ -245,31 +255,31 @@ def _show(plan: _InstallPlan) -> None:
     for client in plan.clients:
         if all(edit.client != client.name for edit in plan.changed):
             say(f"{client.name}: nothing to do.")
-    for name, why in plan.left_out.items():
-        say(f"{name}: left out, {why}.")
+    for name, reason in plan.left_out.items():
+        say(f"{name}: left out, {reason}.")
 
 
 def _show_edit(edit: Edit) -> None:
     if edit.aside_of:
-        say(f"{edit.path}: {edit.aside_of} as it is now")
+        say(f"{edit.path}: a copy of the present {edit.aside_of}")
         return
     diff = edit.diff()
-    if any(len(line) > _READABLE for line in diff.split("\n")) and (spread := edit.spread()):
-        say(f"{edit.path} has long lines and keeps them; each value is on a line of its own only here:")
+    if any(len(line) > _LONGEST_READABLE for line in diff.split("\n")) and (spread := edit.spread()):
+        say(f"{edit.path} has long lines; only this view puts each value on a line of its own:")
         diff = spread
     for line in diff.removesuffix("\n").split("\n"):
-        say(line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…")
+        say(line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…")
 
 
-def _show_end(asked: _Consent, plan: _InstallPlan, written: bool) -> None:
+def _show_end(consent: _Consent, plan: _InstallPlan, written: bool) -> None:
     if written:
-        verbs = {"create": "made", "edit": "changed", "delete": "deleted"}
+        verbs = {"create": "created", "edit": "changed", "delete": "deleted"}
         for edit in plan.changed:
             say(f"{edit.client}: {verbs[edit.kind]} {edit.path}")
-    elif plan.changed and asked.dry_run:
-        say("Nothing was written, as --dry-run asks.")
+    elif plan.changed and consent.dry_run:
+        say("Nothing was written because of --dry-run.")
     elif plan.changed:
-        say("Nothing was written: it was not confirmed. Without a terminal to ask at, say --yes.")
+        say("Nothing was written because it was not confirmed. Without a terminal, use --yes.")
     for text in [*plan.notes, *(plan.next_steps if written else ())]:
         note(text)
 

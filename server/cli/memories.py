@@ -1,4 +1,4 @@
-"""`esker recall`, `memories`, `remember`, `forget`."""
+"""`esker recall`, `memories`, `remember` and `forget`."""
 
 import os
 from typing import Annotated, Any
@@ -21,35 +21,37 @@ from esker.server.core.records import AskedTier, Priority, Scope
 
 app = typer.Typer(add_completion=False)
 
-ProjectOption = Annotated[str | None, typer.Option(help="This project, and what belongs to none.")]
+ProjectOption = Annotated[str | None, typer.Option(help="Only this project, and memories that belong to none.")]
 
 
 @app.command()
 def recall(
     query: Annotated[list[str], typer.Argument(help="The question, in plain words, with or without quotation marks.")],
-    limit: Annotated[int, typer.Option(min=1, max=50, help="The most memories to show.")] = 8,
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of memories.")] = 8,
     project: ProjectOption = None,
     scope: Annotated[
-        Scope | None, typer.Option(help="Where to look; a project where one is named, else the whole pool.")
+        Scope | None, typer.Option(help="Where to look. Default: the project if one is named, else the whole pool.")
     ] = None,
-    session: Annotated[str | None, typer.Option(help="Only this session: our id or the client's own.")] = None,
-    kind: Annotated[list[str] | None, typer.Option(help="Only of this kind; several: of one of them.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; several: with all.")] = None,
-    min_priority: Annotated[Priority, typer.Option(help="Only what matters at least so much.")] = "low",
+    session: Annotated[str | None, typer.Option(help="Only this session: Esker's id or the client's own.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(help="Only memories of this kind; if repeated, of any of them.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Only memories with this tag; if repeated, with all of them.")
+    ] = None,
+    min_priority: Annotated[Priority, typer.Option(help="Only memories of at least this priority.")] = "low",
     since: Annotated[
-        str | None, typer.Option(help=f"Only what was said, or is about a time, from here on: {ACCEPTED}.")
+        str | None, typer.Option(help=f"Only memories said, or project_name a time, from this on: {ACCEPTED}.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="Only what was said, or is about a time, up to here; a day counts whole.")
+        str | None, typer.Option(help="Only memories said, or project_name a time, up to this; a whole day counts.")
     ] = None,
-    as_of: Annotated[
-        str | None, typer.Option(help="Answer with what was believed then, or by the end of a day.")
-    ] = None,
-    superseded: Annotated[bool, typer.Option("--superseded", help="Also what has been replaced.")] = False,
+    as_of: Annotated[str | None, typer.Option(help="Answer as of this time; a day means its end.")] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Include superseded memories.")] = False,
     tier: Annotated[AskedTier, typer.Option(help="Facts, verbatim messages, or both.")] = "both",
     explain: Annotated[bool, typer.Option(help="Show the parts of each score.")] = False,
     timezone: Annotated[
-        str | None, typer.Option(help='Where "yesterday" is meant; without it the zone of this machine.')
+        str | None, typer.Option(help='Time zone of words like "yesterday". Default: that of this machine.')
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -57,16 +59,16 @@ def recall(
     begin, end = asked_time("--since", since, timezone), asked_time("--until", until, timezone)
     then = asked_time("--as-of", as_of, timezone)
     api = connect()
-    asked: dict[str, Any] = {"query": " ".join(query), "limit": limit, "explain": explain}
-    asked["timezone"] = timezone or local_zone()
+    body: dict[str, Any] = {"query": " ".join(query), "limit": limit, "explain": explain}
+    body["timezone"] = timezone or local_zone()
     scope = scope or ("session" if session else None)
-    asked |= {"scope": scope, "project": project, "session_id": resolve_session(api, session) if session else None}
-    asked |= {"kinds": kind or None, "tags": tag or None, "min_priority": min_priority, "tier": tier}
-    asked |= {"since": begin and as_sent(begin.start), "until": end and as_sent(end.end)}
-    # What expires tonight still holds today.
-    asked |= {"as_of": then and as_sent(min(then.end, max(then.start, system_clock())))}
-    asked |= {"include_superseded": superseded}
-    found = api.post("/v1/recall", {name: value for name, value in asked.items() if value is not None})
+    body |= {"scope": scope, "project": project, "session_id": resolve_session(api, session) if session else None}
+    body |= {"kinds": kind or None, "tags": tag or None, "min_priority": min_priority, "tier": tier}
+    body |= {"since": begin and as_sent(begin.start), "until": end and as_sent(end.end)}
+    # If the day is today, use now, not its end: a memory that expires tonight still holds.
+    body |= {"as_of": then and as_sent(min(then.end, max(then.start, system_clock())))}
+    body |= {"include_superseded": superseded}
+    found = api.post("/v1/recall", {name: value for name, value in body.items() if value is not None})
     if as_json:
         print_json(found)
     else:
@@ -74,16 +76,16 @@ def recall(
 
 
 def show_recalled(found: dict[str, Any]) -> None:
-    """Print the answer to a recall: a line for each memory with its score, age and source."""
+    """Print the answer to a recall: each memory with its score, age and source."""
     if found["abstained"]:
         say("Nothing in memory is about this.")
     if unknown := found["unknown_project"]:
-        say(f"{unknown_line(UnknownProject(**unknown))}{' This belongs to no project:' if found['hits'] else ''}")
+        say(f"{unknown_line(UnknownProject(**unknown))}{' These belong to no project:' if found['hits'] else ''}")
     for hit in found["hits"]:
         mark = MARK[hit["priority"]] if hit["priority"] else SAID
         # A passage has several lines.
         say(f"{hit['score']:.2f} {mark} " + hit["content"].replace("\n", "\n     "))
-        say(f"     {hit['age']}, {_source(hit)}")
+        say(f"     {hit['age']}, {_sources_text(hit)}")
         if hit["parts"]:
             say("     " + ", ".join(f"{name} {value}" for name, value in hit["parts"].items() if value is not None))
     if found["semantic"] == "degraded":
@@ -99,12 +101,12 @@ def show_recalled(found: dict[str, Any]) -> None:
         say(f"{waiting} not observed yet.")
 
 
-def _source(hit: dict[str, Any]) -> str:
-    origin = "; ".join(map(_origin, hit["sources"])) or f"a {hit['kind']}"
+def _sources_text(hit: dict[str, Any]) -> str:
+    origin = "; ".join(map(_source_text, hit["sources"])) or f"a {hit['kind']}"
     return f"{origin}{', project ' + hit['project'] if hit['project'] else ''} [{hit['id']}]"
 
 
-def _origin(source: dict[str, Any]) -> str:
+def _source_text(source: dict[str, Any]) -> str:
     if source["seqs"]:
         return f"messages {', '.join(map(str, source['seqs']))} of {source['session_id']}"
     count = counted(len(source["memory_ids"]), "memory")
@@ -113,21 +115,23 @@ def _origin(source: dict[str, Any]) -> str:
 
 @app.command()
 def memories(
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most memories to show.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of memories.")] = 20,
     project: ProjectOption = None,
-    session: Annotated[str | None, typer.Option(help="Only of this session: our id or the client's own.")] = None,
-    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced or has expired.")] = False,
+    session: Annotated[
+        str | None, typer.Option(help="Only memories of this session: Esker's id or the client's own.")
+    ] = None,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Include superseded and expired memories.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List memories, newest first."""
     api = connect()
-    asked = {"limit": limit, "project": project, "session_id": resolve_session(api, session) if session else None}
-    found = api.get("/v1/memories", **asked, include_superseded=str(superseded).lower())["memories"]
+    body = {"limit": limit, "project": project, "session_id": resolve_session(api, session) if session else None}
+    found = api.get("/v1/memories", **body, include_superseded=str(superseded).lower())["memories"]
     if as_json:
         print_json(found)
         return
     if not found:
-        say("None.")
+        say("There are no memories.")
     for row in found:
         gone = f", replaced by {row['superseded_by']}" if row["superseded_by"] else ""
         reserved = ", tentative" if row["tentative"] else ""
@@ -139,24 +143,24 @@ def memories(
 @app.command()
 def remember(
     content: Annotated[list[str], typer.Argument(help="One fact, in one or two sentences.")],
-    priority: Annotated[Priority, typer.Option(help="How much it matters.")] = "medium",
-    pin: Annotated[bool, typer.Option(help="Show it first in every pack.")] = False,
-    tag: Annotated[list[str] | None, typer.Option(help="A tag; can be given several times.")] = None,
+    priority: Annotated[Priority, typer.Option(help="Its priority.")] = "medium",
+    pin: Annotated[bool, typer.Option(help="Put it first in every pack.")] = False,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag; can be repeated.")] = None,
     project: Annotated[
-        str | None, typer.Option(help="The project that it is about; else that of the repository you are in.")
+        str | None, typer.Option(help="The project it is project_name. Default: that of the current repository.")
     ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="It is about all projects, not about the one you are in.")
+        bool, typer.Option("--everywhere", help="It is project_name all projects, not the current one.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a memory, about the repository you are in; outside of one, for all projects."""
+    """Write a memory about the current repository; outside of one, about all projects."""
     if project and everywhere:
-        raise typer.BadParameter("A memory is about one project or about all of them.", param_hint="--everywhere")
+        raise typer.BadParameter("--project and --everywhere cannot be combined.", param_hint="--everywhere")
     body: dict[str, Any] = {"content": " ".join(content), "priority": priority, "kind": "manual" if pin else "note"}
     body |= {"tags": tag or []}
-    if about := None if everywhere else project or _project_here():
-        body["project"] = about
+    if project_name := None if everywhere else project or _current_project():
+        body["project"] = project_name
     written = connect().post("/v1/memories", body)
     if as_json:
         print_json(written)
@@ -165,10 +169,10 @@ def remember(
         say(f"Remembered as {written['id']}, for {where}.")
 
 
-def _project_here() -> str | None:
-    """Return the project of the repository that the command is run in, as its sessions name it.
+def _current_project() -> str | None:
+    """Return the project of the current repository, as its sessions name it.
 
-    None outside of one, where a directory has a name but is no project, and in one that is to be left alone.
+    None outside of a repository, and in an excluded one.
     """
     here = os.getcwd()
     project = repository_of(here)

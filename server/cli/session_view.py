@@ -1,15 +1,15 @@
-"""What memory has made of one session, for people."""
+"""The memory of one session, as `esker sessions` shows it."""
 
 from esker.server.cli.output import say, table
 from esker.server.core.counts import counted
 from esker.server.core.json_input import JsonObject
 
-# So many groups are shown; --json has them all.
+# How many groups are listed; --json has all of them.
 _MOST_GROUPS = 20
 
 
 def show_memory(memory: JsonObject) -> None:
-    """Print all that is known about the memory of a session."""
+    """Print a session's counters, packs, groups, jobs and usage."""
     _show_session(memory)
     say("\nPacks, newest first")
     table(("version", "why", "tokens", "frozen at (UTC)", "sha256"), [_pack(pack) for pack in memory["pack_versions"]])
@@ -41,16 +41,16 @@ def _show_session(memory: JsonObject) -> None:
         for kind in ("observation", "reflection")
     ]
     due = f"{counters['observation_tokens']:,} of {counted(counters['reflect_at_tokens'], 'token')}"
-    say(f"{'; '.join(rows)}; {due} to the next reflection")
+    say(f"{'; '.join(rows)}; {due} until the next reflection")
     if counters["lost"]:
-        say(f"{counted(counters['lost'], 'message')} lost: `esker doctor` says more.")
+        say(f"{counted(counters['lost'], 'message')} lost: see `esker doctor`.")
     for label, name in (("Current task", "current_task"), ("Suggested continuation", "suggested_continuation")):
         if session[name]:
             say(f"{label}: {session[name]}")
 
 
 def _pack(pack: JsonObject) -> tuple[object, ...]:
-    version = f"{pack['version']}{' (present)' if pack['present'] else ''}"
+    version = f"{pack['version']}{' (current)' if pack['present'] else ''}"
     return version, pack["reason"], f"{pack['tokens']:,}", _when(pack["created_at"]), pack["sha256"] or "forgotten"
 
 
@@ -75,14 +75,14 @@ def _say_errors(jobs: list[JsonObject]) -> None:
 
 def _show_usage(usage: JsonObject) -> None:
     saved, share = usage["savings"], usage["cache_hit_share"]
-    say("\nUsage, as the client reported it")
+    say("\nUsage, as reported by the client")
     sent = f"{counted(saved['sent_tokens'], 'token')} sent, {usage['output_tokens']:,} written"
     cached = "" if share is None else f"; {share:.0%} read from the cache"
-    lost = f"; the prefix was not there {counted(usage['prefix_lost'], 'time')}" if usage["prefix_lost"] else ""
+    lost = f"; the cached prefix was missing {counted(usage['prefix_lost'], 'time')}" if usage["prefix_lost"] else ""
     say(f"{counted(usage['calls'], 'call')}: {sent}{cached}{lost}")
     more = "more" if saved["left_out_tokens"] >= 0 else "fewer"
     raw = counted(saved["raw_tokens"], "token")
-    say(f"All messages with every call: {raw}, {abs(saved['left_out_tokens']):,} {more}")
+    say(f"Sending all messages with every call: {raw}, {abs(saved['left_out_tokens']):,} {more}")
     if saved["saved_usd"] is not None:
         priced = counted(saved["priced_calls"], "call")
         money = f"${saved['cost_usd']:.4f} instead of ${saved['raw_cost_usd']:.4f}"

@@ -1,4 +1,4 @@
-"""`esker sessions`, `observe`, `pack`, and asking something of several sessions."""
+"""`esker sessions`, `observe` and `pack`, and requests for several sessions at once."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -16,17 +16,19 @@ from esker.server.core.json_input import JsonObject
 
 app = typer.Typer(add_completion=False)
 
-SessionArgument = Annotated[str | None, typer.Argument(help="A session: our id or the client's own. All, if left out.")]
-Wait = Annotated[bool, typer.Option(help="Wait until it is done.")]
+SessionArgument = Annotated[
+    str | None, typer.Argument(help="A session: Esker's id or the client's own. Default: all sessions.")
+]
+Wait = Annotated[bool, typer.Option(help="Wait until it has finished.")]
 
 
 @app.command()
 def sessions(
-    session: Annotated[str | None, typer.Argument(help="A session to look into: our id or the client's own.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most sessions to show.")] = 20,
+    session: Annotated[str | None, typer.Argument(help="A session to show: Esker's id or the client's own.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of sessions.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List sessions, the last that began first, or show what memory has made of one."""
+    """List sessions, the most recently begun first, or show the memory of one."""
     api = connect()
     if session:
         memory = api.get(f"/v1/sessions/{resolve_session(api, session)}/memory")
@@ -63,7 +65,7 @@ def _minute(moment: str | None) -> str:
 
 @dataclass(slots=True)
 class SessionOutcomes:
-    """What sessions were asked for: the reports of those that did it, and why others did not, by session."""
+    """The results of a request to several sessions: reports, and errors by session."""
 
     reports: list[JsonObject] = field(default_factory=list[JsonObject])
     failed: dict[str, str] = field(default_factory=dict[str, str])
@@ -72,21 +74,21 @@ class SessionOutcomes:
 
 @app.command()
 def observe(session: SessionArgument = None, wait: Wait = False, as_json: AsJson = False) -> None:
-    """Have the unobserved messages of sessions observed."""
+    """Observe the unobserved messages of one session or of all."""
     api = connect()
     names = [resolve_session(api, session)] if session else all_sessions(api, unobserved="true")
     with progress(shown=wait and not as_json) as shown:
         done = observe_all(api, names, wait=wait, shown=shown)
     written = sum(report["memories"] for report in done.reports)
-    finish(done, f"observed, {counted(written, 'memory', 'memories')} written{_others(done)}", as_json)
+    report_outcomes(done, f"observed, {counted(written, 'memory', 'memories')} written{_others(done)}", as_json)
 
 
 def _others(done: SessionOutcomes) -> str:
-    """Say what became of facts that are no row of their own."""
-    merged, replaced = (sum(report[which] for report in done.reports) for which in ("merged", "replaced"))
+    """Return the counts of facts that did not become a row of their own, in brackets."""
+    merged, replaced = (sum(report[name] for report in done.reports) for name in ("merged", "replaced"))
     refused = sum(count for report in done.reports for count in report["refused"].values())
     parts = [
-        *([f"{merged:,} known before"] if merged else []),
+        *([f"{merged:,} already known"] if merged else []),
         *([f"{counted(replaced, 'old one')} replaced"] if replaced else []),
         *([f"{refused:,} refused"] if refused else []),
     ]
@@ -94,12 +96,12 @@ def _others(done: SessionOutcomes) -> str:
 
 
 def observe_all(api: Api, names: list[str], *, wait: bool, shown: Progress) -> SessionOutcomes:
-    """Have sessions observed; one that fails does not keep the others from it."""
+    """Observe sessions; a failure of one does not stop the others."""
     return ask_each(api, names, "observe", wait, shown)
 
 
 def ask_each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress) -> SessionOutcomes:
-    """Ask something of each session; one that fails does not keep the others from it."""
+    """Send one request for each session; a failure of one does not stop the others."""
     done = SessionOutcomes()
     for name in shown.track(names, description=f"{verb.capitalize().removesuffix('e')}ing"):
         try:
@@ -113,15 +115,15 @@ def ask_each(api: Api, names: list[str], verb: str, wait: bool, shown: Progress)
 
 
 def ask_until_done(api: Api, path: str, body: JsonObject | None = None, *, wait: bool) -> JsonObject:
-    """Ask once or, where the answer is waited for and takes longer than a request, until it is there."""
+    """Send a request; with `wait`, repeat it until its work is no longer queued."""
     while True:
         report = api.post(path, body)
         if not (wait and report["queued"]):
             return report
 
 
-def finish(done: SessionOutcomes, what: str, as_json: bool) -> None:
-    """Say what became of what sessions were asked for, and exit with 1 when one of them failed."""
+def report_outcomes(done: SessionOutcomes, outcome: str, as_json: bool) -> None:
+    """Print the results of a request to several sessions; exit with 1 if one of them failed."""
     if as_json:
         print_json({"sessions": done.reports, "failed": done.failed})
     else:
@@ -131,19 +133,19 @@ def finish(done: SessionOutcomes, what: str, as_json: bool) -> None:
         if not done.reports and not done.failed:
             say("There is nothing to do.")
         if finished:
-            say(f"{counted(finished, 'session')} {what}.")
+            say(f"{counted(finished, 'session')} {outcome}.")
         if done.queued:
             say(f"{counted(done.queued, 'session')} will be done in the background.")
     if done.failed:
         raise typer.Exit(1)
 
 
-def all_sessions(api: Api, **which: str) -> list[str]:
-    """Return all sessions of a sort."""
+def all_sessions(api: Api, **filters: str) -> list[str]:
+    """Return the ids of all sessions that match a filter of the API."""
     names: list[str] = []
     before = None
     while True:
-        page = api.get("/v1/sessions", before=before, limit=1000, **which)
+        page = api.get("/v1/sessions", before=before, limit=1000, **filters)
         names += [session["id"] for session in page["sessions"]]
         before = page["next"]
         if before is None:
@@ -152,8 +154,10 @@ def all_sessions(api: Api, **which: str) -> list[str]:
 
 @app.command()
 def pack(
-    session: Annotated[str, typer.Argument(help="A session: our id or the client's own.")],
-    explain: Annotated[bool, typer.Option("--explain", help="Show why each row is in it and others are not.")] = False,
+    session: Annotated[str, typer.Argument(help="A session: Esker's id or the client's own.")],
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show why each row is in the pack and why others are not.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the context pack of a session."""
@@ -175,7 +179,7 @@ def pack(
 def _show_reasons(found: JsonObject) -> None:
     explanation = found["explanation"]
     if explanation is None:
-        say("This pack was frozen before explanations were kept; the next one will have one.")
+        say("This pack was frozen before explanations were stored; the next one will have an explanation.")
         return
     # Each row is one line of the text, in the same order.
     lines = [line.removeprefix("* ") for line in found["text"].splitlines() if line.startswith("* ")]
@@ -183,7 +187,7 @@ def _show_reasons(found: JsonObject) -> None:
     table((*_REASON_COLUMNS, "row"), shown)
     if explanation["left_out"]:
         say()
-        say("Looked at and left out:")
+        say("Candidates left out:")
         table((*_REASON_COLUMNS, "row"), [(*_reason(row), row["id"]) for row in explanation["left_out"]])
 
 
@@ -205,10 +209,10 @@ def _reason(row: JsonObject) -> tuple[object, ...]:
 
 
 def resolve_session(api: Api, name: str) -> str:
-    """Return our id of a session that is given by our id or by the client's own. Raises NotFound, Refused."""
+    """Return Esker's id of a session given by that id or by the client's own. Raises NotFound, ServerRefused."""
     if name.startswith("ses_"):
         return name
     found = api.get("/v1/sessions", external_id=name)["sessions"]
     if not found:
-        raise NotFound(f"There is no session {name!r} in this pool.")
+        raise NotFound(f"Session {name!r} does not exist in this pool.")
     return found[0]["id"]

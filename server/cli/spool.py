@@ -1,4 +1,4 @@
-"""`esker spool`: what hooks keep for servers that they could not reach, and what is to become of it."""
+"""`esker spool`: show, send or delete the parcels that hooks keep for servers they could not reach."""
 
 import os
 from dataclasses import asdict
@@ -9,7 +9,7 @@ import typer
 
 from esker.server.agents.api import Api
 from esker.server.agents.sending import deliver
-from esker.server.agents.spool import Pile, Spool
+from esker.server.agents.spool import Spool, SpoolQueue
 from esker.server.cli.output import AsJson, print_json, say, table
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.counts import counted
@@ -17,50 +17,50 @@ from esker.server.core.errors import InvalidInput
 
 app = typer.Typer(add_completion=False)
 
-_For = Annotated[str | None, typer.Option("--for", metavar="ID", help="What waits for this server and key, by its id.")]
+_For = Annotated[str | None, typer.Option("--for", metavar="ID", help="Only the queue with this id.")]
 
 
 @app.command()
 def spool(
-    send: Annotated[bool, typer.Option("--send", help="Send it now, to ESKER_URL under ESKER_KEY.")] = False,
-    drop: Annotated[bool, typer.Option("--drop", help="Delete it unsent. Wants --for.")] = False,
-    of: _For = None,
+    send: Annotated[bool, typer.Option("--send", help="Send now, to ESKER_URL with ESKER_KEY.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete a queue unsent; needs --for.")] = False,
+    queue_id: _For = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what hooks could not send yet; send or delete it.
+    """Show the parcels that hooks could not send yet, or send or delete them.
 
-    What waits under a key that is no more can be sent, too.
+    Parcels spooled under a revoked key can be sent, too.
     """
     settings = ClientSettings.from_environment(os.environ)
     api = Api.to(settings)
     kept = Spool(settings.state_dir / "spool", api.url, settings.key)
     if send and drop:
         raise InvalidInput("--send and --drop were both given.", hint="Give one of them.")
-    if drop and of is None:
-        raise InvalidInput("--drop wants to know what.", hint="`esker spool` shows the ids; give one with --for.")
-    if of is not None and of not in {pile.of for pile in kept.piles()}:
-        raise InvalidInput(f"Nothing waits for {of!r}.", hint="`esker spool` shows what waits, and for whom.")
-    if drop and of is not None:
-        _say({"dropped": kept.drop(of)}, "deleted", as_json)
+    if drop and queue_id is None:
+        raise InvalidInput("--drop needs --for.", hint="`esker spool` shows the ids; give one with --for.")
+    if queue_id is not None and queue_id not in {queue.id for queue in kept.queues()}:
+        raise InvalidInput(f"No queue has the id {queue_id!r}.", hint="`esker spool` lists the queues and their ids.")
+    if drop and queue_id is not None:
+        _say({"dropped": kept.drop(queue_id)}, "deleted", as_json)
     elif send:
-        _send(kept, api, of, as_json)
+        _send(kept, api, queue_id, as_json)
     else:
-        _show([pile for pile in kept.piles() if of in (None, pile.of)], kept, as_json)
+        _show([queue for queue in kept.queues() if queue_id in (None, queue.id)], kept, as_json)
 
 
-def _send(kept: Spool, api: Api, of: str | None, as_json: bool) -> None:
-    if of is not None:
-        kept.adopt(of)
+def _send(kept: Spool, api: Api, queue_id: str | None, as_json: bool) -> None:
+    if queue_id is not None:
+        kept.adopt(queue_id)
     done = kept.replay(api, deliver)
     if done.waiting:
-        # Why it does not go is what another request says.
+        # Make any request: its error tells the user why sending failed.
         api.get("/v1/memories", limit=1)
     _say(asdict(done), "sent", as_json)
     if done.refused and not as_json:
-        say(f"The server refused {counted(done.refused, 'parcel')}: see {kept.folder / 'refused'}.")
+        say(f"The server refused {counted(done.refused, 'parcel')}, kept in {kept.folder / 'refused'}.")
     if done.waiting and not as_json:
         waits = counted(done.waiting, "parcel waits", "parcels wait")
-        say(f"{waits}: the server is busy, or somebody else is sending.")
+        say(f"{waits}: the server is busy, or another process is sending.")
 
 
 def _say(done: dict[str, int], verb: str, as_json: bool) -> None:
@@ -70,20 +70,20 @@ def _say(done: dict[str, int], verb: str, as_json: bool) -> None:
         say(f"{counted(next(iter(done.values())), 'parcel')} {verb}.")
 
 
-def _show(piles: list[Pile], kept: Spool, as_json: bool) -> None:
+def _show(queues: list[SpoolQueue], kept: Spool, as_json: bool) -> None:
     if as_json:
-        print_json([{**asdict(pile), "for_here": kept.is_for_here(pile)} for pile in piles])
+        print_json([{**asdict(queue), "for_here": kept.is_for_here(queue)} for queue in queues])
         return
-    columns = ("id", "server", "key", "parcels", "bytes", "since (UTC)", "")
-    table(columns, [_row(pile, kept) for pile in piles])
-    if any(kept.is_for_here(pile) for pile in piles):
-        say("\nWhat is for here goes with the next hook that reaches the server, or now with `esker spool --send`.")
-    if any(not kept.is_for_here(pile) for pile in piles):
-        say("\nWhat is for another server or key goes with a hook of that ESKER_URL and ESKER_KEY. If there is none,")
-        say("`esker spool --send --for ID` sends it to this server's pool, `esker spool --drop --for ID` deletes it.")
+    columns = ("id", "server", "key", "parcels", "bytes", "since (UTC)", "for this server")
+    table(columns, [_row(queue, kept) for queue in queues])
+    if any(kept.is_for_here(queue) for queue in queues):
+        say("\nParcels for this server are sent by the next hook that reaches it, or now with `esker spool --send`.")
+    if any(not kept.is_for_here(queue) for queue in queues):
+        say("\nParcels for another server or key are sent by a hook with that ESKER_URL and ESKER_KEY, or:")
+        say("`esker spool --send --for ID` sends them to this server, `esker spool --drop --for ID` deletes them.")
 
 
-def _row(pile: Pile, kept: Spool) -> tuple[object, ...]:
-    since = datetime.fromtimestamp(pile.oldest, UTC).strftime("%Y-%m-%d %H:%M")
-    key = "with a key" if pile.keyed else "none"
-    return pile.of, pile.server, key, f"{pile.parcels:,}", f"{pile.size:,}", since, kept.is_for_here(pile) * "for here"
+def _row(queue: SpoolQueue, kept: Spool) -> tuple[object, ...]:
+    since = datetime.fromtimestamp(queue.oldest, UTC).strftime("%Y-%m-%d %H:%M")
+    key = "with a key" if queue.keyed else "none"
+    return queue.id, queue.server, key, f"{queue.parcels:,}", f"{queue.size:,}", since, kept.is_for_here(queue) * "yes"

@@ -138,7 +138,7 @@ def test_another_server_and_another_key_are_left_alone(folder: Path) -> None:
     for url, key in ((URL, "k"), (URL, "other"), ("http://elsewhere", None)):
         Spool(folder, url, key).put(parcel(1))
     mine, server = Spool(folder, URL, "k"), Server()
-    assert [(pile.server, pile.keyed, mine.is_for_here(pile)) for pile in mine.piles()] == [
+    assert [(queue.server, queue.keyed, mine.is_for_here(queue)) for queue in mine.queues()] == [
         (URL, True, True),
         (URL, True, False),
         ("http://elsewhere", False, False),
@@ -164,9 +164,9 @@ def test_what_waits_under_a_mistyped_key_is_sent_under_the_right_one_when_asked_
     mistyped, mine, server = Spool(folder, URL, "mistyped"), Spool(folder, URL, "k"), Server()
     for n in range(3):
         (mistyped if n != 1 else mine).put(parcel(n))
-    [pile] = [pile for pile in mine.piles() if not mine.is_for_here(pile)]
-    assert (pile.parcels, mine.waiting()) == (2, 1)
-    assert mine.adopt(pile.of) == 2
+    [queue] = [queue for queue in mine.queues() if not mine.is_for_here(queue)]
+    assert (queue.parcels, mine.waiting()) == (2, 1)
+    assert mine.adopt(queue.id) == 2
     assert mine.replay(API, server.deliver) == Replayed(sent=3)
     assert server.taken == ["m0", "m1", "m2"]
 
@@ -175,9 +175,9 @@ def test_what_waits_for_a_server_that_is_no_more_can_be_deleted(folder: Path) ->
     Spool(folder, "http://gone", None).put(parcel(1))
     mine = Spool(folder, URL, None)
     mine.put(parcel(2))
-    [gone] = [pile for pile in mine.piles() if not mine.is_for_here(pile)]
-    assert mine.drop(gone.of) == 1
-    assert [pile.parcels for pile in mine.piles()] == [mine.waiting()] == [1]
+    [gone] = [queue for queue in mine.queues() if not mine.is_for_here(queue)]
+    assert mine.drop(gone.id) == 1
+    assert [queue.parcels for queue in mine.queues()] == [mine.waiting()] == [1]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"session": 3}', '{"session": {}}', "\x00"])
@@ -199,7 +199,7 @@ def test_what_no_spool_has_written_is_left_where_it_is(folder: Path) -> None:
     os.mkfifo(folder / f"00000000000000000000-1-000000.{of}.json")
     (folder / f"00000000000000000000-1-000001.{of}.json").symlink_to("/dev/zero")
     (folder / "notes.json").write_text("{")
-    assert [pile.parcels for pile in spool.piles()] == [1]
+    assert [queue.parcels for queue in spool.queues()] == [1]
     assert spool.replay(API, server.deliver) == Replayed(sent=1)
     assert len(list(folder.glob("*.json"))) == 3
 

@@ -567,7 +567,7 @@ def test_times_are_taken_in_one_way_and_others_are_told_what_is(server: dict[str
     for since in ("today", "yesterday", "12h", "3d", "2199-01-01"):
         assert not found("--since", since), since
     assert found("--until", "yesterday")
-    assert found("--until", said_at[:10], "--timezone", "UTC"), "a day counts whole"
+    assert found("--until", said_at[:10], "--timezone", "UTC"), "a whole day counts"
     assert not found("--until", "7d")
     assert found("--as-of", "today")
     for command in (["recall", "x", "--as-of", "soon"], ["export", "daily", str(tmp_path), "--since", "2026-W10"]):

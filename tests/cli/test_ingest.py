@@ -194,7 +194,7 @@ def test_of_a_session_that_enters_an_excluded_directory_only_the_rest_is_sent(
     assert not [request for request in recorder.requests if "private" in "".join(request)]
     assert stored(server, "moved") == ["a", "d"]
     shown = esker("ingest", str(path), **here, ESKER_EXCLUDE="/private").stdout
-    assert "2 messages left alone, since ESKER_EXCLUDE names the directory" in shown
+    assert "2 messages skipped: ESKER_EXCLUDE names the directory" in shown
     report = ingested(str(path), **here)  # which is sent when it is excluded no longer
     assert (report["accepted"], report["duplicates"], report["excluded_messages"]) == (2, 2, 0)
 

@@ -52,7 +52,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_written(tmp_path: Path) -
 def test_a_dry_run_shows_and_writes_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, "install", "codex", "--dry-run", "--yes")
     assert '+url = "http://127.0.0.1:8377/mcp"' in done.stdout
-    assert "Nothing was written, as --dry-run asks." in done.stdout
+    assert "Nothing was written because of --dry-run." in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -62,12 +62,12 @@ def test_what_is_to_be_done_after_an_installation_is_said_after_one(tmp_path: Pa
     shown = run(tmp_path, "install", "codex", *more, code=code)
     assert "Clients send no key." in shown.stderr
     assert "/hooks" not in shown.stderr
-    assert "start them anew" not in shown.stderr
+    assert "restart them" not in shown.stderr
     said = as_json(tmp_path, "install", "codex", *more, code=code)["notes"]
     done = as_json(tmp_path, "install", "codex", "--yes")["notes"]
     assert done[: len(said)] == said
     assert [text.split()[0] for text in done[len(said) :]] == ["Codex", "Sessions"]
-    assert "run this once more" not in run(tmp_path, "uninstall", "codex", "--dry-run").stderr
+    assert "run this command again" not in run(tmp_path, "uninstall", "codex", "--dry-run").stderr
 
 
 def test_an_address_with_a_password_is_refused_before_anything_is_shown(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_file_of_one_line_is_shown_so_that_it_can_be_read_and_stays_one_line(t
     (tmp_path / ".cursor/mcp.json").write_text(text)
     shown = run(tmp_path, "install", "cursor", "--yes").stdout
     first, *lines = shown[: shown.index("--- /dev/null")].splitlines()
-    assert first.startswith(f"{tmp_path}/.cursor/mcp.json has long lines and keeps them")
+    assert first.startswith(f"{tmp_path}/.cursor/mcp.json has long lines")
     assert max(map(len, [first, *lines])) <= 160 + len(str(tmp_path))
     changed = [line for line in lines if line[0] in "+-" and line[:3] not in ("+++", "---")]
     assert changed == ["+    },", '+    "esker": {', '+      "url": "http://127.0.0.1:8377/mcp"']
@@ -102,7 +102,7 @@ def test_an_edited_plugin_is_put_aside_and_that_is_said(tmp_path: Path) -> None:
     plugin.write_text(edited := plugin.read_text() + "// mine\n")
     aside = tmp_path / ".pi/agent/extensions/esker.ts.edited"
     shown = run(tmp_path, "uninstall", "pi", "--dry-run")
-    assert f"{plugin} was edited: as it is it goes to {aside}" in shown.stderr
+    assert f"{plugin} was edited: its present text is kept as {aside}" in shown.stderr
     assert not aside.exists()
     run(tmp_path, "uninstall", "pi", "--yes")
     assert set(files(tmp_path)) == {".pi/agent/extensions/esker.ts.edited"}
@@ -110,7 +110,7 @@ def test_an_edited_plugin_is_put_aside_and_that_is_said(tmp_path: Path) -> None:
     run(tmp_path, "install", "pi", "--yes")
     plugin.write_text("export default () => {}\n")
     done = run(tmp_path, "uninstall", "pi", "--yes")
-    assert f"{plugin} is not Esker's any more, and stays." in done.stderr
+    assert f"{plugin} no longer belongs to Esker, so it stays." in done.stderr
     assert plugin.read_text() == "export default () => {}\n"
 
 
@@ -146,7 +146,7 @@ def test_all_is_what_is_on_this_machine_and_it_says_what_it_left_out(tmp_path: P
 
 def test_where_there_is_no_client_all_says_so(tmp_path: Path) -> None:
     said = as_json(tmp_path, "install", "--all", "--yes", code=1)
-    assert "None of the clients is on this machine" in said["error"]
+    assert "No client was found on this machine" in said["error"]
     assert f"{tmp_path}/.pi/agent" in said["error"]
 
 
@@ -154,10 +154,10 @@ def test_where_there_is_no_client_all_says_so(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         (["emacs"], "There is no client 'emacs'."),
-        ([], "Say which clients, or --all."),
-        (["codex", "--all"], "Say which clients, or --all."),
-        (["codex", "--scope", "project"], "codex is set up for a user, not for a project."),
-        (["claude-code", "--scope", "world"], "There is no scope 'world'."),
+        ([], "Name either clients or --all."),
+        (["codex", "--all"], "Name either clients or --all."),
+        (["codex", "--scope", "project"], "codex can only be set up for a user, not for a project."),
+        (["claude-code", "--scope", "world"], "The scope 'world' does not exist."),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: list[str], complaint: str) -> None:
@@ -182,8 +182,8 @@ def test_the_key_of_the_environment_is_used_and_stays_there(tmp_path: Path) -> N
     without = run(tmp_path, "install", "claude-code", "--yes")
     assert "Clients send no key." in without.stderr
     done = run(tmp_path, "install", "claude-code", "--yes", ESKER_KEY=key, ESKER_URL="http://memory.lan:1")
-    assert "The key is in no file" in done.stderr
-    assert "Hooks speak to http://memory.lan:1, unless ESKER_URL is set" in done.stderr
+    assert "No file contains the key" in done.stderr
+    assert "Hooks connect to http://memory.lan:1; ESKER_URL overrides it" in done.stderr
     assert key not in done.stdout + done.stderr
     servers = json.loads((tmp_path / ".claude.json").read_text())["mcpServers"]
     assert servers["esker"]["url"] == "http://memory.lan:1/mcp"
@@ -199,7 +199,7 @@ def test_a_project_has_its_own_files(tmp_path: Path) -> None:
     run(tmp_path, "install", "claude-code", "--scope", "project", "--yes")
     assert set(files(tmp_path)) == {".mcp.json", ".claude/settings.json"}
     elsewhere = run(tmp_path, "uninstall", "claude-code", "--yes")
-    assert f"Esker stays in {tmp_path}/.mcp.json" in elsewhere.stderr
+    assert f"Esker remains in {tmp_path}/.mcp.json" in elsewhere.stderr
     run(tmp_path, "uninstall", "--all", "--scope", "project", "--yes")
     assert files(tmp_path) == {}
 
@@ -210,7 +210,7 @@ def test_what_was_ours_before_comes_back_and_is_said_to(tmp_path: Path) -> None:
     run(tmp_path, "install", "claude-code", "--yes")
     done = run(tmp_path, "uninstall", "claude-code", "--yes")
     assert (tmp_path / ".claude.json").read_text() == by_hand
-    assert ".claude.json had an entry of Esker before" in done.stderr
+    assert ".claude.json had an Esker entry before the installation" in done.stderr
     run(tmp_path, "uninstall", "claude-code", "--yes")
     assert json.loads((tmp_path / ".claude.json").read_text()) == {}
 

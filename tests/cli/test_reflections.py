@@ -132,7 +132,7 @@ def test_the_pool_is_reflected_after_a_dry_run_that_changes_nothing(server: dict
     plan = as_json("reflect", "--dry-run", "--project", "two", **server)
     assert (plan["dry_run"], [batch["project"] for batch in plan["batches"]]) == (True, ["two"])
     shown = told("reflect", "--dry-run", "--project", "two", **server)
-    assert f"{plan['rows']} memories of {plan['tokens']:,} tokens would be looked at" in shown
+    assert f"{plan['rows']} memories of {plan['tokens']:,} tokens) would be considered" in shown
     assert "two" in shown.splitlines()[-1]
     assert "0 memories of 0 tokens" in told("reflect", "--dry-run", "--min-age-days", "30", **server)
     assert (as_json("memories", **server), as_json("reflections", **server)) == (before, there)

@@ -37,31 +37,31 @@ def told(*arguments: str, state: Path, url: str) -> Any:
 
 
 def test_what_waits_is_shown_with_its_server_and_never_its_key(state: Path, server: str) -> None:
-    [pile] = told(state=state, url=server)
-    assert (pile["server"], pile["keyed"], pile["parcels"], pile["for_here"]) == (NOWHERE, True, 1, False)
+    [queue] = told(state=state, url=server)
+    assert (queue["server"], queue["keyed"], queue["parcels"], queue["for_here"]) == (NOWHERE, True, 1, False)
     shown = esker("spool", ESKER_STATE_DIR=str(state), ESKER_URL=server).stdout
-    assert pile["of"] in shown
+    assert queue["id"] in shown
     assert "--send --for ID" in shown
 
 
 def test_what_waits_under_a_key_that_is_no_more_is_sent_to_this_server_only_when_it_is_named(
     state: Path, server: str
 ) -> None:
-    [pile] = told(state=state, url=server)
+    [queue] = told(state=state, url=server)
     assert told("--send", state=state, url=server)["sent"] == 0
-    assert told("--send", "--for", pile["of"], state=state, url=server) == {"sent": 1, "refused": 0, "waiting": 0}
+    assert told("--send", "--for", queue["id"], state=state, url=server) == {"sent": 1, "refused": 0, "waiting": 0}
     assert told(state=state, url=server) == []
 
 
 def test_what_cannot_be_sent_says_why_and_waits_on(state: Path) -> None:
-    [pile] = told(state=state, url=NOWHERE)
-    assert "No Esker answers" in told("--send", "--for", pile["of"], state=state, url=NOWHERE)["error"]
-    assert [pile["parcels"] for pile in told(state=state, url=NOWHERE)] == [1]
+    [queue] = told(state=state, url=NOWHERE)
+    assert "No Esker answers" in told("--send", "--for", queue["id"], state=state, url=NOWHERE)["error"]
+    assert [queue["parcels"] for queue in told(state=state, url=NOWHERE)] == [1]
 
 
 def test_what_waits_is_deleted_only_by_its_id(state: Path, server: str) -> None:
     assert "--for" in told("--drop", state=state, url=server)["hint"]
     assert "Nothing waits" in told("--drop", "--for", "other", state=state, url=server)["error"]
-    [pile] = told(state=state, url=server)
-    assert told("--drop", "--for", pile["of"], state=state, url=server) == {"dropped": 1}
+    [queue] = told(state=state, url=server)
+    assert told("--drop", "--for", queue["id"], state=state, url=server) == {"dropped": 1}
     assert told(state=state, url=server) == []
