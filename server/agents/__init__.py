@@ -1,1 +1,1 @@
-"""What each agent CLI writes and reads."""
+"""Agent CLIs: their transcripts, their hooks and their configuration."""

@@ -1,4 +1,4 @@
-"""What a hook sends of a session: what is new in its transcript, and what happened; if need be by way of the spool."""
+"""Capture: a hook sends a session's new messages and its event, through the spool if the server is away."""
 
 import hashlib
 import time
@@ -11,7 +11,7 @@ from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.exclusion import without_excluded
 from esker.server.agents.hook_input import HookEvent
 from esker.server.agents.lines import opened_plain
-from esker.server.agents.progress import SentBefore
+from esker.server.agents.progress import SendProgress
 from esker.server.agents.project import is_excluded
 from esker.server.agents.readers import READERS, sessions
 from esker.server.agents.request_bodies import event_body, open_body
@@ -22,130 +22,130 @@ from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import Unavailable
 
 _POST_SECONDS = 30.0
-# What a client tells of the end of its context calls for observing; the end of a turn does not, and is not told.
+# Steps that are forwarded as events because they trigger observation. A turn end triggers nothing, so it is not sent.
 _EVENTS = {"compact": "compaction_pending", "end": "session_end"}
 
 
 class Capture:
-    """Sends one session to the server, or to the spool where there is no server."""
+    """Sends one session to the server, or to the spool if the server cannot be reached."""
 
     def __init__(
-        self, settings: ClientSettings, asked: HookEvent, project: str | None, environ: Mapping[str, str]
+        self, settings: ClientSettings, event: HookEvent, project: str | None, environ: Mapping[str, str]
     ) -> None:
         self._settings = settings
-        self._asked = asked
+        self._event = event
         self._project = project
         self._environ = environ
-        self._is_excluded = is_excluded(asked.cwd, project, settings.exclude)
+        self._is_excluded = is_excluded(event.cwd, project, settings.exclude)
         self._api = Api.to(settings, timeout=_POST_SECONDS)
         self._spool = Spool(settings.state_dir / "spool", self._api.url, settings.key)
-        self._there = True
+        self._reachable = True
 
     def catch_up(self) -> None:
-        """Send what waits in the spool."""
-        self._there = self._spool.replay(self._api, deliver).waiting == 0
+        """Replay the spool."""
+        self._reachable = self._spool.replay(self._api, deliver).waiting == 0
 
     def prompt(self) -> None:
-        """Send what was asked, of a session that keeps no transcript."""
-        if self._asked.prompt and not self._read():
-            self._say("user", self._asked.prompt)
+        """Send the prompt of a session that has no transcript."""
+        if self._event.prompt and not self._read():
+            self._send_message("user", self._event.prompt)
         self.catch_up()
 
     def transcript(self) -> None:
-        """Send what is new in the transcript, and then what happened."""
+        """Send the new messages of the transcript, then the event."""
         self.catch_up()
-        there = self._read()
-        transcripts = [kept for one in there if (kept := self._kept(one))]
-        if not transcripts and (there or self._is_excluded):
+        found = self._read()
+        transcripts = [kept for one in found if (kept := self._allowed(one))]
+        if not transcripts and (found or self._is_excluded):
             return
         for transcript in transcripts:
             self._send(transcript)
-        # A transcript that the client names is written sooner or later, and then read.
-        if not there and self._asked.transcript is None and self._asked.answer:
-            self._say("assistant", self._asked.answer)
-        if kind := _EVENTS.get(self._asked.step):
-            self._keep(self._event(kind, transcripts))
+        # If the client named a transcript, the answer will be read from it later; send it here only if there is none.
+        if not found and self._event.transcript is None and self._event.answer:
+            self._send_message("assistant", self._event.answer)
+        if kind := _EVENTS.get(self._event.step):
+            self._spool_or_send(self._event_parcel(kind, transcripts))
         self.catch_up()
 
-    def _kept(self, transcript: Transcript) -> Transcript | None:
-        """Return what may be sent of a transcript; one that does not tell its directory is of the hook's."""
+    def _allowed(self, transcript: Transcript) -> Transcript | None:
+        """Return a transcript without its excluded parts; without a directory of its own it has the hook's."""
         if transcript.cwd is None and self._is_excluded:
             return None
         return without_excluded(transcript, self._settings.exclude)
 
-    def _event(self, kind: str, transcripts: list[Transcript]) -> Parcel:
+    def _event_parcel(self, kind: str, transcripts: list[Transcript]) -> Parcel:
         if not transcripts:
-            return self._parcel(event=event_body(kind, self._asked.turn))
+            return self._parcel(event=event_body(kind, self._event.turn))
         length = sum(len(transcript.entries) for transcript in transcripts)
         parcel = self._parcel(event=event_body(kind, f"{length}"))
-        # The session may have come to an excluded place since, which is not told.
-        if (at := transcripts[0]).cwd:
-            parcel["session"] = open_body(self._asked.client, self._asked.session, at.cwd, at.project)
+        # The session may be in an excluded directory by now, so the directory where it began is sent.
+        if (first := transcripts[0]).cwd:
+            parcel["session"] = open_body(self._event.client, self._event.session, first.cwd, first.project)
         return parcel
 
     def _read(self) -> list[Transcript]:
-        """Return the sessions of the file that the client names, or else of the first that bears the session's name and
-        holds something; of OpenCode's databases the one that holds the session.
+        """Return the sessions of the file that the client named, or else of the first file whose name contains the
+        session's id and that is not empty; for OpenCode, from the database that contains the session.
         """
-        named = self._asked.transcript
-        for file in [named] if named is not None and named.is_file() else self._found():
+        transcript = self._event.transcript
+        for file in [transcript] if transcript is not None and transcript.is_file() else self._session_files():
             if found := self._read_file(file):
                 return found
         return []
 
-    def _found(self) -> list[Path]:
-        files = sessions(self._environ, Path.home()).get(self._asked.client, [])
-        return [file for file in files if file.suffix == ".db" or str(self._asked.session) in file.name]
+    def _session_files(self) -> list[Path]:
+        files = sessions(self._environ, Path.home()).get(self._event.client, [])
+        return [file for file in files if file.suffix == ".db" or str(self._event.session) in file.name]
 
     def _read_file(self, file: Path) -> list[Transcript]:
-        asked = self._asked
-        if asked.client == opencode.CLIENT:
-            return opencode.read_transcript(file, session=asked.session).transcripts
-        return READERS[asked.client](file, opened_plain).transcripts
+        event = self._event
+        if event.client == opencode.CLIENT:
+            return opencode.read_transcript(file, session=event.session).transcripts
+        return READERS[event.client](file, opened_plain).transcripts
 
     def _send(self, transcript: Transcript) -> None:
-        """Send what is new, batch by batch, and note each that the server or the spool has taken."""
-        before = SentBefore(self._settings)
-        with before.alone(transcript):
-            unsent = before.unsent(transcript)
+        """Send the unsent messages in batches, and record each batch that the server or the spool has accepted."""
+        progress = SendProgress(self._settings)
+        with progress.locked(transcript):
+            unsent = progress.unsent(transcript)
             done = len(transcript.entries) - len(unsent)
-            cwd, project = transcript.cwd or self._asked.cwd, transcript.project or self._project
+            cwd, project = transcript.cwd or self._event.cwd, transcript.project or self._project
             opened_as = open_body(transcript.client, transcript.external_id, cwd, project)
             for batch in as_batches(unsent):
-                if not self._take({"session": opened_as, "messages": batch}):
+                if not self._send_or_spool({"session": opened_as, "messages": batch}):
                     return
                 done += len(batch)
-                before.advance(transcript, done)
+                progress.advance(transcript, done)
 
-    def _say(self, role: str, text: str) -> None:
-        """Send what no transcript holds. A client may tell it twice, in one moment; said again later it is another."""
+    def _send_message(self, role: str, text: str) -> None:
+        """Send a message that no transcript contains. Two identical ones within a second are one message."""
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-        entry = TranscriptEntry(f"{role}:{self._asked.turn or int(time.time())}:{words}", role, text, None)
-        if self._asked.session:
-            SentBefore(self._settings).tell(Transcript(self._asked.client, self._asked.session), entry)
+        entry = TranscriptEntry(f"{role}:{self._event.turn or int(time.time())}:{words}", role, text, None)
+        if self._event.session:
+            SendProgress(self._settings).record_early(Transcript(self._event.client, self._event.session), entry)
         [batch] = as_batches([entry])
-        self._keep(self._parcel(messages=batch))
+        self._spool_or_send(self._parcel(messages=batch))
 
-    def _keep(self, parcel: Parcel) -> None:
-        """Keep what is nowhere else, and is sent by the next `catch_up`; where it cannot be kept, send it."""
+    def _spool_or_send(self, parcel: Parcel) -> None:
+        """Spool a parcel, which the next `catch_up` sends; if the spool does not take it, send it now."""
         if not self._spool.put(parcel):
             deliver(self._api, parcel)
 
-    def _parcel(self, **what: Any) -> Parcel:
-        asked = self._asked
-        return {"session": open_body(asked.client, asked.session, asked.cwd, self._project), **what}
+    def _parcel(self, **content: Any) -> Parcel:
+        event = self._event
+        return {"session": open_body(event.client, event.session, event.cwd, self._project), **content}
 
-    def _take(self, parcel: Parcel) -> bool:
-        """Give a parcel to the server, or behind what waits for it to the spool; tell whether one of them has it."""
-        if self._there:
+    def _send_or_spool(self, parcel: Parcel) -> bool:
+        """Send a parcel, or spool it if the server is away; return whether either of them has accepted it."""
+        if self._reachable:
             try:
                 self._spool.set_aside(parcel, deliver(self._api, parcel))
             except Unavailable:
-                self._there = False
+                self._reachable = False
             except ServerRefused as error:
                 if not is_transient(error):
                     raise
-                self._there = False
+                self._reachable = False
             else:
                 return True
         return self._spool.put(parcel)

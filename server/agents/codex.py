@@ -1,9 +1,9 @@
-"""The rollouts of Codex: JSON lines that tell one conversation up to three times.
+"""The rollouts of Codex: JSON lines that contain one conversation up to three times.
 
-A turn stands there as items of the model's API (`response_item`), as events for the screen (`event_msg`) and, in newer
-builds, as completed items of the thread (`item_completed`). Which of the three are there, and which comes first,
-differs between builds, so whatever comes first is taken and its echoes are left out: a call by its id, a message by
-who says what for the how many-th time. Early builds wrote the items without an envelope.
+A turn is written as items of the model's API (`response_item`), as events for the screen (`event_msg`) and, by newer
+builds, as completed items of the thread (`item_completed`). Which of these channels a file has, and which comes first,
+differs between builds, so the first record is kept and its repetitions are skipped: calls are matched by id, messages
+by role, words and number of occurrences. Early builds wrote the items without an envelope.
 """
 
 import re
@@ -14,7 +14,6 @@ from typing import Literal
 
 from esker.server.agents.content import (
     Block,
-    answered,
     arguments,
     as_list,
     as_object,
@@ -24,11 +23,12 @@ from esker.server.agents.content import (
     image_block,
     joined,
     result_block,
+    result_text,
     text_block,
     texts,
 )
 from esker.server.agents.lines import JsonLine, Opener, json_lines
-from esker.server.agents.reader_entries import Gathering, digest, stem
+from esker.server.agents.reader_entries import TranscriptBuilder, digest, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.conversation.injected import strip_injected
@@ -36,8 +36,8 @@ from esker.server.core.json_input import Json
 
 CLIENT = "codex"
 
-Telling = Literal["item", "event", "thread"]
-"""In which of its three ways a rollout tells something."""
+Channel = Literal["item", "event", "thread"]
+"""One of the three forms in which a rollout contains a record."""
 
 _ENVELOPES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state")
 _BARE = ("message", "user", "assistant", "reasoning")
@@ -47,29 +47,29 @@ _SPEAKERS = ("user", "assistant")
 _TURN_ENDS = ("turn_aborted", "task_complete")
 _CWD = re.compile(r"<cwd>\s*([^<]{1,4096}?)\s*</cwd>")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What an item has and the event of it has not: the frame of an image, and where in memory an answer comes from.
+# Parts of an item that its event lacks: the tags around an image, and the citations of an answer.
 _FRAMES = re.compile(r"</?image\b[^>]{0,200}>|<oai-mem-citation>[\s\S]*?</oai-mem-citation>")
 _IMAGES = ("input_image", "image", "localImage", "local_image")
 
 
 def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a rollout, which is one session. Raises OSError when it cannot be opened."""
-    gathering = Gathering(CLIENT, path)
-    rollout = _Rollout(gathering, stem(path))
-    for number, line in json_lines(path, gathering.left_out, opener):
-        gathering.recognised = gathering.recognised or recognises(line) or recognises_bare(line)
-        rollout.take(number, line)
+    builder = TranscriptBuilder(CLIENT, path)
+    rollout = _Rollout(builder, stem(path))
+    for number, line in json_lines(path, builder.left_out, opener):
+        builder.recognised = builder.recognised or recognises(line) or recognises_bare(line)
+        rollout.add(number, line)
     rollout.finish()
-    return gathering.reading()
+    return builder.build()
 
 
 def recognises(line: JsonLine) -> bool:
-    """Tell whether Codex wrote a line."""
+    """Return whether Codex wrote a line."""
     return line.get("type") in _ENVELOPES and isinstance(line.get("payload"), dict)
 
 
 def recognises_bare(line: JsonLine) -> bool:
-    """Tell whether a line may be one of an early build, which says little about itself."""
+    """Return whether an early build, whose lines have no envelope, may have written a line."""
     kind = line.get("type")
     if kind in (*_CALLS, *_OUTPUTS) or "record_type" in line:
         return True
@@ -80,247 +80,247 @@ def recognises_bare(line: JsonLine) -> bool:
 
 @dataclass(slots=True)
 class _CodexRecord:
-    """A message, a call or a result, and the ways in which it was told; `words` are empty for calls and results."""
+    """A message, a call or a result, and the channels that contained it; `words` is empty for calls and results."""
 
     role: str
     content: list[Json]
     name: str
     at: Json
     words: str = ""
-    told: set[Telling] = field(default_factory=set[Telling])
+    channels: set[Channel] = field(default_factory=set[Channel])
     cwd: str | None = None
 
 
 class _Rollout:
-    """The conversation of a rollout while it is read."""
+    """The conversation of a rollout, built up while it is read."""
 
-    def __init__(self, gathering: Gathering, name: str) -> None:
-        self._gathering = gathering
+    def __init__(self, builder: TranscriptBuilder, name: str) -> None:
+        self._builder = builder
         found = _UUID.search(name)
-        self._place = name
+        self._position = name
         self._session = found[0] if found else name
         self._meta: JsonLine | None = None
         self._cwd: str | None = None
-        self._here: str | None = None  # where the session is by now
-        self._asked: list[_CodexRecord] = []  # what the person has said in the turn that begins
-        self._said: list[_CodexRecord] = []
-        self._times: defaultdict[Telling, Counter[tuple[str, str]]] = defaultdict(Counter)
+        self._current_cwd: str | None = None  # the session's current directory
+        self._turn_prompts: list[_CodexRecord] = []  # the user's messages of the turn that begins
+        self._records: list[_CodexRecord] = []
+        self._occurrences: defaultdict[Channel, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._known: set[tuple[str, str, int]] = set()
-        self._turn: list[_CodexRecord] = []  # what the same speaker has said since the other one or a tool did
+        self._turn: list[_CodexRecord] = []  # the latest messages, all of one speaker
         self._calls: set[str] = set()
         self._results: set[str] = set()
         self._unanswered: dict[str, str] = {}
 
-    def take(self, number: int, line: JsonLine) -> None:
-        """Take a line, with or without an envelope."""
+    def add(self, number: int, line: JsonLine) -> None:
+        """Add a line, with or without an envelope."""
         payload = line.get("payload")
         at = line.get("timestamp", line.get("created_at", ""))
         if not isinstance(payload, dict):
-            self._take_bare(number, line, at)
+            self._add_bare(number, line, at)
             return
         match line.get("type"):
             case "session_meta":
-                self._take_meta(payload)
+                self._add_meta(payload)
             case "response_item":
-                self._take_item(number, payload, at)
+                self._add_item(number, payload, at)
             case "event_msg":
-                self._take_event(number, payload, at)
+                self._add_event(number, payload, at)
             case "compacted":
-                self._gathering.skip("compaction summary")
+                self._builder.skip("compaction summary")
             case kind:
                 if kind == "turn_context":
                     self._enter(as_text(payload.get("cwd")))
-                self._gathering.skip(f"{kind} line" if isinstance(kind, str) else "untyped line")
+                self._builder.skip(f"{kind} line" if isinstance(kind, str) else "untyped line")
 
     def finish(self) -> None:
-        """Hand the conversation over, under the name that its first line gave it."""
+        """Pass the conversation to the builder, under the session id of its first line."""
         meta = self._meta or {}
         session = as_text(meta.get("id")) or as_text(meta.get("session_id")) or self._session
         parent = _parent(meta)
         if parent:
             session = f"{parent}/agent-{session}"
-        self._gathering.locate(session, as_text(meta.get("cwd")) or self._cwd)
-        for said in self._said:
-            # It is the assistant that gives a sub-agent its orders.
-            role = "assistant" if parent and said.words else said.role
-            self._gathering.add(session, role, said.content, name=said.name, at=said.at, cwd=said.cwd)
+        self._builder.set_directory(session, as_text(meta.get("cwd")) or self._cwd)
+        for record in self._records:
+            # In a sub-agent the assistant gives the orders.
+            role = "assistant" if parent and record.words else record.role
+            self._builder.add(session, role, record.content, name=record.name, at=record.at, cwd=record.cwd)
 
     def _enter(self, cwd: str | None) -> None:
-        """Note the directory of a turn; older builds do so behind what the person said, newer ones before it."""
+        """Set the directory of a turn; older builds write it after the user's message, newer ones before it."""
         self._cwd = self._cwd or cwd
-        self._here = cwd or self._here
-        for said in self._asked:
-            said.cwd = self._here
-        self._asked = []
+        self._current_cwd = cwd or self._current_cwd
+        for record in self._turn_prompts:
+            record.cwd = self._current_cwd
+        self._turn_prompts = []
 
-    def _keep(self, said: _CodexRecord) -> None:
-        said.cwd = self._here
-        self._said.append(said)
-        self._asked = [*self._asked, said] if said.role == "user" and said.words else []
+    def _append(self, record: _CodexRecord) -> None:
+        record.cwd = self._current_cwd
+        self._records.append(record)
+        self._turn_prompts = [*self._turn_prompts, record] if record.role == "user" and record.words else []
 
-    def _take_meta(self, payload: JsonLine) -> None:
+    def _add_meta(self, payload: JsonLine) -> None:
         if self._meta is None:
             self._meta = payload
-            self._here = as_text(payload.get("cwd"))
-        self._gathering.skip("session_meta line")
+            self._current_cwd = as_text(payload.get("cwd"))
+        self._builder.skip("session_meta line")
 
-    def _take_bare(self, number: int, line: JsonLine, at: Json) -> None:
+    def _add_bare(self, number: int, line: JsonLine, at: Json) -> None:
         kind, role = line.get("type"), line.get("role")
         if kind in _SPEAKERS:
             role = role or kind
         if role in _SPEAKERS and kind in (None, "message", "user", "assistant"):
             message = line.get("message")
             inner = message.get("content") if isinstance(message, dict) else message
-            self._take_message({**line, "role": role, "content": line.get("content", inner)}, at)
+            self._add_message_item({**line, "role": role, "content": line.get("content", inner)}, at)
         elif isinstance(kind, str):
-            self._take_item(number, line, at)
+            self._add_item(number, line, at)
         elif self._meta is None and as_text(line.get("id")) and "timestamp" in line:
-            self._take_meta(line)
+            self._add_meta(line)
         else:
-            self._gathering.skip("untyped line")
+            self._builder.skip("untyped line")
 
     # Items of the model's API -----------------------------------------------------------------------------------------
 
-    def _take_item(self, number: int, item: JsonLine, at: Json) -> None:
+    def _add_item(self, number: int, item: JsonLine, at: Json) -> None:
         kind = item.get("type")
         if kind == "message" or (kind is None and item.get("role") in _SPEAKERS):
-            self._take_message(item, at)
+            self._add_message_item(item, at)
         elif kind in _CALLS:
-            self._take_call(number, item, at)
+            self._add_call_item(number, item, at)
         elif kind in _OUTPUTS:
-            self._take_output(number, item, at)
+            self._add_output_item(number, item, at)
         else:
-            self._gathering.skip(f"{kind} item" if isinstance(kind, str) else "untyped line")
+            self._builder.skip(f"{kind} item" if isinstance(kind, str) else "untyped line")
 
-    def _take_message(self, item: JsonLine, at: Json) -> None:
+    def _add_message_item(self, item: JsonLine, at: Json) -> None:
         role = item.get("role")
         if role not in _SPEAKERS:
-            self._gathering.skip(f"message of {role}" if isinstance(role, str) else "message without a role")
+            self._builder.skip(f"message of {role}" if isinstance(role, str) else "message without a role")
             return
-        told = "\n".join(texts(item.get("content"))) if role == "user" else ""
-        if "<environment_context>" in told and (found := _CWD.search(told)):
-            self._here = found[1]
-        self._say("item", str(role), item.get("content"), at)
+        data = "\n".join(texts(item.get("content"))) if role == "user" else ""
+        if "<environment_context>" in data and (found := _CWD.search(data)):
+            self._current_cwd = found[1]
+        self._add_message("item", str(role), item.get("content"), at)
 
-    def _take_call(self, number: int, item: JsonLine, at: Json) -> None:
+    def _add_call_item(self, number: int, item: JsonLine, at: Json) -> None:
         name = as_text(item.get("name")) or as_text(as_object(item.get("function")).get("name"))
         given = item.get("arguments", item.get("input", item.get("action")))
-        call = as_text(item.get("call_id")) or as_text(item.get("id")) or f"{self._place}:{number}"
+        call = as_text(item.get("call_id")) or as_text(item.get("id")) or f"{self._position}:{number}"
         self._unanswered[name or ""] = call
-        self._call(call, name or ("shell" if item.get("type") == "local_shell_call" else None), given, at)
+        self._add_call(call, name or ("shell" if item.get("type") == "local_shell_call" else None), given, at)
 
-    def _take_output(self, number: int, item: JsonLine, at: Json) -> None:
+    def _add_output_item(self, number: int, item: JsonLine, at: Json) -> None:
         call = as_text(item.get("call_id")) or self._unanswered.pop(as_text(item.get("name")) or "", None)
         content, failed = _output(item.get("output", item.get("result")))
-        self._answer(call or f"{self._place}:{number}", content, at, failed=failed)
+        self._add_result(call or f"{self._position}:{number}", content, at, failed=failed)
 
     # Events -----------------------------------------------------------------------------------------------------------
 
-    def _take_event(self, number: int, event: JsonLine, at: Json) -> None:
+    def _add_event(self, number: int, event: JsonLine, at: Json) -> None:
         match event:
             case {"type": "user_message"}:
-                self._say("event", "user", _event_content(event), at)
+                self._add_message("event", "user", _event_content(event), at)
             case {"type": "agent_message"}:
-                self._say("event", "assistant", _event_content(event), at)
+                self._add_message("event", "assistant", _event_content(event), at)
             case {"type": "item_completed", "item": dict(item)}:
-                self._take_thread_item(number, item, at)
+                self._add_thread_item(number, item, at)
             case {"type": "thread_rolled_back", "num_turns": int(turns)}:
                 self._roll_back(turns)
             case {"type": "exec_command_end", "call_id": str(call)}:
-                self._ran(call, "shell", {"command": event.get("command")}, event, at)
+                self._add_call_and_result(call, "shell", {"command": event.get("command")}, event, at)
             case {"type": "mcp_tool_call_end", "call_id": str(call), "invocation": dict(invocation)}:
-                self._ran(call, _tool(invocation), invocation.get("arguments"), event, at)
+                self._add_call_and_result(call, _tool(invocation), invocation.get("arguments"), event, at)
             case {"type": str(kind)}:
-                self._asked = [] if kind in _TURN_ENDS else self._asked
-                self._gathering.skip(f"{kind} event")
+                self._turn_prompts = [] if kind in _TURN_ENDS else self._turn_prompts
+                self._builder.skip(f"{kind} event")
             case _:
-                self._gathering.skip("untyped line")
+                self._builder.skip("untyped line")
 
-    def _take_thread_item(self, number: int, item: JsonLine, at: Json) -> None:
-        call = as_text(item.get("id")) or f"{self._place}:{number}"
+    def _add_thread_item(self, number: int, item: JsonLine, at: Json) -> None:
+        call = as_text(item.get("id")) or f"{self._position}:{number}"
         match item.get("type"):
             case "UserMessage":
-                self._say("thread", "user", item.get("content"), at)
+                self._add_message("thread", "user", item.get("content"), at)
             case "AgentMessage":
-                self._say("thread", "assistant", item.get("content"), at)
+                self._add_message("thread", "assistant", item.get("content"), at)
             case "Plan":
-                self._say("thread", "assistant", item.get("text"), at)
+                self._add_message("thread", "assistant", item.get("text"), at)
             case "CommandExecution":
-                self._ran(call, "shell", {"command": item.get("command")}, item, at)
+                self._add_call_and_result(call, "shell", {"command": item.get("command")}, item, at)
             case "McpToolCall":
-                self._ran(call, _tool(item), item.get("arguments"), item, at)
+                self._add_call_and_result(call, _tool(item), item.get("arguments"), item, at)
             case "FileChange":
-                self._ran(call, "apply_patch", {"changes": item.get("changes")}, item, at)
+                self._add_call_and_result(call, "apply_patch", {"changes": item.get("changes")}, item, at)
             case kind:
-                self._gathering.skip(f"{kind} of the thread" if isinstance(kind, str) else "untyped line")
+                self._builder.skip(f"{kind} of the thread" if isinstance(kind, str) else "untyped line")
 
-    # What is kept -----------------------------------------------------------------------------------------------------
+    # Records ----------------------------------------------------------------------------------------------------------
 
-    def _say(self, telling: Telling, role: str, content: Json, at: Json) -> None:
+    def _add_message(self, channel: Channel, role: str, content: Json, at: Json) -> None:
         kept = _content(content)
         words = _words(kept)
         if not kept or (not words and not any(block.get("type") == "image" for block in kept)):
-            self._gathering.skip("injected context" if joined(content).strip() else "message without content")
+            self._builder.skip("injected context" if joined(content).strip() else "message without content")
             return
-        count = self._times[telling]
+        count = self._occurrences[channel]
         count[role, words] += 1
         key = (role, words, count[role, words])
-        partner = self._partner(telling, role, words)
+        partner = self._partner(channel, role, words)
         if key in self._known or partner:
             self._known.add(key)
             if partner:
-                partner.told.add(telling)
-            self._gathering.skip("message that is told twice")
+                partner.channels.add(channel)
+            self._builder.skip("repeated message")
             return
         self._known.add(key)
-        said = _CodexRecord(role, [*kept], digest(*map(str, key)), at, words, {telling})
-        self._keep(said)
-        self._turn = [*self._turn, said] if self._turn and self._turn[0].role == role else [said]
+        record = _CodexRecord(role, [*kept], digest(*map(str, key)), at, words, {channel})
+        self._append(record)
+        self._turn = [*self._turn, record] if self._turn and self._turn[0].role == role else [record]
 
-    def _partner(self, telling: Telling, role: str, words: str) -> _CodexRecord | None:
-        """Return what was told in another way in this turn and holds these words, or stands in them.
+    def _partner(self, channel: Channel, role: str, words: str) -> _CodexRecord | None:
+        """Return this turn's record from another channel whose words contain these or are contained in them.
 
-        The words of an event are less than those of its item where there are citations, plans or what an editor shows.
+        An event has fewer words than its item if there are citations, plans or text that an editor added.
         """
-        for said in self._turn:
-            both = bool(words and said.words) and (said.words in words or words in said.words)
-            if both and said.role == role and telling not in said.told:
-                return said
+        for record in self._turn:
+            both = bool(words and record.words) and (record.words in words or words in record.words)
+            if both and record.role == role and channel not in record.channels:
+                return record
         return None
 
-    def _call(self, call: str, name: Json, given: Json, at: Json) -> None:
+    def _add_call(self, call: str, name: Json, given: Json, at: Json) -> None:
         if call in self._calls:
-            self._gathering.skip("call that is told twice")
+            self._builder.skip("repeated call")
             return
         self._calls.add(call)
         self._turn = []
-        self._keep(_CodexRecord("assistant", [call_block(call, name, arguments(given))], call, at))
+        self._append(_CodexRecord("assistant", [call_block(call, name, arguments(given))], call, at))
 
-    def _answer(self, call: str, content: Json, at: Json, *, failed: bool) -> None:
+    def _add_result(self, call: str, content: Json, at: Json, *, failed: bool) -> None:
         if call in self._results:
-            self._gathering.skip("result that is told twice")
+            self._builder.skip("repeated result")
             return
         self._results.add(call)
         self._turn = []
-        self._keep(_CodexRecord("user", [result_block(call, content, failed=failed)], f"{call}/result", at))
+        self._append(_CodexRecord("user", [result_block(call, content, failed=failed)], f"{call}/result", at))
 
-    def _ran(self, call: str, name: str, given: Json, told: JsonLine, at: Json) -> None:
-        """Take a call and what came of it, as events and the thread tell them."""
-        self._call(call, name, given, at)
-        shown = next((told[key] for key in ("aggregated_output", "stdout", "result", "error") if told.get(key)), None)
-        exit_code = told.get("exit_code", told.get("exitCode"))
-        failed = bool(exit_code) or bool(told.get("error")) or told.get("status") == "failed"
-        self._answer(call, answered(_unwrapped(shown)), at, failed=failed or "Err" in as_object(shown))
+    def _add_call_and_result(self, call: str, name: str, given: Json, data: JsonLine, at: Json) -> None:
+        """Add a call and its result, as events and the thread contain them."""
+        self._add_call(call, name, given, at)
+        shown = next((data[key] for key in ("aggregated_output", "stdout", "result", "error") if data.get(key)), None)
+        exit_code = data.get("exit_code", data.get("exitCode"))
+        failed = bool(exit_code) or bool(data.get("error")) or data.get("status") == "failed"
+        self._add_result(call, result_text(_unwrapped(shown)), at, failed=failed or "Err" in as_object(shown))
 
     def _roll_back(self, turns: int) -> None:
-        """Drop the last turns, each of which begins with a person's message."""
-        begins = [place for place, said in enumerate(self._said) if said.role == "user" and said.words]
+        """Drop the last turns, each of which begins with a message of the user."""
+        begins = [position for position, record in enumerate(self._records) if record.role == "user" and record.words]
         if turns <= 0 or not begins:
             return
         start = begins[max(0, len(begins) - turns)]
-        self._gathering.skip("message that was rolled back", len(self._said) - start)
-        del self._said[start:]
-        self._turn, self._asked = [], []
+        self._builder.skip("message that was rolled back", len(self._records) - start)
+        del self._records[start:]
+        self._turn, self._turn_prompts = [], []
 
 
 def _parent(meta: JsonLine) -> str | None:
@@ -333,7 +333,7 @@ def _parent(meta: JsonLine) -> str | None:
 
 
 def _content(content: Json) -> list[Block]:
-    """Return the blocks of a message: texts that somebody said, and images."""
+    """Return the blocks of a message: texts that were not injected, and images."""
     kept: list[Block] = []
     for part in [content] if isinstance(content, str) else as_list(content):
         if isinstance(part, dict) and part.get("type") in _IMAGES:
@@ -350,9 +350,9 @@ def _event_content(event: JsonLine) -> Json:
 
 
 def _words(blocks: list[Block]) -> str:
-    """Return what is said, without white space, which the tellings of a message do not agree on."""
-    said = "\n".join(strip_injected(str(block["text"])) for block in blocks if block["type"] == "text")
-    return "".join(_FRAMES.sub("", said).split())
+    """Return the words without white space, in which the channels differ."""
+    record = "\n".join(strip_injected(str(block["text"])) for block in blocks if block["type"] == "text")
+    return "".join(_FRAMES.sub("", record).split())
 
 
 def _tool(invocation: JsonLine) -> str:
@@ -361,7 +361,7 @@ def _tool(invocation: JsonLine) -> str:
 
 
 def _output(output: Json) -> tuple[Json, bool]:
-    """Return what a tool answered, and whether it failed; shells wrap it into JSON that has the exit code beside it."""
+    """Return a tool's result and whether it failed; shells wrap it in JSON with the exit code."""
     if isinstance(output, str) and output.startswith('{"'):
         inner = as_object(arguments(output))
         if isinstance(inner.get("output"), str):
@@ -369,11 +369,11 @@ def _output(output: Json) -> tuple[Json, bool]:
     if isinstance(content := as_object(output).get("content"), list):
         return _output(content)[0], as_object(output).get("success") is False
     if isinstance(output, list) and any(as_object(part).get("type") in _IMAGES for part in output):
-        return [*_content(output)] or answered(output), False
-    return answered(output), as_object(output).get("success") is False
+        return [*_content(output)] or result_text(output), False
+    return result_text(output), as_object(output).get("success") is False
 
 
 def _unwrapped(shown: Json) -> Json:
-    """Return what stands in a result of Rust, `{"Ok": …}` or `{"Err": …}`, or the value itself."""
+    """Return the content of a Rust result, `{"Ok": …}` or `{"Err": …}`, or the value itself."""
     inner = as_object(shown)
     return inner.get("Ok", inner.get("Err", shown))

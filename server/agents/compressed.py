@@ -1,7 +1,7 @@
-"""Files that may be compressed: Codex packs its older rollouts with Zstandard.
+"""Files that may be compressed: Codex compresses its older rollouts with Zstandard.
 
-They are unpacked while they are read, so that a small file that unpacks to very much does not fill the memory. This is
-the only module that imports the library, so that a hook, which reads what is being written, starts without it.
+They are unpacked while they are read, so that a small file that unpacks to gigabytes does not fill the memory. This is
+the only module that imports the library, so that a hook, which reads only uncompressed files, starts without it.
 """
 
 import io
@@ -20,7 +20,7 @@ _MOST_UNPACKED = 2 * 1024**3
 def opened(path: Path) -> BinaryIO:
     """Open a file, compressed or not. Raises OSError, also for a compressed file of which nothing can be read.
 
-    Of one that is damaged or cut off, what comes before the damage is there; it ends in the middle of a line.
+    A damaged or truncated file ends where the damage begins, in the middle of a line.
     """
     file = opened_plain(path)
     if path.suffix != SUFFIX:
@@ -35,7 +35,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a compressed file holds; it ends where damage begins."""
+    """The contents of a compressed file; they end where damage begins."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -44,11 +44,11 @@ class _Unpacked(io.RawIOBase):
         self._damaged = False
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return that it can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer; return with how many bytes, 0 at the end."""
+        """Fill a buffer; return the number of bytes, 0 at the end."""
         if self._damaged:
             return 0
         try:

@@ -1,4 +1,4 @@
-"""What clients write as content, as the blocks that the server takes."""
+"""Message content of the clients, converted to the blocks that the server accepts."""
 
 import json
 from collections.abc import Iterator
@@ -17,26 +17,26 @@ def text_block(text: str) -> Block:
 
 
 def call_block(call: str, name: Json, given: Json) -> Block:
-    """Return a tool call; `given` are its arguments, as an object or as the JSON of one."""
+    """Return a tool call; `given` are its arguments, as an object or as JSON text."""
     called = name if isinstance(name, str) else "tool"
     return {"type": "tool_use", "id": call, "name": called, "input": arguments(given)}
 
 
 def result_block(call: str, content: Json, *, failed: bool = False) -> Block:
-    """Return what a tool answered: text, or blocks of text and images."""
+    """Return the result of a tool: text, or blocks of text and images."""
     block: Block = {"type": "tool_result", "tool_use_id": call, "content": content}
     return block | {"is_error": True} if failed else block
 
 
 def image_block(data: Json, media_type: Json) -> Block | None:
-    """Return an image from its base64 data, or None when it is none."""
+    """Return an image block for base64 data, or None if it is not an image."""
     if not (isinstance(data, str) and data and isinstance(media_type, str) and media_type.startswith("image/")):
         return None
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 def image_at(url: Json) -> Block | None:
-    """Return an image from its address, which may hold its data, or None when it is none."""
+    """Return an image block for an address or a data URL, or None if it is neither."""
     if not isinstance(url, str):
         return None
     if url.startswith("data:"):
@@ -46,7 +46,7 @@ def image_at(url: Json) -> Block | None:
 
 
 def arguments(given: Json) -> Json:
-    """Return the arguments of a call as an object, whatever a client wrote."""
+    """Return the arguments of a call as an object, whatever their type."""
     if isinstance(given, str):
         try:
             given = parse_json(given.encode("utf-8", "replace"))
@@ -58,7 +58,7 @@ def arguments(given: Json) -> Json:
 
 
 def texts(value: Json) -> Iterator[str]:
-    """Yield the texts in what a client wrote as content or as a result: strings, and the text of parts in any depth."""
+    """Yield the texts of content or of a result: strings, and the texts of parts at any depth."""
     match value:
         case str():
             yield value
@@ -72,15 +72,15 @@ def texts(value: Json) -> Iterator[str]:
 
 
 def joined(value: Json) -> str:
-    """Return the texts in a value, one behind the other."""
+    """Return the texts of a value, a line break between two."""
     return "\n".join(texts(value))
 
 
-def answered(value: Json) -> str:
-    """Return what a tool answered as text: its texts, or where there are none the value as JSON, without images."""
-    told = joined(value)
-    if told.strip() or not value or isinstance(value, str):
-        return told
+def result_text(value: Json) -> str:
+    """Return a tool's result as text: its texts, or if it has none the value as JSON, without images."""
+    text = joined(value)
+    if text.strip() or not value or isinstance(value, str):
+        return text
     shown = _without_images(value)
     return joined(shown) or json.dumps(shown, ensure_ascii=False)
 
@@ -103,10 +103,10 @@ def as_text(value: Json) -> str | None:
 
 
 def as_object(value: Json) -> dict[str, Json]:
-    """Return an object, an empty one for anything else."""
+    """Return an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Json) -> list[Json]:
-    """Return a list, an empty one for anything else."""
+    """Return a list; an empty one for anything else."""
     return value if isinstance(value, list) else []

@@ -1,7 +1,7 @@
-"""The transcripts of Cursor's agent: JSON lines of a role and content, without names and times.
+"""The transcripts of Cursor's agent: JSON lines of a role and content, without ids and times.
 
-Cursor keeps them in a folder that is named after the project's directory, with dashes for whatever is no letter or
-digit; which directory that is can only be found out where it exists.
+Cursor keeps them in a folder named after the project's directory, with dashes in place of all but letters and digits;
+the directory can be determined only on a machine where it exists.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from esker.server.agents.content import Block, arguments, as_list, as_object, as_text, joined, text_block
 from esker.server.agents.lines import JsonLine, Opener, json_lines
-from esker.server.agents.reader_entries import Gathering, stem
+from esker.server.agents.reader_entries import TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json, clean_text
@@ -27,30 +27,30 @@ _CALLS = ("tool_use", "tool_call")
 
 def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a file, which is one session; a sub-agent's is a session of its own. Raises OSError."""
-    gathering = Gathering(CLIENT, path)
+    builder = TranscriptBuilder(CLIENT, path)
     parent = _parent(path)
     session = f"{parent}/agent-{stem(path)}" if parent else stem(path)
-    gathering.locate(session, _directory(path))
-    for number, line in json_lines(path, gathering.left_out, opener):
-        gathering.recognised = gathering.recognised or recognises(line)
+    builder.set_directory(session, _directory(path))
+    for number, line in json_lines(path, builder.left_out, opener):
+        builder.recognised = builder.recognised or recognises(line)
         role = _role(line)
         if role is None:
             kind = line.get("type")
-            gathering.skip(f"{kind} line" if isinstance(kind, str) else "untyped line")
+            builder.skip(f"{kind} line" if isinstance(kind, str) else "untyped line")
             continue
-        place = f"{session}:{number}"
-        content = [*_blocks(_content(line), place)]
+        position = f"{session}:{number}"
+        content = [*_blocks(_content(line), position)]
         if role == "tool":
-            role, content = "user", _answers(content)
+            role, content = "user", _as_results(content)
         answers = any(as_object(block).get("type") == "tool_result" for block in content)
         speaker = "assistant" if parent and not answers else role
         name = as_text(line.get("id")) or as_text(line.get("uuid"))
-        gathering.add(session, speaker, content, name=name, place=place, at=line.get("timestamp"))
-    return gathering.reading()
+        builder.add(session, speaker, content, name=name, position=position, at=line.get("timestamp"))
+    return builder.build()
 
 
 def recognises(line: JsonLine) -> bool:
-    """Tell whether Cursor wrote a line."""
+    """Return whether Cursor wrote a line."""
     return line.get("role") in _SPEAKERS and "content" in as_object(line.get("message")) and "uuid" not in line
 
 
@@ -65,23 +65,23 @@ def _content(line: JsonLine) -> Json:
     return line.get("content", line.get("text")) if inner is None else inner
 
 
-def _blocks(content: Json, place: str) -> Iterator[Json]:
+def _blocks(content: Json, position: str) -> Iterator[Json]:
     for number, part in enumerate([content] if isinstance(content, str) else as_list(content)):
-        yield _block(part, f"{place}/{number}") if isinstance(part, dict) else part
+        yield _block(part, f"{position}/{number}") if isinstance(part, dict) else part
 
 
-def _answers(content: list[Json]) -> list[Json]:
-    """Return what a tool says, who is no person: its words are those of a result."""
+def _as_results(content: list[Json]) -> list[Json]:
+    """Return the content of a tool message, with all texts as a result."""
     others = [block for block in content if as_object(block).get("type") != "tool_result"]
-    told = joined(others)
-    answer: Block = {"type": "tool_result", "content": told}
-    return [*(block for block in content if block not in others), *([answer] if told else [])]
+    text = joined(others)
+    answer: Block = {"type": "tool_result", "content": text}
+    return [*(block for block in content if block not in others), *([answer] if text else [])]
 
 
-def _block(part: Block, place: str) -> Json:
+def _block(part: Block, position: str) -> Json:
     kind = str(part.get("type")).replace("-", "_")
     if kind in _CALLS:
-        call = as_text(part.get("id")) or as_text(part.get("toolCallId")) or place
+        call = as_text(part.get("id")) or as_text(part.get("toolCallId")) or position
         given = arguments(part.get("input", part.get("args", part.get("arguments"))))
         return {"type": "tool_use", "id": call, "name": part.get("name", part.get("toolName")), "input": given}
     if kind == "tool_result":
@@ -95,7 +95,7 @@ def _block(part: Block, place: str) -> Json:
 
 
 def _parent(path: Path) -> str | None:
-    """Return the session that started a sub-agent, or None when this is none."""
+    """Return the id of the session that started a sub-agent, or None if the file is not a sub-agent's."""
     if path.parent.name != "subagents":
         return None
     beside = sorted(path.parent.parent.glob("*.jsonl"))
@@ -103,13 +103,13 @@ def _parent(path: Path) -> str | None:
 
 
 def _directory(path: Path) -> str | None:
-    """Return the directory of the project that a transcript belongs to, or None when it cannot be found here."""
+    """Return the directory of a transcript's project, or None if it does not exist on this machine."""
     folder = next((parent.parent for parent in path.parents if parent.name == _FOLDER), None)
     return next(_directories(Path("/"), _dashed(folder.name)), None) if folder else None
 
 
 def _directories(inside: Path, dashed: str) -> Iterator[str]:
-    """Yield the directories below one that are written like this with dashes."""
+    """Yield the directories below one whose dashed form this is."""
     if not dashed:
         yield str(inside)
         return

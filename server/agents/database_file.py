@@ -1,8 +1,8 @@
-"""Reading the SQLite database of another program, which may be writing it, without leaving a trace beside it.
+"""Reading the SQLite database of another program, which may be writing it, without creating files beside it.
 
-A reader of a database in WAL mode makes the files `-wal` and `-shm` where they are missing, even when it may only read.
-So a database that nobody has open, which is one without a `-wal`, is read as one that does not change, and whether it
-did is looked at afterwards; what a killed writer has left is read from a copy.
+A reader of a database in WAL mode creates missing `-wal` and `-shm` files, even if it opens read-only. So a database
+without a `-wal`, which no program has open, is read as immutable, with a check afterwards that it did not change; one
+with only a `-wal`, left by a killed writer, is read from a copy.
 """
 
 import shutil
@@ -21,13 +21,13 @@ _MAGIC = b"SQLite format 3\0"
 
 @contextmanager
 def reading(path: Path) -> Generator[sqlite3.Connection]:
-    """Give a connection that sees the database as it is now; rows are by name, text that is no UTF-8 is repaired.
+    """Yield a connection that sees the database at one moment; rows have names, text that is not UTF-8 is repaired.
 
-    Raises OSError for what is no database or was written to while it was read, sqlite3.Error for a damaged one.
+    Raises OSError for a file that is not a database or changed meanwhile, sqlite3.Error for a damaged one.
     """
     with opened_plain(path) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise OSError(0, "it is no database")
+            raise OSError(0, "it is not a database")
     wal, shm = beside(path, "-wal"), beside(path, "-shm")
     if wal.exists() and not shm.exists():
         with TemporaryDirectory(prefix="esker-") as folder:
@@ -41,12 +41,12 @@ def reading(path: Path) -> Generator[sqlite3.Connection]:
         yield database
     after = path.stat()
     if not live and (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
-        raise OSError(0, "it was written to while it was read; read it again")
+        raise OSError(0, "it changed while it was being read; try again")
 
 
-def beside(path: Path, ending: str) -> Path:
-    """Return the file that SQLite keeps beside a database."""
-    return path.with_name(path.name + ending)
+def beside(path: Path, suffix: str) -> Path:
+    """Return the file with this suffix that SQLite keeps beside a database."""
+    return path.with_name(path.name + suffix)
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def _connected(path: Path, mode: str) -> Generator[sqlite3.Connection]:
     with closing(sqlite3.connect(uri, uri=True, timeout=_SECONDS, isolation_level=None)) as database:
         database.row_factory = sqlite3.Row
         database.text_factory = _decoded
-        database.execute("BEGIN")  # all that is read is of one moment
+        database.execute("BEGIN")  # one snapshot for all queries
         yield database
 
 

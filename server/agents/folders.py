@@ -1,4 +1,4 @@
-"""The files of a folder that are named like transcripts, and what is named like one and cannot be read."""
+"""The files of a folder whose names match, and the paths that match but cannot be read."""
 
 import errno
 import os
@@ -8,54 +8,54 @@ from pathlib import Path
 
 from esker.server.agents.regular_file import obstacle
 
-_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(slots=True)
-class Aside:
-    """What was met on the way, by path: `no_files` are pipes, sockets, devices and links that lead nowhere,
-    `unreadable` is what may hold transcripts and nobody may look at; each with the reason."""
+class SkippedFiles:
+    """Skipped paths, with the reason: `no_files` are pipes, sockets, devices and broken links, `unreadable` are files
+    and folders that may not be read or fail to be."""
 
     no_files: dict[str, str] = field(default_factory=dict[str, str])
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def files_in(folder: Path, fits: Callable[[str], bool], aside: Aside) -> Iterator[Path]:
-    """Yield the files of a folder, at any depth and in the order of their names, whose name fits.
+def files_in(folder: Path, matches: Callable[[str], bool], skipped: SkippedFiles) -> Iterator[Path]:
+    """Yield the files of a folder, at any depth and in order, whose names match.
 
-    Links to files are followed, links to folders are not, since they may lead round in a circle.
+    Links to files are followed, links to folders are not, since they may form a circle.
     """
-    for here, _, files in walked(folder, aside):
-        yield from (here / name for name in files if fits(name) and is_file(here / name, aside))
+    for directory, _, files in walked(folder, skipped):
+        yield from (directory / name for name in files if matches(name) and is_file(directory / name, skipped))
 
 
-def walked(folder: Path, aside: Aside) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Yield each folder with the names of the folders and of the rest in it; who removes folders is not led there."""
+def walked(folder: Path, skipped: SkippedFiles) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Yield each folder with the names of its folders and files; removing a name from the former skips that folder."""
 
-    def note(error: OSError) -> None:
-        if error.errno not in _NOWHERE:
-            aside.unreadable[str(error.filename)] = reason_of(error)
+    def record(error: OSError) -> None:
+        if error.errno not in _MISSING:
+            skipped.unreadable[str(error.filename)] = reason_of(error)
 
-    for directory, names, files in os.walk(folder, onerror=note):
+    for directory, names, files in os.walk(folder, onerror=record):
         names.sort()
         yield Path(directory), names, sorted(files)
 
 
-def is_file(path: Path, aside: Aside) -> bool:
-    """Tell whether a path is a file that can be opened; what it is instead is noted."""
+def is_file(path: Path, skipped: SkippedFiles) -> bool:
+    """Return whether a path is a regular file; otherwise record it as skipped."""
     try:
         found = obstacle(path)
     except OSError as error:
-        if error.errno in _NOWHERE:
-            aside.no_files[str(path)] = "a link that leads nowhere"
+        if error.errno in _MISSING:
+            skipped.no_files[str(path)] = "a broken link"
         else:
-            aside.unreadable[str(path)] = reason_of(error)
+            skipped.unreadable[str(path)] = reason_of(error)
         return False
     if found:
-        aside.no_files[str(path)] = found
+        skipped.no_files[str(path)] = found
     return not found
 
 
 def reason_of(error: OSError) -> str:
-    """Return why something could not be read, without the path."""
+    """Return the text of an error without the path."""
     return error.strerror or type(error).__name__

@@ -1,4 +1,4 @@
-"""What an agent CLI tells a hook: JSON on standard input, in the words of each client."""
+"""The input of a hook: JSON on standard input, in the format of each client."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 HookStep = Literal["start", "prompt", "turn_end", "compact", "end"]
-"""What happens in a session, whatever a client calls it."""
+"""A kind of event, the same for all clients."""
 
 _CLAUDE: Mapping[str, HookStep] = {
     "SessionStart": "start",
@@ -52,7 +52,7 @@ STEPS: Mapping[str, Mapping[str, HookStep]] = {
         "session_shutdown": "end",
     },
 }
-"""The events of each client that a hook knows, and what they mean."""
+"""The step of each client's events that a hook handles."""
 
 _DECODER = json.JSONDecoder()
 _MOST_BYTES = 32 * 1024 * 1024
@@ -62,10 +62,10 @@ _LONGEST_PAUSE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """What a client said of one event; None where it said nothing."""
+    """One event as the client described it; None for fields that it did not give."""
 
     client: str
-    event: str
+    name: str
     step: HookStep
     session: str | None
     cwd: str
@@ -77,36 +77,36 @@ class HookEvent:
     answer: str | None
 
 
-def told(client: str, event: str, given: Mapping[str, Any]) -> HookEvent:
-    """Return what a client said; anything of another type than expected counts as not said."""
-    roots = given.get("workspace_roots")
+def hook_event(client: str, name: str, fields: Mapping[str, Any]) -> HookEvent:
+    """Return the event that a client's JSON describes; a field of another type than expected counts as missing."""
+    roots = fields.get("workspace_roots")
     first: object = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
-    # A sub-agent's transcript is another file than that of the session that it worked for.
-    transcript = _text(given, "agent_transcript_path") or _text(given, "transcript_path")
+    # A sub-agent has a transcript of its own, beside that of the session that started it.
+    transcript = _text(fields, "agent_transcript_path") or _text(fields, "transcript_path")
     return HookEvent(
         client=client,
-        event=event,
-        step=STEPS[client][event],
-        session=_text(given, "session_id", "conversation_id", "sessionID"),
-        cwd=_text(given, "cwd") or (first if isinstance(first, str) and first else os.getcwd()),
+        name=name,
+        step=STEPS[client][name],
+        session=_text(fields, "session_id", "conversation_id", "sessionID"),
+        cwd=_text(fields, "cwd") or (first if isinstance(first, str) and first else os.getcwd()),
         transcript=Path(transcript).expanduser() if transcript else None,
-        prompt=_text(given, "prompt"),
-        # Claude Code also submits what no person typed: what woke a loop, what a poll found.
-        by_user=event != "UserPromptSubmit" or _text(given, "source") in (None, "user"),
-        source=_text(given, "source"),
-        turn=_text(given, "turn_id", "prompt_id", "generation_id"),
-        answer=_text(given, "last_assistant_message", "prompt_response"),
+        prompt=_text(fields, "prompt"),
+        # Claude Code also submits prompts that nobody typed, for instance from loops and polls.
+        by_user=name != "UserPromptSubmit" or _text(fields, "source") in (None, "user"),
+        source=_text(fields, "source"),
+        turn=_text(fields, "turn_id", "prompt_id", "generation_id"),
+        answer=_text(fields, "last_assistant_message", "prompt_response"),
     )
 
 
-def _text(given: Mapping[str, Any], *names: str) -> str | None:
-    return next((value for name in names if isinstance(value := given.get(name), str) and value.strip()), None)
+def _text(fields: Mapping[str, Any], *names: str) -> str | None:
+    return next((value for name in names if isinstance(value := fields.get(name), str) and value.strip()), None)
 
 
 def read_object(descriptor: int) -> dict[str, Any]:
-    """Return the JSON object on a file descriptor as soon as it is whole, though the other end stays open.
+    """Return the JSON object on a file descriptor as soon as it is complete, even if the other end stays open.
 
-    Nothing, half an object or something else, after a pause of a second, is an empty one.
+    Returns an empty object if nothing complete has come when a second passes without input.
     """
     chunks: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_copy, args=(descriptor, chunks), daemon=True).start()
@@ -119,7 +119,7 @@ def read_object(descriptor: int) -> dict[str, Any]:
             break
         text += chunk
         deadline = time.monotonic() + _LONGEST_PAUSE
-        # Parsing again at each piece would be quadratic; an object that is whole ends with its brace.
+        # Parsing at every chunk would be quadratic; a complete object ends with a brace.
         if not chunk or text.rstrip().endswith(b"}"):
             found = _object(text)
             if found is not None or not chunk:

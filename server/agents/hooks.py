@@ -1,8 +1,8 @@
-"""What `esker hook` does at an event of an agent CLI, within the client's patience, and never in its way.
+"""`esker hook`: handles an event of an agent CLI, within the client's timeout and without ever failing.
 
-At the start of a session it puts the pack into the model's context, at a prompt that refers to earlier work what memory
-knows of that, and whenever a turn, a compaction or a session ends it sends what is new in the transcript. Sending goes
-on in a process of its own if it takes longer than a client waits. Nothing here fails: an error goes into a log.
+At the start of a session it adds the pack to the model's context, at a prompt that refers to earlier work the memories
+about that, and when a turn or a session ends or is compacted it sends the new messages of the transcript. Sending
+continues in a process of its own if it takes longer than the client waits. Errors only go into a log.
 """
 
 import os
@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from esker.server.agents.api import Api
-from esker.server.agents.hook_input import STEPS, HookEvent, HookStep, read_object, told
+from esker.server.agents.hook_input import STEPS, HookEvent, HookStep, hook_event, read_object
 from esker.server.agents.hook_output import answer, no_answer, pack_context, recalled_context
 from esker.server.agents.project import is_excluded, project_of
 from esker.server.agents.references import refers_to_earlier_work
@@ -26,9 +26,9 @@ from esker.server.agents.request_bodies import event_body, length_of, open_body
 from esker.server.core.config.client_settings import ClientSettings, state_dir
 from esker.server.core.errors import EskerError
 
-# Set for whatever a hook starts, so that no hook sets off another.
+# Environment variable of everything that a hook starts, so that no hook triggers another.
 _INSIDE = "IN_ESKER_HOOK"
-# How long the client is kept waiting, in seconds, and how long sending may go on after that.
+# Seconds that the client waits at most, and that sending may continue after that.
 _PATIENCE: Mapping[HookStep, float] = {"start": 4.0, "prompt": 3.0, "turn_end": 1.0, "compact": 1.0, "end": 0.8}
 _SENDING_SECONDS = 120.0
 _ANSWER_SECONDS = 2.0
@@ -39,62 +39,62 @@ _LOG_BYTES = 256 * 1024
 
 
 class _TimeIsUp(BaseException):
-    """The client waits no longer."""
+    """The client's waiting time is over."""
 
 
 def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
-    """Handle one event; `arguments` are the client and its name of the event, and `--url` with an address.
+    """Handle one event; `arguments` are the client, the event's name, and optionally `--url` with an address.
 
-    The address counts where ESKER_URL is not set. Always returns 0.
+    The address is used if ESKER_URL is not set. Always returns 0.
     """
     url, arguments = _address(arguments)
-    client, event = (*arguments, "", "")[:2]
-    said = no_answer(client)
+    client, name = (*arguments, "", "")[:2]
+    output = no_answer(client)
     send: Callable[[], None] | None = None
     log = state_dir(environ) / _LOG
     with _logging(log, arguments):
         if not environ.get(_INSIDE):
             os.environ[_INSIDE] = "1"
             settings = ClientSettings.from_environment(environ, url)
-            asked = _asked(client, event)
-            project = project_of(asked.cwd)
-            # Of a session that has come to an excluded place what was said before is sent all the same.
-            told_here = asked.step in ("start", "prompt")
-            if asked.session and not (told_here and is_excluded(asked.cwd, project, settings.exclude)):
-                send = partial(_send, asked, project, settings, environ)
-                said = answer(asked, _context(asked, project, settings))
+            event = _read_event(client, name)
+            project = project_of(event.cwd)
+            # In a session that has entered an excluded directory, earlier messages are still sent.
+            needs_context = event.step in ("start", "prompt")
+            if event.session and not (needs_context and is_excluded(event.cwd, project, settings.exclude)):
+                send = partial(_send, event, project, settings, environ)
+                output = answer(event, _context(event, project, settings))
     with _logging(log, arguments):
-        _print(said)
+        _print(output)
         if send:
             send()
     return 0
 
 
 def _address(arguments: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address that `--url` names, wherever it stands, and the other arguments."""
+    """Return the address after `--url`, which may be anywhere, and the other arguments."""
     words = [word for each in arguments for word in (each.split("=", 1) if each.startswith("--url=") else [each])]
     if "--url" not in words:
         return None, words
-    place = words.index("--url")
-    return "".join(words[place + 1 : place + 2]) or None, words[:place] + words[place + 2 :]
+    index = words.index("--url")
+    return "".join(words[index + 1 : index + 2]) or None, words[:index] + words[index + 2 :]
 
 
 @contextmanager
 def _logging(log: Path, arguments: list[str]) -> Generator[None]:
-    """Have the log told of what goes wrong, and nobody else: an agent must not fail for its memory."""
+    """Write every error to the log and suppress it: an agent must not fail because of its memory."""
     try:
         yield
     except _TimeIsUp:
-        _write(log, f"{' '.join(arguments)}: the time was up")
+        _write(log, f"{' '.join(arguments)}: timed out")
     except Exception as error:  # noqa: BLE001
         _write(log, f"{' '.join(arguments)}: {type(error).__name__}: {error}")
 
 
-def _asked(client: str, event: str) -> HookEvent:
-    if event not in STEPS.get(client, {}):
+def _read_event(client: str, name: str) -> HookEvent:
+    if name not in STEPS.get(client, {}):
         known = ", ".join(STEPS.get(client, STEPS))
-        raise EskerError(f"There is no such {'event' if client in STEPS else 'client'}; known are {known}.")
-    return told(client, event, read_object(sys.stdin.fileno()))
+        raise EskerError(f"Unknown {'event' if client in STEPS else 'client'}; known are {known}.")
+    return hook_event(client, name, read_object(sys.stdin.fileno()))
 
 
 def _print(text: str) -> None:
@@ -103,60 +103,62 @@ def _print(text: str) -> None:
         sys.stdout.flush()
 
 
-def _context(asked: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
-    """Return what the model is to have, if anything."""
-    match asked.step:
+def _context(event: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
+    """Return the context for the model, if there is any."""
+    match event.step:
         case "start":
-            return _in_time("start", _log(settings), lambda: _pack(asked, project, settings))
+            return _in_time("start", _log(settings), lambda: _pack(event, project, settings))
         case "prompt":
-            return _in_time("prompt", _log(settings), lambda: _recall(asked, project, settings))
+            return _in_time("prompt", _log(settings), lambda: _recall(event, project, settings))
         case _:
             return None
 
 
-def _send(asked: HookEvent, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> None:
-    """Send what is new, in a process of its own; a client that has its answer may go on meanwhile."""
+def _send(event: HookEvent, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> None:
+    """Send new messages in a process of its own; the client, which has its answer, may continue meanwhile."""
 
-    def work(what: str) -> Callable[[], None]:
-        # Readers of transcripts are imported by the process that sends, and not by the one that is waited for.
+    def work(method: str) -> Callable[[], None]:
+        # Only the sending process imports the readers of transcripts, not the one that the client waits for.
         module = "esker.server.agents.capture"
-        return lambda: getattr(import_module(module).Capture(settings, asked, project, environ), what)()
+        return lambda: getattr(import_module(module).Capture(settings, event, project, environ), method)()
 
-    match asked.step:
+    match event.step:
         case "start":
-            _apart(asked, 0.0, _log(settings), work("catch_up"))
-        case "prompt" if asked.transcript is None:
-            _apart(asked, 0.0, _log(settings), work("prompt"))
+            _in_background(event, 0.0, _log(settings), work("catch_up"))
+        case "prompt" if event.transcript is None:
+            _in_background(event, 0.0, _log(settings), work("prompt"))
         case "prompt":
             pass
         case step:
-            _apart(asked, _PATIENCE[step], _log(settings), work("transcript"))
+            _in_background(event, _PATIENCE[step], _log(settings), work("transcript"))
 
 
-def _pack(asked: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
-    """Return the session's pack for this client; a new one after a compaction, which has dropped the old."""
+def _pack(event: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
+    """Return the session's pack for this client; a new one after a compaction, which has dropped the old one."""
     api = Api.to(settings, timeout=_ANSWER_SECONDS)
-    session = api.post("/v1/sessions", open_body(asked.client, asked.session, asked.cwd, project))["id"]
-    if asked.source == "compact":
-        api.post(f"/v1/sessions/{session}/events", event_body("evicted", length_of(asked)))
-    return pack_context(asked.client, api.get(f"/v1/sessions/{session}/pack")["text"])
+    session = api.post("/v1/sessions", open_body(event.client, event.session, event.cwd, project))["id"]
+    if event.source == "compact":
+        api.post(f"/v1/sessions/{session}/events", event_body("evicted", length_of(event)))
+    return pack_context(event.client, api.get(f"/v1/sessions/{session}/pack")["text"])
 
 
-def _recall(asked: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
-    prompt = asked.prompt or ""
-    wanted = settings.hook_recall == "always" or (settings.hook_recall == "explicit" and refers_to_earlier_work(prompt))
-    if not (wanted and asked.by_user and prompt):
+def _recall(event: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
+    prompt = event.prompt or ""
+    enabled = settings.hook_recall == "always" or (
+        settings.hook_recall == "explicit" and refers_to_earlier_work(prompt)
+    )
+    if not (enabled and event.by_user and prompt):
         return None
     api = Api.to(settings, timeout=_ANSWER_SECONDS)
-    session = api.post("/v1/sessions", open_body(asked.client, asked.session, asked.cwd, project))
+    session = api.post("/v1/sessions", open_body(event.client, event.session, event.cwd, project))
     question = {"query": prompt[-_LONGEST_QUERY:], "timezone": session["timezone"], **_RECALLED}
     question |= {"project": session["project"]} if session["project"] else {}
     found = api.ask_for_text("/v1/recall", question)
-    return recalled_context(asked.client, found) if "\n* " in found else None
+    return recalled_context(event.client, found) if "\n* " in found else None
 
 
 def _in_time(step: HookStep, log: Path, work: Callable[[], str | None]) -> str | None:
-    """Return what work gives, or None where it takes longer than the client waits or the server does not answer."""
+    """Return the result of `work`, or None if it takes longer than the client waits or the server fails."""
     signal.signal(signal.SIGALRM, _ring)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE[step])
     try:
@@ -174,15 +176,15 @@ def _ring(number: int, frame: FrameType | None) -> None:
     raise _TimeIsUp
 
 
-def _apart(asked: HookEvent, patience: float, log: Path, work: Callable[[], Any]) -> None:
-    """Do work in a process of its own, and wait for it so many seconds: the client may end, and this goes on.
+def _in_background(event: HookEvent, patience: float, log: Path, work: Callable[[], Any]) -> None:
+    """Do work in a process of its own, which may outlive the client, and wait for it at most `patience` seconds.
 
-    It is in a session of its own, so that who stops the client's processes does not stop it, and it holds none of the
-    client's pipes, which would keep a client waiting that waits for their end.
+    It has a session of its own, so that it survives when the client's processes are stopped, and none of the client's
+    pipes, since some clients wait until these are closed.
     """
     sys.stdout.flush()
     if (child := os.fork()) == 0:
-        _work_apart(asked, log, work)
+        _run_in_background(event, log, work)
     deadline = time.monotonic() + patience
     pause = 0.002
     while time.monotonic() < deadline:
@@ -192,7 +194,7 @@ def _apart(asked: HookEvent, patience: float, log: Path, work: Callable[[], Any]
         pause = min(0.05, pause * 2)
 
 
-def _work_apart(asked: HookEvent, log: Path, work: Callable[[], Any]) -> None:
+def _run_in_background(event: HookEvent, log: Path, work: Callable[[], Any]) -> None:
     try:
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
@@ -201,8 +203,8 @@ def _work_apart(asked: HookEvent, log: Path, work: Callable[[], Any]) -> None:
         signal.signal(signal.SIGALRM, _ring)
         signal.setitimer(signal.ITIMER_REAL, _SENDING_SECONDS)
         work()
-    except BaseException as error:  # noqa: BLE001 - nobody is there to catch it
-        _write(log, f"{asked.client} {asked.event}: {type(error).__name__}: {error}")
+    except BaseException as error:  # noqa: BLE001 - a forked process has no caller to catch it
+        _write(log, f"{event.client} {event.name}: {type(error).__name__}: {error}")
     finally:
         os._exit(0)
 
@@ -212,7 +214,7 @@ def _log(settings: ClientSettings) -> Path:
 
 
 def _write(log: Path, line: str) -> None:
-    """Add a line to the log, which only its owner can read; one that has grown long begins anew."""
+    """Add a line to the owner-only log; a log that has grown long is rotated."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if log.is_file() and log.stat().st_size > _LOG_BYTES:

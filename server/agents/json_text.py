@@ -1,6 +1,6 @@
-"""JSON that people write, edited as text: comments, order, indentation and trailing commas stay what they are.
+"""Edits of hand-written JSON as text: comments, order, indentation and trailing commas are preserved.
 
-A document is parsed into nodes that know where they stand. An edit takes a text and a path (keys of objects, places in
+A document is parsed into nodes that know their span. An edit takes a text and a path (keys of objects, indexes of
 arrays) and returns the text with one span changed.
 """
 
@@ -27,20 +27,20 @@ _CLOSING = {"{": "}", "[": "]"}
 
 
 class NotJson(InvalidInput):
-    """This is no JSON, not even with comments and trailing commas."""
+    """The text is not JSON, not even with comments and trailing commas."""
 
-    def __init__(self, what: str, text: str, place: int) -> None:
-        line = text.count("\n", 0, place) + 1
-        super().__init__(f"line {line}, column {place - text.rfind(chr(10), 0, place)}: {what}")
+    def __init__(self, what: str, text: str, offset: int) -> None:
+        line = text.count("\n", 0, offset) + 1
+        super().__init__(f"line {line}, column {offset - text.rfind(chr(10), 0, offset)}: {what}")
 
 
 class WrongShape(InvalidInput):
-    """Something else stands where an object or an array is wanted."""
+    """The value at a path is not the object or array that was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value and its span; of an object or an array also what is in it."""
+    """A value and its span; for an object or an array also its members."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class Node:
 
 @dataclass(slots=True)
 class JsonMember:
-    """A member of an object, or an element of an array (without a key): where it begins, and the comma behind it."""
+    """A member of an object, or an element of an array (without a key): its start, and the offset of its comma."""
 
     start: int
     key: str | None
@@ -62,26 +62,26 @@ class JsonMember:
 # Reading -----------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)  # one edit asks for several things of the same text
+@lru_cache(maxsize=1)  # one edit parses the same text several times
 def parse(text: str) -> Node:
-    """Return the value of a document, which is not to be changed. Raises NotJson, with the place."""
-    place = _skip(text, 0)
-    node = _value(text, place, 0)
+    """Return the root node of a document; do not change it. Raises NotJson with line and column."""
+    offset = _skip(text, 0)
+    node = _value(text, offset, 0)
     rest = _skip(text, node.end)
     if rest < len(text):
-        raise NotJson("something stands behind the end", text, rest)
+        raise NotJson("text follows the end of the document", text, rest)
     return node
 
 
 def value_of(node: Node) -> Json:
-    """Return what a node says; of two members with one key the later counts."""
+    """Return the value of a node; of two members with one key the later counts."""
     if node.opening == "{":
         return {entry.key or "": value_of(entry.node) for entry in node.entries}
     return [value_of(entry.node) for entry in node.entries] if node.opening else node.scalar
 
 
 def spread(text: str) -> str:
-    """Return a document with each value on a line of its own and without comments, for people to read."""
+    """Return a document for display: each value on a line of its own, without comments."""
     return _spread(text, parse(text), "") + "\n"
 
 
@@ -115,44 +115,46 @@ def _entry(node: Node, step: str | int) -> JsonMember | None:
     return next((entry for entry in reversed(node.entries) if entry.key == step), None)
 
 
-def _skip(text: str, place: int) -> int:
-    found = _GAP.match(text, place)
-    place = found.end() if found else place
-    if text.startswith("/*", place):
-        raise NotJson("a comment has no end", text, place)
-    return place
+def _skip(text: str, offset: int) -> int:
+    found = _GAP.match(text, offset)
+    offset = found.end() if found else offset
+    if text.startswith("/*", offset):
+        raise NotJson("a comment is not closed", text, offset)
+    return offset
 
 
-def _value(text: str, place: int, depth: int) -> Node:
+def _value(text: str, offset: int, depth: int) -> Node:
     if depth > _DEEPEST:
-        raise NotJson(f"it is nested more than {_DEEPEST} levels deep", text, place)
-    if text[place : place + 1] in _CLOSING:
-        return _container(text, place, depth)
-    found = _STRING.match(text, place) or _SCALAR.match(text, place)
+        raise NotJson(f"it is nested more than {_DEEPEST} levels deep", text, offset)
+    if text[offset : offset + 1] in _CLOSING:
+        return _container(text, offset, depth)
+    found = _STRING.match(text, offset) or _SCALAR.match(text, offset)
     if not found:
-        _refuse("a value", text, place)
+        _refuse("a value", text, offset)
     try:
-        return Node(place, found.end(), json.loads(found.group()))
-    except ValueError:  # Python reads no number of more than a few thousand digits
-        _refuse("a number that can be read", text, place)
+        return Node(offset, found.end(), json.loads(found.group()))
+    except ValueError:  # Python refuses numbers of more than a few thousand digits
+        _refuse("a number that can be read", text, offset)
 
 
 def _container(text: str, start: int, depth: int) -> Node:
     opening = text[start]
     entries: list[JsonMember] = []
-    place = _skip(text, start + 1)
-    while text[place : place + 1] != _CLOSING[opening]:
+    offset = _skip(text, start + 1)
+    while text[offset : offset + 1] != _CLOSING[opening]:
         if entries and entries[-1].comma is None:
-            _refuse(f"a comma or {_CLOSING[opening]}", text, place)
+            _refuse(f"a comma or {_CLOSING[opening]}", text, offset)
         entry = (
-            _member(text, place, depth) if opening == "{" else JsonMember(place, None, _value(text, place, depth + 1))
+            _member(text, offset, depth)
+            if opening == "{"
+            else JsonMember(offset, None, _value(text, offset, depth + 1))
         )
         entries.append(entry)
-        place = _skip(text, entry.node.end)
-        if text.startswith(",", place):
-            entry.comma = place
-            place = _skip(text, place + 1)
-    return Node(start, place + 1, None, opening, entries)
+        offset = _skip(text, entry.node.end)
+        if text.startswith(",", offset):
+            entry.comma = offset
+            offset = _skip(text, offset + 1)
+    return Node(start, offset + 1, None, opening, entries)
 
 
 def _member(text: str, start: int, depth: int) -> JsonMember:
@@ -165,18 +167,18 @@ def _member(text: str, start: int, depth: int) -> JsonMember:
     return JsonMember(start, json.loads(key.group()), _value(text, _skip(text, colon + 1), depth + 1))
 
 
-def _refuse(wanted: str, text: str, place: int) -> NoReturn:
-    found = "the end of the file" if place >= len(text) else repr(text[place])
-    raise NotJson(f"{wanted} is expected, and {found} is there", text, place)
+def _refuse(wanted: str, text: str, offset: int) -> NoReturn:
+    found = "the end of the file" if offset >= len(text) else repr(text[offset])
+    raise NotJson(f"expected {wanted}, found {found}", text, offset)
 
 
 # Writing -----------------------------------------------------------------------------------------------------------
 
 
 def put(text: str, path: Path, value: Json) -> str:
-    """Return the text with `value` at a path of keys; objects on the way that are not there (or null) are made.
+    """Return the text with `value` at a path of keys; missing (or null) objects on the way are created.
 
-    An empty text becomes a document. Raises NotJson, and WrongShape where something else is in the way.
+    An empty text becomes a document. Raises NotJson, and WrongShape if a value on the way is not an object.
     """
     if not text.strip():
         return json.dumps(_nested(path, value), ensure_ascii=False, indent=2) + "\n"
@@ -185,7 +187,7 @@ def put(text: str, path: Path, value: Json) -> str:
         if node.opening != "{" and node.scalar is None and not node.opening:
             return _replaced(text, node, _nested(path[index:], value))
         if node.opening != "{":
-            raise WrongShape(f"{shown(path[:index])} is no object")
+            raise WrongShape(f"{shown(path[:index])} is not an object")
         entry = _entry(node, step)
         if entry is None:
             return _inserted(text, node, str(step), _nested(path[index + 1 :], value))
@@ -194,27 +196,27 @@ def put(text: str, path: Path, value: Json) -> str:
 
 
 def append(text: str, path: Path, value: Json) -> str:
-    """Return the text with one more element in the array at a path, which is made if it is not there (or null).
+    """Return the text with one more element in the array at a path, which is created if it is missing (or null).
 
-    Raises NotJson, and WrongShape where something else is in the way.
+    Raises NotJson, and WrongShape if a value on the way has another type.
     """
     array = find(parse(text), path) if text.strip() else None
     if array is None or (not array.opening and array.scalar is None):
         return put(text, path, [value])
     if array.opening != "[":
-        raise WrongShape(f"{shown(path)} is no list")
+        raise WrongShape(f"{shown(path)} is not a list")
     return _inserted(text, array, None, value)
 
 
 def replace(text: str, path: Path, value: Json) -> str:
-    """Return the text with another value at a path that is there."""
+    """Return the text with another value at a path that exists."""
     node = find(parse(text), path)
     assert node is not None
     return _replaced(text, node, value)
 
 
 def remove(text: str, path: Path) -> str:
-    """Return the text without the member or the element at a path that is there; comments beside it stay."""
+    """Return the text without the member or element at a path that exists; comments beside it stay."""
     parent = find(parse(text), path[:-1])
     assert parent is not None
     entry = _entry(parent, path[-1])
@@ -226,7 +228,7 @@ def remove(text: str, path: Path) -> str:
     if entry.comma is not None:
         rest = text[entry.node.end : entry.comma] + text[entry.comma + 1 : parent.end - 1]
     if entry is parent.entries[-1]:
-        # The comma before the last one goes, unless the document likes commas at the end.
+        # Remove the comma before the last one, unless the document uses trailing commas.
         begin -= 1 if index and entry.comma is None else 0
     elif not lead:
         rest = rest.lstrip(" ")
@@ -235,7 +237,7 @@ def remove(text: str, path: Path) -> str:
 
 
 def _joined(lead: str, rest: str) -> str:
-    """Return what stands around a value that went: its line goes, unless a comment needs the end of the line."""
+    """Return the text around a removed value without its line, unless a comment needs the end of the line."""
     kept = lead.rstrip(_SPACE)
     comments = _COMMENT.findall(kept)
     ends_line = bool(comments) and comments[-1].startswith("//") and not _LINE_END.match(rest)
@@ -243,7 +245,7 @@ def _joined(lead: str, rest: str) -> str:
 
 
 def shown(path: Path) -> str:
-    """Return a path for people to read."""
+    """Return a path for display."""
     return ".".join(map(str, path)) or "the document"
 
 
@@ -287,7 +289,7 @@ def _keyed(text: str, key: str | None, value: Json, indent: str) -> str:
 
 
 def _written(text: str, value: Json, indent: str) -> str:
-    """Return a value as the document would write it: on one line where all of it is, else on many."""
+    """Return a value in the style of the document: on one line if the document is, else on many."""
     if _flat(text):
         return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if _spaced(text) else (",", ":"))
     lines = json.dumps(value, ensure_ascii=False, indent=_unit(text)).split("\n")
@@ -308,19 +310,19 @@ def _newline(text: str) -> str:
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 
 
-def _indent(text: str, place: int) -> str:
-    """Return the white space that the line of a place begins with."""
-    line = text[text.rfind("\n", 0, place) + 1 : place]
+def _indent(text: str, offset: int) -> str:
+    """Return the indentation of the line at an offset."""
+    line = text[text.rfind("\n", 0, offset) + 1 : offset]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _on_own_line(text: str, place: int) -> bool:
-    begin = text.rfind("\n", 0, place) + 1
-    return begin > 0 and not text[begin:place].strip()
+def _on_own_line(text: str, offset: int) -> bool:
+    begin = text.rfind("\n", 0, offset) + 1
+    return begin > 0 and not text[begin:offset].strip()
 
 
 def _unit(text: str) -> str:
-    """Return what one level of the document is indented with: what its first member is."""
+    """Return the indentation of one level, taken from the document's first member."""
     for entry in parse(text).entries:
         if _on_own_line(text, entry.start) and (indent := _indent(text, entry.start)):
             return indent

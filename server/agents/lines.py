@@ -1,4 +1,4 @@
-"""The JSON lines of a file, numbered; what is none is counted and never stops the reading."""
+"""The numbered JSON lines of a file; invalid lines are counted and never stop the reading."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,11 +12,12 @@ from esker.server.core.json_input import Json, parse_json
 
 JsonLine = dict[str, Json]
 Opener = Callable[[Path], BinaryIO]
-"""How a file is opened; `server/agents/compressed.py` has the one for files that may be compressed."""
+"""Opens a file; `server/agents/compressed.py` has the one for files that may be compressed."""
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""In bytes. A message is at most 16 MiB when it is sent; images and results of tools stand beside it in its line."""
+"""Longest line that is read, in bytes. A message is sent with at most 16 MiB, but its line may have more beside it."""
 LARGEST_DOCUMENT = 512 * 1024 * 1024
+"""Largest file of one JSON value that is read, in bytes."""
 _SKIPPED_AT_ONCE = 1024 * 1024
 _MOST_BROKEN = 1_000
 _BOM = b"\xef\xbb\xbf"
@@ -24,8 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(slots=True)
 class SkippedLines:
-    """What reading left out: how much for which reason, and the numbers of the lines that are broken, the first ones
-    of very many."""
+    """The number of skipped lines by reason, and the numbers of broken lines (at most the first 1,000)."""
 
     skipped: Counter[str] = field(default_factory=Counter[str])
     broken: list[int] = field(default_factory=list[int])
@@ -36,7 +36,7 @@ def json_lines(
 ) -> Iterator[tuple[int, JsonLine]]:
     """Yield the objects of a file with the numbers of their lines. Raises OSError when it cannot be opened.
 
-    A line of more than `longest` bytes is left out, and never held in memory as a whole.
+    A line of more than `longest` bytes is skipped, and never held in memory as a whole.
     """
     with opener(path) as file:
         number = 0
@@ -77,14 +77,14 @@ def _parsed(raw: bytes, number: int, left_out: SkippedLines) -> JsonLine | None:
 
 
 def json_document(path: Path, left_out: SkippedLines, largest: int = LARGEST_DOCUMENT) -> Json:
-    """Return the one JSON value that a file is, or None where it is none, which is counted.
+    """Return the JSON value of a file, or None if it is broken, which is counted.
 
     Raises OSError, also for a file of more than `largest` bytes.
     """
     with opened_plain(path) as file:
         raw = file.read(largest + 1)
     if len(raw) > largest:
-        raise OSError(0, f"it is one JSON value of more than {_size(largest)}")
+        raise OSError(0, f"it is a single JSON value larger than {_size(largest)}")
     try:
         return parse_json(raw.removeprefix(_BOM))
     except InvalidInput:

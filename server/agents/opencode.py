@@ -1,9 +1,8 @@
 """The sessions of OpenCode: a SQLite database, or the folders of JSON files of builds before 1.2.
 
-Both hold the same: sessions, their messages, and the parts of these, which are written one after the other while the
-assistant works. So each text, each call and each result is an entry of its own, under the name of its part, and a
-text that is still being written waits for the next reading. A child session is a session of its own, in which the
-assistant gives the orders.
+Both contain sessions, their messages, and the parts of these, which are written one by one while the assistant works.
+So each text, call and result is an entry of its own, under the id of its part, and a text that is still being written
+waits for the next reading. A child session is a session of its own, in which the assistant gives the orders.
 """
 
 import os
@@ -15,17 +14,17 @@ from pathlib import Path
 
 from esker.server.agents.content import (
     Block,
-    answered,
     as_object,
     as_text,
     call_block,
     image_at,
     result_block,
+    result_text,
     text_block,
 )
 from esker.server.agents.database_file import reading
 from esker.server.agents.lines import JsonLine, Opener, json_document
-from esker.server.agents.reader_entries import Gathering, stem
+from esker.server.agents.reader_entries import TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.errors import InvalidInput
@@ -42,7 +41,7 @@ _STILL_WRITTEN_SECONDS = 30.0
 class _OpenCodePart:
     name: str
     data: JsonLine
-    touched: float
+    modified: float
     """When it was last written, in seconds since 1970."""
 
 
@@ -54,23 +53,23 @@ class _OpenCodeMessage:
 
 
 def read_transcript(path: Path, opener: Opener = opened_plain, session: str | None = None) -> ParsedTranscripts:
-    """Read a database, a storage folder or the file of a session; of many sessions only `session`, if it is given.
+    """Read a database, a storage folder or the file of a session; with `session` only that session.
 
-    Neither is ever compressed, so `opener` is not used. Raises OSError when it cannot be opened.
+    These are never compressed, so `opener` is not used. Raises OSError when it cannot be opened.
     """
-    gathering = Gathering(CLIENT, path)
+    builder = TranscriptBuilder(CLIENT, path)
     if path.is_dir():
         for file in session_files(path):
-            _read_files(gathering, file, session)
+            _read_files(builder, file, session)
     elif path.suffix == ".json":
-        _read_files(gathering, path, session)
+        _read_files(builder, path, session)
     else:
-        _read_database(gathering, path, session)
-    return gathering.reading()
+        _read_database(builder, path, session)
+    return builder.build()
 
 
 def recognises_file(path: Path) -> bool:
-    """Tell whether a file is a database of OpenCode, or the file of one of its sessions."""
+    """Return whether a file is a database of OpenCode, or the file of one of its sessions."""
     if path.suffix == ".json":
         return path.parent.parent.name == "session" and os.path.isdir(path.parent.parent.parent / "message")
     try:
@@ -89,39 +88,39 @@ def session_files(storage: Path) -> list[Path]:
 # The database ---------------------------------------------------------------------------------------------------------
 
 
-def _read_database(gathering: Gathering, path: Path, only: str | None) -> None:
+def _read_database(builder: TranscriptBuilder, path: Path, wanted: str | None) -> None:
     try:
         with reading(path) as database:
-            gathering.recognised = True
+            builder.recognised = True
             sessions = [dict(row) for row in database.execute("SELECT * FROM session ORDER BY time_created, id")]
             for session in sessions:
                 name = str(session["id"])
-                if only in (None, name):
+                if wanted in (None, name):
                     child = bool(session.get("parent_id"))
-                    back = _object(gathering, session["revert"]) if session.get("revert") else None
-                    messages = _standing(gathering, _stored(gathering, database, name), back)
-                    _take(gathering, name, session.get("directory"), messages, child=child)
+                    back = _parsed_object(builder, session["revert"]) if session.get("revert") else None
+                    messages = _without_undone(builder, _stored_messages(builder, database, name), back)
+                    _add_messages(builder, name, session.get("directory"), messages, child=child)
     except sqlite3.Error as error:
         raise OSError(0, f"the database cannot be read: {error}") from error
 
 
-def _stored(gathering: Gathering, database: sqlite3.Connection, session: str) -> list[_OpenCodeMessage]:
+def _stored_messages(builder: TranscriptBuilder, database: sqlite3.Connection, session: str) -> list[_OpenCodeMessage]:
     parts: dict[str, list[_OpenCodePart]] = {}
     for row in database.execute("SELECT * FROM part WHERE session_id = ? ORDER BY id", (session,)):
-        data = _object(gathering, row["data"])
+        data = _parsed_object(builder, row["data"])
         if data is not None:
-            touched = dict(row).get("time_updated")
-            parts.setdefault(str(row["message_id"]), []).append(_OpenCodePart(str(row["id"]), data, _seconds(touched)))
+            modified = dict(row).get("time_updated")
+            parts.setdefault(str(row["message_id"]), []).append(_OpenCodePart(str(row["id"]), data, _seconds(modified)))
     messages: list[_OpenCodeMessage] = []
     for row in database.execute("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)):
-        data = _object(gathering, row["data"])
+        data = _parsed_object(builder, row["data"])
         if data is not None:
             data.setdefault("time", {"created": row["time_created"]})
             messages.append(_OpenCodeMessage(str(row["id"]), data, parts.get(str(row["id"]), [])))
     return messages
 
 
-def _object(gathering: Gathering, data: object) -> JsonLine | None:
+def _parsed_object(builder: TranscriptBuilder, data: object) -> JsonLine | None:
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     try:
         value = parse_json(raw) if isinstance(raw, bytes) else None
@@ -129,117 +128,119 @@ def _object(gathering: Gathering, data: object) -> JsonLine | None:
         value = None
     if isinstance(value, dict):
         return value
-    gathering.skip("broken row")
+    builder.skip("broken row")
     return None
 
 
 # The files ------------------------------------------------------------------------------------------------------------
 
 
-def _read_files(gathering: Gathering, path: Path, only: str | None) -> None:
-    described = json_document(path, gathering.left_out)
+def _read_files(builder: TranscriptBuilder, path: Path, wanted: str | None) -> None:
+    described = json_document(path, builder.left_out)
     if not isinstance(described, dict):
         return
-    gathering.recognised = True
+    builder.recognised = True
     storage, name = path.parent.parent.parent, as_text(described.get("id")) or stem(path)
-    if only not in (None, name):
+    if wanted not in (None, name):
         return
     messages: list[_OpenCodeMessage] = []
     for file in sorted((storage / "message" / name).glob("*.json")):
-        data = _filed(gathering, file)
+        data = _read_object(builder, file)
         message = as_text(data.get("id")) or stem(file)
-        messages.append(_OpenCodeMessage(message, data, _filed_parts(gathering, storage, message)))
+        messages.append(_OpenCodeMessage(message, data, _read_parts(builder, storage, message)))
     messages.sort(key=lambda message: (_created(message.data), message.name))
     child = as_text(described.get("parentID")) is not None
-    standing = _standing(gathering, messages, described.get("revert"))
-    _take(gathering, name, described.get("directory"), standing, child=child)
+    remaining = _without_undone(builder, messages, described.get("revert"))
+    _add_messages(builder, name, described.get("directory"), remaining, child=child)
 
 
-def _filed_parts(gathering: Gathering, storage: Path, message: str) -> list[_OpenCodePart]:
-    """Return the parts of a message, which lie in a folder of it, in very early builds in one folder for all."""
+def _read_parts(builder: TranscriptBuilder, storage: Path, message: str) -> list[_OpenCodePart]:
+    """Return the parts of a message from its own folder, or in very early builds from the folder of all parts."""
     own = sorted((storage / "part" / message).glob("*.json"))
     parts: list[_OpenCodePart] = []
     for file in own or sorted((storage / "part").glob("*.json")):
-        data = _filed(gathering, file)
+        data = _read_object(builder, file)
         if data and data.get("messageID", message if own else None) == message:
-            parts.append(_OpenCodePart(as_text(data.get("id")) or f"{message}/{stem(file)}", data, _touched(file)))
+            parts.append(_OpenCodePart(as_text(data.get("id")) or f"{message}/{stem(file)}", data, _modified(file)))
     return parts
 
 
-def _filed(gathering: Gathering, path: Path) -> JsonLine:
+def _read_object(builder: TranscriptBuilder, path: Path) -> JsonLine:
     try:
-        return as_object(json_document(path, gathering.left_out))
+        return as_object(json_document(path, builder.left_out))
     except OSError:
-        gathering.skip("unreadable file")
+        builder.skip("unreadable file")
         return {}
 
 
-def _touched(path: Path) -> float:
+def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
         return 0.0
 
 
-# What is kept ---------------------------------------------------------------------------------------------------------
+# Entries --------------------------------------------------------------------------------------------------------------
 
 
-def _standing(gathering: Gathering, messages: list[_OpenCodeMessage], revert: Json) -> list[_OpenCodeMessage]:
-    """Return the messages before those that were undone, which `revert` names the first of, or the first part of it.
+def _without_undone(
+    builder: TranscriptBuilder, messages: list[_OpenCodeMessage], revert: Json
+) -> list[_OpenCodeMessage]:
+    """Return the messages that were not undone; `revert` names the first undone message, or its first undone part.
 
-    OpenCode keeps what was undone until something else is asked, since it can be done again.
+    OpenCode keeps undone messages until the next prompt, so that they can be restored.
     """
     first, part = as_text(as_object(revert).get("messageID")), as_text(as_object(revert).get("partID"))
-    place = next((place for place, message in enumerate(messages) if message.name == first), None)
-    if place is None:
+    position = next((position for position, message in enumerate(messages) if message.name == first), None)
+    if position is None:
         return messages
-    gathering.skip("message that was undone", len(messages) - place)
-    begun = messages[place]
+    builder.skip("message that was undone", len(messages) - position)
+    begun = messages[position]
     if part not in (names := [each.name for each in begun.parts]):
-        return messages[:place]
-    return [*messages[:place], replace(begun, parts=begun.parts[: names.index(part)])]
+        return messages[:position]
+    return [*messages[:position], replace(begun, parts=begun.parts[: names.index(part)])]
 
 
-def _take(
-    gathering: Gathering, session: str, directory: Json, messages: list[_OpenCodeMessage], *, child: bool
+def _add_messages(
+    builder: TranscriptBuilder, session: str, directory: Json, messages: list[_OpenCodeMessage], *, child: bool
 ) -> None:
-    gathering.locate(session, directory)
+    builder.set_directory(session, directory)
     for message in messages:
         role = message.data.get("role")
         if role not in ("user", "assistant"):
-            gathering.skip("message without a role")
+            builder.skip("message without a role")
         elif _is_summary(message.data):
-            gathering.skip("compaction summary")
+            builder.skip("compaction summary")
         elif not message.parts:
-            gathering.skip("API error" if message.data.get("error") else "message without content")
+            builder.skip("API error" if message.data.get("error") else "message without content")
         else:
             last = message is messages[-1]
             speaker = "assistant" if child and role == "user" else str(role)
             for part in message.parts:
                 if last and _is_being_written(message, part):
-                    gathering.skip("text that is still being written")
-                    gathering.unfinished = True
+                    builder.skip("text that is still being written")
+                    builder.unfinished = True
                 else:
-                    _take_part(gathering, session, speaker, message, part)
+                    _add_part(builder, session, speaker, message, part)
 
 
-def _take_part(
-    gathering: Gathering, session: str, speaker: str, message: _OpenCodeMessage, part: _OpenCodePart
+def _add_part(
+    builder: TranscriptBuilder, session: str, speaker: str, message: _OpenCodeMessage, part: _OpenCodePart
 ) -> None:
     if part.data.get("synthetic") is True or part.data.get("ignored") is True:
-        gathering.skip("synthetic part")
+        builder.skip("synthetic part")
         return
-    at = _created(message.data) or part.touched or None
+    at = _created(message.data) or part.modified or None
     entries = [*_entries(speaker, part)]
     if not entries:
-        gathering.skip(f"{part.data.get('type')} part")
+        builder.skip(f"{part.data.get('type')} part")
     for ending, role, block in entries:
-        where = as_object(message.data.get("path")).get("cwd")
-        gathering.add(session, role, [block], name=part.name + ending, at=at, cwd=where)
+        cwd = as_object(message.data.get("path")).get("cwd")
+        builder.add(session, role, [block], name=part.name + ending, at=at, cwd=cwd)
 
 
 def _entries(speaker: str, part: _OpenCodePart) -> Iterator[tuple[str, str, Block]]:
-    """Yield what a part holds: what is added to its name, who speaks, and the block."""
+    """Yield the entries of a part: a suffix for its id, the role, and the block."""
     match part.data:
         case {"type": "text", "text": str(text)}:
             yield "", speaker, text_block(text)
@@ -253,7 +254,7 @@ def _entries(speaker: str, part: _OpenCodePart) -> Iterator[tuple[str, str, Bloc
             if state.get("status") in _DONE:
                 failed = state.get("status") == "error"
                 shown = state.get("error") if failed else state.get("output")
-                yield "/result", "user", result_block(call, answered(shown), failed=failed)
+                yield "/result", "user", result_block(call, result_text(shown), failed=failed)
         case _:
             pass
 
@@ -263,16 +264,16 @@ def _is_summary(message: JsonLine) -> bool:
 
 
 def _is_being_written(message: _OpenCodeMessage, part: _OpenCodePart) -> bool:
-    """Tell whether a text is likely to grow: neither it nor its message is finished, and it was just written to."""
+    """Return whether a text is likely to grow: neither it nor its message is finished, and it was written just now."""
     if part.data.get("type") != "text" or message.data.get("role") != "assistant" or message.data.get("error"):
         return False
     begun = as_object(part.data.get("time"))
     finished = "completed" in as_object(message.data.get("time")) or "end" in begun
-    return bool(begun) and not finished and time.time() - part.touched < _STILL_WRITTEN_SECONDS
+    return bool(begun) and not finished and time.time() - part.modified < _STILL_WRITTEN_SECONDS
 
 
 def _created(message: JsonLine) -> float:
-    """Return when a message was made, in milliseconds since 1970, 0 when it does not say."""
+    """Return the time of a message in milliseconds since 1970, 0 if it has none."""
     created = as_object(message.get("time")).get("created")
     return float(created) if isinstance(created, int | float) else 0.0
 

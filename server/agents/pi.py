@@ -1,7 +1,7 @@
-"""The sessions of pi: JSON lines, each of which names the one it follows.
+"""The sessions of pi: JSON lines, each of which names its parent.
 
 Going back in a conversation starts another branch of that tree; the branch that leads to the last line is the session,
-and what stands on others was left aside. The lines of early versions have no names and simply follow each other.
+and the others are abandoned. The lines of early versions have no ids and simply follow each other.
 """
 
 from collections.abc import Iterator
@@ -9,17 +9,17 @@ from pathlib import Path
 
 from esker.server.agents.content import (
     Block,
-    answered,
     as_list,
     as_object,
     as_text,
     call_block,
     image_block,
     result_block,
+    result_text,
     text_block,
 )
 from esker.server.agents.lines import JsonLine, Opener, json_lines
-from esker.server.agents.reader_entries import Gathering, stem
+from esker.server.agents.reader_entries import TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json
@@ -34,26 +34,26 @@ _ROLES = ("user", "assistant", "toolResult", "bashExecution")
 
 def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscripts:
     """Read a file, which is one session. Raises OSError when it cannot be opened."""
-    gathering = Gathering(CLIENT, path)
-    session, place = stem(path).rpartition("_")[2], stem(path)
+    builder = TranscriptBuilder(CLIENT, path)
+    session, position = stem(path).rpartition("_")[2], stem(path)
     lines: list[Numbered] = []
-    for number, line in json_lines(path, gathering.left_out, opener):
-        gathering.recognised = gathering.recognised or recognises(line)
+    for number, line in json_lines(path, builder.left_out, opener):
+        builder.recognised = builder.recognised or recognises(line)
         if line.get("type") == "session":
-            gathering.skip("session line")
+            builder.skip("session line")
             session = as_text(line.get("id")) or session
-            gathering.locate(session, line.get("cwd"))
+            builder.set_directory(session, line.get("cwd"))
         else:
             lines.append((number, line))
     branch = _branch(lines)
-    gathering.skip("line that was left aside", len(lines) - len(branch))
+    builder.skip("line of an abandoned branch", len(lines) - len(branch))
     for number, line in branch:
-        _take(gathering, session, f"{place}:{number}", line)
-    return gathering.reading()
+        _add_line(builder, session, f"{position}:{number}", line)
+    return builder.build()
 
 
 def recognises(line: JsonLine) -> bool:
-    """Tell whether pi wrote a line."""
+    """Return whether pi wrote a line."""
     kind = line.get("type")
     if kind == "session":
         return "cwd" in line and "timestamp" in line
@@ -61,56 +61,56 @@ def recognises(line: JsonLine) -> bool:
 
 
 def _branch(lines: list[Numbered]) -> list[Numbered]:
-    """Return the lines that lead to the last one, in their order; all, where they do not say what they follow.
+    """Return the lines that lead to the last one, in their order; all lines if they name no parents.
 
-    A line that follows one that is not there, which a broken line can be, follows the one above it.
+    If a parent is missing, for instance because its line is broken, the line above is taken for it.
     """
-    places = {name: place for place, (_, line) in enumerate(lines) if (name := as_text(line.get("id")))}
+    indexes = {name: position for position, (_, line) in enumerate(lines) if (name := as_text(line.get("id")))}
     kept: list[int] = []
-    place = len(lines) - 1
-    while place >= 0:
-        kept.append(place)
-        place = _before(lines[place][1], place, places)
-    return [lines[place] for place in reversed(kept)]
+    position = len(lines) - 1
+    while position >= 0:
+        kept.append(position)
+        position = _parent(lines[position][1], position, indexes)
+    return [lines[position] for position in reversed(kept)]
 
 
-def _before(line: JsonLine, place: int, places: dict[str, int]) -> int:
-    """Return the place of the line that a line follows, or -1 for none; it is always above."""
+def _parent(line: JsonLine, position: int, indexes: dict[str, int]) -> int:
+    """Return the index of a line's parent, which is always above it, or -1 for none."""
     if "parentId" in line and line["parentId"] is None:
         return -1
-    parent = places.get(as_text(line.get("parentId")) or "", place)
-    return parent if parent < place else place - 1
+    parent = indexes.get(as_text(line.get("parentId")) or "", position)
+    return parent if parent < position else position - 1
 
 
-def _take(gathering: Gathering, session: str, place: str, line: JsonLine) -> None:
+def _add_line(builder: TranscriptBuilder, session: str, position: str, line: JsonLine) -> None:
     message = as_object(line.get("message"))
     kind, role = line.get("type"), message.get("role")
     if kind != "message":
         reason = f"{kind} line" if isinstance(kind, str) else "untyped line"
-        gathering.skip(_KINDS.get(str(kind), reason))
+        builder.skip(_KINDS.get(str(kind), reason))
         return
     name, at = as_text(line.get("id")), line.get("timestamp", message.get("timestamp", ""))
     match role:
         case "user" | "assistant":
             content: list[Json] = [*_blocks(message.get("content"))]
             if not content and message.get("errorMessage"):
-                gathering.skip("API error")
+                builder.skip("API error")
                 return
-            gathering.add(session, str(role), content, name=name, place=place, at=at)
+            builder.add(session, str(role), content, name=name, position=position, at=at)
         case "toolResult":
-            call = as_text(message.get("toolCallId")) or place
+            call = as_text(message.get("toolCallId")) or position
             answer = result_block(call, _answer(message.get("content")), failed=message.get("isError") is True)
-            gathering.add(session, "user", [answer], name=name, place=place, at=at)
+            builder.add(session, "user", [answer], name=name, position=position, at=at)
         case "bashExecution":
-            # The person ran it; who is shown as calling is the assistant, since results follow its calls.
-            call = name or place
+            # The user ran it; the call is stored as the assistant's, since results must follow its calls.
+            call = name or position
             failed = message.get("exitCode") not in (None, 0)
             asked = call_block(call, "bash", {"command": message.get("command")})
-            gathering.add(session, "assistant", [asked], name=name, place=place, at=at)
-            answer = result_block(call, answered(message.get("output")), failed=failed)
-            gathering.add(session, "user", [answer], name=name and f"{name}/result", place=f"{place}/result", at=at)
+            builder.add(session, "assistant", [asked], name=name, position=position, at=at)
+            answer = result_block(call, result_text(message.get("output")), failed=failed)
+            builder.add(session, "user", [answer], name=name and f"{name}/result", position=f"{position}/result", at=at)
         case _:
-            gathering.skip(f"{role} message" if isinstance(role, str) else "message without a role")
+            builder.skip(f"{role} message" if isinstance(role, str) else "message without a role")
 
 
 def _blocks(content: Json) -> Iterator[Block]:
@@ -130,8 +130,8 @@ def _blocks(content: Json) -> Iterator[Block]:
 
 
 def _answer(content: Json) -> Json:
-    """Return what a tool answered: text, or blocks where there are images in it."""
+    """Return a tool's result: text, or blocks if it contains images."""
     blocks = [*_blocks(content)]
     if any(block["type"] == "image" for block in blocks):
         return [*blocks]
-    return answered(content)
+    return result_text(content)

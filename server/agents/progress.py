@@ -1,8 +1,8 @@
-"""How far each session was sent to a server, so that a transcript that grows is not sent from its beginning; and what
-was told of a session before it had a transcript, so that it is not there twice when one comes.
+"""Progress of sending: how much of each session the server has, so that a growing transcript is not sent from its
+beginning, and which messages were sent before there was a transcript, so that they are not stored twice.
 
-It is kept in files, one for each session and one for each transcript file, that only their owner may read. What cannot
-be read there counts as nothing sent: the server knows what it has, so sending again costs time and changes nothing.
+It is stored in owner-only files, one for each session and one for each transcript file. An unreadable file counts as
+nothing sent: the server ignores what it has, so sending again costs time and changes nothing.
 """
 
 import fcntl
@@ -22,27 +22,27 @@ from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, parse_json
 
 _FOLDER = "sent"
-_MOST_TOLD = 1_000
+_MOST_EARLY_MESSAGES = 1_000
 
 
-class SentBefore:
-    """What was sent to one server under one key; another server or key begins anew."""
+class SendProgress:
+    """What was sent to one server with one key; another server or key starts from nothing."""
 
     def __init__(self, settings: ClientSettings, *, again: bool = False) -> None:
-        """With `again` nothing counts as sent until it is sent now."""
+        """With `again` everything counts as unsent until it is sent in this run."""
         self._folder = settings.state_dir / _FOLDER
         self._server = (settings.url.rstrip("/"), _hash(settings.key or ""))
         self._again = again
 
     @contextmanager
-    def alone(self, transcript: Transcript, *, wait: bool = True) -> Generator[bool]:
-        """Keep every other process from sending this session while the block runs.
+    def locked(self, transcript: Transcript, *, wait: bool = True) -> Generator[bool]:
+        """Prevent other processes from sending this session while the block runs.
 
-        Yield whether that is so: without `wait` it is not while another process is at it.
+        Yields whether the lock was obtained: without `wait`, False while another process holds it.
         """
-        path = self._of_session(transcript).with_suffix(".lock")
-        file = _opened_to_lock(path)
-        if file is None:  # where nothing can be written, nothing is known of what was sent either
+        path = self._session_file(transcript).with_suffix(".lock")
+        file = _opened_lock(path)
+        if file is None:  # without a writable folder there is no progress to protect
             yield True
             return
         with file:
@@ -54,12 +54,12 @@ class SentBefore:
                 yield True
 
     def unsent(self, transcript: Transcript) -> list[TranscriptEntry]:
-        """Return the messages behind those that were sent, all of them when the sent ones are not these.
+        """Return the messages after those that were sent; all of them if the sent ones have changed.
 
-        What was told before there was a transcript has the name by which it was told.
+        Messages that were sent before there was a transcript keep the id of that time.
         """
-        known = {} if self._again else _read(self._of_session(transcript))
-        entries = self._as_told(transcript)
+        known = {} if self._again else _read(self._session_file(transcript))
+        entries = self._with_early_ids(transcript)
         count = known.get("count")
         if not isinstance(count, int) or not 0 < count <= len(entries):
             return entries
@@ -67,57 +67,57 @@ class SentBefore:
         return entries[count:] if same else entries
 
     def advance(self, transcript: Transcript, count: int) -> None:
-        """Note that the server, or a spool that will send them, has the first `count` messages."""
+        """Record that the server, or a spool that will send them, has the first `count` messages."""
         known: dict[str, Json] = {"count": count, "digest": _digest(transcript.entries[:count])}
-        _write(self._of_session(transcript), known)
+        _write(self._session_file(transcript), known)
 
-    def tell(self, transcript: Transcript, entry: TranscriptEntry) -> None:
-        """Note that a message was told of a session whose transcript did not have it."""
-        path = self._of_told(transcript)
-        known: dict[str, Json] = {entry.external_id: [entry.role, _words(entry)]}
-        with self.alone(transcript):
-            _write(path, dict(list((_read(path) | known).items())[-_MOST_TOLD:]))
+    def record_early(self, transcript: Transcript, entry: TranscriptEntry) -> None:
+        """Record a message that was sent while the transcript did not contain it."""
+        path = self._early_file(transcript)
+        known: dict[str, Json] = {entry.external_id: [entry.role, _words_hash(entry)]}
+        with self.locked(transcript):
+            _write(path, dict(list((_read(path) | known).items())[-_MOST_EARLY_MESSAGES:]))
 
-    def _as_told(self, transcript: Transcript) -> list[TranscriptEntry]:
-        told = _read(self._of_told(transcript))
-        if not told:
+    def _with_early_ids(self, transcript: Transcript) -> list[TranscriptEntry]:
+        early = _read(self._early_file(transcript))
+        if not early:
             return transcript.entries
         names: dict[str, list[str]] = {}
-        for name, said in told.items():
+        for name, said in early.items():
             names.setdefault(repr(said), []).append(name)
         entries = list(transcript.entries)
         for index, entry in enumerate(entries):
-            if there := names.get(repr([entry.role, _words(entry)])):
-                entries[index] = replace(entry, external_id=there.pop(0))
+            if ids := names.get(repr([entry.role, _words_hash(entry)])):
+                entries[index] = replace(entry, external_id=ids.pop(0))
         return entries
 
     def is_unchanged(self, path: Path, stamp: list[int] | None) -> bool:
-        """Tell whether all of a file was sent when it had this stamp."""
+        """Return whether all of a file was sent when it had this stamp."""
         if self._again or stamp is None:
             return False
-        # As text, since `true` is no size of a file and equals 1.
-        return json.dumps(_read(self._of_file(path)).get("stamp")) == json.dumps(stamp)
+        # Compare as text, since in Python True equals 1.
+        return json.dumps(_read(self._stamp_file(path)).get("stamp")) == json.dumps(stamp)
 
     def finish(self, path: Path, stamp: list[int] | None) -> None:
-        """Note that all of a file was sent that it held when it had this stamp."""
+        """Record that all of a file was sent when it had this stamp."""
         if stamp is not None:
-            _write(self._of_file(path), {"stamp": [*stamp]})
+            _write(self._stamp_file(path), {"stamp": [*stamp]})
 
-    def _of_session(self, transcript: Transcript) -> Path:
-        return self._named("session", transcript.client, transcript.external_id)
+    def _session_file(self, transcript: Transcript) -> Path:
+        return self._state_file("session", transcript.client, transcript.external_id)
 
-    def _of_told(self, transcript: Transcript) -> Path:
-        return self._named("told", transcript.client, transcript.external_id)
+    def _early_file(self, transcript: Transcript) -> Path:
+        return self._state_file("told", transcript.client, transcript.external_id)
 
-    def _of_file(self, path: Path) -> Path:
-        return self._named("file", os.path.realpath(path))
+    def _stamp_file(self, path: Path) -> Path:
+        return self._state_file("file", os.path.realpath(path))
 
-    def _named(self, *names: str) -> Path:
+    def _state_file(self, *names: str) -> Path:
         return self._folder / f"{_hash(*self._server, *names)}.json"
 
 
-def _words(entry: TranscriptEntry) -> str | None:
-    """Return a hash of what a message says, if text is all that it is."""
+def _words_hash(entry: TranscriptEntry) -> str | None:
+    """Return a hash of a message's words, None if it has more than text."""
     content = entry.content if isinstance(entry.content, list) else [{"type": "text", "text": entry.content}]
     texts = [
         block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None for block in content
@@ -126,7 +126,7 @@ def _words(entry: TranscriptEntry) -> str | None:
     return _hash(*words) if words and len(words) == len(texts) else None
 
 
-def _opened_to_lock(path: Path) -> TextIO | None:
+def _opened_lock(path: Path) -> TextIO | None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "w")
@@ -135,7 +135,7 @@ def _opened_to_lock(path: Path) -> TextIO | None:
 
 
 def _write(path: Path, known: dict[str, Json]) -> None:
-    """Write a file as a whole or not at all; where that cannot be, nothing is known the next time."""
+    """Write a file atomically; if that fails, nothing counts as sent the next time."""
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with NamedTemporaryFile("w", dir=path.parent, prefix=".", suffix=".new", delete=False) as file:

@@ -1,4 +1,4 @@
-"""The project that a directory belongs to: the same from any part of it, any worktree and any machine."""
+"""The project of a directory: the same for every subfolder, worktree and machine."""
 
 import os
 import re
@@ -13,11 +13,11 @@ _REMOTE = re.compile(r'remote "(.+)"')
 
 
 def project_of(cwd: str) -> str | None:
-    """Return the project of a directory: its git remote's owner/name, else its git root's name, else its own name,
-    or None.
+    """Return the project of a directory: owner/name of its git remote, else the name of its git root, else its own
+    name, or None.
 
-    Links are followed, and a worktree is of the repository that it belongs to. A directory that is not on this machine
-    is named after its last part.
+    Links are followed, and a worktree has the project of its repository. The project of a directory that is not on this
+    machine is its last part.
     """
     if root := _root(cwd):
         return _name_of(root)
@@ -31,33 +31,33 @@ def repository_of(cwd: str) -> str | None:
 
 
 def _name_of(root: Path) -> str | None:
-    common = _common(root / ".git")
-    # The folder of a bare repository has the name; that of a usual one stands in it.
+    common = _git_folder(root / ".git")
+    # A bare repository is the named folder itself; otherwise the named folder contains `.git`.
     home = common.parent if common.name == ".git" else common
     return _remote(common / "config") or home.name.removesuffix(".git") or None
 
 
 def is_excluded(cwd: str | None, project: str | None, exclude: Iterable[str]) -> bool:
-    """Tell whether a directory or a project is to be left alone.
+    """Return whether a directory or a project is excluded.
 
     `server/core/config/exclusion_patterns.py` defines patterns. Links are followed in the directory, and in the pattern
     up to its first wildcard. Raises InvalidInput for a pattern that can match nothing.
     """
-    paths = [parts_of(path) for path in dict.fromkeys((cwd, _real(cwd)))] if cwd else []
-    # The root of a machine is of no project, and `*` means it all the same.
+    paths = [parts_of(path) for path in dict.fromkeys((cwd, _resolved(cwd)))] if cwd else []
+    # The root directory has no project, but `*` matches it, too.
     key = (project or "").split("/") if project or cwd else None
-    return any(_names(understood(pattern), paths, key) for pattern in exclude if pattern.strip())
+    return any(_matches(understood(pattern), paths, key) for pattern in exclude if pattern.strip())
 
 
-def _names(pattern: ExclusionPattern, paths: Sequence[Sequence[str]], key: Sequence[str] | None) -> bool:
+def _matches(pattern: ExclusionPattern, paths: Sequence[Sequence[str]], key: Sequence[str] | None) -> bool:
     if not pattern.is_directory:
         return key is not None and pattern.fits(key)
-    heads = [parts_of(head) for head in dict.fromkeys((pattern.head, _real(pattern.head)))]
+    heads = [parts_of(head) for head in dict.fromkeys((pattern.head, _resolved(pattern.head)))]
     return any(pattern.fits(parts, head) for parts in paths for head in heads)
 
 
-def _real(path: str) -> str:
-    """Return where a path leads, or the path itself where that cannot be looked up."""
+def _resolved(path: str) -> str:
+    """Return the resolved path, or the path itself if it cannot be resolved."""
     try:
         return os.path.realpath(path) if os.path.isabs(path) else path
     except (OSError, ValueError):
@@ -67,26 +67,26 @@ def _real(path: str) -> str:
 def _root(cwd: str) -> Path | None:
     if not Path(cwd).is_absolute():
         return None
-    directory = Path(_real(cwd))
+    directory = Path(_resolved(cwd))
     return next((each for each in (directory, *directory.parents) if _is_repository(each)), None)
 
 
 def _is_repository(directory: Path) -> bool:
     try:
         return (directory / ".git").exists()
-    except OSError:  # it may be another machine's, or not ours to look into
+    except OSError:  # it may be another machine's, or may not be read
         return False
 
 
-def _common(git: Path) -> Path:
-    """Return the folder that holds the repository itself; in a worktree `.git` is a file that leads there."""
+def _git_folder(git: Path) -> Path:
+    """Return the folder of the repository; in a worktree `.git` is a file that points to it."""
     if git.is_dir():
         return git
-    own = _pointed(git, "gitdir:")
-    return (_pointed(own / "commondir") or own) if own else git
+    own = _referenced_path(git, "gitdir:")
+    return (_referenced_path(own / "commondir") or own) if own else git
 
 
-def _pointed(file: Path, label: str = "") -> Path | None:
+def _referenced_path(file: Path, label: str = "") -> Path | None:
     """Return the path that a file of git names, relative to the file's folder, or None."""
     try:
         text = _read(file).decode("utf-8").strip()
@@ -102,25 +102,25 @@ def _read(file: Path) -> bytes:
 
 
 def _remote(config: Path) -> str | None:
-    """Return the path on its host of the remote `origin`, or of the only one there is: owner/name, or longer.
+    """Return the path of the remote `origin`, or of the only remote: owner/name, or longer.
 
-    Nothing that tells who fetches comes along, such as a password.
+    Credentials in the address are left out.
     """
     parser = ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
         text = _read(config).decode("utf-8-sig", "replace")
-        # What is indented would be more of the line before it.
+        # The parser takes an indented line for a continuation of the one before it.
         parser.read_string("\n".join(line.strip() for line in text.splitlines()))
         remotes = [section for section in parser.sections() if _REMOTE.fullmatch(section)]
         section = 'remote "origin"' if 'remote "origin"' in remotes or len(remotes) != 1 else remotes[0]
         url = parser.get(section, "url", fallback=None) or ""
     except (Error, OSError):
         return None
-    return _place(re.sub(r"\s[#;].*", "", url).strip().strip('"'))
+    return _repository_path(re.sub(r"\s[#;].*", "", url).strip().strip('"'))
 
 
-def _place(url: str) -> str | None:
-    """Return where a repository lies: its whole path on a host, the last two parts of a path on this machine."""
+def _repository_path(url: str) -> str | None:
+    """Return the path of a repository: all of it on a host, the last two parts on this machine."""
     scheme, colon, rest = url.partition(":")
     if "://" in url:
         path = "/" + rest.removeprefix("//").partition("/")[2]

@@ -1,4 +1,4 @@
-"""What every reader does with the messages that it finds: it makes entries of them and keeps account of the rest."""
+"""The transcript builder, shared by all readers: it turns messages into entries and counts what it skips."""
 
 import hashlib
 from collections.abc import Container
@@ -17,14 +17,14 @@ from esker.server.core.json_input import Json, clean_text
 
 _LONGEST_ID = 512
 _LONGEST_CWD = 4_096
-_MILLISECONDS = 100_000_000_000  # epoch seconds of the year 5138; what is larger counts milliseconds
+_MILLISECONDS = 100_000_000_000  # as epoch seconds the year 5138; larger numbers are milliseconds
 
 
-class Gathering:
-    """The sessions of a file while it is read."""
+class TranscriptBuilder:
+    """The sessions of a file, built up while it is read."""
 
     def __init__(self, client: str, path: Path) -> None:
-        """Begin with a file of a client."""
+        """Begin a file that `client` wrote."""
         self.left_out = SkippedLines()
         self.recognised = False
         self.unfinished = False
@@ -35,20 +35,20 @@ class Gathering:
         self._last: datetime | None = None
 
     def skip(self, reason: str, count: int = 1) -> None:
-        """Count what is left out."""
+        """Count something that is left out."""
         if count:
             self.left_out.skipped[reason[:80]] += count
 
     def transcript(self, session: str) -> Transcript:
-        """Return the transcript of a session, a new one when there is none yet."""
+        """Return the transcript of a session, a new one on first use."""
         session = fitting(session)
         if session not in self._transcripts:
             self._transcripts[session] = Transcript(self._client, session)
             self._ids[session] = set()
         return self._transcripts[session]
 
-    def locate(self, session: str, cwd: Json) -> None:
-        """Note the directory of a session, if none is known yet."""
+    def set_directory(self, session: str, cwd: Json) -> None:
+        """Set the directory of a session, unless one is known already."""
         transcript = self.transcript(session)
         transcript.cwd = transcript.cwd or _directory(cwd)
 
@@ -59,15 +59,15 @@ class Gathering:
         content: Json,
         *,
         name: str | None = None,
-        place: str = "",
+        position: str = "",
         at: Json = None,
         cwd: Json = None,
     ) -> bool:
-        """Add a message, unless there is nothing in it or its name was there before; tell whether something was in it.
+        """Add a message unless it is empty or its id is a duplicate; return whether it had content.
 
-        `name` is the client's own id. A message without one is named after its place and its words, so that reading
-        again finds it again. A message without a readable time has that of the one before. `cwd` is where the session
-        was by then.
+        `name` is the client's own id. Without one, the id is a hash of position and content, so that it is the same at
+        the next reading. A message without a readable time gets that of the one before. `cwd` is the session's
+        directory at that time.
         """
         kept = self._cleaned(content)
         if not kept:
@@ -76,24 +76,24 @@ class Gathering:
         if moment is None and at is not None:
             self.skip("unreadable time (the message is kept)")
         self._last = moment or self._last
-        name = fitting(name) if name else digest(place, str(kept))
+        name = fitting(name) if name else digest(position, str(kept))
         transcript = self.transcript(session)
         if name in self._ids[transcript.external_id]:
-            self.skip("message that was there before")
+            self.skip("duplicate message")
             return True
         self._ids[transcript.external_id].add(name)
         transcript.entries.append(TranscriptEntry(name, role, kept, self._last, _directory(cwd)))
         return True
 
     def drop(self, session: str, names: Container[str], reason: str) -> None:
-        """Leave out messages of a session after all."""
+        """Remove messages that were already added."""
         transcript = self.transcript(session)
         kept = [entry for entry in transcript.entries if entry.external_id not in names]
         self.skip(reason, len(transcript.entries) - len(kept))
         transcript.entries = kept
 
-    def reading(self) -> ParsedTranscripts:
-        """Return what was gathered: sessions that hold messages, each with a time."""
+    def build(self) -> ParsedTranscripts:
+        """Return the sessions that have messages, with a time for every message."""
         found = [transcript for transcript in self._transcripts.values() if transcript.entries]
         status = self._path.stat()
         changed = as_moment(status.st_mtime) if status.st_mtime > 0 else None
@@ -104,9 +104,9 @@ class Gathering:
         return ParsedTranscripts(found, self.left_out.skipped, self.left_out.broken, recognised, self.unfinished)
 
     def _cleaned(self, content: Json) -> Json:
-        """Return content that the server takes: text, or blocks; stray strings become text, what is no block goes.
+        """Return content that the server accepts: text, or blocks; strings in a list become text blocks.
 
-        Text that a program put in, as a whole, goes as well. What is left out is counted.
+        Invalid blocks, and texts that a program injected as a whole, are left out and counted.
         """
         if isinstance(content, str):
             return content if self._is_said(content) else None
@@ -124,7 +124,7 @@ class Gathering:
         try:
             [block] = as_blocks([part])
         except InvalidInput:
-            self.skip("block that is none")
+            self.skip("invalid block")
             return None
         if block["type"] != "text":
             return block
@@ -145,8 +145,8 @@ class Gathering:
 
 
 def _date(transcript: Transcript, changed: datetime | None) -> None:
-    """Give the messages before the first that has a time that of this one, and where none has one that of the file's
-    last change: it is the time of the newest, and no other is later."""
+    """Give leading messages without a time the first known time; if none is known, that of the file's last change,
+    which no message can be later than."""
     known = next((entry.sent_at for entry in transcript.entries if entry.sent_at), changed)
     transcript.entries = [entry if entry.sent_at else replace(entry, sent_at=known) for entry in transcript.entries]
 
@@ -157,7 +157,7 @@ def _directory(cwd: Json) -> str | None:
 
 
 def as_moment(value: Json) -> datetime | None:
-    """Return a time that is written in ISO 8601, or as seconds or milliseconds since 1970; None for anything else."""
+    """Return a time given in ISO 8601, or as seconds or milliseconds since 1970; None for anything else."""
     try:
         match value:
             case str():
@@ -176,15 +176,15 @@ def as_moment(value: Json) -> datetime | None:
 
 
 def fitting(name: str) -> str:
-    """Return a name that the server takes as an external id; one that is too long is replaced by its hash."""
+    """Return a name short enough for an external id; a longer one is replaced by its hash."""
     return name if len(name) <= _LONGEST_ID else digest(name)
 
 
 def digest(*parts: str) -> str:
-    """Return a name made of words."""
+    """Return a short hash of strings."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def stem(path: Path) -> str:
-    """Return the name of a file without its endings, the same for `x.jsonl` and `x.jsonl.zst`."""
+    """Return the name of a file without its suffixes, the same for `x.jsonl` and `x.jsonl.zst`."""
     return clean_text(path.name.removesuffix(".zst").rpartition(".")[0] or path.name)

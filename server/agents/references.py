@@ -1,4 +1,4 @@
-"""Whether a prompt refers to earlier work, so that memory should be asked before the model answers."""
+"""Detects prompts that refer to earlier work, for which memory is asked before the model answers."""
 
 import re
 
@@ -34,5 +34,5 @@ _MOST_CHARACTERS = 20_000
 
 
 def refers_to_earlier_work(prompt: str) -> bool:
-    """Tell whether a prompt asks for something that was said or done in another session."""
+    """Return whether a prompt refers to something that was said or done in another session."""
     return bool(_REFERENCE.search(prompt[:_MOST_CHARACTERS]))

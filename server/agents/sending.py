@@ -1,4 +1,4 @@
-"""Sending transcripts to the server, in batches that it takes, and what became of them."""
+"""Sending transcripts to the server in batches, with a report of the result."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -13,18 +13,19 @@ from esker.server.core.json_input import Json
 
 _BATCH_MESSAGES = 500
 _BATCH_BYTES = 8 * 1024 * 1024
-# The server takes bodies of 32 MiB; one message above this goes without its images and the rest of its text.
+# The server accepts bodies of 32 MiB. A message above this size, in bytes, is sent without its images and shortened.
 _MESSAGE_BYTES = 16 * 1024 * 1024
-_ABOUT_THE_MESSAGES = (413, 422)
+# Statuses that mean that the messages themselves are refused.
+_MESSAGE_STATUSES = (413, 422)
+# Length to which a string of a message that is too large is cut.
 _KEPT_CHARACTERS = 1_000_000
 
 
 @dataclass(slots=True)
-class Sent:
-    """What became of transcripts.
+class SendReport:
+    """The result of sending transcripts.
 
-    `sessions` has, by id, how many observations each had before; `refused` has the messages that the server did not
-    take, with its reason.
+    `sessions`: number of observations before sending, by session id; `refused`: the server's reason by message id.
     """
 
     sessions: dict[str, int] = field(default_factory=dict[str, int])
@@ -34,8 +35,8 @@ class Sent:
     refused: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def send(api: Api, transcript: Transcript, sent: Sent, advance: Callable[[int], None]) -> None:
-    """Send one session; add to `sent` what became of it and tell `advance` of each batch."""
+def send(api: Api, transcript: Transcript, sent: SendReport, advance: Callable[[int], None]) -> None:
+    """Send one session; add the result to `sent` and call `advance` with the size of each batch."""
     opened = open_body(transcript.client, transcript.external_id, transcript.cwd, transcript.project)
     session = api.post("/v1/sessions", opened)["id"]
     if session not in sent.sessions:
@@ -46,12 +47,12 @@ def send(api: Api, transcript: Transcript, sent: Sent, advance: Callable[[int], 
 
 
 def deliver(api: Api, parcel: Parcel) -> dict[str, str]:
-    """Tell the server what a parcel holds; return the messages that it does not take, with its reasons.
+    """Send a parcel; return the messages that the server refuses, with its reasons.
 
-    Of messages that the server does not take by themselves the others are taken. Raises Unavailable, Refused.
+    A refused message does not prevent the others from being sent. Raises Unavailable, ServerRefused.
     """
     session = api.post("/v1/sessions", parcel["session"])["id"]
-    sent = Sent()
+    sent = SendReport()
     if messages := parcel.get("messages"):
         _send_batch(api, session, messages, sent)
     if event := parcel.get("event"):
@@ -59,13 +60,13 @@ def deliver(api: Api, parcel: Parcel) -> dict[str, str]:
     return sent.refused
 
 
-def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent) -> None:
+def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: SendReport) -> None:
     try:
         report = api.post(f"/v1/sessions/{session}/messages", {"messages": batch})
     except ServerRefused as error:
-        if error.status not in _ABOUT_THE_MESSAGES:
+        if error.status not in _MESSAGE_STATUSES:
             raise
-        # One message that the server does not take must not keep the others from it.
+        # Send the messages one by one, so that a refused one does not block the others.
         if len(batch) == 1:
             sent.refused[batch[0]["external_id"]] = str(error)
             return
@@ -78,10 +79,10 @@ def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: Sent)
 
 
 def as_batches(entries: Iterable[TranscriptEntry]) -> Iterator[list[dict[str, Any]]]:
-    """Yield messages as the server takes them, as many at a time as it takes."""
+    """Yield messages as the server accepts them, in batches of at most 500 messages and about 8 MiB."""
     batch: list[dict[str, Any]] = []
     size = 0
-    for message, cost in map(_as_message, entries):
+    for message, cost in map(_message_body, entries):
         if batch and (len(batch) == _BATCH_MESSAGES or size + cost > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
@@ -91,7 +92,7 @@ def as_batches(entries: Iterable[TranscriptEntry]) -> Iterator[list[dict[str, An
         yield batch
 
 
-def _as_message(entry: TranscriptEntry) -> tuple[dict[str, Any], int]:
+def _message_body(entry: TranscriptEntry) -> tuple[dict[str, Any], int]:
     """Return a message for the server and its size in bytes."""
     message = {"external_id": entry.external_id, "role": entry.role, "content": entry.content}
     message |= {"sent_at": entry.sent_at.isoformat()} if entry.sent_at else {}
@@ -103,7 +104,7 @@ def _as_message(entry: TranscriptEntry) -> tuple[dict[str, Any], int]:
 
 
 def _shortened(value: Json) -> Json:
-    """Return content that fits into a request: long strings cut, with a note of what is missing."""
+    """Return content that fits into a request: long strings are cut, with a note of what is missing."""
     match value:
         case str() if len(value) > _KEPT_CHARACTERS:
             return f"{value[:_KEPT_CHARACTERS]} … [{len(value) - _KEPT_CHARACTERS:,} more characters]"

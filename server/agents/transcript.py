@@ -1,4 +1,4 @@
-"""A transcript as a reader found it, whatever CLI wrote it."""
+"""A transcript as readers return it, the same for every client."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from esker.server.core.json_input import Json
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """One message of a transcript, in the shape that the server takes.
+    """One message of a transcript, as the server accepts it.
 
-    `cwd` is where the session was when it was said, if the client says so; the server is not told.
+    `cwd` is the session's directory at that time, if the client records it; it is not sent to the server.
     """
 
     external_id: str
@@ -34,10 +34,10 @@ class Transcript:
 
 @dataclass(slots=True)
 class ParsedTranscripts:
-    """What a file held: its sessions, how many lines were left out, by reason, and the numbers of broken lines.
+    """The contents of a file: its sessions, the number of skipped lines by reason, and the numbers of broken lines.
 
-    `recognised` says whether anything in it was of the client's making, `unfinished` that something was left for the
-    next reading, since it was still being written.
+    `recognised`: the client wrote at least one line; `unfinished`: something was still being written and is left for
+    the next reading.
     """
 
     transcripts: list[Transcript]

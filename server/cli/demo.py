@@ -19,7 +19,7 @@ from rich.progress import Progress, TaskID
 
 from esker.server.agents.api import Api
 from esker.server.agents.claude_code import read_transcript
-from esker.server.agents.sending import Sent, send
+from esker.server.agents.sending import SendReport, send
 from esker.server.cli.memories import show_recalled
 from esker.server.cli.output import AsJson, console, print_json, progress, say
 from esker.server.core.config.settings import Settings
@@ -87,7 +87,7 @@ def _read_document(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def _run(api: Api, shown: Progress) -> dict[str, Any]:
-    sent = Sent()
+    sent = SendReport()
     sessions = _ingest(api, shown, sent)
     observed = [
         api.post(f"/v1/sessions/{session}/observe?wait=true")
@@ -118,7 +118,7 @@ def _run(api: Api, shown: Progress) -> dict[str, Any]:
     }
 
 
-def _ingest(api: Api, shown: Progress, sent: Sent) -> list[str]:
+def _ingest(api: Api, shown: Progress, sent: SendReport) -> list[str]:
     samples = sorted(files("esker.server.agents").joinpath("samples").iterdir(), key=lambda entry: entry.name)
     task = shown.add_task("Ingesting the sample transcript", total=len(samples))
     for sample in samples:

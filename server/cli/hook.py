@@ -1,4 +1,4 @@
-"""`esker hook`, as it is shown in the help; `server/cli/entry.py` runs hooks without coming here."""
+"""`esker hook` for the help; `server/cli/entry.py` runs hooks without importing this module."""
 
 import os
 from typing import Annotated
@@ -14,8 +14,8 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def hook(
     client: Annotated[str, typer.Argument(help=f"The agent CLI: {', '.join(STEPS)}.")],
-    event: Annotated[str, typer.Argument(help="Its own name of the event, such as SessionStart.")],
-    url: Annotated[str | None, typer.Option(help="Where the server is, unless ESKER_URL says it.")] = None,
+    event: Annotated[str, typer.Argument(help="The client's name of the event, such as SessionStart.")],
+    url: Annotated[str | None, typer.Option(help="The server's address if ESKER_URL is not set.")] = None,
 ) -> None:
-    """What an agent CLI calls at its events, with JSON on standard input. Always exits with 0."""
+    """Handle an event of an agent CLI, with JSON on standard input. Always exits with 0."""
     raise typer.Exit(run_hook([*(("--url", url) if url else ()), client, event], os.environ))

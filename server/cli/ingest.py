@@ -13,11 +13,11 @@ from rich.progress import Progress, TaskID
 from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.compressed import opened
 from esker.server.agents.exclusion import without_excluded
-from esker.server.agents.folders import Aside, reason_of
-from esker.server.agents.progress import SentBefore
+from esker.server.agents.folders import SkippedFiles, reason_of
+from esker.server.agents.progress import SendProgress
 from esker.server.agents.readers import READERS, client_of, sessions, stamp, transcripts_in
 from esker.server.agents.regular_file import obstacle
-from esker.server.agents.sending import Sent, send
+from esker.server.agents.sending import SendReport, send
 from esker.server.agents.spool import is_transient
 from esker.server.agents.transcript import ParsedTranscripts, Transcript
 from esker.server.cli.connection import connect
@@ -83,11 +83,11 @@ class _Ingest:
 
     api: Api
     settings: ClientSettings
-    before: SentBefore
+    progress: SendProgress
     shown: Progress
     observe: bool
     read: _ReadResult = field(default_factory=_ReadResult)
-    sent: Sent = field(default_factory=Sent)
+    sent: SendReport = field(default_factory=SendReport)
 
 
 @app.command()
@@ -107,7 +107,7 @@ def ingest(
     files = [*_files_of(paths or [], client, read), *(_client_files(client, read) if everything else [])]
     settings = ClientSettings.from_environment(os.environ)
     with progress(shown=not as_json) as shown:
-        run = _Ingest(connect(), settings, SentBefore(settings, again=again), shown, observe, read)
+        run = _Ingest(connect(), settings, SendProgress(settings, again=again), shown, observe, read)
         for file in shown.track(files, description="Reading"):
             _ingest_file(run, file)
         found = list(run.sent.sessions)
@@ -133,7 +133,7 @@ def _files_of(paths: Iterable[Path], client: str | None, read: _ReadResult) -> l
     files: list[_SourceFile] = []
     for path in paths:
         if os.path.isdir(path):
-            found = [_SourceFile(file, client) for file in transcripts_in(path, _aside(read))]
+            found = [_SourceFile(file, client) for file in transcripts_in(path, _skipped_files(read))]
             if not found and str(path) not in read.unreadable:
                 read.unreadable[str(path)] = "this folder contains no transcript"
             files += found
@@ -146,12 +146,12 @@ def _files_of(paths: Iterable[Path], client: str | None, read: _ReadResult) -> l
 
 def _client_files(client: str | None, read: _ReadResult) -> list[_SourceFile]:
     """Return the files in which all clients, or one of them, keep their sessions on this machine."""
-    found = sessions(os.environ, Path.home(), _aside(read))
+    found = sessions(os.environ, Path.home(), _skipped_files(read))
     return [_SourceFile(path, owner) for owner, paths in found.items() if client in (None, owner) for path in paths]
 
 
-def _aside(read: _ReadResult) -> Aside:
-    return Aside(read.no_files, read.unreadable)
+def _skipped_files(read: _ReadResult) -> SkippedFiles:
+    return SkippedFiles(read.no_files, read.unreadable)
 
 
 def _ingest_file(run: _Ingest, file: _SourceFile) -> None:
@@ -162,7 +162,7 @@ def _ingest_file(run: _Ingest, file: _SourceFile) -> None:
             return
         mark = stamp(path)
         # --observe needs the session ids, so it reads unchanged files, too.
-        if not run.observe and run.before.is_unchanged(path, mark):
+        if not run.observe and run.progress.is_unchanged(path, mark):
             read.unchanged += 1
             return
         client = file.client or client_of(path, opened)
@@ -173,7 +173,7 @@ def _ingest_file(run: _Ingest, file: _SourceFile) -> None:
     if client is None or reading is None or not reading.recognised:
         _record_other_file(run, file, mark)
     elif _ingest_sessions(run, path, client, reading) and not reading.unfinished:
-        run.before.finish(path, mark)
+        run.progress.finish(path, mark)
 
 
 def _record_other_file(run: _Ingest, file: _SourceFile, mark: list[int] | None) -> None:
@@ -185,7 +185,7 @@ def _record_other_file(run: _Ingest, file: _SourceFile, mark: list[int] | None) 
         )
     else:
         run.read.others.append(str(file.path))
-        run.before.finish(file.path, mark)
+        run.progress.finish(file.path, mark)
 
 
 def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: ParsedTranscripts) -> bool:
@@ -220,8 +220,8 @@ def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: ParsedTrans
 def _send_unsent(run: _Ingest, transcript: Transcript, task: TaskID) -> bool:
     """Send the entries of a session that the server lacks; return whether it accepted all of them."""
     refused = len(run.sent.refused)
-    with run.before.alone(transcript):
-        unsent = run.before.unsent(transcript)
+    with run.progress.locked(transcript):
+        unsent = run.progress.unsent(transcript)
         done = len(transcript.entries) - len(unsent)
         run.shown.advance(task, done)
 
@@ -231,7 +231,7 @@ def _send_unsent(run: _Ingest, transcript: Transcript, task: TaskID) -> bool:
             done += count
             # A refused entry and everything after it is sent again by the next run.
             if len(run.sent.refused) == refused:
-                run.before.advance(transcript, done)
+                run.progress.advance(transcript, done)
 
         if unsent or run.observe:
             try:
@@ -256,7 +256,7 @@ def _report(run: _Ingest, failed: dict[str, str], *, as_json: bool) -> None:
         _show_observed(len(run.sent.sessions), written, waiting, failed, observed=run.observe)
 
 
-def _show(read: _ReadResult, sent: Sent) -> None:
+def _show(read: _ReadResult, sent: SendReport) -> None:
     found = sum(client.sessions for client in read.clients.values())
     say(
         f"{counted(read.files, 'file')}, {counted(found, 'session')}:"

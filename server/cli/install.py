@@ -13,7 +13,7 @@ import typer
 from esker.server.agents.install.applying import apply
 from esker.server.agents.install.client import KEY_VARIABLE, PROJECT, USER, Client, InstallTarget, check_address
 from esker.server.agents.install.clients import CLIENTS, client_of
-from esker.server.agents.install.edits import Edit, installing, returning, uninstalling
+from esker.server.agents.install.edits import Edit, edits_to_install, edits_to_uninstall, restored_with_entries
 from esker.server.agents.install.originals import Originals
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, note, print_json, say
@@ -85,7 +85,7 @@ def install(
     left_out = _absent_clients(target) if everything and not clients else {}
     chosen = _chosen_clients(clients, everything, target, left_out)
     originals = Originals(settings.state_dir / _ORIGINALS)
-    edits = installing(chosen, target, originals)
+    edits = edits_to_install(chosen, target, originals)
     changes = any(edit.changes for edit in edits)
     notes = [*_notes_on_copies(edits), *_install_notes(target)] if changes else []
     next_steps = [text for client in chosen for text in client.notes] + [_RESTART] if changes else []
@@ -108,7 +108,7 @@ def uninstall(
     target = _target(settings, scope, with_key=False)
     chosen = _chosen_clients(clients, everything, target, {})
     originals = Originals(settings.state_dir / _ORIGINALS)
-    edits = uninstalling(chosen, target, originals)
+    edits = edits_to_uninstall(chosen, target, originals)
     notes = [
         *_notes_on_copies(edits),
         *_notes_on_foreign_files(edits, chosen, target),
@@ -194,9 +194,9 @@ def _install_notes(target: InstallTarget) -> list[str]:
 
 def _notes_on_copies(edits: Sequence[Edit]) -> list[str]:
     return [
-        f"{edit.aside_of} was edited: its present text is kept as {edit.path}, where no client loads it."
+        f"{edit.copy_of} was edited: its present text is kept as {edit.path}, where no client loads it."
         for edit in edits
-        if edit.aside_of
+        if edit.copy_of
     ]
 
 
@@ -217,7 +217,7 @@ def _notes_on_other_places(clients: Sequence[Client], target: InstallTarget, ori
 
 
 def _notes_on_earlier_entries(edits: Sequence[Edit], clients: Sequence[Client], target: InstallTarget) -> list[str]:
-    found = returning(edits, clients, target)
+    found = restored_with_entries(edits, clients, target)
     return [
         f"{path} had an Esker entry before the installation; run this command again to remove that, too."
         for path in found
@@ -260,8 +260,8 @@ def _show(plan: _InstallPlan) -> None:
 
 
 def _show_edit(edit: Edit) -> None:
-    if edit.aside_of:
-        say(f"{edit.path}: a copy of the present {edit.aside_of}")
+    if edit.copy_of:
+        say(f"{edit.path}: a copy of the present {edit.copy_of}")
         return
     diff = edit.diff()
     if any(len(line) > _LONGEST_READABLE for line in diff.split("\n")) and (spread := edit.spread()):

@@ -257,7 +257,7 @@ def test_broken_lines_are_named_and_blocks_that_are_none_are_left_out(tmp_path: 
     path.write_text("{broken\n" + json.dumps(good) + "\n[1, 2\n")
     reading = read_transcript(path)
     assert reading.broken == [1, 3]
-    assert reading.skipped == {"broken line": 2, "block that is none": 2}
+    assert reading.skipped == {"broken line": 2, "invalid block": 2}
     assert reading.transcripts[0].entries[0].content == [{"type": "text", "text": "Kept."}]
 
 

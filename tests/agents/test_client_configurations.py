@@ -372,8 +372,8 @@ def test_hooks_for_another_server_are_ours_in_every_way_to_write_them(tmp_path: 
 @pytest.mark.parametrize(
     ("url", "complaint"),
     [
-        ("http://me:secret@memory.lan", "holds a name or a password"),
-        ("http://me@memory.lan/x", "holds a name or a password"),
+        ("http://me:secret@memory.lan", "contains a name or a password"),
+        ("http://me@memory.lan/x", "contains a name or a password"),
         ("http://a/$HOME", "'\\$' cannot be"),
         ("http://a/${ESKER_KEY}", "cannot be"),
         ("http://a/{env:X}", "cannot be"),

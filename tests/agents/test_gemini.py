@@ -51,7 +51,7 @@ def test_the_last_record_of_an_id_counts_and_stands_where_the_first_stood(tmp_pa
         "user: And?",
     ]
     assert names(transcript) == ["u1", "m1", "m1/c1", "m1/c1/result", "u2"]
-    assert reading.skipped == {"header line": 1, "record that was written again": 1}
+    assert reading.skipped == {"header line": 1, "rewritten record": 1}
 
 
 def test_what_was_sent_keeps_its_name_and_words_when_calls_join_a_record(tmp_path: Path) -> None:

@@ -363,13 +363,13 @@ def test_what_was_put_aside_goes_again_when_the_rest_cannot_be_written(
     ("client", "name", "text", "complaint"),
     [
         ("claude-code", ".claude/settings.json", '{\n  "a": 1\n  "b": 2\n}', "line 3, column 3"),
-        ("claude-code", ".claude/settings.json", '{"hooks": []}', "hooks is no object"),
-        ("claude-code", ".claude/settings.json", '{"hooks": {"Stop": {}}}', "hooks.Stop is no list"),
-        ("claude-code", ".claude.json", '{"mcpServers": "none"}', "mcpServers is no object"),
-        ("claude-code", ".claude.json", "[]", "the document is no object"),
+        ("claude-code", ".claude/settings.json", '{"hooks": []}', "hooks is not an object"),
+        ("claude-code", ".claude/settings.json", '{"hooks": {"Stop": {}}}', "hooks.Stop is not a list"),
+        ("claude-code", ".claude.json", '{"mcpServers": "none"}', "mcpServers is not an object"),
+        ("claude-code", ".claude.json", "[]", "the document is not an object"),
         ("codex", ".codex/config.toml", 'model = "x"\nmodel = \n', "line 2, column 9"),
-        ("codex", ".codex/config.toml", "mcp_servers = 1\n", "mcp_servers is no table"),
-        ("codex", ".codex/hooks.json", b'{"a": "\xff"}', "byte 7 is no UTF-8"),
+        ("codex", ".codex/config.toml", "mcp_servers = 1\n", "mcp_servers is not a table"),
+        ("codex", ".codex/hooks.json", b'{"a": "\xff"}', "byte 7 is not UTF-8"),
         ("cursor", ".cursor/hooks.json", "{", "line 1, column 2"),
         ("pi", ".pi/agent/extensions/esker.ts", "export default 1", "it is not Esker's"),
     ],
@@ -517,7 +517,7 @@ def test_what_is_nested_too_deep_is_refused(home: Home, depth: int) -> None:
 
 def test_a_number_that_cannot_be_read_is_refused_in_plain_words(home: Home) -> None:
     home.write(".codex/config.toml", "a = " + "9" * 5000)
-    with pytest.raises(InvalidInput, match="a number has too many digits to be read"):
+    with pytest.raises(InvalidInput, match="a number has too many digits"):
         home.install("codex")
 
 
@@ -671,11 +671,13 @@ def test_a_file_in_which_two_clients_want_other_entries_is_refused(home: Home, c
     shared_file(home)
     home.with_key = True
     before = home.contents()
-    with pytest.raises(InvalidInput, match=rf"mcp\.json are one file, and {clients[1]} wants another entry in there"):
+    with pytest.raises(
+        InvalidInput, match=rf"mcp\.json are the same file, but {clients[1]} needs a different entry in it"
+    ):
         home.install(*clients)
     assert home.contents() == before
     home.install(clients[0])
-    with pytest.raises(InvalidInput, match="are one file"):
+    with pytest.raises(InvalidInput, match="are the same file"):
         home.install(*clients)
 
 

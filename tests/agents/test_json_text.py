@@ -190,8 +190,8 @@ def test_nothing_else_is_raised_than_that_it_is_no_json(text: str) -> None:
         ('{"a": nope}', "line 1, column 7: a value"),
         ('{"a": 01}', "line 1, column 7: a value"),
         ("{,}", "line 1, column 2: a key in"),
-        ('{"a": 1} x', "line 1, column 10: something stands behind the end"),
-        ('{"a": 1 /* oops }', "line 1, column 9: a comment has no end"),
+        ('{"a": 1} x', "line 1, column 10: text follows the end of the document"),
+        ('{"a": 1 /* oops }', "line 1, column 9: a comment is not closed"),
         ('{"a": "x\n"}', "line 1, column 7: a value"),
         ("[" * 1000, "nested more than 200 levels deep"),
         ("<<<<<<< HEAD\n{}", "line 1, column 1: a value"),
@@ -203,11 +203,11 @@ def test_what_is_no_json_is_refused_with_the_place(text: str, place: str) -> Non
 
 
 def test_what_is_in_the_way_is_named() -> None:
-    with pytest.raises(WrongShape, match=r"a\.b is no object"):
+    with pytest.raises(WrongShape, match=r"a\.b is not an object"):
         put('{"a": {"b": 5}}', ("a", "b", "c"), 1)
-    with pytest.raises(WrongShape, match=r"a is no list"):
+    with pytest.raises(WrongShape, match=r"a is not a list"):
         append('{"a": {}}', ("a",), 1)
-    with pytest.raises(WrongShape, match=r"the document is no object"):
+    with pytest.raises(WrongShape, match=r"the document is not an object"):
         put("[]", ("a",), 1)
 
 

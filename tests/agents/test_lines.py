@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from esker.server.agents.compressed import opened
-from esker.server.agents.folders import Aside
+from esker.server.agents.folders import SkippedFiles
 from esker.server.agents.lines import SkippedLines, json_document, json_lines
 from esker.server.agents.readers import READERS, client_of, sessions, transcripts_in
 from esker.server.agents.regular_file import opened_plain
@@ -91,8 +91,8 @@ def what_is_no_file(folder: Path) -> dict[str, str]:
     return {
         "pipe.jsonl": "a pipe",
         "socket.jsonl": "a socket",
-        "gone.jsonl": "a link that leads nowhere",
-        "round.jsonl": "a link that leads nowhere",
+        "gone.jsonl": "a broken link",
+        "round.jsonl": "a broken link",
         "device.jsonl": "a device",
     }
 
@@ -102,20 +102,20 @@ def test_what_is_no_file_is_named_and_the_files_beside_it_are_found(tmp_path: Pa
     written(tmp_path / "t" / "folder.jsonl" / "a.jsonl", SAID)
     written(tmp_path / "t" / "z.jsonl", SAID)
     (tmp_path / "t" / "linked.jsonl").symlink_to(tmp_path / "t" / "z.jsonl")
-    aside = Aside()
-    found = [str(path.relative_to(tmp_path / "t")) for path in transcripts_in(tmp_path / "t", aside)]
+    skipped = SkippedFiles()
+    found = [str(path.relative_to(tmp_path / "t")) for path in transcripts_in(tmp_path / "t", skipped)]
     assert found == ["linked.jsonl", "z.jsonl", "folder.jsonl/a.jsonl"]
-    assert {Path(path).name: reason for path, reason in aside.no_files.items()} == what
-    assert aside.unreadable == {}
+    assert {Path(path).name: reason for path, reason in skipped.no_files.items()} == what
+    assert skipped.unreadable == {}
 
 
 def test_among_the_sessions_of_a_machine_what_is_no_file_is_named(tmp_path: Path) -> None:
     what = what_is_no_file(tmp_path / ".claude" / "projects" / "-work")
     written(tmp_path / ".claude" / "projects" / "-work" / "z.jsonl", SAID)
-    aside = Aside()
-    found = sessions({}, tmp_path, aside)
+    skipped = SkippedFiles()
+    found = sessions({}, tmp_path, skipped)
     assert {client: [path.name for path in paths] for client, paths in found.items()} == {"claude-code": ["z.jsonl"]}
-    assert {Path(path).name: reason for path, reason in aside.no_files.items()} == what
+    assert {Path(path).name: reason for path, reason in skipped.no_files.items()} == what
 
 
 @pytest.mark.parametrize("name", ["pipe.jsonl", "socket.jsonl", "device.jsonl"])
@@ -151,12 +151,12 @@ def test_what_nobody_may_read_is_named_and_does_not_keep_the_others_from_being_f
     written(shut / "z.jsonl", SAID)
     (shut / "shut").chmod(0)
     (shut / "half").chmod(0o400)  # what is in it has a name, and nothing else
-    aside = Aside()
+    skipped = SkippedFiles()
     try:
-        assert [path.name for path in transcripts_in(shut, aside)] == ["z.jsonl"]
+        assert [path.name for path in transcripts_in(shut, skipped)] == ["z.jsonl"]
     finally:
         (shut / "half").chmod(0o700)
-    assert {Path(path).name: reason for path, reason in aside.unreadable.items()} == dict.fromkeys(
+    assert {Path(path).name: reason for path, reason in skipped.unreadable.items()} == dict.fromkeys(
         ("shut", "a.jsonl"), "Permission denied"
     )
 

@@ -43,7 +43,7 @@ def test_the_branch_that_leads_to_the_last_line_is_the_session(tmp_path: Path) -
     assert shown(transcript) == ["user: One.", "assistant: Two.", "user: Right."]
     assert names(transcript) == ["a", "b", "f"]
     assert (transcript.external_id, transcript.cwd) == ("p1", "/work/shop")
-    assert reading.skipped == {"session line": 1, "line that was left aside": 2, "branch summary": 1}
+    assert reading.skipped == {"session line": 1, "line of an abandoned branch": 2, "branch summary": 1}
 
 
 def test_going_back_to_the_beginning_leaves_all_aside(tmp_path: Path) -> None:

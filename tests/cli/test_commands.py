@@ -142,7 +142,7 @@ def test_ingest_again_observes_what_is_known_and_adds_nothing(server: dict[str, 
 
 def test_what_is_not_there_is_explained(server: dict[str, str], tmp_path: Path) -> None:
     nothing = esker("ingest", str(tmp_path / "nothing.jsonl"), **server)
-    assert (nothing.returncode, "There is no file" in nothing.stderr) == (1, True)
+    assert (nothing.returncode, "does not exist" in nothing.stderr) == (1, True)
     unknown = esker("ingest", str(SAMPLES), "--client", "emacs", **server)
     assert (unknown.returncode, "claude-code" in unknown.stderr) == (1, True)
     session = esker("pack", "no/such session", **server)

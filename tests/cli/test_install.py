@@ -72,7 +72,7 @@ def test_what_is_to_be_done_after_an_installation_is_said_after_one(tmp_path: Pa
 
 def test_an_address_with_a_password_is_refused_before_anything_is_shown(tmp_path: Path) -> None:
     done = run(tmp_path, "install", "pi", "--yes", code=1, ESKER_URL="http://me:secret@memory.lan")
-    assert "which would come to stand in files" in done.stderr
+    assert "which would be written into files" in done.stderr
     assert "secret" not in done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -153,7 +153,7 @@ def test_where_there_is_no_client_all_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["emacs"], "There is no client 'emacs'."),
+        (["emacs"], "Unknown client 'emacs'."),
         ([], "Name either clients or --all."),
         (["codex", "--all"], "Name either clients or --all."),
         (["codex", "--scope", "project"], "codex can only be set up for a user, not for a project."),

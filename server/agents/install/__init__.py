@@ -1,1 +1,1 @@
-"""Setting agent CLIs up for Esker, and taking it back: one module a client, and what they share."""
+"""Setting up agent CLIs for Esker, and undoing it: one module for each client, and shared ones."""

@@ -10,18 +10,18 @@ from esker.server.agents.install.edits import Edit
 from esker.server.agents.install.originals import Original, Originals
 from esker.server.core.errors import Conflict, Unavailable
 
-# What lies in a home may come to hold keys; what lies in a project is everybody's.
+# Modes of new files: those in a home may contain keys later, those in a project are shared.
 _PRIVATE, _SHARED = 0o600, 0o666
 
 
 def apply(edits: Sequence[Edit], originals: Originals, *, shared: bool = False) -> None:
-    """Write edits. New files are their owner's alone unless they are `shared`.
+    """Write edits. New files are owner-only unless `shared`.
 
-    Raises Conflict when a file has changed since the edits were computed, and Unavailable when one cannot be written;
-    then everything is as it was.
+    Raises Conflict if a file has changed since the edits were computed, and Unavailable if one cannot be written; in
+    both cases everything is rolled back.
     """
     mode = _SHARED if shared else _PRIVATE
-    known = {edit.path: originals.get(edit.path) for edit in edits}
+    stored = {edit.path: originals.get(edit.path) for edit in edits}
     begun: list[Edit] = []
     try:
         for edit in {edit.target: edit for edit in reversed(edits)}.values():
@@ -29,32 +29,32 @@ def apply(edits: Sequence[Edit], originals: Originals, *, shared: bool = False) 
         for edit in _ordered(edits):
             begun.append(edit)
             _check(edit)
-            _apply(edit, originals, known[edit.path], mode)
+            _apply(edit, originals, stored[edit.path], mode)
     except (OSError, Conflict) as error:
-        _undo(begun, originals, known, mode)
+        _undo(begun, originals, stored, mode)
         if isinstance(error, Conflict):
             raise
-        place = error.filename or begun[-1].path
-        raise Unavailable(f"{place} cannot be written: {error.strerror}. Nothing was changed.") from error
+        path = error.filename or begun[-1].path
+        raise Unavailable(f"{path} cannot be written: {error.strerror}. Nothing was changed.") from error
 
 
 def _ordered(edits: Sequence[Edit]) -> list[Edit]:
-    """Return the edits in the order to make them: files that were made first go last, as the folders go with them."""
-    lasting, going = ([edit for edit in edits if (edit.after is None) == goes] for goes in (False, True))
-    return [*lasting, *reversed(going)]
+    """Return the edits in order: deletions come last and in reverse, since folders are removed with their files."""
+    kept, deleted = ([edit for edit in edits if (edit.after is None) == deletes] for deletes in (False, True))
+    return [*kept, *reversed(deleted)]
 
 
 def _check(edit: Edit) -> None:
     if disk.read(edit.path) != edit.before:
-        raise Conflict(f"{edit.path} was changed meanwhile; nothing was written.", hint="Run the command again.")
+        raise Conflict(f"{edit.path} has changed meanwhile; nothing was written.", hint="Run the command again.")
 
 
-def _apply(edit: Edit, originals: Originals, known: Original | None, mode: int) -> None:
-    # The original is kept before the file changes, so that it is there however this ends.
+def _apply(edit: Edit, originals: Originals, stored: Original | None, mode: int) -> None:
+    # Store the original before changing the file, so that it survives any failure.
     if edit.original:
         originals.keep(edit.original)
     if edit.after is None:
-        disk.delete(edit.path, known.folders if known else ())
+        disk.delete(edit.path, stored.folders if stored else ())
     elif edit.changes:
         folders = disk.write(edit.path, edit.after, mode)
         if edit.original and folders:
@@ -63,22 +63,22 @@ def _apply(edit: Edit, originals: Originals, known: Original | None, mode: int) 
         originals.forget(edit.path)
 
 
-def _undo(begun: Sequence[Edit], originals: Originals, known: dict[Path, Original | None], mode: int) -> None:
+def _undo(begun: Sequence[Edit], originals: Originals, stored: dict[Path, Original | None], mode: int) -> None:
     for edit in reversed(begun):
-        # One file that cannot be brought back must not keep the others from it.
+        # A file that cannot be restored must not prevent the others from being restored.
         with suppress(OSError):
-            _undo_one(edit, originals, known[edit.path], mode)
+            _undo_one(edit, originals, stored[edit.path], mode)
 
 
-def _undo_one(edit: Edit, originals: Originals, known: Original | None, mode: int) -> None:
+def _undo_one(edit: Edit, originals: Originals, stored: Original | None, mode: int) -> None:
     kept = originals.get(edit.path)
-    # What somebody else has made of a file meanwhile is theirs.
+    # Leave a file alone that another program has changed meanwhile.
     if edit.changes and disk.read(edit.path) == edit.after:
         if edit.before is None:
             disk.delete(edit.path, kept.folders if kept else ())
         else:
             disk.write(edit.path, edit.before, mode)
-    if known:
-        originals.keep(known)
+    if stored:
+        originals.keep(stored)
     else:
         originals.forget(edit.path)

@@ -9,15 +9,15 @@ from esker.server.core.json_input import Json
 NAME = "claude-code"
 
 
-def _folder(place: InstallTarget) -> Path:
-    return place.folder("CLAUDE_CONFIG_DIR", ".claude")
+def _folder(target: InstallTarget) -> Path:
+    return target.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
-def hooks(place: InstallTarget) -> tuple[Hook, ...]:
-    """Return the hooks. Timeouts are in seconds; what only sends a transcript does not keep the agent waiting."""
+def hooks(target: InstallTarget) -> tuple[Hook, ...]:
+    """Return the hooks. Timeouts are in seconds; hooks that only send a transcript are asynchronous."""
 
-    def hook(event: str, how: dict[str, Json], **group: Json) -> Hook:
-        return grouped(event, {"type": "command", "command": place.command(NAME, event), **how}, **group)
+    def hook(event: str, options: dict[str, Json], **group: Json) -> Hook:
+        return grouped(event, {"type": "command", "command": target.command(NAME, event), **options}, **group)
 
     return (
         hook("SessionStart", {"timeout": 10}, matcher="startup|resume|clear|compact|fork"),
@@ -29,21 +29,21 @@ def hooks(place: InstallTarget) -> tuple[Hook, ...]:
     )
 
 
-def server(place: InstallTarget) -> dict[str, Json]:
+def server(target: InstallTarget) -> dict[str, Json]:
     """Return the MCP server's entry."""
-    return {"type": "http", "url": place.mcp_url, **place.headers(f"${{{KEY_VARIABLE}}}")}
+    return {"type": "http", "url": target.mcp_url, **target.headers(f"${{{KEY_VARIABLE}}}")}
 
 
-def _parts(place: InstallTarget) -> list[ManagedFile]:
-    if place.scope == PROJECT:
-        settings, servers = place.cwd / ".claude" / "settings.json", place.cwd / ".mcp.json"
+def _parts(target: InstallTarget) -> list[ManagedFile]:
+    if target.scope == PROJECT:
+        settings, servers = target.cwd / ".claude" / "settings.json", target.cwd / ".mcp.json"
     else:
-        # Without a folder of its own the file with the servers lies in the home, beside the folder.
-        settings = _folder(place) / "settings.json"
-        servers = place.folder("CLAUDE_CONFIG_DIR", ".claude.json", ".claude.json")
+        # Without CLAUDE_CONFIG_DIR the file with the servers is beside the folder, not in it.
+        settings = _folder(target) / "settings.json"
+        servers = target.folder("CLAUDE_CONFIG_DIR", ".claude.json", ".claude.json")
     return [
-        JsonFile(servers, NAME, members={("mcpServers", SERVER): server(place)}),
-        JsonFile(settings, NAME, hooks=hooks(place)),
+        JsonFile(servers, NAME, members={("mcpServers", SERVER): server(target)}),
+        JsonFile(settings, NAME, hooks=hooks(target)),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the installer knows of a client, and of the machine that it is set up on."""
+"""The installer's description of a client and of the machine that it is set up on."""
 
 import json
 import re
@@ -20,16 +20,16 @@ USER, PROJECT = "user", "project"
 _PLUGINS = Path(__file__).with_name("plugins")
 _IMPORT = 'import { MARK, ask } from "./ask.ts"\n'
 _PROGRAM, _OPTIONS = '"{{esker}}"', '["{{options}}"]'
-# No address has these as they are; what is read by a shell or expands variables might take them for its own.
-_NO_ADDRESS = re.compile(r"""[\x00-\x20\x7f-\xa0"<>\\^`{|}$?#\u2000-\u200f\u2028-\u202f]""")
+# Characters that an address cannot contain unescaped, and that a shell or a template might interpret.
+_FORBIDDEN = re.compile(r"""[\x00-\x20\x7f-\xa0"<>\\^`{|}$?#\u2000-\u200f\u2028-\u202f]""")
 
 
 @dataclass(frozen=True, slots=True)
 class InstallTarget:
-    """Where something is installed: whose home, which server, which program.
+    """The target of an installation: the user's home, the server, the program.
 
-    `program` is the absolute path of `esker`. With `with_key` the client takes the key from ESKER_KEY; the key itself
-    is never known here.
+    `program` is the absolute path of `esker`. With `with_key` the client reads the key from ESKER_KEY; the installer
+    never sees the key itself.
     """
 
     home: Path
@@ -41,22 +41,22 @@ class InstallTarget:
     scope: str = USER
 
     def folder(self, variable: str, default: str, below: str = "") -> Path:
-        """Return the folder that a variable names, below which `below` is meant, or else a default in the home."""
-        named = self.environ.get(variable)
-        return Path(named).expanduser().absolute() / below if named else self.home / default
+        """Return `below` in the folder that an environment variable names, or else a default in the home."""
+        value = self.environ.get(variable)
+        return Path(value).expanduser().absolute() / below if value else self.home / default
 
     @property
     def mcp_url(self) -> str:
-        """Where the server speaks MCP."""
+        """The address of the server's MCP endpoint."""
         return f"{self.url.rstrip('/')}/mcp"
 
     def headers(self, key: str) -> dict[str, Json]:
-        """Return the headers of a client that writes the value of ESKER_KEY as `key`, or nothing where none is used."""
+        """Return the headers, with `key` for the client's reference to ESKER_KEY; empty without a key."""
         return {"headers": {"Authorization": f"Bearer {key}"}} if self.with_key else {}
 
     @property
     def options(self) -> list[str]:
-        """What a hook is told besides its event: where the server is, unless it looks there anyway."""
+        """The options of a hook: the server's address, unless it is the default."""
         url = self.url.rstrip("/")
         return [] if url == ClientSettings.url else ["--url", url]
 
@@ -65,8 +65,8 @@ class InstallTarget:
         return shlex.join([self.program, "hook", *self.options, client, event])
 
     def plugin(self, client: str) -> str:
-        """Return the source of a client's plugin, which runs this program."""
-        # Clients load single files, and OpenCode takes every export for a plugin.
+        """Return the source of a client's plugin, with this target's program and options."""
+        # Clients load single files, and OpenCode takes every export for a plugin, so inline the shared code unexported.
         shared = _source("ask").replace("export ", "")
         for placeholder, value in ((_OPTIONS, self.options), (_PROGRAM, self.program)):
             shared = shared.replace(placeholder, json.dumps(value))
@@ -77,13 +77,13 @@ def check_address(url: str) -> None:
     """Refuse an address that cannot be written into files. Raises Misconfigured."""
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise Misconfigured(
-            "ESKER_URL holds a name or a password, which would come to stand in files.",
-            hint=f"Leave it out. The key of a server is told by {KEY_VARIABLE} and stays in the environment.",
+            "ESKER_URL contains a name or a password, which would be written into files.",
+            hint=f"Remove it. Clients read the server's key from {KEY_VARIABLE}, so that it stays in the environment.",
         )
-    if found := _NO_ADDRESS.search(url):
+    if found := _FORBIDDEN.search(url):
         raise Misconfigured(
-            f"ESKER_URL is {url!r}, and {found.group()!r} cannot be in an address that clients are to call.",
-            hint="It looks like http://127.0.0.1:8377, without a query; other characters are written as %XX.",
+            f"ESKER_URL is {url!r}, but an address for clients cannot contain {found.group()!r}.",
+            hint="Use the form http://127.0.0.1:8377 without a query; write other characters as %XX.",
         )
 
 
@@ -92,31 +92,31 @@ def _source(name: str) -> str:
 
 
 class ManagedFile(Protocol):
-    """One file of a client, as far as it is ours. Texts are without a byte order mark; "" is an empty file."""
+    """Esker's part of one file of a client. Texts have no byte order mark; "" is an empty file."""
 
     whole: ClassVar[bool]
-    """Whether all of the file is ours, so that an edit of somebody else's would go with it."""
+    """Whether Esker owns the whole file, so that replacing or deleting it would lose the user's edits."""
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         ...
 
     def put(self, text: str) -> str:
-        """Return the text with what is ours in it."""
+        """Return the text with Esker's entries."""
         ...
 
-    def take(self, text: str, original: str | None) -> str | None:
-        """Return the text without what is ours, or None when nothing of the file is left.
+    def remove(self, text: str, original: str | None) -> str | None:
+        """Return the text without Esker's entries, or None if the file is to be deleted.
 
-        `original` is what the file was before; None where there was none.
+        `original` is the text before the installation; None if there was no file.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client: its name in `esker hook`, its folder, its files, and what its user has to know."""
+    """A client: its name in `esker hook`, its folder, its files, and notes for its user."""
 
     name: str
     folder: Callable[[InstallTarget], Path]

@@ -12,5 +12,5 @@ CLIENTS: dict[str, Client] = {
 def client_of(name: str) -> Client:
     """Return a client. Raises NotFound."""
     if name not in CLIENTS:
-        raise NotFound(f"There is no client {name!r}.", hint=f"There are {', '.join(CLIENTS)}; or --all.")
+        raise NotFound(f"Unknown client {name!r}.", hint=f"Use {', '.join(CLIENTS)}, or --all.")
     return CLIENTS[name]

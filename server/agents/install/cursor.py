@@ -1,4 +1,4 @@
-"""Cursor: the MCP server in mcp.json, hooks in hooks.json. A prompt's hook could add nothing, so there is none."""
+"""Cursor: the MCP server in mcp.json, hooks in hooks.json. No hook at prompts, since it could not add context."""
 
 from pathlib import Path
 
@@ -13,23 +13,23 @@ _TIMEOUTS = {"sessionStart": 10, "stop": 10, "preCompact": 30, "sessionEnd": 10}
 _VERSION = 1
 
 
-def _folder(place: InstallTarget) -> Path:
-    return place.home / ".cursor"
+def _folder(target: InstallTarget) -> Path:
+    return target.home / ".cursor"
 
 
-def hooks(place: InstallTarget) -> tuple[Hook, ...]:
-    """Return the hooks, which stand in the lists of their events without groups."""
+def hooks(target: InstallTarget) -> tuple[Hook, ...]:
+    """Return the hooks, which are in the lists of their events without groups."""
     handlers: dict[str, dict[str, Json]] = {
-        event: {"command": place.command(NAME, event), "timeout": timeout} for event, timeout in _TIMEOUTS.items()
+        event: {"command": target.command(NAME, event), "timeout": timeout} for event, timeout in _TIMEOUTS.items()
     }
     return tuple(Hook(event, handler, handler) for event, handler in handlers.items())
 
 
-def _parts(place: InstallTarget) -> list[ManagedFile]:
-    server = {"url": place.mcp_url, **place.headers(f"${{env:{KEY_VARIABLE}}}")}
+def _parts(target: InstallTarget) -> list[ManagedFile]:
+    server = {"url": target.mcp_url, **target.headers(f"${{env:{KEY_VARIABLE}}}")}
     return [
-        JsonFile(_folder(place) / "mcp.json", NAME, members={("mcpServers", SERVER): server}),
-        JsonFile(_folder(place) / "hooks.json", NAME, hooks=hooks(place), needed={"version": _VERSION}),
+        JsonFile(_folder(target) / "mcp.json", NAME, members={("mcpServers", SERVER): server}),
+        JsonFile(_folder(target) / "hooks.json", NAME, hooks=hooks(target), needed={"version": _VERSION}),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What installing and uninstalling would change: computed whole before anything is written."""
+"""The edits of installing and uninstalling, all computed before anything is written."""
 
 import difflib
 import os
@@ -16,15 +16,15 @@ from esker.server.core.errors import InvalidInput
 
 _BOM = "\ufeff"
 _EDITED = ".edited"
-_NOTHING_WRITTEN = "Nothing was written. Mend that file, or leave its client out."
+_NOTHING_WRITTEN = "Nothing was written. Correct that file, or leave its client out."
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One file of a client: its bytes now and then (None: no file), and the original to keep of it.
+    """The change of one file of a client: its bytes before and after (None: no file), and the original to store.
 
-    Without an original to keep, the one that is kept is forgotten. `aside_of` is the file that this one is a copy of,
-    because somebody has edited it and it is to be replaced or deleted.
+    With None, a stored original is removed. `copy_of`: the file that this one is a copy of, because the user has edited
+    it and it will be replaced or deleted.
     """
 
     client: str
@@ -32,11 +32,11 @@ class Edit:
     before: bytes | None
     after: bytes | None
     original: Original | None
-    aside_of: Path | None = None
+    copy_of: Path | None = None
 
     @property
     def target(self) -> str:
-        """The file itself, behind links."""
+        """The file itself, with links resolved."""
         return os.path.realpath(self.path)
 
     @property
@@ -46,17 +46,17 @@ class Edit:
 
     @property
     def kind(self) -> str:
-        """What happens to the file, in a word."""
+        """The kind of change: create, edit, delete or keep."""
         if not self.changes:
             return "keep"
         return "create" if self.before is None else "delete" if self.after is None else "edit"
 
     def diff(self) -> str:
-        """Return the change for patch programs."""
+        """Return the change as a unified diff."""
         return self._diff(_decoded(self.before), _decoded(self.after))
 
     def spread(self) -> str | None:
-        """Return the change of a JSON file as if each value were on a line of its own, or None for other files."""
+        """Return the diff of a JSON file with each value on a line of its own, or None for other files."""
         try:
             return self._diff(*(text and spread(text.removeprefix(_BOM)) for text in map(_decoded, self._sides)))
         except NotJson:
@@ -72,67 +72,71 @@ class Edit:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def installing(clients: Iterable[Client], place: InstallTarget, originals: Originals) -> list[Edit]:
-    """Return what installing changes. Raises InvalidInput for a file that cannot be edited."""
+def edits_to_install(clients: Iterable[Client], target: InstallTarget, originals: Originals) -> list[Edit]:
+    """Return the edits of an installation. Raises InvalidInput for a file that cannot be edited."""
     chosen = list(clients)
-    edits = _edits(chosen, place, originals, _install)
-    for part in (part for client in chosen for part in client.parts(place)):
-        there = [edit for edit in edits if edit.target == os.path.realpath(part.path)]
-        if there and there[-1].path != part.path:
-            _agree(part, there[-1])
+    edits = _edits(chosen, target, originals, _install)
+    for part in (part for client in chosen for part in client.parts(target)):
+        same = [edit for edit in edits if edit.target == os.path.realpath(part.path)]
+        if same and same[-1].path != part.path:
+            _check_shared_file(part, same[-1])
     return edits
 
 
-def uninstalling(clients: Iterable[Client], place: InstallTarget, originals: Originals) -> list[Edit]:
-    """Return what uninstalling changes. Raises InvalidInput for a file that cannot be edited."""
-    return _edits(clients, place, originals, _uninstall)
+def edits_to_uninstall(clients: Iterable[Client], target: InstallTarget, originals: Originals) -> list[Edit]:
+    """Return the edits of an uninstallation. Raises InvalidInput for a file that cannot be edited."""
+    return _edits(clients, target, originals, _uninstall)
 
 
-def returning(edits: Iterable[Edit], clients: Iterable[Client], place: InstallTarget) -> list[Path]:
-    """Return the files that uninstalling makes what they were, and that had something of Esker even then."""
+def restored_with_entries(edits: Iterable[Edit], clients: Iterable[Client], target: InstallTarget) -> list[Path]:
+    """Return the files that uninstalling restores to an original that itself had entries of Esker."""
     after = {edit.path: edit.after for edit in edits}
-    parts = [part for client in clients for part in client.parts(place)]
-    return [part.path for part in parts if (was := after.get(part.path)) and _without_ours(part, was, None) != was]
+    parts = [part for client in clients for part in client.parts(target)]
+    return [
+        part.path
+        for part in parts
+        if (restored := after.get(part.path)) and _without_entries(part, restored, None) != restored
+    ]
 
 
 def _edits(
     clients: Iterable[Client],
-    place: InstallTarget,
+    target: InstallTarget,
     originals: Originals,
     change: Callable[[str, ManagedFile, bytes | None, Original | None], Edit | None],
 ) -> list[Edit]:
     edits: list[Edit] = []
-    # By links, several clients may have one file: what the first makes of it is what the next one finds.
+    # Through links, several clients may share a file: the next client starts from the result of the one before.
     pending: dict[str, bytes | None] = {}
-    for client, part in [(each.name, part) for each in clients for part in each.parts(place)]:
-        target = os.path.realpath(part.path)
-        now = pending[target] if target in pending else _read(part.path)
-        known = originals.get(part.path)
-        if edit := change(client, part, now, known):
-            pending[target] = edit.after
-            edits += [_aside(edit), edit] if _loses(edit, part, known) else [edit]
+    for client, part in [(each.name, part) for each in clients for part in each.parts(target)]:
+        real = os.path.realpath(part.path)
+        now = pending[real] if real in pending else _read(part.path)
+        stored = originals.get(part.path)
+        if edit := change(client, part, now, stored):
+            pending[real] = edit.after
+            edits += [_copy(edit), edit] if _loses_user_edits(edit, part, stored) else [edit]
     return edits
 
 
-def _agree(part: ManagedFile, last: Edit) -> None:
-    """Refuse to make of one file what two clients want of it, when the later one undoes what the earlier one did."""
+def _check_shared_file(part: ManagedFile, last: Edit) -> None:
+    """Raise InvalidInput if two clients share a file and the later one's entries replace the earlier one's."""
     if _edited(part.path, last.after, part.put) != last.after:
         raise InvalidInput(
-            f"{part.path} and {last.path} are one file, and {last.client} wants another entry in there.",
+            f"{part.path} and {last.path} are the same file, but {last.client} needs a different entry in it.",
             hint="Nothing was written. Set one of these clients up, or give each a file of its own.",
         )
 
 
-def _loses(edit: Edit, part: ManagedFile, known: Original | None) -> bool:
-    """Return whether an edit takes away a file of ours as somebody has edited it, and it is kept nowhere."""
+def _loses_user_edits(edit: Edit, part: ManagedFile, stored: Original | None) -> bool:
+    """Return whether an edit would lose the user's changes to a file that Esker owns."""
     if not (part.whole and edit.changes and edit.before):
         return False
     kept = edit.original.before if edit.original else None
-    return edit.before != kept and digest(edit.before) != (known.written if known else digest(part.put("").encode()))
+    return edit.before != kept and digest(edit.before) != (stored.written if stored else digest(part.put("").encode()))
 
 
-def _aside(edit: Edit) -> Edit:
-    """Return the edit that keeps a file as it is, under a name that its client does not load."""
+def _copy(edit: Edit) -> Edit:
+    """Return the edit that copies a file to a name that its client does not load."""
     names = chain([_EDITED], (f"{_EDITED}-{number}" for number in count(2)))
     paths = (edit.path.with_name(edit.path.name + name) for name in names)
     return Edit(
@@ -140,31 +144,31 @@ def _aside(edit: Edit) -> Edit:
     )
 
 
-def _install(client: str, part: ManagedFile, now: bytes | None, known: Original | None) -> Edit | None:
+def _install(client: str, part: ManagedFile, now: bytes | None, stored: Original | None) -> Edit | None:
     after = _edited(part.path, now, part.put)
     assert after is not None
     if after == now:
         return None
     before, folders = now, ()
-    if known:
-        before, folders = _without_ours(part, now, known), known.folders
+    if stored:
+        before, folders = _without_entries(part, now, stored), stored.folders
     return Edit(client, part.path, now, after, Original(client, part.path, before, digest(after), folders))
 
 
-def _uninstall(client: str, part: ManagedFile, now: bytes | None, known: Original | None) -> Edit | None:
-    after = _without_ours(part, now, known)
-    return Edit(client, part.path, now, after, None) if known or after != now else None
+def _uninstall(client: str, part: ManagedFile, now: bytes | None, stored: Original | None) -> Edit | None:
+    after = _without_entries(part, now, stored)
+    return Edit(client, part.path, now, after, None) if stored or after != now else None
 
 
-def _without_ours(part: ManagedFile, now: bytes | None, known: Original | None) -> bytes | None:
-    """Return a file without what is ours: its original, or what it is now without that."""
+def _without_entries(part: ManagedFile, now: bytes | None, stored: Original | None) -> bytes | None:
+    """Return a file without Esker's entries: its original, or if it was edited since, its present text without them."""
     if now is None:
         return None
-    if known and digest(now) == known.written:
-        return known.before
-    original = "" if known is None else None if known.before is None else _text(part.path, known.before)
+    if stored and digest(now) == stored.written:
+        return stored.before
+    original = "" if stored is None else None if stored.before is None else _text(part.path, stored.before)
     original = original and original.removeprefix(_BOM)
-    return _edited(part.path, now, lambda text: part.take(text, original))
+    return _edited(part.path, now, lambda text: part.remove(text, original))
 
 
 def _read(path: Path) -> bytes | None:
@@ -175,7 +179,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _edited(path: Path, data: bytes | None, edit: Callable[[str], str | None]) -> bytes | None:
-    """Return a file's bytes with its text edited; a byte order mark stays."""
+    """Return a file's bytes with the text edited; a byte order mark is preserved."""
     text = "" if data is None else _text(path, data)
     mark = _BOM if text.startswith(_BOM) else ""
     try:
@@ -183,7 +187,7 @@ def _edited(path: Path, data: bytes | None, edit: Callable[[str], str | None]) -
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}.", hint=_NOTHING_WRITTEN) from error
     except RecursionError as error:
-        raise InvalidInput(f"{path}: it is nested too deep to be read.", hint=_NOTHING_WRITTEN) from error
+        raise InvalidInput(f"{path}: it is nested too deeply.", hint=_NOTHING_WRITTEN) from error
     return None if changed is None else (mark + changed).encode()
 
 
@@ -191,7 +195,7 @@ def _text(path: Path, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: byte {error.start} is no UTF-8.", hint=_NOTHING_WRITTEN) from error
+        raise InvalidInput(f"{path}: byte {error.start} is not UTF-8.", hint=_NOTHING_WRITTEN) from error
 
 
 def _decoded(data: bytes | None) -> str:
@@ -199,5 +203,5 @@ def _decoded(data: bytes | None) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    # Lines end where an editor ends them, not at every separator that Unicode has.
+    # Split at line feeds as editors do, not at every separator of Unicode.
     return list(StringIO(text, newline="\n"))

@@ -17,22 +17,22 @@ _TIMEOUTS = {
 }
 
 
-def _folder(place: InstallTarget) -> Path:
-    return place.home / ".gemini"
+def _folder(target: InstallTarget) -> Path:
+    return target.home / ".gemini"
 
 
-def hooks(place: InstallTarget) -> tuple[Hook, ...]:
+def hooks(target: InstallTarget) -> tuple[Hook, ...]:
     """Return the hooks."""
     return tuple(
-        grouped(event, {"type": "command", "command": place.command(NAME, event), "timeout": timeout})
+        grouped(event, {"type": "command", "command": target.command(NAME, event), "timeout": timeout})
         for event, timeout in _TIMEOUTS.items()
     )
 
 
-def _parts(place: InstallTarget) -> list[ManagedFile]:
-    server = {"httpUrl": place.mcp_url, **place.headers(f"${{{KEY_VARIABLE}}}")}
-    settings = _folder(place) / "settings.json"
-    return [JsonFile(settings, NAME, members={("mcpServers", SERVER): server}, hooks=hooks(place))]
+def _parts(target: InstallTarget) -> list[ManagedFile]:
+    server = {"httpUrl": target.mcp_url, **target.headers(f"${{{KEY_VARIABLE}}}")}
+    settings = _folder(target) / "settings.json"
+    return [JsonFile(settings, NAME, members={("mcpServers", SERVER): server}, hooks=hooks(target))]
 
 
 CLIENT = Client(NAME, _folder, _parts)

@@ -1,4 +1,4 @@
-"""A JSON file of a client: members and hooks that are ours, among others that are not."""
+"""A JSON file of a client: Esker's members and hooks among those of others."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from esker.server.agents.json_text import Node, WrongShape, find, parse, value_o
 from esker.server.core.json_input import Json
 
 _HOOKS = "hooks"
-# A word of a shell's, with quotes or without.
+# A shell word, quoted or not.
 _QUOTED = r"""(?:'[^']*'|"[^"]*"|[^\s'"&|;<>()])+"""
 
 
@@ -26,13 +26,13 @@ class Hook:
 
 
 def grouped(event: str, handler: dict[str, Json], **group: Json) -> Hook:
-    """Return a hook whose list holds groups of handlers, each for those cases that the group says."""
+    """Return a hook in a group of its own; `group` has the other members of the group, such as a matcher."""
     return Hook(event, handler, {**group, _HOOKS: [handler]})
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFile:
-    """Members by their paths, hooks of `client`, and members that the client wants in any case (`needed`)."""
+    """Members by path, hooks of `client`, and members that the client requires (`needed`)."""
 
     whole: ClassVar[bool] = False
     path: Path
@@ -42,7 +42,7 @@ class JsonFile:
     needed: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def put(self, text: str) -> str:
-        """Return the text with our members and hooks, each once, in the place of older ones of ours."""
+        """Return the text with Esker's members and hooks, each once, in the place of older ones."""
         for key, value in self.needed.items():
             text = text if _at(text, (key,)) else json_text.put(text, (key,), value)
         for path, value in self.members.items():
@@ -55,41 +55,41 @@ class JsonFile:
             text = self._with_hook(text, hook)
         return text
 
-    def take(self, text: str, original: str | None) -> str | None:
-        """Return the text without our members and hooks; what is empty then goes, unless it was there before."""
-        was = original or ""
+    def remove(self, text: str, original: str | None) -> str | None:
+        """Return the text without Esker's members and hooks, and without containers that this leaves empty."""
+        before = original or ""
         for path in self.members:
-            text = _without(text, path, was)
+            text = _without(text, path, before)
         if self.hooks:
             for event in sorted(_events(text)):
-                text = self._without_hook(text, event, was)
+                text = self._without_hook(text, event, before)
         left = value_of(parse(text)) if text.strip() else {}
         return None if original is None and left in ({}, dict(self.needed)) else text
 
     def _with_hook(self, text: str, hook: Hook) -> str:
-        places = list(self._ours(text, hook.event))
-        if not places:
+        paths = list(self._our_paths(text, hook.event))
+        if not paths:
             return json_text.append(text, (_HOOKS, hook.event), hook.entry)
-        for place in reversed(places[1:]):
-            text = json_text.remove(text, place)
-        # In a group with somebody else's handlers the group is theirs.
-        wanted = hook.entry if len(places[0]) == 3 else hook.handler
-        there = _at(text, places[0])
-        return text if there and value_of(there) == wanted else json_text.replace(text, places[0], wanted)
+        for path in reversed(paths[1:]):
+            text = json_text.remove(text, path)
+        # A group that also has handlers of others belongs to them, so replace only our handler.
+        wanted = hook.entry if len(paths[0]) == 3 else hook.handler
+        node = _at(text, paths[0])
+        return text if node and value_of(node) == wanted else json_text.replace(text, paths[0], wanted)
 
     def _without_hook(self, text: str, event: str, original: str) -> str:
-        places = list(self._ours(text, event))
-        for place in reversed(places):
-            text = json_text.remove(text, place)
-        return _pruned(text, (_HOOKS, event), original) if places else text
+        paths = list(self._our_paths(text, event))
+        for path in reversed(paths):
+            text = json_text.remove(text, path)
+        return _pruned(text, (_HOOKS, event), original) if paths else text
 
-    def _ours(self, text: str, event: str) -> Iterator[tuple[str | int, ...]]:
-        """Yield the places of our groups, and of our handlers in groups that hold others, too."""
+    def _our_paths(self, text: str, event: str) -> Iterator[tuple[str | int, ...]]:
+        """Yield the paths of Esker's groups, and of its handlers in groups that also have others."""
         array = _at(text, (_HOOKS, event))
         if array is None or value_of(array) is None:
             return
         if array.opening != "[":
-            raise WrongShape(f"{_HOOKS}.{event} is no list")
+            raise WrongShape(f"{_HOOKS}.{event} is not a list")
         for index, element in enumerate(array.entries):
             entry = value_of(element.node)
             handlers = entry.get(_HOOKS) if isinstance(entry, dict) else None
@@ -118,23 +118,23 @@ def _events(text: str) -> set[str]:
     if hooks is None or value_of(hooks) is None:
         return set()
     if hooks.opening != "{":
-        raise WrongShape(f"{_HOOKS} is no object")
+        raise WrongShape(f"{_HOOKS} is not an object")
     return {entry.key or "" for entry in hooks.entries}
 
 
 def _without(text: str, path: tuple[str, ...], original: str) -> str:
     if _at(text, path) is None:
         return text
-    while _at(text, path) is not None:  # of two members with one key the first would count again
+    while _at(text, path) is not None:  # otherwise an earlier member with the same key would take effect
         text = json_text.remove(text, path)
     return _pruned(text, path[:-1], original)
 
 
 def _pruned(text: str, path: tuple[str, ...], original: str) -> str:
-    """Return the text without the objects and arrays on a path that are empty and were not there originally."""
+    """Return the text without the objects and arrays on a path that are empty and were not in the original."""
     while path and (node := _at(text, path)) and not node.entries and _at(original, path) is None:
         pruned = json_text.remove(text, path)
-        if _at(pruned, path) is not None:  # another member of this key, which did not count
+        if _at(pruned, path) is not None:  # an earlier member with the same key, which had no effect
             break
         text, path = pruned, path[:-1]
     return text

@@ -9,21 +9,21 @@ from esker.server.agents.install.whole_file import WholeFile
 NAME = "opencode"
 
 
-def _folder(place: InstallTarget) -> Path:
-    return place.folder("XDG_CONFIG_HOME", ".config/opencode", "opencode")
+def _folder(target: InstallTarget) -> Path:
+    return target.folder("XDG_CONFIG_HOME", ".config/opencode", "opencode")
 
 
-def _configuration(place: InstallTarget) -> Path:
-    """Return the file that is there; where both kinds are, OpenCode reads both."""
-    plain, commented = (_folder(place) / f"opencode.{suffix}" for suffix in ("json", "jsonc"))
+def _configuration(target: InstallTarget) -> Path:
+    """Return the configuration file that exists; if both do, OpenCode reads both."""
+    plain, commented = (_folder(target) / f"opencode.{suffix}" for suffix in ("json", "jsonc"))
     return commented if commented.exists() and not plain.exists() else plain
 
 
-def _parts(place: InstallTarget) -> list[ManagedFile]:
-    server = {"type": "remote", "url": place.mcp_url, "enabled": True, **place.headers(f"{{env:{KEY_VARIABLE}}}")}
+def _parts(target: InstallTarget) -> list[ManagedFile]:
+    server = {"type": "remote", "url": target.mcp_url, "enabled": True, **target.headers(f"{{env:{KEY_VARIABLE}}}")}
     return [
-        JsonFile(_configuration(place), NAME, members={("mcp", SERVER): server}),
-        WholeFile(_folder(place) / "plugins" / "esker.ts", place.plugin(NAME)),
+        JsonFile(_configuration(target), NAME, members={("mcp", SERVER): server}),
+        WholeFile(_folder(target) / "plugins" / "esker.ts", target.plugin(NAME)),
     ]
 
 

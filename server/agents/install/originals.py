@@ -1,4 +1,4 @@
-"""What files were before Esker came into them, kept so that uninstalling gives it back to the byte."""
+"""The originals: files as they were before the installation, stored so that uninstalling restores them exactly."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from esker.server.agents.install.disk import write
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A file as it was (None: it was not there), a digest of what was written, and the folders made for it."""
+    """A file's bytes before the installation (None: no file), a digest of what was written, and the folders created."""
 
     client: str
     path: Path
@@ -28,13 +28,13 @@ def digest(data: bytes) -> str:
 
 
 class Originals:
-    """The originals in one folder, a file for each; only their owner can read them."""
+    """The originals in one folder, in owner-only files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, path: Path) -> Original | None:
-        """Return what a file was, or None where that is not known (any more)."""
+        """Return the original of a file, or None if none is stored."""
         return _read(self._file(path))
 
     def all(self) -> Iterator[Original]:
@@ -44,7 +44,7 @@ class Originals:
                 yield original
 
     def keep(self, original: Original) -> None:
-        """Keep an original. Raises OSError."""
+        """Store an original. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         before = None if original.before is None else base64.b64encode(original.before).decode()
         kept = {
@@ -57,7 +57,7 @@ class Originals:
         write(self._file(original.path), json.dumps(kept).encode(), mode=0o600)
 
     def forget(self, path: Path) -> None:
-        """Keep it no longer."""
+        """Remove the original of a file."""
         self._file(path).unlink(missing_ok=True)
 
     def _file(self, path: Path) -> Path:
@@ -71,4 +71,4 @@ def _read(file: Path) -> Original | None:
         folders = tuple(Path(folder) for folder in kept["folders"])
         return Original(str(kept["client"]), Path(kept["path"]), before, str(kept["written"]), folders)
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # damaged: then it is not known
+        return None  # a damaged file counts as missing

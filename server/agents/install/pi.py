@@ -9,15 +9,15 @@ from esker.server.agents.install.whole_file import WholeFile
 NAME = "pi"
 
 
-def _folder(place: InstallTarget) -> Path:
-    return place.home / ".pi" / "agent"
+def _folder(target: InstallTarget) -> Path:
+    return target.home / ".pi" / "agent"
 
 
-def _parts(place: InstallTarget) -> list[ManagedFile]:
-    server = {"url": place.mcp_url, **place.headers(f"${{{KEY_VARIABLE}}}")}
+def _parts(target: InstallTarget) -> list[ManagedFile]:
+    server = {"url": target.mcp_url, **target.headers(f"${{{KEY_VARIABLE}}}")}
     return [
-        JsonFile(_folder(place) / "mcp.json", NAME, members={("mcpServers", SERVER): server}),
-        WholeFile(_folder(place) / "extensions" / "esker.ts", place.plugin(NAME)),
+        JsonFile(_folder(target) / "mcp.json", NAME, members={("mcpServers", SERVER): server}),
+        WholeFile(_folder(target) / "extensions" / "esker.ts", target.plugin(NAME)),
     ]
 
 

@@ -1,7 +1,7 @@
-"""A TOML file of a client: a table of ours among its MCP servers, edited as text.
+"""A TOML file of a client: Esker's table among its MCP servers, edited as text.
 
-Lines are put in, replaced or cut out; what is not written with headers is left to tomlkit. Either way, what the text
-says then is compared with what it should say.
+Lines are inserted, replaced or removed; tables written without headers are left to tomlkit. In both cases the parsed
+result is compared with the expected one.
 """
 
 import math
@@ -20,11 +20,11 @@ from esker.server.agents.install.client import SERVER
 from esker.server.core.errors import InvalidInput
 
 _SERVERS = "mcp_servers"
-# The header of all servers or of one of them; and that of ours, or of a table in it.
+# The header of the table of servers or of one server; and that of Esker's, or of a table in it.
 _ANY = re.compile(rf"""[ \t]*\[[ \t]*(["']?){_SERVERS}\1[ \t]*[.\]]""")
 _OURS = re.compile(rf"""[ \t]*\[[ \t]*(["']?){_SERVERS}\1[ \t]*\.[ \t]*(["']?){SERVER}\2[ \t]*[.\]]""")
 
-# What may hold an end of a line, or brackets that are none, or begins or ends what goes over several lines.
+# Tokens that may contain a line end or brackets without meaning, and the brackets that open or close a value.
 _TOKEN = re.compile(
     r"""\"{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\[\]{}\n]""", re.DOTALL
 )
@@ -32,51 +32,55 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TomlFile:
-    """A table of ours among the MCP servers of a TOML file."""
+    """Esker's table among the MCP servers of a TOML file."""
 
     whole: ClassVar[bool] = False
     path: Path
     server: dict[str, Any]
 
     def put(self, text: str) -> str:
-        """Return the text with our table. Raises InvalidInput where the text is no TOML or has no room for it."""
-        said = _said(text)
-        servers: Any = said.get(_SERVERS, {})
+        """Return the text with Esker's table. Raises InvalidInput if it is not TOML or cannot contain the table."""
+        document = _parsed(text)
+        servers: Any = document.get(_SERVERS, {})
         if not isinstance(servers, dict):
-            raise InvalidInput(f"{_SERVERS} is no table")
-        wanted = {**said, _SERVERS: {**cast("dict[str, Any]", servers), SERVER: self.server}}
-        if _same(said, wanted):
+            raise InvalidInput(f"{_SERVERS} is not a table")
+        wanted = {**document, _SERVERS: {**cast("dict[str, Any]", servers), SERVER: self.server}}
+        if _same(document, wanted):
             return text
         block = tomlkit.dumps({_SERVERS: {SERVER: self.server}}).replace("\n", _newline(text))
-        ways = (_spliced,) if SERVER in servers else (_among, _at_end)
-        return _first([*(partial(way, text, block) for way in ways), partial(_set, text, self.server)], wanted)
+        edits = (_spliced,) if SERVER in servers else (_after_last_server, _at_end)
+        return _first_correct(
+            [*(partial(edit, text, block) for edit in edits), partial(_set, text, self.server)], wanted
+        )
 
-    def take(self, text: str, original: str | None) -> str | None:
-        """Return the text without our table."""
-        said = _said(text)
-        servers = said.get(_SERVERS)
+    def remove(self, text: str, original: str | None) -> str | None:
+        """Return the text without Esker's table."""
+        document = _parsed(text)
+        servers = document.get(_SERVERS)
         if not isinstance(servers, dict) or SERVER not in servers:
             return text
         left = {name: each for name, each in cast("dict[str, Any]", servers).items() if name != SERVER}
-        drop = not left and _SERVERS not in _said(original or "")
-        taken = _first([partial(_spliced, text, ""), partial(_deleted, text, drop)], {**said, _SERVERS: left})
-        return None if original is None and not taken.strip() else taken
+        drop = not left and _SERVERS not in _parsed(original or "")
+        remaining = _first_correct(
+            [partial(_spliced, text, ""), partial(_deleted, text, drop)], {**document, _SERVERS: left}
+        )
+        return None if original is None and not remaining.strip() else remaining
 
 
-# What a text says ----------------------------------------------------------------------------------------------------
+# Parsing and comparing ------------------------------------------------------------------------------------------------
 
 
-def _said(text: str) -> dict[str, Any]:
+def _parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(str(error)) from error
-    except ValueError as error:  # Python reads no number of more than a few thousand digits
-        raise InvalidInput("a number has too many digits to be read") from error
+    except ValueError as error:  # Python refuses numbers of more than a few thousand digits
+        raise InvalidInput("a number has too many digits") from error
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same; what is no number equals nothing else, not even itself."""
+    """Return whether two values are equal; unlike `==`, NaN equals NaN, and 1 differs from true."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -86,25 +90,23 @@ def _same(one: Any, other: Any) -> bool:
     return one == other or (isinstance(one, float) and math.isnan(one) and math.isnan(other))
 
 
-def _first(ways: list[Callable[[], str]], wanted: dict[str, Any]) -> str:
-    """Return the first text that says what is wanted. The table of all servers may be gone with the last of them."""
-    for way in ways:
+def _first_correct(edits: list[Callable[[], str]], wanted: dict[str, Any]) -> str:
+    """Return the first edited text that parses to `wanted`, in which an empty table of servers may be missing."""
+    for edit in edits:
         try:
-            text = way()
+            text = edit()
             if _same({_SERVERS: {}, **tomllib.loads(text)}, {_SERVERS: {}, **wanted}):
                 return text
         except (ValueError, TOMLKitError):
             continue
-    raise InvalidInput(
-        f"its tables are written in a way that cannot be edited safely; write {_SERVERS}.{SERVER} by hand"
-    )
+    raise InvalidInput(f"its tables cannot be edited safely; write {_SERVERS}.{SERVER} by hand")
 
 
 # By lines ------------------------------------------------------------------------------------------------------------
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a text; a value that goes over several is one with its key."""
+    """Return the logical lines of a text: a key with its value, even if that spans several lines."""
     lines: list[str] = []
     start = depth = 0
     for token in _TOKEN.finditer(text):
@@ -116,7 +118,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _tables(text: str) -> list[list[str]]:
-    """Return the lines of a text, cut before each header."""
+    """Return the lines of a text, split before each header."""
     tables: list[list[str]] = [[]]
     for line in _lines(text):
         if line.lstrip(" \t").startswith("["):
@@ -125,25 +127,25 @@ def _tables(text: str) -> list[list[str]]:
     return tables
 
 
-def _among(text: str, block: str) -> str:
-    """Return the text with a block, and a blank line before it, behind the last of the servers that are there."""
+def _after_last_server(text: str, block: str) -> str:
+    """Return the text with a blank line and a block after the last existing server."""
     tables = _tables(text)
-    places = [place for place, table in enumerate(tables) if table and _ANY.match(table[0])]
-    if not places or places[-1] == len(tables) - 1:
+    indexes = [index for index, table in enumerate(tables) if table and _ANY.match(table[0])]
+    if not indexes or indexes[-1] == len(tables) - 1:
         return _at_end(text, block)
-    table = tables[places[-1]]
+    table = tables[indexes[-1]]
     table.insert(_length(table), _newline(text) + block)
     return "".join(line for each in tables for line in each)
 
 
 def _at_end(text: str, block: str) -> str:
-    """Return the text with a block, and a blank line before it, at its end."""
+    """Return the text with a blank line and a block at its end."""
     line = _newline(text)
     return text + ("" if text.endswith("\n") or not text else line) + (line if text else "") + block
 
 
 def _spliced(text: str, block: str) -> str:
-    """Return the text with a block, or nothing, in the place of our table; the blank line before it goes with it."""
+    """Return the text with a block, or "", in the place of Esker's table; with "" the blank line before goes, too."""
     kept: list[str] = []
     for table in _tables(text):
         if not (table and _OURS.match(table[0])):
@@ -153,19 +155,19 @@ def _spliced(text: str, block: str) -> str:
             kept.append(block)
         elif kept and not kept[-1].strip():
             kept.pop()
-        # Comments before the next table stay with that.
+        # Comments before the next table belong to that.
         kept += table[_length(table) :]
         block = ""
     return "".join(kept)
 
 
 def _length(table: list[str]) -> int:
-    """Return how many lines a table has up to the last one that says something."""
-    return 1 + max(place for place, line in enumerate(table) if line.strip() and not line.lstrip().startswith("#"))
+    """Return the number of lines of a table up to the last that is neither blank nor a comment."""
+    return 1 + max(index for index, line in enumerate(table) if line.strip() and not line.lstrip().startswith("#"))
 
 
 def _newline(text: str) -> str:
-    """Return how the lines of a text end, if all do so the same way."""
+    """Return the line end of a text: CRLF if all lines have it, else LF."""
     return "\r\n" if "\r\n" in text and text.count("\n") == text.count("\r\n") else "\n"
 
 
@@ -174,9 +176,9 @@ def _newline(text: str) -> str:
 
 def _set(text: str, server: dict[str, Any]) -> str:
     document: Any = tomlkit.parse(text)
-    ours: Any = tomlkit.inline_table()
-    ours.update(server)
-    document[_SERVERS][SERVER] = ours
+    table: Any = tomlkit.inline_table()
+    table.update(server)
+    document[_SERVERS][SERVER] = table
     return tomlkit.dumps(document)
 
 

@@ -1,4 +1,4 @@
-"""A file that is ours altogether."""
+"""A file that Esker owns as a whole."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +11,18 @@ MARK = "Written by `esker install "
 
 @dataclass(frozen=True, slots=True)
 class WholeFile:
-    """A file with a text of ours, which says so itself."""
+    """A file with Esker's text, which contains a mark to recognise it."""
 
     whole: ClassVar[bool] = True
     path: Path
     text: str
 
     def put(self, text: str) -> str:
-        """Return our text. Raises InvalidInput where somebody else's file is in the way."""
+        """Return Esker's text. Raises InvalidInput if a file of others is in the way."""
         if text.strip() and MARK not in text:
-            raise InvalidInput("a file of this name is there, and it is not Esker's")
+            raise InvalidInput("a file of this name exists, and it is not Esker's")
         return self.text
 
-    def take(self, text: str, original: str | None) -> str | None:
-        """Return nothing, or what is not ours as it is."""
+    def remove(self, text: str, original: str | None) -> str | None:
+        """Return the original of Esker's file, or the text of another file unchanged."""
         return original or None if MARK in text else text

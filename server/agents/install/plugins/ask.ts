@@ -2,23 +2,23 @@ import { spawn } from "node:child_process"
 
 const ESKER = "{{esker}}"
 const OPTIONS: string[] = ["{{options}}"]
-const MOST_MILLISECONDS = 5000
-const GIVEN_UP_MILLISECONDS = 60000
-// A hook sets it for what it starts: an agent that runs in there is not to be remembered.
+const WAIT_MILLISECONDS = 5000
+const KILL_MILLISECONDS = 60000
+// Environment variable that a hook sets for what it starts: an agent running inside a hook is not recorded.
 export const MARK = "IN_ESKER_HOOK"
 
-// Answers the context for the model, or nothing; never rejects. The hook goes on when nobody waits for it any more.
+// Resolves to the context for the model, or undefined; never rejects. After the timeout the hook continues to run.
 export function ask(client: string, event: string, input): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const patience = setTimeout(() => resolve(undefined), MOST_MILLISECONDS)
+    const timer = setTimeout(() => resolve(undefined), WAIT_MILLISECONDS)
     const done = (context: string | undefined) => {
-      clearTimeout(patience)
+      clearTimeout(timer)
       resolve(context)
     }
     try {
       const hook = spawn(ESKER, ["hook", ...OPTIONS, client, event], { stdio: ["pipe", "pipe", "ignore"] })
-      // A timer of the agent's that must not keep it from ending.
-      setTimeout(() => hook.kill(), GIVEN_UP_MILLISECONDS).unref()
+      // unref: this timer must not keep the agent from exiting.
+      setTimeout(() => hook.kill(), KILL_MILLISECONDS).unref()
       const chunks: Buffer[] = []
       hook.stdout.on("data", (chunk) => chunks.push(chunk))
       hook.on("error", () => done(undefined))

@@ -1,28 +1,28 @@
 // Written by `esker install opencode`; `esker uninstall opencode` removes it.
-// Hands OpenCode's events to `esker hook`, and what that answers to the model.
+// Passes OpenCode's events to `esker hook`, and its answers to the model.
 
 import { MARK, ask } from "./ask.ts"
 
 export const Esker = async ({ directory }) => {
   if (process.env[MARK]) return {}
-  // By session: asked once, so that the system prompt stays the same, and again after a compaction.
+  // Contexts by session: fetched once, so that the system prompt stays the same, and again after a compaction.
   const contexts = new Map<string, Promise<string | undefined>>()
 
-  const tell = (event: string, session_id: string, more = {}) =>
+  const send = (event: string, session_id: string, more = {}) =>
     ask("opencode", event, { session_id, cwd: directory, ...more })
 
   const start = (session: string, source: string) => {
-    const context = tell("session.created", session, { source })
+    const context = send("session.created", session, { source })
     contexts.set(session, context)
     return context
   }
 
-  // Nothing that goes wrong in here may disturb the agent.
+  // Errors here must not disturb the agent.
   const quietly = (handler) => async (...given) => {
     try {
       await handler(...given)
     } catch {
-      // then without memory
+      // continue without memory
     }
   }
 
@@ -31,20 +31,20 @@ export const Esker = async ({ directory }) => {
       const session = event.properties?.sessionID ?? event.properties?.info?.id
       if (!session) return
       if (event.type === "session.created") void start(session, "startup")
-      if (event.type === "session.idle") void tell("session.idle", session)
+      if (event.type === "session.idle") void send("session.idle", session)
       if (event.type === "session.compacted") void start(session, "compact")
       if (event.type === "session.deleted") {
         contexts.delete(session)
-        void tell("session.deleted", session)
+        void send("session.deleted", session)
       }
     }),
 
     "chat.message": quietly(async (input, output) => {
-      const said = output.parts.filter((part) => part.type === "text" && !part.synthetic)
-      const prompt = said.map((part) => part.text).join("\n")
+      const texts = output.parts.filter((part) => part.type === "text" && !part.synthetic)
+      const prompt = texts.map((part) => part.text).join("\n")
       const session = input.sessionID
       if (!session || !prompt.trim()) return
-      const text = await tell("chat.message", session, { prompt })
+      const text = await send("chat.message", session, { prompt })
       if (!text) return
       const id = `prt_esker${Date.now().toString(36)}${Math.random().toString(36).slice(2, 10)}`
       output.parts.push({ id, sessionID: session, messageID: output.message.id, type: "text", text, synthetic: true })
@@ -58,7 +58,7 @@ export const Esker = async ({ directory }) => {
     }),
 
     "experimental.session.compacting": quietly(async (input) => {
-      if (input.sessionID) await tell("session.compacting", input.sessionID)
+      if (input.sessionID) await send("session.compacting", input.sessionID)
     }),
   }
 }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from esker.server.agents.progress import SentBefore
+from esker.server.agents.progress import SendProgress
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
 
@@ -33,24 +33,24 @@ def words(entries: list[TranscriptEntry]) -> list[str]:
 
 
 def test_what_is_behind_the_known_beginning_is_unsent(there: ClientSettings) -> None:
-    before = SentBefore(there)
+    before = SendProgress(there)
     assert words(before.unsent(transcript("a", "b"))) == ["a", "b"]
     before.advance(transcript("a", "b"), 2)
     assert words(before.unsent(transcript("a", "b"))) == []
-    assert words(SentBefore(there).unsent(transcript("a", "b", "c"))) == ["c"]
+    assert words(SendProgress(there).unsent(transcript("a", "b", "c"))) == ["c"]
     assert words(before.unsent(transcript("a", "b", session="s2"))) == ["a", "b"]
     assert words(before.unsent(replace(transcript("a", "b"), client="pi"))) == ["a", "b"]
 
 
 @pytest.mark.parametrize("changed", [("x", "b", "c"), ("a", "x", "c"), ("a",), ()])
 def test_another_beginning_is_sent_from_its_beginning(there: ClientSettings, changed: tuple[str, ...]) -> None:
-    before = SentBefore(there)
+    before = SendProgress(there)
     before.advance(transcript("a", "b"), 2)
     assert words(before.unsent(transcript(*changed))) == [*changed]
 
 
 def test_the_same_words_under_another_name_are_another_beginning(there: ClientSettings) -> None:
-    before = SentBefore(there)
+    before = SendProgress(there)
     before.advance(transcript("a"), 1)
     [entry] = transcript("a").entries
     renamed = replace(transcript("a"), entries=[replace(entry, external_id="other")])
@@ -60,17 +60,17 @@ def test_the_same_words_under_another_name_are_another_beginning(there: ClientSe
 
 
 def test_another_server_or_key_begins_anew_and_a_slash_is_no_other_server(there: ClientSettings) -> None:
-    SentBefore(there).advance(transcript("a"), 1)
+    SendProgress(there).advance(transcript("a"), 1)
     for other in (replace(there, url="http://elsewhere:8377"), replace(there, key="esk_2"), replace(there, key=None)):
-        assert words(SentBefore(other).unsent(transcript("a"))) == ["a"]
-    assert SentBefore(replace(there, url=there.url + "/")).unsent(transcript("a")) == []
+        assert words(SendProgress(other).unsent(transcript("a"))) == ["a"]
+    assert SendProgress(replace(there, url=there.url + "/")).unsent(transcript("a")) == []
 
 
 def test_again_forgets_what_was_sent_but_not_what_is_sent_now(there: ClientSettings, tmp_path: Path) -> None:
-    before = SentBefore(there)
+    before = SendProgress(there)
     before.advance(transcript("a"), 1)
     before.finish(tmp_path, [1])
-    again = SentBefore(there, again=True)
+    again = SendProgress(there, again=True)
     assert words(again.unsent(transcript("a"))) == ["a"]
     assert not again.is_unchanged(tmp_path, [1])
     again.advance(transcript("a"), 1)
@@ -78,7 +78,7 @@ def test_again_forgets_what_was_sent_but_not_what_is_sent_now(there: ClientSetti
 
 
 def test_a_file_is_unchanged_while_its_stamp_is(there: ClientSettings, tmp_path: Path) -> None:
-    before, path = SentBefore(there), tmp_path / "x.jsonl"
+    before, path = SendProgress(there), tmp_path / "x.jsonl"
     assert not before.is_unchanged(path, [1, 2])
     before.finish(path, [1, 2])
     assert before.is_unchanged(path, [1, 2])
@@ -100,7 +100,7 @@ def test_a_file_is_unchanged_while_its_stamp_is(there: ClientSettings, tmp_path:
     ).map(lambda value: json.dumps(value).encode())
 )
 def test_garbage_in_the_notes_means_that_nothing_is_known(there: ClientSettings, garbage: bytes) -> None:
-    before, path = SentBefore(there), there.state_dir / "x.jsonl"
+    before, path = SendProgress(there), there.state_dir / "x.jsonl"
     before.advance(transcript("a", "b"), 2)
     before.finish(path, [1])
     notes = sorted((there.state_dir / "sent").glob("*.json"))
@@ -113,18 +113,18 @@ def test_garbage_in_the_notes_means_that_nothing_is_known(there: ClientSettings,
 
 def test_where_nothing_can_be_written_nothing_is_known_and_that_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file, where a folder is wanted")
-    before = SentBefore(ClientSettings(state_dir=tmp_path / "state"))
+    before = SendProgress(ClientSettings(state_dir=tmp_path / "state"))
     before.advance(transcript("a"), 1)
     before.finish(tmp_path, [1])
     assert words(before.unsent(transcript("a"))) == ["a"]
-    with before.alone(transcript("a")) as alone:
+    with before.locked(transcript("a")) as alone:
         assert alone
 
 
 def test_only_the_owner_may_look_and_nothing_half_written_is_left(there: ClientSettings) -> None:
-    before = SentBefore(there)
+    before = SendProgress(there)
     before.advance(transcript("a"), 1)
-    with before.alone(transcript("a")):
+    with before.locked(transcript("a")):
         pass
     folder = there.state_dir / "sent"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -134,19 +134,19 @@ def test_only_the_owner_may_look_and_nothing_half_written_is_left(there: ClientS
 
 
 def test_two_at_once_do_not_send_one_session(there: ClientSettings) -> None:
-    before, order = SentBefore(there), list[str]()
+    before, order = SendProgress(there), list[str]()
     waits = threading.Event()
 
     def second() -> None:
-        with before.alone(transcript("a"), wait=False) as alone:
+        with before.locked(transcript("a"), wait=False) as alone:
             order.append(f"not waiting: {alone}")
-        with before.alone(transcript("a", session="s2"), wait=False) as alone:
+        with before.locked(transcript("a", session="s2"), wait=False) as alone:
             order.append(f"another session: {alone}")
         waits.set()
-        with before.alone(transcript("a")) as alone:
+        with before.locked(transcript("a")) as alone:
             order.append(f"waiting: {alone}")
 
-    with before.alone(transcript("a")) as alone:
+    with before.locked(transcript("a")) as alone:
         assert alone
         thread = threading.Thread(target=second)
         thread.start()
