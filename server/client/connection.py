@@ -1,4 +1,4 @@
-"""One HTTP connection to the server, and its errors as ours."""
+"""An HTTP connection to the server, with its errors raised as Esker's."""
 
 import asyncio
 from typing import Any
@@ -38,7 +38,7 @@ class HttpConnection:
         self._headers = headers
 
     async def close(self) -> None:
-        """Close what was opened here; an HTTP client that was handed in stays open."""
+        """Close the HTTP client, unless the caller passed it in."""
         if self._own:
             await self._http.aclose()
 
@@ -59,18 +59,18 @@ class HttpConnection:
         """Return the answer to a DELETE. Raises an EskerError."""
         return await self._call("DELETE", path, params={name: _plain(value) for name, value in query.items()})
 
-    async def _call(self, method: str, path: str, **what: Any) -> Any:
-        answer = await self._exchange(method, path, what)
+    async def _call(self, method: str, path: str, **request: Any) -> Any:
+        answer = await self._exchange(method, path, request)
         for _ in range(MOST_TRIES - 1):
             if answer.status_code not in BUSY:
                 break
             await asyncio.sleep(pause(answer.headers.get("Retry-After")))
-            answer = await self._exchange(method, path, what)
+            answer = await self._exchange(method, path, request)
         return _read(answer.status_code, answer.content)
 
-    async def _exchange(self, method: str, path: str, what: dict[str, Any]) -> httpx2.Response:
+    async def _exchange(self, method: str, path: str, request: dict[str, Any]) -> httpx2.Response:
         try:
-            return await self._http.request(method, f"{self._url}{path}", headers=self._headers, **what)
+            return await self._http.request(method, f"{self._url}{path}", headers=self._headers, **request)
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
             raise no_address(self._url) from error
         except httpx2.TransportError as error:
@@ -82,7 +82,7 @@ def _plain(value: Any) -> Any:
 
 
 def _read(status: int, text: bytes) -> Any:
-    """Return an answer. Raises what it says went wrong."""
+    """Return an answer. Raises the EskerError that it describes."""
     answer = read_answer(status, text)
     if isinstance(answer, Problem):
         kind = _ERRORS.get(status, Unavailable if status >= 500 or status in BUSY else EskerError)

@@ -1,4 +1,4 @@
-"""The client: one object for one pool of a server."""
+"""The Python client: one object for one pool of a server."""
 
 import os
 from collections.abc import AsyncGenerator, Sequence
@@ -27,10 +27,10 @@ _STATUS = TypeAdapter(PoolStatus)
 
 
 class Esker:
-    """A pool of a server. `url` and `key` come from ESKER_URL and ESKER_KEY where they are not given.
+    """A pool of a server. `url` and `key` default to ESKER_URL and ESKER_KEY.
 
-    Every method raises an EskerError that says what happened and, in its `hint`, what to do: Unavailable when nobody
-    answers, Unauthorized, NotFound, InvalidInput, Conflict.
+    Every method raises an EskerError that says what happened and, in its `hint`, what to do: Unavailable if the server
+    does not answer, Unauthorized, NotFound, InvalidInput, Conflict.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Esker:
         timeout: float = 60.0,
         http: httpx2.AsyncClient | None = None,
     ) -> None:
-        """`timeout` is in seconds; `http` is a client to use instead of one of its own, which stays open."""
-        told = ClientSettings.from_environment(os.environ)
-        self._connection = HttpConnection(url or told.url, key or told.key, timeout, http)
+        """`timeout` is in seconds; `http` is an HTTP client to use instead of a new one, and stays open."""
+        settings = ClientSettings.from_environment(os.environ)
+        self._connection = HttpConnection(url or settings.url, key or settings.key, timeout, http)
 
     async def __aenter__(self) -> Self:
         """Return the client."""
@@ -52,11 +52,11 @@ class Esker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close its connections."""
+        """Close the connection."""
         await self.close()
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connection."""
         await self._connection.close()
 
     async def session(
@@ -69,10 +69,10 @@ class Esker:
         timezone: str | None = None,
         effective_context: int | None = None,
     ) -> Session:
-        """Find or make a session: the same client and external id always give the same one."""
-        asked = {"client": client, "external_id": external_id, "project": project, "cwd": cwd, "timezone": timezone}
-        asked_too = {"effective_context": effective_context}
-        return Session(self._connection, await self._connection.post("/v1/sessions", _given(asked | asked_too)))
+        """Find or create a session: the same client and external id always give the same one."""
+        body = {"client": client, "external_id": external_id, "project": project, "cwd": cwd, "timezone": timezone}
+        more = {"effective_context": effective_context}
+        return Session(self._connection, await self._connection.post("/v1/sessions", _given(body | more)))
 
     async def recall(
         self,
@@ -94,15 +94,15 @@ class Esker:
         timezone: str | None = None,
         without: Sequence[str] = (),
     ) -> Recalled:
-        """Ask memory a question. When it `abstained`, nothing there is about it.
+        """Ask memory a question. If the answer has `abstained`, nothing in memory is about it.
 
-        `without` are ids of what the caller has already: neither they nor what says the same is among the hits.
+        `without` are ids that the caller has already: neither they nor duplicates of them are among the hits.
         """
-        asked: dict[str, Any] = {"query": query, "limit": limit, "scope": scope, "project": project, "tier": tier}
-        asked |= {"session_id": session_id, "kinds": kinds, "tags": tags, "min_priority": min_priority}
-        asked |= {"since": since, "until": until, "as_of": as_of, "include_superseded": include_superseded}
-        asked |= {"max_tokens": max_tokens, "timezone": timezone, "without": list(without)}
-        return _RECALLED.validate_python(await self._connection.post("/v1/recall", _given(asked)))
+        body: dict[str, Any] = {"query": query, "limit": limit, "scope": scope, "project": project, "tier": tier}
+        body |= {"session_id": session_id, "kinds": kinds, "tags": tags, "min_priority": min_priority}
+        body |= {"since": since, "until": until, "as_of": as_of, "include_superseded": include_superseded}
+        body |= {"max_tokens": max_tokens, "timezone": timezone, "without": list(without)}
+        return _RECALLED.validate_python(await self._connection.post("/v1/recall", _given(body)))
 
     async def remember(
         self,
@@ -117,7 +117,7 @@ class Esker:
         external_id: str | None = None,
         said_at: datetime | None = None,
     ) -> SourcedMemory:
-        """Write a memory; the same external id, or the same words in the same place, are the same memory."""
+        """Write a memory; the same external id, or the same words in the same project, give the same memory."""
         row: dict[str, Any] = {"content": content, "project": project, "priority": priority, "category": category}
         row |= {"tags": list(tags), "kind": "manual" if pinned else "note", "external_id": external_id}
         row |= {"session_id": session_id}
@@ -133,17 +133,17 @@ class Esker:
         tags: Sequence[str] | None = None,
         external_id: str | None = None,
     ) -> SourcedMemory:
-        """Replace a memory by one that is right, with an id of its own. Raises Conflict when it was replaced."""
-        right = {"content": content, "priority": priority, "category": category, "tags": tags}
-        right |= {"external_id": external_id}
-        return _MEMORY.validate_python(await self._connection.patch(_path(memory_id), _given(right)))
+        """Replace a memory with a corrected one, which has a new id. Raises Conflict if it is already superseded."""
+        correction = {"content": content, "priority": priority, "category": category, "tags": tags}
+        correction |= {"external_id": external_id}
+        return _MEMORY.validate_python(await self._connection.patch(_path(memory_id), _given(correction)))
 
     async def forget(self, memory_id: str, *, messages: bool = False) -> Receipt:
-        """Delete a memory with all that says the same; with `messages` also the words that it came from."""
+        """Delete a memory and its duplicates; with `messages` also the words of its source messages."""
         return _RECEIPT.validate_python(await self._connection.delete(_path(memory_id), messages=messages))
 
     async def expand(self, memory_id: str, *, around: int = 2, max_tokens: int = 10_000) -> Expansion:
-        """Lead from a memory or a passage to what it was drawn from, and to the messages around that."""
+        """Return the sources of a memory or a passage, and the messages around them."""
         found = await self._connection.get(f"{_path(memory_id)}/sources", around=around, max_tokens=max_tokens)
         return _EXPANSION.validate_python(found)
 
@@ -151,10 +151,10 @@ class Esker:
         self, *, project: str | None = None, tags: Sequence[str] | None = None, include_superseded: bool = False
     ) -> AsyncGenerator[SourcedMemory]:
         """Yield memories, newest first."""
-        asked: dict[str, Any] = {"project": project, "tag": tags, "include_superseded": include_superseded}
+        body: dict[str, Any] = {"project": project, "tag": tags, "include_superseded": include_superseded}
         before: str | None = None
         while True:
-            page = await self._connection.get("/v1/memories", **asked, before=before, limit=500)
+            page = await self._connection.get("/v1/memories", **body, before=before, limit=500)
             for memory in _MEMORIES.validate_python(page["memories"]):
                 yield memory
             before = page["next"]
@@ -162,11 +162,11 @@ class Esker:
                 return
 
     async def briefing(self, *, project: str | None = None, tokens: int | None = None) -> str:
-        """Return what to know before work in a project begins, as text."""
+        """Return the most important memories of a project, or of the pool, as text."""
         return (await self._connection.get("/v1/briefing", project=project, tokens=tokens))["text"]
 
     async def status(self) -> PoolStatus:
-        """Return what the pool holds, and what of it cannot be found yet."""
+        """Return what the pool contains, and how much of it is not searchable yet."""
         return _STATUS.validate_python(await self._connection.get("/v1/status"))
 
 
@@ -174,9 +174,9 @@ def _path(memory_id: str) -> str:
     return f"/v1/memories/{quote(memory_id, safe='')}"
 
 
-def _given(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return what was given, as JSON has it."""
-    return {name: _plain(value) for name, value in asked.items() if value is not None}
+def _given(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that are not None, as JSON values."""
+    return {name: _plain(value) for name, value in body.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One conversation, as the client that holds it tells the server of it."""
+"""A session in the Python client: one conversation and its memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ Event = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One transcript entry. `external_id` is the client's own name for it: told again, it changes nothing.
+    """One transcript entry. `external_id` is the client's own id for it; sending it again changes nothing.
 
-    `content` is a string or a list of blocks as in the Messages API; without `sent_at` it is said now.
+    `content` is a string or a list of blocks as in the Messages API; `sent_at` defaults to now.
     """
 
     external_id: str
@@ -36,22 +36,22 @@ class Message:
 
 
 class Session:
-    """A session that is open on the server; `Esker.session` gives it."""
+    """A session that is open on the server; `Esker.session` returns it."""
 
     def __init__(self, connection: HttpConnection, known: Mapping[str, Any]) -> None:
         self._connection = connection
         self.id: str = known["id"]
-        """Our id of it (ses_…)."""
+        """Esker's id of the session (ses_…)."""
         self.project: str | None = known["project"]
         self.timezone: str = known["timezone"]
 
     async def add(self, *messages: Message) -> IngestReport:
-        """Store messages that are new, in order, and have them observed in time. Raises InvalidInput, Unavailable."""
+        """Store new messages, in order; they are observed later. Raises InvalidInput, Unavailable."""
         batch = [_body(message) for message in messages]
         return _REPORT.validate_python(await self._connection.post(self._path("messages"), {"messages": batch}))
 
     async def pack(self) -> str:
-        """Return the frozen text that goes before the messages."""
+        """Return the context pack, a frozen text that goes before the messages."""
         return (await self._connection.get(self._path("pack")))["text"]
 
     async def context(
@@ -62,36 +62,36 @@ class Session:
         keep_last_messages: int | None = None,
         message_tokens: int | None = None,
     ) -> Context:
-        """Return what to send to the Messages API next: `system` and `messages`, and what is known about them.
+        """Return the next request to the Messages API: `system` and `messages`, with figures about them.
 
-        `system` is the caller's own; `recall` is a question to memory, or True for what the user said last.
+        `system` is the caller's own; `recall` is a question to memory, or True for the user's last message.
         """
-        asked = {"system": system, "recall": recall, "keep_last_messages": keep_last_messages}
-        asked["message_tokens"] = message_tokens
-        body = {name: value for name, value in asked.items() if value is not None}
+        fields = {"system": system, "recall": recall, "keep_last_messages": keep_last_messages}
+        fields["message_tokens"] = message_tokens
+        body = {name: value for name, value in fields.items() if value is not None}
         found: dict[str, Any] = await self._connection.post(self._path("context"), body)
         found["tokens"] = ContextTokens(**found["tokens"])
         return Context(**found)
 
     async def usage(self, usage: Mapping[str, Any], *, model: str | None = None, request_id: str | None = None) -> None:
-        """Tell what a call of the model used, as the API reports it; told again under a request's id it counts once."""
+        """Report the usage of a model call, as the API returns it; the same `request_id` counts once."""
         body = {**usage, "model": model, "request_id": request_id}
         given = {name: value for name, value in body.items() if value is not None}
         await self._connection.post(self._path("usage"), given)
 
     async def event(self, kind: Event, *, once: str | None = None) -> None:
-        """Tell what happened to the client's context; told again under the name `once` it changes nothing."""
+        """Report an event of the client's context; repeating it with the same key `once` changes nothing."""
         await self._connection.post(self._path("events"), {"kind": kind} | ({"dedupe_key": once} if once else {}))
 
     async def observe(self) -> ObserveReport:
-        """Have everything observed that the session holds by now, wait for it, and return the report.
+        """Observe everything that the session contains by now, wait for it, and return the report.
 
-        What takes longer than a request may last goes on in the background (`queued`); asking again waits on.
+        If it takes longer than a request may last, it continues in the background (`queued`); call again to wait on.
         """
         return _OBSERVED.validate_python(await self._connection.post(f"{self._path('observe')}?wait=true"))
 
     async def memory(self) -> SessionMemory:
-        """Return all about the memory of the session: counters, packs, groups, jobs, usage and savings."""
+        """Return the state of the session's memory: counters, packs, groups, jobs, usage and savings."""
         return _MEMORY.validate_python(await self._connection.get(self._path("memory")))
 
     def _path(self, what: str) -> str:

@@ -1,4 +1,4 @@
-"""What memory has made of one session, as the server tells it."""
+"""The memory of one session, as the server reports it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from esker.server.core.records import JobKind, JobState
 class SessionState:
     """A session and how far it is observed. Tokens are estimates.
 
-    It began at the time of its earliest message or, if that is earlier, when it was opened (`created_at`).
+    `begun_at` is the time of its earliest message or, if that is earlier, of its opening (`created_at`).
     """
 
     id: str
@@ -37,7 +37,7 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class SessionJob:
-    """Work that is to be done for a session; with an error, `hint` says what to do about it."""
+    """A job of a session; with an error, `hint` says what to do about it."""
 
     kind: JobKind
     state: JobState
@@ -50,10 +50,10 @@ class SessionJob:
 
 @dataclass(frozen=True, slots=True)
 class SessionMemory:
-    """All about the memory of a session. Versions of its pack and groups are newest first.
+    """The memory of a session. Pack versions and groups are newest first.
 
-    `coverage` is the share (0 to 1) of its messages that stand in a group, `usage` what its calls of a model used and
-    saved; None where none was told of.
+    `coverage` is the share (0 to 1) of its messages that are in a group; `usage` is what its model calls used and
+    saved, None if none was reported.
     """
 
     session: SessionState

@@ -1,4 +1,4 @@
-"""What the tools ask of: the use cases themselves where the server speaks MCP, its HTTP where `esker mcp` does."""
+"""The backend of the tools: the use cases in the server's own MCP endpoint, the HTTP API in `esker mcp`."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -26,21 +26,21 @@ PackText = Callable[[Any, str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Everything that the tools and resources are answered by; they raise what the use cases raise.
+    """The functions behind the tools and resources; they raise the errors of the use cases.
 
-    The first argument of each is the HTTP request of the call, which says who asks; None on stdio.
+    The first argument of each is the HTTP request of the call, which carries the key; None on stdio.
     """
 
     recall: AnswerRecall
     expand: Expand
     remember: Remember
     correct: Correct
-    """Replaces the memory of an id by what is right."""
+    """Replaces a memory, given by its id, with a corrected one."""
     forget: Forget
     status: ReportStatus
     read: ReadRow
-    """Gives a memory or a passage by its id."""
+    """Returns a memory or a passage by its id."""
     pack: PackText
-    """Gives the text of a session's pack by the session's id."""
+    """Returns the text of a session's pack by the session's id."""
     briefing: BriefingText
-    """Gives what matters most in the pool within so many tokens, or nothing."""
+    """Returns the pool's most important memories within a number of tokens, or ""."""

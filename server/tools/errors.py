@@ -9,33 +9,33 @@ from esker.server.core.errors import EskerError, InvalidInput, NotFound
 
 
 @contextmanager
-def told_to_the_model(id_hint: str = "") -> Generator[None]:
-    """Turn our errors into those that reach the model; for something that is not there add where ids come from."""
+def tool_errors(id_hint: str = "") -> Generator[None]:
+    """Turn Esker's errors into tool errors; to a NotFound add where ids come from."""
     try:
         yield
     except NotFound as error:
         raise ToolError(" ".join(filter(None, (str(error), id_hint)))) from error
     except EskerError as error:
-        raise ToolError(_whole(error)) from error
+        raise ToolError(_with_hint(error)) from error
 
 
 def exact_id(text: str, hint: str) -> str:
-    """Return an id without white space around it. Raises ToolError for a blank one."""
+    """Return an id without surrounding white space. Raises ToolError for a blank one."""
     if not text.strip():
         raise ToolError(f"The id is blank. {hint}")
     return text.strip()
 
 
 @contextmanager
-def told_of_a_resource() -> Generator[None]:
-    """Turn our errors into those of resources: one that is not there has a code of its own."""
+def resource_errors() -> Generator[None]:
+    """Turn Esker's errors into resource errors; a missing resource has an error code of its own."""
     try:
         yield
     except (NotFound, InvalidInput) as error:
-        raise ResourceNotFoundError(_whole(error)) from error
+        raise ResourceNotFoundError(_with_hint(error)) from error
     except EskerError as error:
-        raise ResourceError(_whole(error)) from error
+        raise ResourceError(_with_hint(error)) from error
 
 
-def _whole(error: EskerError) -> str:
+def _with_hint(error: EskerError) -> str:
     return " ".join(filter(None, (str(error), error.hint)))

@@ -1,4 +1,4 @@
-"""The tool `expand_memory`: from what recall found to the words that were really said."""
+"""The tool `expand_memory`: from a memory to the messages it was drawn from."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
 from esker.server.core.recall.expansion_text import evidence_text
 from esker.server.tools.backend import Backend
-from esker.server.tools.errors import exact_id, told_to_the_model
+from esker.server.tools.errors import exact_id, tool_errors
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
 
 _EXPANSION = TypeAdapter(Expansion)
@@ -29,21 +29,21 @@ def add_expand(mcp: MCPServer[Any], backend: Backend) -> None:
     )
     async def expand_memory(  # pyright: ignore[reportUnusedFunction] - the decorator registers it
         ctx: Context[Any],
-        memory_id: Annotated[str, Field(min_length=1, description="An id as it was shown: mem_… or psg_…")],
+        memory_id: Annotated[str, Field(min_length=1, description="An id exactly as shown: mem_… or psg_…")],
         around: Annotated[
-            int, Field(ge=0, le=MAX_AROUND, description="How many messages to show before and after each source.")
+            int, Field(ge=0, le=MAX_AROUND, description="Number of messages to show before and after each source.")
         ] = 2,
         max_tokens: Annotated[
-            int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, description="The most tokens to return.")
+            int, Field(ge=MIN_TOKENS, le=MAX_TOKENS, description="Maximum number of tokens to return.")
         ] = 2_000,
     ) -> CallToolResult:
-        """Show where a memory comes from: the verbatim messages it was drawn from, with those around them.
+        """Show the sources of a memory: the verbatim messages it was drawn from, with those around them.
 
         Use it on an id from recall_memory when the exact wording, the reasons or the circumstances matter, when two
-        memories contradict each other, or before you rely on a detail that a memory only sums up.
+        memories contradict each other, or before you rely on a detail that a memory only summarizes.
         """
         asked = ExpandRequest(exact_id(memory_id, _ID_HINT), around, max_tokens)
-        with told_to_the_model(_ID_HINT):
+        with tool_errors(_ID_HINT):
             found = await backend.expand(ctx.request_context.request, asked)
         return CallToolResult(
             content=[TextContent(type="text", text=evidence_text(found))], structured_content=_lean(found)
@@ -51,7 +51,7 @@ def add_expand(mcp: MCPServer[Any], backend: Backend) -> None:
 
 
 def _lean(found: Expansion) -> dict[str, Any]:
-    """Return an expansion in structure without what a model cannot use, as some clients show it to their model."""
+    """Return an expansion as structured content, without fields that are useless to a model."""
     memory = {"id", "content", "kind", "author", "said_at", "project", "trust", "superseded_by"}
     row = {"memory": memory, **dict.fromkeys(("age", "depth", "source_of", "truncated"), True)}
     passage = dict.fromkeys(("id", "session_id", "project", "first_seq", "last_seq", "trust", "said_at"), True)

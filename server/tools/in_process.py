@@ -1,4 +1,4 @@
-"""The tools over HTTP are answered by the use cases, for whoever the key of the request belongs to."""
+"""The in-process backend: the tools over HTTP call the use cases, for the pool of the request's key."""
 
 from starlette.requests import Request
 
@@ -21,48 +21,48 @@ from esker.server.usecases.remember import Note, get_text, remember_one
 
 
 def backend_of(parts: Parts) -> Backend:
-    """Return what the tools ask of."""
+    """Return the backend that calls the use cases."""
 
     async def recalled(request: Request, asked: RecallRequest) -> Recalled:
-        return await recall(parts, _asking(request).pool_id, asked)
+        return await recall(parts, _principal(request).pool_id, asked)
 
     async def expanded(request: Request, asked: ExpandRequest) -> Expansion:
-        return await expand(parts, _asking(request).pool_id, asked)
+        return await expand(parts, _principal(request).pool_id, asked)
 
     async def remembered(request: Request, note: Note) -> SourcedMemory:
-        return await remember_one(parts, _writing(request), note)
+        return await remember_one(parts, _writer(request), note)
 
     async def corrected(request: Request, memory_id: str, correction: Correction) -> SourcedMemory:
-        return await correct(parts, _writing(request), memory_id, correction)
+        return await correct(parts, _writer(request), memory_id, correction)
 
     async def forgotten(request: Request, text_id: str, with_messages: bool) -> Receipt:
-        return await forget(parts, _writing(request), text_id, with_messages=with_messages)
+        return await forget(parts, _writer(request), text_id, with_messages=with_messages)
 
     async def status(request: Request) -> PoolStatus:
-        asking = _asking(request)
-        return await pool_status(parts, asking.pool_id, asking.pool_name)
+        principal = _principal(request)
+        return await pool_status(parts, principal.pool_id, principal.pool_name)
 
     async def read(request: Request, text_id: str) -> SourcedMemory | Passage:
-        return await get_text(parts, _asking(request).pool_id, text_id)
+        return await get_text(parts, _principal(request).pool_id, text_id)
 
     async def pack(request: Request, session_id: str) -> str:
-        return (await get_pack(parts, _asking(request).pool_id, session_id)).text
+        return (await get_pack(parts, _principal(request).pool_id, session_id)).text
 
     async def briefing(request: Request, tokens: int) -> str:
-        found = await give_briefing(parts, _asking(request).pool_id, None, tokens)
+        found = await give_briefing(parts, _principal(request).pool_id, None, tokens)
         return found.text if found.known else ""
 
     return Backend(recalled, expanded, remembered, corrected, forgotten, status, read, pack, briefing)
 
 
-def _asking(request: Request) -> Principal:
+def _principal(request: Request) -> Principal:
     principal: Principal = request.state.principal
     return principal
 
 
-def _writing(request: Request) -> Principal:
-    """Return who asks. Raises Forbidden where the key only reads."""
-    principal = _asking(request)
+def _writer(request: Request) -> Principal:
+    """Return the principal of a request that writes. Raises Forbidden if its key only reads."""
+    principal = _principal(request)
     if "write" not in principal.scopes:
         hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` makes one that does."
         raise Forbidden("This key does not have the scope 'write'.", hint=hint)

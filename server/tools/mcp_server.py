@@ -1,4 +1,4 @@
-"""The MCP server, the same over HTTP and stdio: what it says of itself, its tools, resources and prompt."""
+"""The MCP server, the same over HTTP and stdio: its instructions, tools, resources and prompt."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,7 +23,7 @@ from esker.server.tools.backend import Backend
 from esker.server.tools.expand_tool import add_expand
 from esker.server.tools.instructions import INSTRUCTIONS, ShortPack
 from esker.server.tools.recall_tool import add_recall
-from esker.server.tools.refusals import UNEXPECTED, PlainErrors, unknown, what_is_wrong
+from esker.server.tools.refusals import UNEXPECTED, PlainErrors, problems_of, unknown
 from esker.server.tools.remember_tool import add_forget, add_remember
 from esker.server.tools.resources import ADDRESSES, add_resources
 from esker.server.tools.status_tool import add_status
@@ -32,24 +32,24 @@ _LONGEST = 200
 
 
 class EskerMcp(MCPServer[Any]):
-    """The library's server with errors that say what to do: it tells programmers what is wrong with their code."""
+    """The library's server with errors for the caller; the library's own describe faults in the server's code."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool. Raises MCPError for one that is not there, and ToolError for the model to read."""
+        """Call a tool. Raises MCPError if it does not exist, and ToolError with a message for the model."""
         tools = {tool.name: tool for tool in await self.list_tools()}
         if name not in tools:
             raise MCPError(INVALID_PARAMS, unknown("tool", name, tools))
         known = tools[name].input_schema.get("properties", {})
-        if strange := sorted(arguments.keys() - known.keys()):
-            raise ToolError(unknown("argument", strange[0], known))
+        if unexpected := sorted(arguments.keys() - known.keys()):
+            raise ToolError(unknown("argument", unexpected[0], known))
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
             raise UnexpectedToolError(UNEXPECTED) from error.__cause__
         except ToolError as error:
-            raise ToolError(_told(name, error)) from error.__cause__
+            raise ToolError(_plain_message(name, error)) from error.__cause__
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
@@ -60,8 +60,8 @@ class EskerMcp(MCPServer[Any]):
             raise MCPError(INVALID_PARAMS, unknown("prompt", name, prompts))
         given = arguments or {}
         known = {argument.name: argument for argument in prompts[name].arguments or ()}
-        if strange := sorted(given.keys() - known.keys()):
-            raise MCPError(INVALID_PARAMS, unknown("argument", strange[0], known))
+        if unexpected := sorted(given.keys() - known.keys()):
+            raise MCPError(INVALID_PARAMS, unknown("argument", unexpected[0], known))
         for argument in known.values():
             if argument.required and not str(given.get(argument.name, "")).strip():
                 raise MCPError(INVALID_PARAMS, f"{argument.name} is missing: {argument.description}")
@@ -78,20 +78,20 @@ class EskerMcp(MCPServer[Any]):
         except ResourceNotFoundError as error:
             if isinstance(error.__cause__, EskerError):
                 raise
-            raise ResourceNotFoundError(f"There is nothing at {str(uri)[:_LONGEST]!r}. {ADDRESSES}") from error
+            raise ResourceNotFoundError(f"{str(uri)[:_LONGEST]!r} does not exist. {ADDRESSES}") from error
 
     async def run_between(self, stdin: AsyncFile[str], stdout: AsyncFile[str]) -> None:
-        """Answer the messages of one client, a line each, until there are no more."""
+        """Answer the messages of one client, one a line, until its input ends."""
         server = self._lowlevel_server
         async with stdio_server(stdin, stdout) as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
 
-def _told(tool: str, error: ToolError) -> str:
-    """Return what a tool is refused with, without what the library puts in front of it."""
+def _plain_message(tool: str, error: ToolError) -> str:
+    """Return the message of a tool error without the prefix that the library adds."""
     match error.__cause__:
         case ValidationError() as cause:
-            return f"The arguments of {tool} are not right, and nothing was done: {what_is_wrong(cause)}."
+            return f"Invalid arguments of {tool}; nothing was done: {problems_of(cause)}."
         case ToolError() as cause:
             return str(cause)
         case _:

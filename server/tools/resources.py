@@ -1,4 +1,4 @@
-"""What an MCP client can read by address, and a prompt that a person can choose."""
+"""The MCP resources, which a client reads by address, and a prompt that the user can choose."""
 
 from typing import Annotated, Any
 
@@ -8,10 +8,10 @@ from pydantic import Field
 from esker.server.core.errors import NotFound
 from esker.server.core.recall.rendering import resource_text
 from esker.server.tools.backend import Backend
-from esker.server.tools.errors import told_of_a_resource
+from esker.server.tools.errors import resource_errors
 
-ADDRESSES = "There are memory://pack/{session} (ses_…) and memory://memory/{id} (mem_… or psg_…)."
-"""What can be read, for errors."""
+ADDRESSES = "Valid addresses are memory://pack/{session} (ses_…) and memory://memory/{id} (mem_… or psg_…)."
+"""The valid addresses, for error messages."""
 
 
 def add_resources(mcp: MCPServer[Any], backend: Backend) -> None:
@@ -20,14 +20,14 @@ def add_resources(mcp: MCPServer[Any], backend: Backend) -> None:
     @mcp.resource("memory://pack/{session}", title="Context pack", mime_type="text/plain")
     async def pack(session: str, ctx: Context[Any]) -> str:  # pyright: ignore[reportUnusedFunction]
         """The frozen text that goes before the messages of a session (ses_…)."""
-        with told_of_a_resource():
-            return await backend.pack(ctx.request_context.request, _given(session))
+        with resource_errors():
+            return await backend.pack(ctx.request_context.request, _id_of(session))
 
     @mcp.resource("memory://memory/{memory_id}", title="Memory", mime_type="text/plain")
     async def memory(memory_id: str, ctx: Context[Any]) -> str:  # pyright: ignore[reportUnusedFunction]
         """One memory (mem_…) or passage (psg_…), fenced as data."""
-        with told_of_a_resource():
-            return resource_text(await backend.read(ctx.request_context.request, _given(memory_id)))
+        with resource_errors():
+            return resource_text(await backend.read(ctx.request_context.request, _id_of(memory_id)))
 
     @mcp.prompt(title="Recall")
     def recall(  # pyright: ignore[reportUnusedFunction]
@@ -36,13 +36,13 @@ def add_resources(mcp: MCPServer[Any], backend: Backend) -> None:
         """Have the assistant look something up in memory before it answers."""
         return (
             f"Look in memory for what is known about the following, with recall_memory: {about}\nAnswer from what it"
-            " returns and name the dates. Use expand_memory where the exact words matter. If it returns nothing"
+            " returns and name the dates. Use expand_memory if the exact words matter. If it returns nothing"
             " relevant, say so and do not guess."
         )
 
 
-def _given(row_id: str) -> str:
-    """Return the id of an address. Raises NotFound for one that ends before it."""
+def _id_of(row_id: str) -> str:
+    """Return the id in an address. Raises NotFound if it is blank."""
     if not row_id.strip():
-        raise NotFound("This address names nothing.", hint=ADDRESSES)
+        raise NotFound("The address has no id.", hint=ADDRESSES)
     return row_id

@@ -1,4 +1,4 @@
-"""The tool `memory_status`: what memory holds, and what it cannot answer yet."""
+"""The tool `memory_status`: the contents of memory, and what is not searchable yet."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from esker.server.core.counts import counted
 from esker.server.core.reports import PoolStatus
 from esker.server.tools.backend import Backend
-from esker.server.tools.errors import told_to_the_model
+from esker.server.tools.errors import tool_errors
 
 _STATUS = TypeAdapter(PoolStatus)
 
@@ -24,10 +24,10 @@ def add_status(mcp: MCPServer[Any], backend: Backend) -> None:
     async def memory_status(  # pyright: ignore[reportUnusedFunction] - the decorator registers it
         ctx: Context[Any],
     ) -> CallToolResult:
-        """Show how much is remembered, and what is not ready: messages not observed yet, rows without vectors, jobs
-        that fail. Use it when recall answers with less than you expect, or when the user asks about memory itself.
+        """Show how much is remembered, and what is not ready: unobserved messages, rows without vectors, failed jobs.
+        Use it when recall returns less than you expect, or when the user asks about memory itself.
         """
-        with told_to_the_model():
+        with tool_errors():
             found = await backend.status(ctx.request_context.request)
         return CallToolResult(
             content=[TextContent(type="text", text=status_text(found))],
@@ -36,7 +36,7 @@ def add_status(mcp: MCPServer[Any], backend: Backend) -> None:
 
 
 def status_text(found: PoolStatus) -> str:
-    """Return a status in lines for people and models."""
+    """Return a status as text."""
     kinds = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(found.memories.items()))
     held = f"{counted(sum(found.memories.values()), 'memory')}{f' ({kinds})' if kinds else ''}"
     last = f", the last at {found.last_message_at:%Y-%m-%d %H:%M} UTC" if found.last_message_at else ""
@@ -46,15 +46,15 @@ def status_text(found: PoolStatus) -> str:
     ]
     if found.unobserved_tokens:
         waiting = counted(found.unobserved_tokens, "token of messages is", "tokens of messages are")
-        lines.append(f"{waiting} in no memory yet.")
+        lines.append(f"{waiting} not observed yet.")
     if found.model is None:
-        lines.append(f"Nothing is found by meaning: no embedding model is in use (embedder {found.embedder}).")
+        lines.append(f"Nothing can be found by meaning: no embedding model is in use (embedder {found.embedder}).")
     elif found.pending:
         lines.append(f"{counted(found.pending, 'text')} cannot be found by meaning yet.")
     else:
         lines.append(f"Everything can be found by meaning ({found.model}).")
     if found.jobs or found.failed_jobs:
         jobs = counted(found.jobs, "job waits or runs", "jobs wait or run")
-        lines.append(f"{jobs}, {found.failed_jobs:,} failed for good (`esker doctor`).")
+        lines.append(f"{jobs}, {found.failed_jobs:,} failed permanently (see `esker doctor`).")
     lines.append(f"Observer {found.observer}, reflector {found.reflector}.")
     return "\n".join(lines)

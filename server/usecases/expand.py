@@ -105,9 +105,9 @@ async def _expand_passage(connection: Connection, passage_id: str, around: int, 
 
 def _check(asked: ExpandRequest) -> None:
     if not 0 <= asked.around <= MAX_AROUND:
-        raise InvalidInput(f"around is from 0 to {MAX_AROUND}.")
+        raise InvalidInput(f"around must be between 0 and {MAX_AROUND}.")
     if not MIN_TOKENS <= asked.max_tokens <= MAX_TOKENS:
-        raise InvalidInput(f"max_tokens is from {MIN_TOKENS} to {MAX_TOKENS:,}.")
+        raise InvalidInput(f"max_tokens must be between {MIN_TOKENS} and {MAX_TOKENS:,}.")
 
 
 async def _walk(connection: Connection, memory_id: str) -> tuple[list[_OpenRow], int]:

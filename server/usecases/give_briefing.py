@@ -22,7 +22,7 @@ async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens:
     project, that is told. No model is called. Raises InvalidInput.
     """
     if not MIN_TOKENS <= tokens <= MAX_TOKENS:
-        raise InvalidInput(f"tokens is from {MIN_TOKENS} to {MAX_TOKENS:,}.")
+        raise InvalidInput(f"tokens must be between {MIN_TOKENS} and {MAX_TOKENS:,}.")
     # A session is kept under the name of its project as it was redacted.
     project = redact(clean_text(project)).strip() or None if project else None
     now = parts.clock()

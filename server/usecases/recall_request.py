@@ -56,15 +56,15 @@ def checked(asked: RecallRequest) -> RecallRequest:
         zone(asked.timezone)
     query = redact(clean_text(asked.query)).strip()
     if not query:
-        raise InvalidInput("The query is blank.")
+        raise InvalidInput("query must not be blank.")
     if len(asked.query) > MAX_QUERY_CHARACTERS:
-        raise InvalidInput(f"The query is longer than {MAX_QUERY_CHARACTERS:,} characters.")
+        raise InvalidInput(f"query must have at most {MAX_QUERY_CHARACTERS:,} characters.")
     if not 1 <= asked.limit <= MAX_LIMIT:
-        raise InvalidInput(f"limit is from 1 to {MAX_LIMIT}.")
+        raise InvalidInput(f"limit must be between 1 and {MAX_LIMIT}.")
     if asked.max_tokens is not None and asked.max_tokens < MIN_TOKENS:
-        raise InvalidInput(f"max_tokens is at least {MIN_TOKENS}.")
+        raise InvalidInput(f"max_tokens must be at least {MIN_TOKENS}.")
     if len(asked.without) > MAX_WITHOUT:
-        raise InvalidInput(f"without has at most {MAX_WITHOUT:,} ids.")
+        raise InvalidInput(f"without must have at most {MAX_WITHOUT:,} ids.")
     if asked.tier == "passages" and _asks_of_memories(asked):
         raise InvalidInput("Passages have no kind, tag or priority.", hint="Leave those out, or ask for memories.")
     return replace(

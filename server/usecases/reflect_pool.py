@@ -89,9 +89,9 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
 
 def _checked(asked: PoolReflection) -> PoolReflection:
     if asked.min_age_days is not None and not 0 <= asked.min_age_days <= 36_500:
-        raise InvalidInput("min_age_days is from 0 to 36,500.")
+        raise InvalidInput("min_age_days must be between 0 and 36,500.")
     if asked.target_tokens is not None and not MIN_TARGET_TOKENS <= asked.target_tokens <= BATCH_TOKENS:
-        raise InvalidInput(f"target_tokens is from {MIN_TARGET_TOKENS} to {BATCH_TOKENS:,}.")
+        raise InvalidInput(f"target_tokens must be between {MIN_TARGET_TOKENS} and {BATCH_TOKENS:,}.")
     return PoolReflection(redact(asked.project) if asked.project else None, asked.min_age_days, asked.target_tokens)
 
 

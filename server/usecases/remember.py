@@ -126,7 +126,7 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) ->
 def prepare(note: Note, now: datetime) -> PreparedNote:
     content = redact(note.content).strip()
     if not content:
-        raise InvalidInput("content is empty.")
+        raise InvalidInput("content must not be empty.")
     if len(content) > MAX_CHARACTERS:
         raise InvalidInput(
             f"content has {len(content):,} characters; the limit is {MAX_CHARACTERS:,}.",

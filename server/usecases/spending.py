@@ -74,7 +74,7 @@ class SpendReport:
 async def report_spending(parts: Parts, pool_id: str, days: int) -> SpendReport:
     """Return what the pool's models cost in the last `days` days. Raises InvalidInput."""
     if not 1 <= days <= MOST_DAYS:
-        raise InvalidInput(f"days is from 1 to {MOST_DAYS}.")
+        raise InvalidInput(f"days must be between 1 and {MOST_DAYS}.")
     async with parts.database.tenant(pool_id) as connection:
         today = await _today(parts, connection)
         return SpendReport(today, await spend.since(connection, today.day - timedelta(days=days - 1)))
@@ -88,7 +88,7 @@ async def set_daily_cap(
     None leaves a thing as it is; `without_own` takes the pool's own cap away. Raises InvalidInput, NotFound.
     """
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
-        raise InvalidInput(f"A cap is from 0 to {MOST_USD:,} dollars a day.")
+        raise InvalidInput(f"A cap must be between 0 and {MOST_USD:,} dollars a day.")
     found = await require_pool(parts, pool)
     async with parts.database.tenant(found.id) as connection:
         before = await spend.allowance(connection, parts.clock().astimezone(UTC).date())
