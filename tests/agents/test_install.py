@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from esker.server.agents.install import disk
 from esker.server.agents.install.applying import apply
 from esker.server.agents.install.clients import CLIENTS, client_of
-from esker.server.agents.install.edits import installing
+from esker.server.agents.install.edits import edits_to_install
 from esker.server.agents.install.toml_file import TomlFile
 from esker.server.agents.json_text import parse, value_of
 from esker.server.core.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -496,7 +496,7 @@ def test_what_is_changed_after_it_was_written_is_not_taken_back(
 
 
 def test_a_folder_that_comes_meanwhile_is_said(lived_in: Home) -> None:
-    edits = installing([CLIENTS["pi"]], lived_in.place(), lived_in.originals)
+    edits = edits_to_install([CLIENTS["pi"]], lived_in.target(), lived_in.originals)
     (lived_in.root / ".pi/agent/extensions/esker.ts").mkdir(parents=True)
     with pytest.raises(Unavailable, match=r"esker\.ts cannot be written: Is a directory"):
         apply(edits, lived_in.originals)

@@ -184,17 +184,17 @@ def test_nothing_else_is_raised_than_that_it_is_no_json(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("{", "line 1, column 2: a key in"),
-        ('{"a": 1\n "b": 2}', "line 2, column 2: a comma or }"),
-        ('{"a": 1,\n "b" 2}', "line 2, column 6: a colon"),
-        ('{"a": nope}', "line 1, column 7: a value"),
-        ('{"a": 01}', "line 1, column 7: a value"),
-        ("{,}", "line 1, column 2: a key in"),
+        ("{", "line 1, column 2: expected a key in"),
+        ('{"a": 1\n "b": 2}', "line 2, column 2: expected a comma or }"),
+        ('{"a": 1,\n "b" 2}', "line 2, column 6: expected a colon"),
+        ('{"a": nope}', "line 1, column 7: expected a value"),
+        ('{"a": 01}', "line 1, column 7: expected a value"),
+        ("{,}", "line 1, column 2: expected a key in"),
         ('{"a": 1} x', "line 1, column 10: text follows the end of the document"),
         ('{"a": 1 /* oops }', "line 1, column 9: a comment is not closed"),
-        ('{"a": "x\n"}', "line 1, column 7: a value"),
+        ('{"a": "x\n"}', "line 1, column 7: expected a value"),
         ("[" * 1000, "nested more than 200 levels deep"),
-        ("<<<<<<< HEAD\n{}", "line 1, column 1: a value"),
+        ("<<<<<<< HEAD\n{}", "line 1, column 1: expected a value"),
     ],
 )
 def test_what_is_no_json_is_refused_with_the_place(text: str, place: str) -> None:

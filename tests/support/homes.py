@@ -11,7 +11,7 @@ from typing import Any
 from esker.server.agents.install.applying import apply
 from esker.server.agents.install.client import InstallTarget
 from esker.server.agents.install.clients import CLIENTS
-from esker.server.agents.install.edits import Edit, installing, uninstalling
+from esker.server.agents.install.edits import Edit, edits_to_install, edits_to_uninstall
 from esker.server.agents.install.originals import Originals
 
 PROGRAM = "/opt/esker/bin/esker"
@@ -43,18 +43,18 @@ class Home:
         """What files were."""
         return Originals(self.root / ".local/state/esker/installed")
 
-    def place(self) -> InstallTarget:
+    def target(self) -> InstallTarget:
         """Where things are installed."""
         cwd = self.root / "project"
         return InstallTarget(self.root, cwd, self.environ, self.program, self.url, self.with_key, self.scope)
 
     def install(self, *clients: str) -> list[Edit]:
         """Install, and return what changed."""
-        return self._apply(installing([CLIENTS[name] for name in clients], self.place(), self.originals))
+        return self._apply(edits_to_install([CLIENTS[name] for name in clients], self.target(), self.originals))
 
     def uninstall(self, *clients: str) -> list[Edit]:
         """Uninstall, and return what changed."""
-        return self._apply(uninstalling([CLIENTS[name] for name in clients], self.place(), self.originals))
+        return self._apply(edits_to_uninstall([CLIENTS[name] for name in clients], self.target(), self.originals))
 
     def _apply(self, edits: Sequence[Edit]) -> list[Edit]:
         apply(edits, self.originals, shared=self.scope == "project")
