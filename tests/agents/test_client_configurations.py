@@ -374,14 +374,14 @@ def test_hooks_for_another_server_are_ours_in_every_way_to_write_them(tmp_path: 
     [
         ("http://me:secret@memory.lan", "contains a name or a password"),
         ("http://me@memory.lan/x", "contains a name or a password"),
-        ("http://a/$HOME", "'\\$' cannot be"),
-        ("http://a/${ESKER_KEY}", "cannot be"),
-        ("http://a/{env:X}", "cannot be"),
-        ("http://a\nb", "cannot be"),
-        ("http://a b", "cannot be"),
-        ("http://a?key=1", "cannot be"),
-        ("http://a/#x", "cannot be"),
-        ("http://a/\u2028", "cannot be"),
+        ("http://a/$HOME", "cannot contain '\\$'"),
+        ("http://a/${ESKER_KEY}", "cannot contain"),
+        ("http://a/{env:X}", "cannot contain"),
+        ("http://a\nb", "cannot contain"),
+        ("http://a b", "cannot contain"),
+        ("http://a?key=1", "cannot contain"),
+        ("http://a/#x", "cannot contain"),
+        ("http://a/\u2028", "cannot contain"),
     ],
 )
 def test_an_address_that_a_client_would_read_otherwise_or_that_holds_a_password_is_refused(
@@ -415,7 +415,7 @@ def test_every_event_that_is_installed_is_one_that_hooks_know(tmp_path: Path) ->
     for client, events in STEPS.items():
         assert set(events.split()) <= set(HOOK_STEPS[client])
     for client, name in PLUGINS.items():
-        asked = set(re.findall(r'(?:tell|ask)\("([a-z_.]+)"', home.read(name))) - {client}
+        asked = set(re.findall(r'(?:send|ask)\("([a-z_.]+)"', home.read(name))) - {client}
         assert asked == set(HOOK_STEPS[client])
 
 

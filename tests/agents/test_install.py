@@ -405,7 +405,7 @@ def test_a_file_that_changes_between_showing_and_writing_is_left_alone(
         return b"{}" if asked.count(path) == 2 and path.name == "hooks.json" else read(path)
 
     monkeypatch.setattr(disk, "read", changing)
-    with pytest.raises(Conflict, match=r"hooks\.json was changed meanwhile"):
+    with pytest.raises(Conflict, match=r"hooks\.json has changed meanwhile"):
         lived_in.install(*ALL)
     assert lived_in.contents() == before
     assert list(lived_in.originals.all()) == []
@@ -427,14 +427,14 @@ def test_what_is_no_file_is_neither_waited_for_nor_replaced(
     else:
         path.symlink_to(path.name)
     before = path.lstat()
-    with pytest.raises(InvalidInput, match=r"cannot be read: (it is no regular file|Too many levels)"):
+    with pytest.raises(InvalidInput, match=r"cannot be read: (it is not a regular file|Too many levels)"):
         home.install("codex", "pi")
     assert path.lstat() == before
     assert list(home.originals.all()) == []
 
 
 def test_a_device_is_not_read() -> None:
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         disk.read(Path("/dev/null"))  # nothing is written here: a root's tests would replace the device
 
 
@@ -471,7 +471,7 @@ def test_what_changes_while_others_are_written_is_left_alone_and_the_others_beco
         return write(path, data, mode)
 
     monkeypatch.setattr(disk, "write", writing)
-    with pytest.raises(Conflict, match=r"mcp\.json was changed meanwhile"):
+    with pytest.raises(Conflict, match=r"mcp\.json has changed meanwhile"):
         lived_in.install(*ALL)
     assert lived_in.read(".cursor/mcp.json") == '{"new": 1}'
     assert {**lived_in.contents(), ".cursor/mcp.json": before[".cursor/mcp.json"]} == before
@@ -543,7 +543,7 @@ def test_when_one_file_cannot_be_written_none_is(lived_in: Home, monkeypatch: py
 
 
 def test_a_client_that_there_is_not_is_named_with_those_that_there_are() -> None:
-    with pytest.raises(NotFound, match="no client 'emacs'") as caught:
+    with pytest.raises(NotFound, match="Unknown client 'emacs'") as caught:
         client_of("emacs")
     assert caught.value.hint
     assert all(name in caught.value.hint for name in ALL)
@@ -792,7 +792,7 @@ def test_whatever_a_configuration_holds_stays_to_the_byte(text: str) -> None:
     for edit in ("", f"# edited{end}"):
         # A last line without an end has got one, for what came behind it.
         either = (text + edit, text.removesuffix("\n") + end + edit)
-        assert bare(file.take(written + edit, text)) in map(bare, either)
+        assert bare(file.remove(written + edit, text)) in map(bare, either)
     # All that is new stands in one place.
     text, written = bare(text), bare(written)
     more = len(written) - len(text)

@@ -67,7 +67,7 @@ def test_a_document_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(b'{"a": 1}' + b" " * 200)
     assert json_document(path, SkippedLines(), largest=208) == {"a": 1}
-    with pytest.raises(OSError, match="more than 207 bytes"):
+    with pytest.raises(OSError, match="larger than 207 bytes"):
         json_document(path, SkippedLines(), largest=207)
 
 

@@ -61,7 +61,7 @@ def test_what_cannot_be_sent_says_why_and_waits_on(state: Path) -> None:
 
 def test_what_waits_is_deleted_only_by_its_id(state: Path, server: str) -> None:
     assert "--for" in told("--drop", state=state, url=server)["hint"]
-    assert "Nothing waits" in told("--drop", "--for", "other", state=state, url=server)["error"]
+    assert "No queue has the id" in told("--drop", "--for", "other", state=state, url=server)["error"]
     [queue] = told(state=state, url=server)
     assert told("--drop", "--for", queue["id"], state=state, url=server) == {"dropped": 1}
     assert told(state=state, url=server) == []
