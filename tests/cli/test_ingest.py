@@ -239,7 +239,7 @@ def test_what_is_no_file_neither_hangs_nor_stops_the_rest(here: dict[str, str], 
         assert (report["accepted"], report["unreadable"]) == (1, {})
         assert sorted(report["no_files"].values()) == ["a broken link", "a device", "a pipe"]
     done = esker("ingest", str(folder / "pipe.jsonl"), str(folder / "z.jsonl"), "--again", **here)
-    assert (done.returncode, "it is a pipe" in done.stdout, "1 known already" in done.stdout) == (1, True, True)
+    assert (done.returncode, "it is a pipe" in done.stdout, "1 already known" in done.stdout) == (1, True, True)
 
 
 def test_in_a_folder_everything_that_is_a_transcript_is_sent(here: dict[str, str], tmp_path: Path) -> None:
