@@ -152,8 +152,8 @@ async def test_the_status_says_what_is_there_and_what_is_not_ready(served: str, 
     assert found["unobserved_tokens"] > 0
     assert found["model"] is None
     assert "2 memories (2 of kind note)" in text
-    assert f"{found['unobserved_tokens']} tokens of messages are in no memory yet." in text
-    assert "Nothing is found by meaning" in text
+    assert f"{found['unobserved_tokens']} tokens of messages are not observed yet." in text
+    assert "Nothing can be found by meaning" in text
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -222,7 +222,7 @@ async def test_a_misspelt_argument_is_refused_with_those_that_there_are(served: 
         answer = await client.call_tool("recall_memory", {"query": "river", "projects": "p"})
         assert answer.is_error is True
         assert isinstance(answer.content[0], TextContent)
-        assert "no argument 'projects'" in answer.content[0].text
+        assert "Unknown argument 'projects'" in answer.content[0].text
         assert "project, " in answer.content[0].text
 
 

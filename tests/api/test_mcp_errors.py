@@ -39,7 +39,7 @@ async def refused(client: Client, tool: str, given: Json) -> str:
 
 
 BAD_ARGUMENTS: list[tuple[str, Json, list[str]]] = [
-    ("recall_memory", {}, ["arguments of recall_memory are not right", "nothing was done", "query is missing."]),
+    ("recall_memory", {}, ["Invalid arguments of recall_memory", "nothing was done", "query is missing."]),
     (
         "recall_memory",
         {"query": 5, "limit": "many", "scope": "galaxy", "kinds": ["note", "x"]},
@@ -52,12 +52,12 @@ BAD_ARGUMENTS: list[tuple[str, Json, list[str]]] = [
     ("recall_memory", {"query": "x", "timezone": "Mars"}, ["'Mars' is not a time zone", "Europe/Berlin"]),
     ("remember", {"content": "x" * 20_000}, ["content should have at most 16000 characters"]),
     ("remember", {"content": ""}, ["content should have at least 1 character"]),
-    ("remember", {"contents": "x"}, ["no argument 'contents'", "content, "]),
+    ("remember", {"contents": "x"}, ["Unknown argument 'contents'", "content, "]),
     ("remember", {"content": "x", "replaces": " "}, ["exactly as recall_memory"]),
     ("expand_memory", {"memory_id": " "}, ["exactly as recall_memory"]),
     ("forget_memory", {"memory_id": "\t"}, ["exactly as recall_memory"]),
     ("forget_memory", {"memory_id": "mem_1"}, ["There is no memory 'mem_1'", "exactly as recall_memory"]),
-    ("memory_status", {"pool": "x"}, ["no argument 'pool'", "there are none"]),
+    ("memory_status", {"pool": "x"}, ["Unknown argument 'pool'", "there are none"]),
 ]
 
 
@@ -74,18 +74,18 @@ async def test_bad_arguments_are_told_in_words_that_a_model_can_act_on(url: str,
 async def test_what_is_not_there_has_the_code_of_wrong_parameters_and_names_what_is(url: str, way: str) -> None:
     async with by(url, way) as client:
         for ask, words in (
-            (client.call_tool("recal_memory", {}), ["no tool 'recal_memory'", "recall_memory"]),
-            (client.get_prompt("recal", {}), ["no prompt 'recal'", "recall"]),
+            (client.call_tool("recal_memory", {}), ["Unknown tool 'recal_memory'", "recall_memory"]),
+            (client.get_prompt("recal", {}), ["Unknown prompt 'recal'", "recall"]),
             (client.get_prompt("recall"), ["about is missing", "What to look for"]),
             (client.get_prompt("recall", {"about": " "}), ["about is missing"]),
-            (client.get_prompt("recall", {"about": "x", "more": "y"}), ["no argument 'more'", "about"]),
+            (client.get_prompt("recall", {"about": "x", "more": "y"}), ["Unknown argument 'more'", "about"]),
             (client.read_resource("memory://memory/mem_1"), ["no memory 'mem_1'", "`esker memories`"]),
             (client.read_resource("memory://pack/ses_1"), ["no session 'ses_1'", "`esker sessions`"]),
-            (client.read_resource("memory://memory/"), ["names nothing", "memory://memory/{id}"]),
-            (client.read_resource("memory://pack/%20"), ["names nothing", "memory://pack/{session}"]),
-            (client.read_resource("memory://nothing/x"), ["nothing at", "memory://pack/{session}"]),
-            (client.read_resource("memory://memory/..%2F..%2Fetc"), ["nothing at"]),
-            (client.read_resource("no address"), ["nothing at 'no address'"]),
+            (client.read_resource("memory://memory/"), ["has no id", "memory://memory/{id}"]),
+            (client.read_resource("memory://pack/%20"), ["has no id", "memory://pack/{session}"]),
+            (client.read_resource("memory://nothing/x"), ["does not exist", "memory://pack/{session}"]),
+            (client.read_resource("memory://memory/..%2F..%2Fetc"), ["does not exist"]),
+            (client.read_resource("no address"), ["'no address' does not exist"]),
         ):
             with pytest.raises(MCPError) as raised:
                 await ask
@@ -221,7 +221,7 @@ async def test_a_method_or_parameters_that_are_wrong_are_told(url: str, modern: 
         ):
             answer = await esker.call(method, params, modern=modern)
             check_refused(answer, INVALID_PARAMS, 7)
-            assert f"params of {method} are not right" in answer["error"]["message"]
+            assert f"Invalid params of {method}" in answer["error"]["message"]
             assert words in answer["error"]["message"]
 
 

@@ -120,7 +120,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     before = files(tmp_path)
     installed = run(tmp_path, "install", "claude-code", "codex", "--yes")
     assert f"claude-code: changed {tmp_path}/.claude/settings.json" in installed.stdout
-    assert f"codex: made {tmp_path}/.codex/hooks.json" in installed.stdout
+    assert f"codex: created {tmp_path}/.codex/hooks.json" in installed.stdout
     assert "/hooks" in installed.stderr  # Codex wants them trusted
     again = run(tmp_path, "install", "claude-code", "codex")
     assert again.stdout == "claude-code: nothing to do.\ncodex: nothing to do.\n"
@@ -138,7 +138,7 @@ def test_all_is_what_is_on_this_machine_and_it_says_what_it_left_out(tmp_path: P
     assert done["written"] is True
     assert [each["client"] for each in done["clients"]] == ["gemini-cli", "cursor"]
     assert set(done["left_out"]) == {"claude-code", "codex", "opencode", "pi"}
-    assert done["left_out"]["codex"] == f"there is no {tmp_path}/.codex"
+    assert done["left_out"]["codex"] == f"{tmp_path}/.codex does not exist"
     [file] = done["clients"][0]["files"]
     assert (file["path"], file["change"]) == (f"{tmp_path}/.gemini/settings.json", "create")
     assert file["diff"].startswith("--- /dev/null\n")

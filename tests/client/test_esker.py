@@ -294,6 +294,6 @@ async def test_an_agent_that_uses_the_memory_tool_keeps_its_files_here(esker: Es
         await runner.until_done()
     assert scripted.asked[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
     [refused] = scripted.asked[-1]["messages"][-1]["content"]
-    assert (refused["is_error"], "no path below /memories" in refused["content"]) == (True, True)
+    assert (refused["is_error"], "not a path below /memories" in refused["content"]) == (True, True)
     [hit] = (await esker.recall("ship Monday")).hits
     assert hit.content == f"{path}\nShip on Monday."

@@ -43,7 +43,7 @@ async def text_of(tool: EskerMemoryTool, path: str) -> str:
 
 
 async def test_a_file_is_made_read_changed_moved_and_deleted(tool: EskerMemoryTool) -> None:
-    assert "(nothing yet)" in await do(tool, "view", path="/memories")
+    assert "(empty)" in await do(tool, "view", path="/memories")
     await do(tool, "create", path=NOTES, file_text="one\ntwo\nthree\n")
     assert await text_of(tool, NOTES) == "one\ntwo\nthree\n"
     some = await do(tool, "view", path=NOTES, view_range=[2, 3])
@@ -58,7 +58,7 @@ async def test_a_file_is_made_read_changed_moved_and_deleted(tool: EskerMemoryTo
         "/memories, two levels deep:\n- /memories/old/\n- /memories/old/notes.md (25 characters)"
     )
     await do(tool, "delete", path="/memories/old")
-    assert "(nothing yet)" in await do(tool, "view", path="/memories")
+    assert "(empty)" in await do(tool, "view", path="/memories")
 
 
 async def test_what_a_file_says_is_recalled_with_its_path_and_only_as_it_is_now(
@@ -117,25 +117,25 @@ async def test_a_path_that_leads_elsewhere_is_refused_before_the_server_is_asked
                 await do(tool, "rename", **pair)
 
 
-# What cannot be done, and what is said of it.
+# Commands that are refused, and a part of the error.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("view", {"path": "/memories/none"}, "nothing at"),
+    ("view", {"path": "/memories/none"}, "does not exist"),
     ("view", {"path": NOTES, "view_range": [9, 12]}, "has 3 lines"),
-    ("create", {"path": NOTES, "file_text": "x"}, "there already"),
+    ("create", {"path": NOTES, "file_text": "x"}, "already exists"),
     ("create", {"path": f"{NOTES}/below", "file_text": "x"}, "is a file"),
-    ("create", {"path": "/memories/dir", "file_text": "x"}, "there already"),
+    ("create", {"path": "/memories/dir", "file_text": "x"}, "already exists"),
     ("create", {"path": "/memories", "file_text": "x"}, "is a directory"),
     ("create", {"path": "/memories/new", "file_text": "x" * 15_001}, "15,000"),
     ("str_replace", {"path": NOTES, "old_str": "absent", "new_str": ""}, "is not in"),
-    ("str_replace", {"path": NOTES, "old_str": "o", "new_str": ""}, "is 2 times in"),
+    ("str_replace", {"path": NOTES, "old_str": "o", "new_str": ""}, "occurs 2 times in"),
     ("str_replace", {"path": NOTES, "old_str": "", "new_str": "x"}, "is not in"),
-    ("str_replace", {"path": "/memories/none", "old_str": "a", "new_str": "b"}, "nothing at"),
-    ("insert", {"path": NOTES, "insert_line": 3, "insert_text": "x"}, "from 0 to 2"),
-    ("insert", {"path": NOTES, "insert_line": -1, "insert_text": "x"}, "from 0 to 2"),
+    ("str_replace", {"path": "/memories/none", "old_str": "a", "new_str": "b"}, "does not exist"),
+    ("insert", {"path": NOTES, "insert_line": 3, "insert_text": "x"}, "between 0 and 2"),
+    ("insert", {"path": NOTES, "insert_line": -1, "insert_text": "x"}, "between 0 and 2"),
     ("delete", {"path": "/memories"}, "cannot be deleted"),
-    ("delete", {"path": "/memories/none"}, "nothing at"),
-    ("rename", {"old_path": "/memories/none", "new_path": "/memories/x"}, "nothing at"),
-    ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a"}, "there already"),
+    ("delete", {"path": "/memories/none"}, "does not exist"),
+    ("rename", {"old_path": "/memories/none", "new_path": "/memories/x"}, "does not exist"),
+    ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a"}, "already exists"),
     ("rename", {"old_path": NOTES, "new_path": "/memories/dir/a/b"}, "is a file"),
     ("rename", {"old_path": "/memories/dir", "new_path": "/memories/dir/in"}, "into itself"),
     ("rename", {"old_path": "/memories", "new_path": "/memories/in"}, "into itself"),
