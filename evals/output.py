@@ -18,7 +18,7 @@ from rich.table import Table
 from esker.server.core.errors import EskerError, InvalidInput
 
 _WIDEST = 10_000
-_aside = Console(stderr=True, highlight=False, soft_wrap=True)
+_aside = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -60,7 +60,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
         drawn.add_column(column, no_wrap=True, justify="right" if place else "left")
     for row in rows:
         drawn.add_row(*(escape(cell) for cell in row))
-    Console(highlight=False, width=_WIDEST).print(drawn)
+    Console(highlight=False, width=_WIDEST, emoji=False).print(drawn)
 
 
 def percent(share: float | None) -> str:

@@ -1,6 +1,5 @@
 """The server under test: a child process of its own, or one that runs already; spoken to over HTTP only."""
 
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any, Self, cast
 import httpx2
 from rich.progress import Progress
 
+from esker.server.core.announcement import read_announcement
 from esker.server.core.errors import InvalidInput, Unavailable
 
 # `wait=true` answers after five minutes at the latest.
@@ -148,21 +148,8 @@ def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        with Server(_announced_url(process)) as server:
+        assert process.stdout is not None  # it is a pipe
+        with Server(read_announcement(process.stdout)["url"]) as server:
             yield server
     finally:
         process.communicate()  # closes what it reads from, and waits
-
-
-def _announced_url(process: subprocess.Popen[str]) -> str:
-    """Return where a server says that it listens. Raises Unavailable when it ends first."""
-    assert process.stdout is not None  # it is a pipe
-    text = ""
-    for line in process.stdout:
-        text += line
-        if line.rstrip() == "}":
-            break
-    said: dict[str, str] = json.loads(text) if text.strip() else {}
-    if "url" not in said:
-        raise Unavailable(said.get("error", "The server did not start."), hint=said.get("hint"))
-    return said["url"]

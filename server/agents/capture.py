@@ -19,6 +19,7 @@ from esker.server.agents.sending import as_batches, deliver
 from esker.server.agents.spool import Parcel, Spool, is_transient
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.home import home
 from esker.server.core.errors import Unavailable
 
 _POST_SECONDS = 30.0
@@ -94,7 +95,7 @@ class Capture:
         return []
 
     def _session_files(self) -> list[Path]:
-        files = sessions(self._environ, Path.home()).get(self._event.client, [])
+        files = sessions(self._environ, home()).get(self._event.client, [])
         return [file for file in files if file.suffix == ".db" or str(self._event.session) in file.name]
 
     def _read_file(self, file: Path) -> list[Transcript]:

@@ -51,7 +51,12 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
     client, name = (*arguments, "", "")[:2]
     output = no_answer(client)
     send: Callable[[], None] | None = None
-    log = state_dir(environ) / _LOG
+    try:
+        log = state_dir(environ) / _LOG
+    except EskerError as error:
+        sys.stderr.write(f"esker: {error} {error.hint}\n")
+        _print(output)
+        return 0
     with _logging(log, arguments):
         if not environ.get(_INSIDE):
             os.environ[_INSIDE] = "1"

@@ -1,6 +1,5 @@
 """Where is measured: a server of its own on a data directory of its own, as `esker serve` runs anywhere else."""
 
-import json
 import os
 import subprocess
 import sys
@@ -16,8 +15,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from esker.server.app import make_parts
+from esker.server.core.announcement import read_announcement
 from esker.server.core.config.settings import Settings
-from esker.server.core.errors import Unavailable
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, embedded
 from esker.server.db.statements import Statements
@@ -96,20 +95,9 @@ def _process(environment: Mapping[str, str], module: str, *arguments: str) -> Ge
         command, env={**kept, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            yield _url(process)
+            assert process.stdout is not None  # it is a pipe
+            yield read_announcement(process.stdout)["url"]
         finally:
             assert process.stdin is not None
             process.stdin.close()
             process.wait()
-
-
-def _url(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    text = ""
-    for line in process.stdout:
-        text += line
-        try:
-            return str(json.loads(text)["url"])
-        except (ValueError, KeyError):
-            continue
-    raise Unavailable(f"A server to measure did not start: {text.strip() or 'it said nothing'}")

@@ -3,7 +3,6 @@
 It starts a real server on a data directory of its own and talks to it as any client does.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from esker.server.agents.claude_code import read_transcript
 from esker.server.agents.sending import SendReport, send
 from esker.server.cli.memories import show_recalled
 from esker.server.cli.output import AsJson, console, print_json, progress, say
+from esker.server.core.announcement import read_announcement
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import Unavailable
@@ -36,7 +36,6 @@ QUESTIONS = (
 """Asked by meaning: none of their words that carry meaning stands in the memory that answers."""
 
 _NEXT_SESSION = "the-next-session"
-_START_SECONDS = 120.0
 _EMBED_SECONDS = 180.0
 _POLL_SECONDS = 0.1
 
@@ -69,21 +68,10 @@ def _server(directory: Path, shown: Progress) -> Generator[tuple[Api, dict[str, 
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        ready = _read_document(process)
+        assert process.stdout is not None  # it is a pipe
+        ready = read_announcement(process.stdout)
         shown.advance(task)
         yield Api(ready["url"]), ready
-
-
-def _read_document(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Return the JSON document with which a server says that it is ready. Raises Unavailable when it ends first."""
-    assert process.stdout is not None  # it is a pipe
-    text = ""
-    for line in process.stdout:
-        text += line
-        if line.rstrip() == "}":
-            return json.loads(text)
-    problem: dict[str, str] = json.loads(text) if text.strip() else {}
-    raise Unavailable(problem.get("error", "The server did not start."), hint=problem.get("hint"))
 
 
 def _run(api: Api, shown: Progress) -> dict[str, Any]:

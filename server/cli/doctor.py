@@ -111,10 +111,9 @@ def _explained(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
 
 def _data_directory(settings: Settings) -> Iterator[Finding]:
     directory = settings.data_dir
-    there = next((place for place in (directory, *directory.parents) if place.exists()), directory)
-    free = shutil.disk_usage(there).free
+    free = shutil.disk_usage(_existing(directory)).free
     size = f"{free / 1024**3:.0f} GiB free"
-    if not os.access(there, os.W_OK):
+    if not _is_writable(directory):
         yield Finding("wrong", f"{directory} cannot be written.", "Choose another with ESKER_DATA_DIR.")
     elif free < _LEAST_FREE_BYTES:
         yield Finding("warning", f"The disk of {directory} is nearly full ({size}).", "Make room for the database.")
@@ -122,6 +121,16 @@ def _data_directory(settings: Settings) -> Iterator[Finding]:
         yield Finding("ok", f"The data directory is {directory} ({size}).")
     if (other := holder(directory)) and other.role == "serve":
         yield Finding("ok", f"A server runs on it (process {other.pid} at {other.url}).")
+
+
+def _is_writable(directory: Path) -> bool:
+    """Whether a directory can be written or, where it is missing, made."""
+    return os.access(_existing(directory), os.W_OK)
+
+
+def _existing(directory: Path) -> Path:
+    """Return the directory or the nearest one above it that exists."""
+    return next((place for place in (directory, *directory.parents) if place.exists()), directory)
 
 
 def _stored(settings: Settings, quick: bool, retry: bool) -> Iterator[Finding]:
@@ -276,6 +285,12 @@ def _hooks() -> Iterator[Finding]:
     client = ClientSettings.from_environment(os.environ)
     spool = Spool(client.state_dir / "spool", client.url.rstrip("/"), client.key)
     where = client.state_dir / "spool"
+    if not _is_writable(client.state_dir):
+        yield Finding(
+            "warning",
+            f"{client.state_dir} cannot be written, so hooks lose what they cannot send at once.",
+            "Choose another directory with ESKER_STATE_DIR.",
+        )
     log = client.state_dir / "hooks.log"
     if log.is_file() and (lines := log.read_text(errors="replace").splitlines()):
         yield Finding(

@@ -24,6 +24,7 @@ from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, print_json, progress, say
 from esker.server.cli.sessions import observe_all
 from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.home import home
 from esker.server.core.counts import counted
 from esker.server.core.errors import InvalidInput, NotFound
 
@@ -146,7 +147,7 @@ def _files_of(paths: Iterable[Path], client: str | None, read: _ReadResult) -> l
 
 def _client_files(client: str | None, read: _ReadResult) -> list[_SourceFile]:
     """Return the files in which all clients, or one of them, keep their sessions on this machine."""
-    found = sessions(os.environ, Path.home(), _skipped_files(read))
+    found = sessions(os.environ, home(), _skipped_files(read))
     return [_SourceFile(path, owner) for owner, paths in found.items() if client in (None, owner) for path in paths]
 
 

@@ -18,6 +18,7 @@ from esker.server.agents.install.originals import Originals
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, note, print_json, say
 from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.home import home
 from esker.server.core.errors import InvalidInput, Misconfigured, NotFound
 
 app = typer.Typer(add_completion=False)
@@ -133,7 +134,7 @@ def _settings() -> ClientSettings:
 def _target(settings: ClientSettings, scope: str, *, with_key: bool) -> InstallTarget:
     if scope not in (USER, PROJECT):
         raise InvalidInput(f"The scope {scope!r} does not exist.", hint=f"Use {USER} or {PROJECT}.")
-    return InstallTarget(Path.home(), Path.cwd(), os.environ, _program(), settings.url, with_key, scope)
+    return InstallTarget(home(), Path.cwd(), os.environ, _program(), settings.url, with_key, scope)
 
 
 def _program() -> str:

@@ -5,10 +5,11 @@ turn must not pay for the server, the database and the models.
 """
 
 import os
+import signal
 import sys
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -60,6 +61,7 @@ VERBS: dict[str, tuple[str, str]] = {
 
 
 _REPORT = "This is a fault in Esker. With ESKER_LOG_LEVEL=debug it is shown in full."
+_SYSTEM = "Check that it exists and that you may use it. With ESKER_LOG_LEVEL=debug the error is shown in full."
 
 
 class Verbs(TyperGroup):
@@ -115,15 +117,36 @@ def run() -> None:
     try:
         command(prog_name="esker")
     except EskerError as error:
-        show_error(error)
-        sys.exit(1)
+        _fail(error)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
         if os.environ.get("ESKER_LOG_LEVEL") == "debug":
             raise
-        show_error(EskerError(f"An unexpected {type(error).__name__}: {error}", hint=_REPORT))
-        sys.exit(1)
+        _fail(_unexpected(error))
+
+
+def _fail(error: EskerError) -> NoReturn:
+    # A parent that reads the error may close its end of standard input, which would interrupt a server (`serve`).
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    show_error(error)
+    sys.exit(1)
+
+
+def _has_working_directory() -> bool:
+    try:
+        return bool(os.getcwd())
+    except FileNotFoundError:
+        return False
+
+
+def _unexpected(error: Exception) -> EskerError:
+    if isinstance(error, FileNotFoundError) and not _has_working_directory():
+        return EskerError("The working directory no longer exists.", hint="Change to another directory.")
+    if isinstance(error, OSError) and error.strerror:
+        subject = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+        return EskerError(f"The operating system refused: {subject}{error.strerror}.", hint=_SYSTEM)
+    return EskerError(f"An unexpected {type(error).__name__}: {error}", hint=_REPORT)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from io import TextIOBase
 from typing import Any, BinaryIO, TextIO, cast
@@ -16,7 +16,7 @@ import typer
 from pydantic import TypeAdapter
 
 from esker.server.agents.api import Api, ServerRefused
-from esker.server.cli.connection import connect
+from esker.server.cli.connection import connect, read_as
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.errors import NotFound
 from esker.server.core.ids import is_passage
@@ -38,12 +38,26 @@ app = typer.Typer(add_completion=False)
 # A model waits no longer for a tool, and neither does the end of this process for its threads.
 _SECONDS = 20.0
 
+
+@dataclass(frozen=True, slots=True)
+class _PackText:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _BriefingText:
+    text: str
+    known: bool
+
+
 _RECALLED = TypeAdapter(Recalled)
 _EXPANSION = TypeAdapter(Expansion)
 _MEMORY = TypeAdapter(SourcedMemory)
 _PASSAGE = TypeAdapter(Passage)
 _RECEIPT = TypeAdapter(Receipt)
 _STATUS = TypeAdapter(PoolStatus)
+_PACK = TypeAdapter(_PackText)
+_BRIEFING = TypeAdapter(_BriefingText)
 
 
 @app.command()
@@ -57,39 +71,40 @@ def _over_http() -> Backend:
     """Return what the tools ask of: the server at ESKER_URL."""
 
     async def recall(_: object, asked: RecallRequest) -> Recalled:
-        return _RECALLED.validate_python(await _ask(lambda api: api.post("/v1/recall", _body(asked))))
+        return read_as(_RECALLED, await _ask(lambda api: api.post("/v1/recall", _body(asked))))
 
     async def expand(_: object, asked: ExpandRequest) -> Expansion:
         sizes = {"around": asked.around, "max_tokens": asked.max_tokens}
         path = f"/v1/memories/{quote(asked.text_id, safe='')}/sources"
-        return _EXPANSION.validate_python(await _ask(lambda api: api.get(path, **sizes)))
+        return read_as(_EXPANSION, await _ask(lambda api: api.get(path, **sizes)))
 
     async def remember(_: object, note: Note) -> SourcedMemory:
         body = _body(note)
         body["kind"] = "manual" if body.pop("manual") else "note"
-        return _MEMORY.validate_python(await _ask(lambda api: api.post("/v1/memories", body)))
+        return read_as(_MEMORY, await _ask(lambda api: api.post("/v1/memories", body)))
 
     async def correct(_: object, memory_id: str, correction: Correction) -> SourcedMemory:
         path = f"/v1/memories/{quote(memory_id, safe='')}"
-        return _MEMORY.validate_python(await _ask(lambda api: api.patch(path, _body(correction))))
+        return read_as(_MEMORY, await _ask(lambda api: api.patch(path, _body(correction))))
 
     async def forget(_: object, text_id: str, with_messages: bool) -> Receipt:
         path = f"/v1/memories/{quote(text_id, safe='')}?messages={str(with_messages).lower()}"
-        return _RECEIPT.validate_python(await _ask(lambda api: api.delete(path)))
+        return read_as(_RECEIPT, await _ask(lambda api: api.delete(path)))
 
     async def status(_: object) -> PoolStatus:
-        return _STATUS.validate_python(await _ask(lambda api: api.get("/v1/status")))
+        return read_as(_STATUS, await _ask(lambda api: api.get("/v1/status")))
 
     async def read(_: object, text_id: str) -> SourcedMemory | Passage:
         found = await _ask(lambda api: api.get(f"/v1/memories/{quote(text_id, safe='')}"))
-        return _PASSAGE.validate_python(found) if is_passage(text_id) else _MEMORY.validate_python(found)
+        return read_as(_PASSAGE, found) if is_passage(text_id) else read_as(_MEMORY, found)
 
     async def pack(_: object, session_id: str) -> str:
-        return (await _ask(lambda api: api.get(f"/v1/sessions/{quote(session_id, safe='')}/pack")))["text"]
+        path = f"/v1/sessions/{quote(session_id, safe='')}/pack"
+        return read_as(_PACK, await _ask(lambda api: api.get(path))).text
 
     async def briefing(_: object, tokens: int) -> str:
-        found = await _ask(lambda api: api.get("/v1/briefing", tokens=tokens))
-        return found["text"] if found["known"] else ""
+        found = read_as(_BRIEFING, await _ask(lambda api: api.get("/v1/briefing", tokens=tokens)))
+        return found.text if found.known else ""
 
     return Backend(recall, expand, remember, correct, forget, status, read, pack, briefing)
 

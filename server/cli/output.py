@@ -17,8 +17,9 @@ from rich.table import Table
 
 from esker.server.core.errors import EskerError
 
-console = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+# With emoji, `:x:` in a text would be shown as a cross.
+console = Console(highlight=False, soft_wrap=True, emoji=False)
+errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 _WIDEST = 10_000
 # All that a terminal obeys but the end of a line and the tab.
@@ -64,7 +65,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for row in shown:
         drawn.add_row(*(escape(str(cell)) for cell in row))
     # As wide as it has to be: an id that is cut is no id.
-    Console(highlight=False, width=_WIDEST).print(drawn)
+    Console(highlight=False, width=_WIDEST, emoji=False).print(drawn)
 
 
 def show_error(error: EskerError) -> None:

@@ -3,7 +3,7 @@
 import typer
 from pydantic import TypeAdapter
 
-from esker.server.cli.connection import connect
+from esker.server.cli.connection import connect, read_as
 from esker.server.cli.output import AsJson, print_json, say
 from esker.server.core.reports import PoolStatus
 from esker.server.tools.status_tool import status_text
@@ -20,4 +20,4 @@ def status(as_json: AsJson = False) -> None:
     if as_json:
         print_json(found)
     else:
-        say(status_text(_STATUS.validate_python(found)))
+        say(status_text(read_as(_STATUS, found)))

@@ -27,7 +27,7 @@ from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db import postmaster
 from esker.server.db.data_dir import HolderRole, has_lock, held
 from esker.server.db.migrate import Migration, migrate
-from esker.server.db.programs import BINARIES, execute, let_system_user_in, postgres_uid, run
+from esker.server.db.programs import BINARIES, execute, hand_over, initdb_identity, let_postgres_in, postgres_uid, run
 from esker.server.db.statements import Statements
 
 OWNER = "esker"
@@ -140,9 +140,11 @@ def _join(directory: Path) -> Cluster:
 
 
 def _open(directory: Path, settings: Mapping[str, str]) -> Cluster:
-    let_system_user_in(directory.parent)
+    let_postgres_in(directory.parent)
     if not (directory / "PG_VERSION").exists():
         _initialise(directory)
+    elif not postmaster.find(directory):
+        hand_over(directory)
     _check_version(directory)
     return Cluster(directory, _socket_directory(directory), settings)
 
@@ -155,10 +157,12 @@ def _initialise(directory: Path) -> None:
     _refuse_other(directory)
     fresh = directory.with_name(_FRESH)
     shutil.rmtree(fresh, ignore_errors=True)
-    run(
-        "initdb", "-D", fresh, "-U", OWNER, "--auth=trust", "--encoding=UTF8",
-        "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C",
-    )  # fmt: skip
+    with initdb_identity(fresh) as identity:
+        run(
+            "initdb", "-D", fresh, "-U", OWNER, "--auth=trust", "--encoding=UTF8",
+            "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C", identity=identity,
+        )  # fmt: skip
+    hand_over(fresh)
     if directory.exists():
         directory.rmdir()
     fresh.rename(directory)

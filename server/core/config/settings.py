@@ -12,6 +12,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
+from esker.server.core.config.home import expanded, unknown_home
 from esker.server.core.config.prices import KNOWN, Price, read_prices
 from esker.server.core.errors import Misconfigured
 
@@ -27,7 +28,7 @@ class Settings(BaseModel):
 
     database_url: SecretStr | None = None
     """An outside Postgres. Without it an embedded one runs in the data directory."""
-    data_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("esker")))
+    data_dir: Path = Field(default_factory=lambda: _usual_data_dir())
     """Where the embedded Postgres keeps its files."""
     database_connections: Annotated[int, Field(ge=2, le=500)] = 10
     """The most connections that one server process opens."""
@@ -116,7 +117,7 @@ class Settings(BaseModel):
     @classmethod
     def _is_absolute(cls, value: Path) -> Path:
         # It becomes part of an address, in which nothing is relative.
-        return value.expanduser().absolute()
+        return expanded(value).absolute()
 
     @field_validator("llm_base_url")
     @classmethod
@@ -160,6 +161,13 @@ class Settings(BaseModel):
             raise Misconfigured(_explain(error), hint="docs/configuration.md lists every setting.") from None
         except ValueError as error:
             raise Misconfigured(f"{PREFIX}LLM_PRICES: {error}.") from None
+
+
+def _usual_data_dir() -> Path:
+    try:
+        return Path(platformdirs.user_data_dir("esker"))
+    except RuntimeError as error:
+        raise unknown_home() from error
 
 
 def _explain(error: ValidationError) -> str:

@@ -1,0 +1,29 @@
+"""The home directory of the user, below which Esker keeps its files unless a setting names another place."""
+
+import os
+from pathlib import Path
+
+from esker.server.core.errors import Misconfigured
+
+
+def home() -> Path:
+    """Return the home directory. Raises Misconfigured when it is unknown."""
+    return expanded(Path("~"))
+
+
+def expanded(path: Path) -> Path:
+    """Return `path` with a leading `~` or `~user` replaced. Raises Misconfigured when that home is unknown."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        if path.parts[0] == "~":
+            raise unknown_home() from error
+        raise Misconfigured(f"{path}: there is no such user.", hint="Write the path in full.") from error
+
+
+def unknown_home() -> Misconfigured:
+    """Return the error for a process without a home directory."""
+    return Misconfigured(
+        f"The home directory is unknown: HOME is not set, and user id {os.geteuid()} has no entry in /etc/passwd.",
+        hint="Set HOME to a directory in which Esker may write.",
+    )

@@ -1,0 +1,81 @@
+"""Commands as processes in the environments of a container, of cron and of `su`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from esker.server.db.programs import postgres_uid
+from tests.support.processes import ROOT
+
+_UID = 12_345
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+
+
+def bare(home: Path | None, *arguments: str, uid: int | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with no variable but HOME, unless that is None, and `more`."""
+    environment = {"PYTHONPATH": str(ROOT), "ESKER_EMBEDDER": "none", **more}
+    environment |= {"HOME": str(home)} if home else {}
+    command = [sys.executable, "-P", *arguments]
+    return subprocess.run(
+        command, env=environment, cwd="/", input="{}", capture_output=True, text=True, check=False, user=uid, group=uid
+    )
+
+
+@pytest.fixture(scope="module")
+def stranger() -> int:
+    """The id of a user who has no entry in /etc/passwd and may read this checkout."""
+    if bare(None, "-c", "import pydantic, esker.server", uid=_UID).returncode:
+        pytest.skip("the checkout or its packages cannot be read by other users")
+    return _UID
+
+
+def test_a_first_database_needs_no_program_and_no_variable_but_home(tmp_path: Path) -> None:
+    done = bare(tmp_path, "-m", "esker", "migrate", PATH="/nowhere", LC_ALL="C")
+    assert (done.returncode, "Applied 0001" in done.stdout) == (0, True), done.stderr
+    data_dir = tmp_path / ".local/share/esker"
+    assert data_dir.stat().st_mode & 0o077 == 0
+    assert (data_dir / "postgres/PG_VERSION").stat().st_uid == data_dir.stat().st_uid == postgres_uid()
+
+
+@as_root
+@pytest.mark.parametrize("verb", ["status", "doctor", "migrate", "spool", "install --all --dry-run"])
+def test_a_user_without_home_and_name_is_told_to_set_home(stranger: int, verb: str) -> None:
+    done = bare(None, "-m", "esker", *verb.split(), uid=stranger)
+    assert (done.returncode, "Set HOME" in done.stdout + done.stderr) == (1, True)
+    assert "unexpected" not in done.stderr
+
+
+@as_root
+def test_help_and_hooks_work_without_home_and_name(stranger: int) -> None:
+    assert bare(None, "-m", "esker", "--help", uid=stranger).returncode == 0
+    hook = bare(None, "-m", "esker", "hook", "claude-code", "SessionStart", uid=stranger)
+    assert (hook.returncode, hook.stderr.count("\n")) == (0, 1)
+
+
+@as_root
+def test_a_home_that_cannot_be_written_is_named_with_the_variable_to_set(stranger: int, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for folder in (tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    done = bare(tmp_path, "-m", "esker", "migrate", uid=stranger)
+    assert (done.returncode, "ESKER_DATA_DIR" in done.stderr) == (1, True)
+    said = json.loads(bare(tmp_path, "-m", "esker", "doctor", "--quick", "--json", uid=stranger).stdout)
+    hints = [finding["hint"] for finding in said if "cannot be written" in finding["what"]]
+    assert any("ESKER_DATA_DIR" in hint for hint in hints)
+    assert any("ESKER_STATE_DIR" in hint for hint in hints)
+
+
+@as_root
+def test_the_demo_passes_on_why_its_server_did_not_start(stranger: int, tmp_path: Path) -> None:
+    os.chown(tmp_path, stranger, stranger)
+    for folder in (tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    done = bare(tmp_path, "-m", "esker", "demo", "--json", uid=stranger)
+    said = json.loads(done.stdout)
+    assert (done.returncode, f"User id {stranger} has no entry in /etc/passwd" in said["error"]) == (1, True)
+    assert f"esker:x:{stranger}:" in said["hint"]
+    assert "Traceback" not in done.stderr
