@@ -16,9 +16,11 @@ demo: $(RUNTIME)
 serve: $(RUNTIME)
 	@exec $(BIN)/esker serve
 
-# A test waits for sockets and for Postgres; four processes keep two cores busy meanwhile.
+# A test waits for sockets and for Postgres; four processes keep two cores busy meanwhile. Tests are compiled once: each
+# process would spend ten seconds on that at every run.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(DEV)
-	$(BIN)/python -m pytest -n 4 $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .

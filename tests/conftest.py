@@ -1,7 +1,6 @@
 """Fixtures: a real Postgres, a fresh database for each test, an app on a real socket, the real embedding model."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
@@ -15,13 +14,14 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
-from esker.server.db.embedded import Cluster, embedded, prepare
+from esker.server.db.embedded import Cluster, embedded
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.parts import Parts
 from evals.scoring.meaning import Meaning
 from tests.support.clock import FakeClock
 from tests.support.databases import cloned
+from tests.support.made import FAST, begin_run, end_run, made_at, scratch
 from tests.support.serving import serving
 
 
@@ -32,16 +32,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set how many examples a property has that does not say."""
+    """Set how many examples a property has that does not say, and prepare what the processes of a run share."""
     hypothesis.settings.load_profile("full" if config.getoption("--full") else "short")
+    if not hasattr(config, "workerinput"):
+        begin_run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove what the processes of the run shared."""
+    if not hasattr(config, "workerinput"):
+        end_run()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what takes long to the full run."""
+    """Leave what takes long to the full run, and begin with the files that load the model.
+
+    The first process gets them, so that others load the model only to help it.
+    """
     if not config.getoption("--full"):
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="--full runs it"))
+    loading = {item.path for item in items if {"minilm", "meaning"} & {*getattr(item, "fixturenames", ())}}
+    items.sort(key=lambda item: item.path not in loading)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -58,37 +71,18 @@ os.environ["SSL_CERT_DIR"] = "/nowhere"
 hypothesis.settings.register_profile("short", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=300)
 
-# What a crash would cost is nothing to a test, and syncing is most of what a small transaction costs.
 # Without autovacuum, what the planner knows of a table does not depend on when a test runs.
-FAST = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "autovacuum": "off",
-    "max_connections": "200",
-}
+SETTINGS = {**FAST, "autovacuum": "off", "max_connections": "200"}
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Generator[Cluster]:
     """A Postgres for this test process, with a migrated database to clone."""
     with (
-        tempfile.TemporaryDirectory(prefix="esker-test-", dir=_scratch()) as directory,
-        embedded(Path(directory), "serve", settings=FAST) as running,
+        tempfile.TemporaryDirectory(prefix="esker-test-", dir=scratch()) as directory,
+        embedded(Path(made_at(Path(directory, "d"))), "serve", settings=SETTINGS) as running,
     ):
-        prepare(running)
         yield running
-
-
-def _scratch() -> str:
-    # A database for each test is gigabytes of writing in all, which memory takes faster than a disk. Containers often
-    # have 64 MB of it; a test process needs a few hundred.
-    memory = "/dev/shm"
-    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 * 1024**3:
-        return memory
-    # A Unix socket's path is limited to about a hundred bytes.
-    default = tempfile.gettempdir()
-    return default if len(default) < 40 else "/tmp"
 
 
 @pytest.fixture

@@ -24,8 +24,9 @@ from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
 from tests.support.forks import run_forked
+from tests.support.made import made_at
 from tests.support.opencode import Store
-from tests.support.processes import ROOT, environment, made_at, served
+from tests.support.processes import ROOT, environment, served
 from tests.support.serving import serving
 
 NOWHERE = "http://127.0.0.1:1"

@@ -13,7 +13,8 @@ import pytest
 from esker.server.agents.json_text import parse, value_of
 from tests.agents.test_plugins import OPENCODE, PI, SESSION_FILE, Plugin, system
 from tests.support.homes import FILES, Home
-from tests.support.processes import environment, esker, made_at, served
+from tests.support.made import made_at
+from tests.support.processes import environment, esker, served
 
 ESKER = str(Path(sys.executable).with_name("esker"))
 NOWHERE = "http://127.0.0.1:1"

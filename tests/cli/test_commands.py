@@ -21,7 +21,8 @@ from esker.server.agents.api import Api, ServerRefused
 from esker.server.cli.main import VERBS, app
 from esker.server.db.embedded import embedded
 from esker.server.db.migrate import migrations, pending
-from tests.support.processes import ROOT, environment, esker, esker_alone, esker_in, made_at, served
+from tests.support.made import made_at
+from tests.support.processes import ROOT, environment, esker, esker_alone, esker_in, served
 
 SAMPLES = ROOT / "server/agents/samples"
 

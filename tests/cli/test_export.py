@@ -18,7 +18,8 @@ from esker.server.agents.api import Api
 from esker.server.cli.pool_file import check, halves, parts_of
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pool.lines import TYPES
-from tests.support.processes import ROOT, environment, esker, made_at, served
+from tests.support.made import made_at
+from tests.support.processes import ROOT, environment, esker, served
 
 SAMPLES = ROOT / "server/agents/samples"
 TIMES = ("said_at", "last_used_at", "created_at")

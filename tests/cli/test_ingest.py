@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from esker.server.agents.api import Api
-from tests.support.processes import ROOT, environment, esker, made_at, served
+from tests.support.made import made_at
+from tests.support.processes import ROOT, environment, esker, served
 from tests.support.recording import Recorder, recording
 from tests.support.transcripts import written
 

@@ -13,7 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.processes import ROOT, environment, esker, made_at, served
+from tests.support.made import made_at
+from tests.support.processes import ROOT, environment, esker, served
 
 RULE = "Never use floats for money."
 ASKED = "Please look at the {0} page, which is slow on the phone of my aunt, and at the {0} list beside it."

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from esker.server.agents.spool import Spool
-from tests.support.processes import esker, made_at, served
+from tests.support.made import made_at
+from tests.support.processes import esker, served
 
 NOWHERE = "http://127.0.0.1:1"
 

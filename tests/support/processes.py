@@ -94,21 +94,6 @@ def served(*arguments: str, **more: str) -> Generator[tuple[Forked, dict[str, An
             process.wait(60)
 
 
-def made_at(data_dir: Path) -> str:
-    """Make a data directory with a database as a server would have made it, and return where it is."""
-    subprocess.run(["cp", "-a", _made(), data_dir], check=True)
-    return str(data_dir)
-
-
-@cache
-def _made() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="esker-made-", dir="/tmp"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    done = esker("migrate", "--data-dir", str(folder / "d"))
-    assert done.returncode == 0, done.stderr
-    return folder / "d"
-
-
 def ready(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Return what a server says when it is ready."""
     assert process.stdout is not None
