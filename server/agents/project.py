@@ -7,7 +7,7 @@ from configparser import ConfigParser, Error
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from esker.server.agents.regular_file import opened_plain
-from esker.server.core.config.exclusion_patterns import ExclusionPattern, parts_of, understood
+from esker.server.core.config.exclusion_patterns import ExclusionPattern, parse_pattern, parts_of
 
 _REMOTE = re.compile(r'remote "(.+)"')
 
@@ -46,7 +46,7 @@ def is_excluded(cwd: str | None, project: str | None, exclude: Iterable[str]) ->
     paths = [parts_of(path) for path in dict.fromkeys((cwd, _resolved(cwd)))] if cwd else []
     # The root directory has no project, but `*` matches it, too.
     key = (project or "").split("/") if project or cwd else None
-    return any(_matches(understood(pattern), paths, key) for pattern in exclude if pattern.strip())
+    return any(_matches(parse_pattern(pattern), paths, key) for pattern in exclude if pattern.strip())
 
 
 def _matches(pattern: ExclusionPattern, paths: Sequence[Sequence[str]], key: Sequence[str] | None) -> bool:

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 MAX_TRANSCRIPT_TOKENS = 35_000
-"""The most transcript that one observer call sees."""
+"""The most transcript tokens that one observer call sees."""
 MAX_OBSERVATION_TOKENS = 8_000
-"""The most that one observer call may write."""
+"""The most tokens that one observer call may write."""
 PREVIOUS_OBSERVATION_TOKENS = 4_000
-"""How much of a session's own latest observations the observer is shown."""
+"""The most tokens of a session's own latest observations that the observer is shown."""
 KNOWN_MEMORY_TOKENS = 4_000
-"""How much of what came to the agent in a pack or by a recall the observer is shown, beside the above."""
+"""The most tokens of memories from the agent's pack and recalls that the observer is shown, in addition."""
 RELATED_MEMORY_TOKENS = 2_000
-"""How much of what the project keeps about the same matters the observer is shown, beside the above."""
+"""The most tokens of related memories of the project that the observer is shown, in addition."""
 DEFAULT_EFFECTIVE_CONTEXT = 200_000
 
 
@@ -24,7 +24,7 @@ class Budgets:
     observation_tokens: int
     """Live observations at which a session is reflected; also the most that a pack shows of the session itself."""
     global_pack_tokens: int
-    """What a pack shows of the rest of the pool."""
+    """The most that a pack shows of the rest of the pool."""
 
 
 def budgets(effective_context: int) -> Budgets:
@@ -37,5 +37,5 @@ def budgets(effective_context: int) -> Budgets:
 
 
 def reflect_trigger(effective_context: int, reflect_at_tokens: int | None) -> int:
-    """Return from how many tokens of live observations on a session is reflected: its own number, else its budget."""
+    """Return at how many tokens of live observations a session is reflected: its own number, else its budget."""
     return reflect_at_tokens or budgets(effective_context).observation_tokens

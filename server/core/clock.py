@@ -8,7 +8,7 @@ from esker.server.core.errors import InvalidInput
 
 Clock = Callable[[], datetime]
 
-# Dates outside these years come from broken clocks, and some cannot be moved between time zones at all.
+# Dates outside these years come from broken clocks, and some cannot be converted between time zones.
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -29,19 +29,19 @@ def zone(name: str) -> ZoneInfo:
 
 
 def as_utc(moment: datetime | None) -> datetime | None:
-    """Read an optional moment in UTC. Raises InvalidInput when the year is out of range."""
+    """Return an optional moment in UTC. Raises InvalidInput when the year is out of range."""
     return None if moment is None else in_zone(moment, "UTC")
 
 
 def in_zone(moment: datetime, timezone: str) -> datetime:
-    """Read `moment` in `timezone`: a naive time is taken to be local there, an aware one is moved there.
+    """Return `moment` in `timezone`: a naive time is taken as local there, an aware one is converted.
 
-    Raises InvalidInput when the year is outside 1970 to 2199.
+    Raises InvalidInput when the year is not between 1970 and 2199.
     """
     local = zone(timezone)
     year = moment.year
     if not EARLIEST.year <= year < LATEST.year:
-        raise InvalidInput(f"The year {year} is outside 1970 to 2199.")
+        raise InvalidInput(f"The year must be between 1970 and 2199, not {year}.")
     return moment.replace(tzinfo=local) if moment.tzinfo is None else moment.astimezone(local)
 
 
@@ -50,9 +50,9 @@ def tomorrow(now: datetime) -> datetime:
     return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
 
 
-def age(since: timedelta) -> str:
-    """Return an age in words: the largest unit of which there are at least two, so that nothing reads as one year."""
-    hours = since / timedelta(hours=1)
+def age(elapsed: timedelta) -> str:
+    """Return an age in words, in the largest unit that fits twice: 18 months, not one year."""
+    hours = elapsed / timedelta(hours=1)
     for unit, length in (
         ("years", 24 * 365),
         ("months", 24 * 30),

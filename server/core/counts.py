@@ -4,9 +4,9 @@ _VOWELS = frozenset("aeiou")
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return how many there are of something, in words that fit the number: "1 memory", "2,000 memories".
+    """Return a count with its noun in singular or plural: "1 memory", "2,000 memories".
 
-    `one` is a noun, alone or behind other words. Where more follows the noun ("job waits"), `many` says it of several.
+    `one` is the singular and ends with the noun. If more words follow the noun ("job waits"), `many` is the plural.
     """
     return f"{count:,} {one if count == 1 else many or _several(one)}"
 

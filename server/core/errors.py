@@ -3,28 +3,28 @@
     EskerError
     ├── InvalidInput        the request is wrong; nothing was changed
     │   └── TooLarge        the request is over a stated limit
-    ├── NotFound            no such thing in this pool
+    ├── NotFound            the id does not exist in this pool
     ├── Unauthorized        no key, or a key that is not valid
-    ├── Forbidden           a valid key that may not do this
-    ├── Conflict            the thing is in a state that does not allow this
-    │   ├── LeaseLost       another worker took over; what was done here does not count
-    │   ├── RowsChanged     what was reflected meanwhile became something else
-    │   └── SpendCapReached the pool's models may cost no more today
-    │       └── PriceUnknown nobody can say what they cost
-    ├── Unavailable         a part that we need is down; try again
+    ├── Forbidden           a valid key without the right to do this
+    ├── Conflict            the present state does not allow this
+    │   ├── LeaseLost       another worker took over; the results of this one are discarded
+    │   ├── RowsChanged     a row was changed while a reflection was made from it
+    │   └── SpendCapReached the pool's daily cap for models is reached
+    │       └── PriceUnknown a cap is set, but the price of a model is not known
+    ├── Unavailable         a part that Esker needs is down; try again
     │   ├── EmbedderDown    the embedder cannot answer
     │   └── RerankerDown    the reranker cannot answer
     │       └── RerankerLate   it did not answer in time
     ├── ModelFailed         the language model did not give a usable answer
-    │   ├── RequestRefused  its API refuses the request itself
-    │   ├── UnusableAnswer  it answered, but not what was asked for, or it refused
+    │   ├── RequestRefused  its API rejected the request
+    │   ├── UnusableAnswer  it answered in the wrong form, or it refused
     │   ├── ModelTooSlow    it did not answer in time
-    │   └── ModelDown       it cannot be reached, has no time, or does not know us
+    │   └── ModelDown       it cannot be reached, is overloaded, or rejected the key
     ├── TextRefused         the embedder refuses one text; the others are fine
-    └── Misconfigured       a setting or the machine has to be changed first
+    └── Misconfigured       a setting or the machine must be changed first
 
-The message of an error is one or two sentences: what happened and why. `hint` says what to do next; a job keeps the
-kind and the message of its error, so what can happen in a job has its hint in its class.
+The message of an error is one or two sentences: what happened and why. `hint` says what to do next. A job keeps only
+the kind and the message of its error, so errors that can happen in a job have their hint in the class.
 HTTP statuses are mapped in one place, `server/rest/problems.py`.
 """
 
@@ -49,7 +49,7 @@ class TooLarge(InvalidInput):
 
 
 class NotFound(EskerError):
-    """There is no such thing in this pool."""
+    """The id does not exist in this pool."""
 
 
 class Unauthorized(EskerError):
@@ -71,23 +71,23 @@ class LeaseLost(Conflict):
 
 
 class RowsChanged(Conflict):
-    """A row was changed while something was made of it; nothing was written."""
+    """A row was changed while a new row was made from it; nothing was written."""
 
     hint = "Try again."
 
 
 class SpendCapReached(Conflict):
-    """The models of this pool may cost no more today."""
+    """The daily cap for this pool's models is reached."""
 
-    hint = "It goes on by itself at midnight UTC; `esker pool set NAME --daily-cap USD` raises the cap."
+    hint = "Work resumes at midnight UTC; `esker pool set NAME --daily-cap USD` raises the cap."
 
 
 class PriceUnknown(SpendCapReached):
-    """There is a cap on what models cost in a day, but what one costs is not known."""
+    """A daily cap for models is set, but the price of a model is not known."""
 
     hint = (
         "Set ESKER_LLM_PRICES, for example to MODEL=0.10/0.50 (dollars for a million tokens in and out; 0/0 for a model"
-        " that costs nothing), and start the server again; or take the cap away."
+        " that costs nothing), and restart the server; or remove the cap."
     )
 
 
@@ -111,39 +111,39 @@ class ModelFailed(EskerError):
     """The language model did not give a usable answer."""
 
     hint = (
-        "Nothing is lost, and it is tried again by itself. A model that does not keep to JSON may do better with"
+        "Nothing is lost; the call is retried automatically. A model that does not keep to JSON may do better with"
         " another ESKER_LLM_STRUCTURED (output_config, tool, prompt)."
     )
 
 
 class RequestRefused(ModelFailed):
-    """The language model's API refused the request."""
+    """The language model's API rejected the request."""
 
     hint = (
-        "If the server does not know output_config, or refuses a forced tool, set ESKER_LLM_STRUCTURED to another of"
+        "If the server does not support output_config or a forced tool, set ESKER_LLM_STRUCTURED to another of"
         " output_config, tool and prompt."
     )
 
 
 class UnusableAnswer(ModelFailed):
-    """The language model answered, but nothing that can be used."""
+    """The language model's answer cannot be used."""
 
 
 class ModelTooSlow(ModelFailed):
     """The language model did not answer in time."""
 
     hint = (
-        "Nothing is lost, and it is tried again by itself. Raise ESKER_LLM_TIMEOUT_SECONDS, or lower"
+        "Nothing is lost; the call is retried automatically. Raise ESKER_LLM_TIMEOUT_SECONDS, or lower"
         " ESKER_JOB_CONCURRENCY so that fewer calls share the model."
     )
 
 
 class ModelDown(ModelFailed):
-    """The language model cannot be reached, has no time, or does not know us."""
+    """The language model cannot be reached, is overloaded, or rejected the key."""
 
     hint = (
-        "Nothing is lost, and it is tried again by itself. Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY and the names of"
-        " the models (ESKER_OBSERVER_MODEL, ESKER_REFLECTOR_MODEL), and start the server again."
+        "Nothing is lost; the call is retried automatically. Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY and the names"
+        " of the models (ESKER_OBSERVER_MODEL, ESKER_REFLECTOR_MODEL), and restart the server."
     )
 
 
@@ -152,10 +152,10 @@ class TextRefused(EskerError):
 
 
 class Misconfigured(EskerError):
-    """A setting has to be changed first."""
+    """A setting must be changed first."""
 
 
 def named(kind: str | None) -> type[EskerError]:
-    """Return the kind of error of that name; one that there is no more counts as the root."""
+    """Return the error class of that name; EskerError for a name that no longer exists."""
     found = globals().get(kind or "")
     return found if isinstance(found, type) and issubclass(found, EskerError) else EskerError

@@ -29,10 +29,10 @@ def new_ids(prefix: Prefix, now: datetime, count: int) -> list[str]:
 
 
 def is_passage(text_id: str) -> bool:
-    """Tell whether an id is that of a passage; what recall returns is that of a memory else."""
+    """Whether the id of a hit is that of a passage; otherwise it is that of a memory."""
     return text_id.startswith("psg_")
 
 
 def memory_ids_in(text: str) -> list[str]:
-    """Return the ids of memories that stand in a text, each once, in order."""
+    """Return the ids of memories that a text contains, each once, in order."""
     return list(dict.fromkeys(_MEMORY_ID.findall(text)))

@@ -1,7 +1,7 @@
 """JSON from outside: hostile text is cleaned, hostile structure is refused.
 
-Postgres cannot keep a NUL or half a surrogate pair, and JSON can carry both. They are replaced, never a reason to
-lose a message. What cannot be cleaned without guessing (broken syntax, absurd depth) is refused.
+Postgres cannot store a NUL or half a surrogate pair, and JSON can carry both. They are replaced, so that no message is
+lost for them. Input that cannot be cleaned without guessing (broken syntax, extreme depth) is refused.
 """
 
 import json
@@ -16,7 +16,7 @@ JsonObject = dict[str, Any]
 """A document whose fields the reader knows."""
 
 MAX_DEPTH = 64
-# Postgres keeps numbers of any size in jsonb, but no client means more digits than this.
+# The most digits of an integer: jsonb stores any number, but no client means more digits than this.
 _MAX_DIGITS = 300
 _REPLACEMENT = "\ufffd"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -51,12 +51,12 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-# One for all, since `json.loads` makes a new one each time, and transcripts have very many lines.
+# Shared, since `json.loads` makes a new decoder for each call, and transcripts have very many lines.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def clean_json(value: Json, depth: int = 0) -> Json:
-    """Return `value` with every string and key cleaned; numbers that no database keeps become strings.
+    """Return `value` with every string and key cleaned; numbers that a database cannot store become strings.
 
     Raises InvalidInput when the value is nested more than MAX_DEPTH levels deep.
     """
@@ -78,7 +78,7 @@ def clean_json(value: Json, depth: int = 0) -> Json:
 
 
 def clean_document(document: bytes) -> bytes:
-    """Return a JSON document cleaned, for parsers that would refuse it; what is no JSON is returned as it is."""
+    """Return a JSON document cleaned, for parsers that would refuse it; a document that is not JSON is unchanged."""
     if not _ESCAPED.search(document):
         return document
     try:

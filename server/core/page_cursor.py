@@ -1,6 +1,6 @@
-"""A place in a list that is read page by page: where a page ended, as the one behind it is asked for.
+"""A keyset-pagination cursor: time and id of the last row of a page.
 
-It names a moment and an id, so that it stays where it is whatever becomes of the row that stood there.
+It contains both values and not a reference to the row, so it stays valid when the row is deleted.
 """
 
 from dataclasses import dataclass
@@ -8,28 +8,28 @@ from datetime import UTC, datetime
 
 from esker.server.core.errors import InvalidInput
 
-_BETWEEN = "~"
+_SEPARATOR = "~"
 
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """A row's place in a list that is ordered by a moment and then by id."""
+    """The position of a row in a list that is ordered by time, then by id."""
 
     moment: datetime
     id: str
 
     def __str__(self) -> str:
-        """Return the place as one word that an address can hold as it is."""
-        return f"{self.moment.astimezone(UTC).isoformat().removesuffix('+00:00')}Z{_BETWEEN}{self.id}"
+        """Return the cursor as text that needs no escaping in a URL."""
+        return f"{self.moment.astimezone(UTC).isoformat().removesuffix('+00:00')}Z{_SEPARATOR}{self.id}"
 
 
-def place_of(text: str) -> PageCursor:
-    """Return the place that a word names. Raises InvalidInput."""
-    moment, found, row_id = text.partition(_BETWEEN)
+def read_cursor(text: str) -> PageCursor:
+    """Return the cursor that a text encodes. Raises InvalidInput."""
+    moment, separator, row_id = text.partition(_SEPARATOR)
     try:
         at = datetime.fromisoformat(moment)
     except ValueError:
         at = None
-    if not (found and row_id) or at is None or at.tzinfo is None:
-        raise InvalidInput(f"{text[:80]!r} is no place in this list.", hint="Take the `next` of the page before.")
+    if not (separator and row_id) or at is None or at.tzinfo is None:
+        raise InvalidInput(f"{text[:80]!r} is not a cursor of this list.", hint="Use `next` of the previous page.")
     return PageCursor(at, row_id)

@@ -1,4 +1,4 @@
-"""The records that pass between the layers: frozen, typed, without behaviour. Words are those of the README."""
+"""Records that several layers use: frozen and typed. Their words are in the glossary of docs/architecture.md."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ def at_least(least: Priority) -> tuple[Priority, ...]:
 
 
 EXTRACTIVE = "extractive"
-"""Who made a row without a language model."""
+"""The author of rows that were made without a language model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class TokenUse:
-    """What a language model was sent and wrote, in its provider's own tokens; zeros without a model.
+    """Tokens that a language model read and wrote, counted by its provider; zeros without a model.
 
-    `input_tokens` are those that did not go through the provider's cache.
+    `input_tokens` excludes tokens that were written to or read from the provider's cache.
     """
 
     input_tokens: int = 0
@@ -60,7 +60,7 @@ class TokenUse:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One fact. `said_at` is when it was said, `refers_from`/`refers_to` the time it speaks of.
+    """One fact. `said_at` is when it was said, `refers_from` to `refers_to` the time that it is about.
 
     `author` is the observer, the reflector or the key that wrote it.
     """
@@ -97,7 +97,7 @@ class Memory:
 class NewMemory:
     """A row to be written. `author` names the observer, reflector or key that made it.
 
-    Without a `last_used_at` a row counts as last used when it was said.
+    `last_used_at` defaults to `said_at`.
     """
 
     id: str
@@ -127,7 +127,7 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A window of a session's messages, word for word. `trust` is the least of what its messages are trusted."""
+    """A window of a session's messages, word for word. `trust` is the lowest of its messages."""
 
     id: str
     number: int
@@ -153,17 +153,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SourcedMemory(Memory):
-    """A memory with every place that it came from."""
+    """A memory with all its sources."""
 
     sources: list[Source]
 
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """What one reflection did, or why it did nothing.
+    """The result of one reflection, or the `reason` why it changed nothing.
 
-    Tokens are those of its inputs and of what takes their place, by our estimator; `input_tokens` and
-    `output_tokens` are what its model was sent and wrote.
+    `tokens_before` and `tokens_after` are estimates for its inputs and their replacement; `input_tokens` and
+    `output_tokens` are those of its model calls, counted by the provider.
     """
 
     id: str
@@ -187,7 +187,7 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one model cost a pool on one day (UTC) for one purpose; `cost_usd` is None where its price is not known."""
+    """What one model cost a pool on one day (UTC) for one purpose; `cost_usd` is None if its price is not known."""
 
     day: date
     model: str
@@ -202,9 +202,9 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a list or a recall may see; `visible_memories` in the schema applies it. None leaves a filter out.
+    """Which rows a list or a recall may see; `visible_memories` in the schema applies it. None: not filtered by this.
 
-    `moment` is the present: what has expired by then is hidden. A project sees its own rows and those of no project.
+    `moment` is the present: rows that have expired by then are hidden. A project sees its own rows and those of none.
     """
 
     moment: datetime
@@ -222,7 +222,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it is shown."""
+    """A job as the API shows it."""
 
     kind: JobKind
     state: JobState
@@ -234,7 +234,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class ListedPool:
-    """A pool as it is listed."""
+    """A pool as the list of pools shows it."""
 
     id: str
     name: str
@@ -245,7 +245,7 @@ class ListedPool:
 
 @dataclass(frozen=True, slots=True)
 class ListedKey:
-    """A key as it is listed: everything but the key."""
+    """A key as the list of keys shows it, without the key itself."""
 
     id: str
     name: str
@@ -258,7 +258,7 @@ class ListedKey:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one job until `until`, proven by `token`. `subject` is a session, or names work of the pool."""
+    """The right to run one job until `until`, proven by `token`. `subject` is a session id, or names pool-wide work."""
 
     pool_id: str
     kind: JobKind
@@ -269,13 +269,13 @@ class Lease:
     options: Mapping[str, Json]
 
 
-# Below this weight a search by meaning says little, and an answer says so.
+# Below this weight the answer warns that vector search is weak.
 _WEAK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a cosine is worth in one script: mean and deviation between unrelated texts, and its weight from 0 to 1."""
+    """How to read a cosine in one script: its mean and deviation between unrelated texts, and its weight, 0 to 1."""
 
     mean: float
     deviation: float
@@ -283,16 +283,16 @@ class Calibration:
 
     @property
     def is_weak(self) -> bool:
-        """Tell whether a model hardly tells texts in this script apart."""
+        """Whether the model hardly tells texts in this script apart."""
         return self.weight < _WEAK
 
     def standing_out(self, cosine: float) -> float:
-        """Return by how many deviations a cosine stands out from what unrelated texts have."""
+        """Return the z-score of a cosine among cosines of unrelated texts."""
         return (cosine - self.mean) / self.deviation
 
 
 UNKNOWN = Calibration(mean=0.07, deviation=0.08, weight=1.0)
-"""For a space that was not measured: the figures of the bundled model for English, rounded."""
+"""Used for a space that was not measured: the figures of the bundled model for English, rounded."""
 Calibrations = Mapping[str, Calibration]
 
 
@@ -300,7 +300,7 @@ Calibrations = Mapping[str, Calibration]
 class Space:
     """An embedding model at one revision, prefix and dimension. `name` is its part of a table name.
 
-    `source` is the setting that makes its embedder, and `calibration` says what its cosines are worth.
+    `source` is the setting that makes its embedder; `calibration` is by script.
     """
 
     name: str
@@ -314,7 +314,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking: a pool, and what the key allows there."""
+    """The caller: a pool, the key's name and what the key may do there."""
 
     pool_id: str
     pool_name: str

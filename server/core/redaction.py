@@ -1,9 +1,9 @@
 """Secrets are masked before anything is stored, hashed, embedded, logged or shown to a model.
 
-Known key formats are matched by their own prefix; the rest by the place where secrets stand (an assignment to a
-name such as `password`, "the password is …", an Authorization header, the credentials of a URL, a PEM block). What
-stands there without quotes must look like a secret: at least a letter and a digit, and no path, call or type. A mask
-keeps the kind of the secret and nothing of its value. Masking twice changes nothing.
+Known key formats are matched by their own prefix; the rest by their context (an assignment to a name such as
+`password`, "the password is …", an Authorization header, the credentials of a URL, a PEM block). An unquoted value
+must look like a secret: it has a letter and a digit, and is not a path, call or type. A mask keeps the kind of the
+secret and nothing of its value. Masking twice changes nothing.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ _FORMATS: tuple[tuple[str, str, str], ...] = (
     ("jwt", "eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
 )  # fmt: skip
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,6}-----[\s\S]*?(?:---END.*---|\Z)")
-# A key may be glued behind an underscore, which is no end of a word.
+# A key may follow an underscore directly, where \b does not match.
 _KNOWN = tuple(
     (literal, re.compile(re.sub(r"^\\b", r"(?<![A-Za-z0-9])", pattern)), f"[redacted:{kind}]")
     for kind, literal, pattern in _FORMATS
@@ -78,7 +78,7 @@ _EXPORTED = re.compile(
 _UNQUOTED = re.compile(
     rf"(?i)(?P<name>(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]))){_NAME}[\"']?(?:\s*(?::=|=>|[:=])\s*|\s+is:?\s+))(?P<value>[^\s\"'`,;(){{}}<>\[\]$]{{6,200}})(?![(\[])"
 )
-# Secrets that are given to a program, by what stands before them. What is not in quotes ends where a word does.
+# Secrets in the arguments of a program, recognised by the option before them. An unquoted value ends with its word.
 _VALUE = r"(?P<value>\"[^\"\n]{6,200}\"|'[^'\n]{6,200}'|[^\s\"'`;|&]{6,200})"
 _OPTION = re.compile(
     r"(?i)(?P<name>(?:^|\s)--(?:password|passwd|passphrase|token|secret|api-?key|access-?key|auth-?token)(?P<by>[= ]))"
@@ -94,13 +94,13 @@ _COOKIE_VALUE = re.compile(
 _NETRC = re.compile(
     rf"(?i)(?P<name>\bmachine\s+\S{{1,200}}\s+login\s+\S{{1,200}}\s+password\s+){_NOT_MASKED}(?P<value>\S{{6,200}})"
 )
-# What stands in such places and is no secret: links, paths, attributes, dates, versions, the names of formats.
+# Values in such places that are not secrets: links, paths, attributes, dates, versions, the names of formats.
 _HARMLESS = re.compile(
     r"(?i)https?:|[/~.]|[a-z_]\w*(?:\.[a-z_]\w*)+$|\d{4}-\d\d|v?\d+(?:\.\d+)+|\d+[a-z]{0,2}(?:-\d+[a-z]{0,2})?$"
     r"|(?:base|sha|md|utf|oauth|rsa|aes|hs|rs|es|ed|p)-?\d+\b"
 )
 
-# A match holds up every other thread, so long texts are masked in parts.
+# Characters. Matching blocks every other thread, so longer texts are masked in parts.
 _PART = 262_144
 _BREAK = re.compile(r"\s(?=\S)")
 _MOST_BREAKS = 200
@@ -116,7 +116,7 @@ def redact(text: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Cut a long text where no secret can be cut: between two words, away from every name that announces one."""
+    """Yield parts of a long text, cut between two words and, if possible, away from names that precede secrets."""
     start = 0
     while len(text) - start > _PART:
         places = [found.start() for found in islice(_BREAK.finditer(text, start + _PART), _MOST_BREAKS)]
@@ -163,7 +163,7 @@ def _mask_if_it_looks_like_one(match: re.Match[str]) -> str:
 
 
 def _mask_option(match: re.Match[str]) -> str:
-    """Mask the value of an option, unless it is a variable or a place to fill in, or may be the next word of prose."""
+    """Mask the value of an option, unless it is a variable or a placeholder, or may be the next word of prose."""
     value = match["value"]
     if value.strip("\"'")[:1] in "$<{[%@" or "[redacted:" in value:
         return match[0]
@@ -172,7 +172,7 @@ def _mask_option(match: re.Match[str]) -> str:
 
 
 def _looks_secret(value: str) -> bool:
-    """Tell whether an unquoted word is a secret: letters and digits, and nothing that is known to be harmless."""
+    """Whether an unquoted word looks like a secret: letters and digits, and no form that is known to be harmless."""
     return bool(re.search(r"[A-Za-z]", value) and re.search(r"\d", value) and not _HARMLESS.match(value))
 
 
@@ -204,11 +204,11 @@ def _redact_member(key: str, item: Json) -> Json:
 
 
 def redact_name(name: str) -> str:
-    """Return a client's own name for a thing, redacted, and still another one than any other name."""
+    """Return a client's own name for a thing, redacted; different names stay different (a hash is appended)."""
     masked = redact(name)
     return name if masked == name else f"{masked[:_LONGEST_NAME]}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def error_text(error: Exception) -> str:
-    """Return what an error says as it may be kept and shown: others wrote some of it, so masked and not too long."""
+    """Return an error's message, masked and truncated for storage and display: it may contain text of others."""
     return redact(clean_text(str(error)[:_LONGEST_ERROR]))

@@ -1,4 +1,4 @@
-"""What a pool is reported to hold, what became of it, and what observing a session wrote."""
+"""Reports of the API: what was forgotten, how much a pool holds, and what observing a session wrote."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,9 +6,9 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What went, `reflections` among the `memories`.
+    """How much was forgotten; `memories` includes `reflections`.
 
-    `restored` rows had been replaced by what is gone, and are live again.
+    `restored` rows had been superseded by a forgotten row, and are live again.
     """
 
     id: str
@@ -25,8 +25,8 @@ class PoolStatus:
     """How much a pool holds and how ready it is.
 
     `memories` are live rows by kind, `superseded` those that were replaced. `pending` texts have no vector yet in the
-    space of `model` (None: none is in use), `unobserved_tokens` of messages are in no row yet, `jobs` wait or run, and
-    `failed_jobs` are not tried again by themselves.
+    space of `model` (None: no space is active), `unobserved_tokens` are those of messages that no observer has seen,
+    `jobs` wait or run, and `failed_jobs` are not retried automatically.
     """
 
     pool: str
@@ -49,10 +49,10 @@ class PoolStatus:
 
 @dataclass(frozen=True, slots=True)
 class ObserveReport:
-    """What observing a session wrote; `queued` says that it will happen in the background.
+    """What observing a session wrote; `queued`: it will run in the background.
 
-    Of the other facts that were found, `merged` were said before, and `refused` cannot be kept, by reason; `replaced`
-    rows were superseded.
+    `merged` counts facts that were already a row, `refused` counts rejected facts by reason, and `replaced` counts
+    rows that new facts superseded.
     """
 
     groups: int

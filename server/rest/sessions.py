@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from esker.server.core.conversation.records import IngestReport
-from esker.server.core.page_cursor import PageCursor, place_of
+from esker.server.core.page_cursor import PageCursor, read_cursor
 from esker.server.core.records import TokenUse
 from esker.server.core.reports import ObserveReport
 from esker.server.rest.context import Asking, WithParts
@@ -67,7 +67,7 @@ async def listed(
         external_id=external_id,
         unobserved=unobserved,
         unreflected=unreflected,
-        before=place_of(before) if before else None,
+        before=read_cursor(before) if before else None,
         limit=limit,
     )
     following = str(PageCursor(found[-1].begun_at, found[-1].id)) if len(found) == limit else None

@@ -9,7 +9,7 @@ from psycopg.rows import DictRow, class_row, dict_row
 from psycopg.sql import Composed
 
 from esker.server.core.dates.window import Window
-from esker.server.core.recall.relevance import FEW_HOLD_A_NAME, MOST_UNHEARD, TELLING_WORDS, share_told
+from esker.server.core.recall.relevance import MAX_PARTS_OF_RARE_NAME, MAX_UNKNOWN_WORDS, RAREST_WORDS, word_factor
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Tier
 from esker.server.db.database import Connection
@@ -24,7 +24,7 @@ _IN_SCOPE: Mapping[Tier, LiteralString] = {
     "memory": SQL["keyword_memory_in_scope"],
     "passage": SQL["keyword_passage_in_scope"],
 }
-_TOLD_IN: Mapping[Tier, LiteralString] = {"memory": SQL["told_memory"], "passage": SQL["told_passage"]}
+_WITHIN: Mapping[Tier, LiteralString] = {"memory": SQL["within_memory"], "passage": SQL["within_passage"]}
 _BY_VECTOR: Mapping[Tier, LiteralString] = {"memory": SQL["vector_memory"], "passage": SQL["vector_passage"]}
 _FILTERED: Mapping[Tier, LiteralString] = {"memory": SQL["filtered_memory"], "passage": SQL["filtered_passage"]}
 _NEAR: Mapping[Tier, LiteralString] = {"memory": SQL["near_memory"], "passage": SQL["near_passage"]}
@@ -74,7 +74,7 @@ class Weights:
     weights: list[float]
     mean_terms: float
     ideal: float
-    told: float
+    word_factor: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ async def by_keyword(
         first, found = await _scored(connection, tier, asked, what, limit, EVERYTHING, narrow=narrow)
     if not found:
         return [], None
-    told = share_told(float(first["known"]), float(first["unheard"]))
-    return found, Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]), told)
+    factor = word_factor(float(first["known"]), float(first["unknown"]))
+    return found, Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]), factor)
 
 
 async def _scored(
@@ -161,9 +161,9 @@ async def _scored(
         "terms": asked.terms,
         "words": asked.words,
         "names": asked.names,
-        "few": FEW_HOLD_A_NAME,
-        "telling": TELLING_WORDS,
-        "most_unheard": MOST_UNHEARD,
+        "max_parts": MAX_PARTS_OF_RARE_NAME,
+        "rarest": RAREST_WORDS,
+        "max_unknown": MAX_UNKNOWN_WORDS,
         "limit": limit,
         "looked_up": reading.looked_up * limit,
         "enough": reading.enough,
@@ -256,10 +256,10 @@ async def around(connection: Connection, numbers: Collection[int], what: Filter)
         return await cursor.fetchall()
 
 
-async def told_in(connection: Connection, tier: Tier, window: Window, what: Filter, limit: int) -> list[str]:
+async def said_within(connection: Connection, tier: Tier, window: Window, what: Filter, limit: int) -> list[str]:
     """Return the ids of the latest texts that were said in a time, and of memories that are about some of it."""
     values = {**filter_values(what), "start": window.start, "end": window.end, "limit": limit}
-    cursor = await connection.execute(_TOLD_IN[tier], values)
+    cursor = await connection.execute(_WITHIN[tier], values)
     return [str(row[0]) for row in await cursor.fetchall()]
 
 

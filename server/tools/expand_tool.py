@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
-from esker.server.core.recall.expansion_text import evidence_text
+from esker.server.core.recall.expansion_text import expansion_text
 from esker.server.tools.backend import Backend
 from esker.server.tools.errors import exact_id, tool_errors
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
@@ -46,7 +46,7 @@ def add_expand(mcp: MCPServer[Any], backend: Backend) -> None:
         with tool_errors(_ID_HINT):
             found = await backend.expand(ctx.request_context.request, asked)
         return CallToolResult(
-            content=[TextContent(type="text", text=evidence_text(found))], structured_content=_lean(found)
+            content=[TextContent(type="text", text=expansion_text(found))], structured_content=_lean(found)
         )
 
 

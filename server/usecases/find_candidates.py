@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from esker.server.core.recall.relevance import PARTS_BY_CHANCE, Scale, Signals, told_among
+from esker.server.core.recall.relevance import CHANCE_PER_E_FOLD, Scale, Signals, word_factor_in
 from esker.server.core.recall.selection import Candidates, TextHit
 from esker.server.core.records import Calibration, Filter, Ranking, Tier
 from esker.server.db.database import Connection
@@ -68,8 +68,8 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
 
 
 def _scale(asked: Question, size: Size, weights: Weights | None) -> Scale:
-    told = told_among(weights.told, size.searched) if weights else 1.0
-    return Scale(asked.calibration, asked.tries * size.searched, by_meaning=asked.space is not None, told=told)
+    factor = word_factor_in(weights.word_factor, size.searched) if weights else 1.0
+    return Scale(asked.calibration, asked.tries * size.searched, by_meaning=asked.space is not None, word_factor=factor)
 
 
 async def _signals(
@@ -96,7 +96,7 @@ async def _signals(
 async def _cosines(connection: Connection, tier: Tier, asked: Question, numbers: Collection[int]) -> dict[int, float]:
     if not asked.space or not numbers:
         return {}
-    by_chance = PARTS_BY_CHANCE * asked.calibration.deviation
+    by_chance = CHANCE_PER_E_FOLD * asked.calibration.deviation
     return await search.cosines(connection, tier, asked.space.name, asked.vector, numbers, by_chance=by_chance)
 
 

@@ -24,13 +24,13 @@ from esker.server.core.recall.selection import (
     CandidateTexts,
     Chosen,
     RankedCandidate,
+    above_floor,
+    best_first,
+    best_of_each,
+    candidates_in_window,
     choose,
-    in_order,
-    once_each,
     ranked,
-    told_in_time,
     without_seen,
-    worth_reading,
 )
 from esker.server.core.records import Filter
 from esker.server.core.text.labels import without_label
@@ -167,7 +167,7 @@ async def _anchored(parts: Parts, place: _RecallScope, anchor: Anchor) -> Window
     question = question_of(anchor.words, anchor.words, asked, place.space, semantic)
     async with parts.database.moment(place.pool_id) as connection:
         candidates = await find_candidates(connection, "memory", question, place.what)
-        relevant, _ = worth_reading(ranked(candidates))
+        relevant, _ = above_floor(ranked(candidates))
         # What shares no telling word with it is near by its meaning alone, and most often about something else.
         named = [one.id for one in relevant if one.parts.keyword > 0][:_ANCHORS]
         rows = await memories.get(connection, named)
@@ -199,16 +199,16 @@ async def _about(
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
     """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
     found = [await find_candidates(connection, tier, one, what) for one in questions for tier in tiers(asked)]
-    return worth_reading(once_each(one for each in found for one in ranked(each)))
+    return above_floor(best_of_each(one for each in found for one in ranked(each)))
 
 
 async def _told_in(connection: Connection, window: Window, asked: RecallRequest, what: Filter) -> list[RankedCandidate]:
     """Return what there is from a time, for whoever asks for nothing else."""
-    return in_order(
+    return best_first(
         [
             one
             for tier in tiers(asked)
-            for one in told_in_time(tier, await search.told_in(connection, tier, window, what, MAX_LIMIT))
+            for one in candidates_in_window(tier, await search.said_within(connection, tier, window, what, MAX_LIMIT))
         ]
     )
 

@@ -428,7 +428,7 @@ async def test_what_the_caller_has_already_is_left_out_with_what_says_the_same_a
     assert (none["hits"], none["abstained"], none["seen"]) == ([], False, 7)
     answer = await client.post("/v1/recall", json={"query": asked, "without": ids}, headers={"Accept": "text/plain"})
     assert answer.text == (
-        "<recalled_memories>\nWhat memory knows about this you have already.\n"
+        "<recalled_memories>\nYou already have everything that memory knows about this.\n"
         "(Found by keyword only: no embedder is configured.)\n</recalled_memories>"
     )
     too_many = await client.post("/v1/recall", json={"query": asked, "without": ["mem_1"] * 5_001})

@@ -40,9 +40,9 @@ def bm25(row: str, terms: list[str]) -> float:
     return sum(weight(term) * words.count(term) * (K1 + 1) / (words.count(term) + norm) for term in terms)
 
 
-def ideal(terms: list[str], telling: int) -> float:
-    """Return what the most telling terms could give at most, each once."""
-    return sum(sorted(map(weight, terms), reverse=True)[:telling]) * (K1 + 1)
+def ideal(terms: list[str], rarest: int) -> float:
+    """Return what the rarest terms could give at most, each once."""
+    return sum(sorted(map(weight, terms), reverse=True)[:rarest]) * (K1 + 1)
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -66,7 +66,7 @@ async def test_a_score_is_the_share_of_what_the_most_telling_words_could_give(
         rest = await search.keyword_scores(connection, "memory", weights, [hit.number for hit in hits])
         cursor = await connection.execute("SELECT id, content FROM memories")
         content = {str(row[0]): str(row[1]) for row in await cursor.fetchall()}
-    expected = {row: bm25(row, terms) / ideal(terms, telling=6) for row in ROWS if set(terms) & set(row.split())}
+    expected = {row: bm25(row, terms) / ideal(terms, rarest=6) for row in ROWS if set(terms) & set(row.split())}
     assert {content[hit.id]: hit.score for hit in hits} == pytest.approx(expected, abs=1e-6)
     assert {hit.number: hit.score for hit in hits} == pytest.approx(rest, abs=1e-6)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -80,7 +80,7 @@ async def test_of_the_forms_of_a_word_those_count_that_are_there(
         words = QueryTerms(["heron", "herons", "otter"], [0, 0, 1])
         hits, _ = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 1, narrow=False)
     assert hits[0].score == pytest.approx(
-        bm25("heron otter", ["heron", "otter"]) / ideal(["heron", "otter"], telling=6), abs=1e-6
+        bm25("heron otter", ["heron", "otter"]) / ideal(["heron", "otter"], rarest=6), abs=1e-6
     )
 
 
@@ -111,7 +111,7 @@ LONG = "heron otter lemur badger walrus marmot falcon glaplack vedroorg momex fo
         (["heron", "otter", "glaplack", "vedroorg"], ["heron", "otter"], 2),
         # However many there are, two count.
         (["heron", "glaplack", "vedroorg", "momex", "foodreb"], ["heron"], 2),
-        # All words of a long question count, not only the most telling ones.
+        # All words of a long question count, not only the rarest ones.
         (LONG, [*ROWS[1].split(), "otter", "falcon"], 2),
     ],
 )
@@ -125,7 +125,7 @@ async def test_known_words_count_less_than_in_full_where_two_unheard_ones_weigh_
     assert hits
     assert weights is not None
     weighs = sum(map(weight, set(known))), unheard * weight("glaplack")
-    assert weights.told == pytest.approx(min(1.0, (weighs[0] / weighs[1]) ** 1.5) if unheard else 1.0)
+    assert weights.word_factor == pytest.approx(min(1.0, (weighs[0] / weighs[1]) ** 1.5) if unheard else 1.0)
 
 
 async def test_a_word_is_known_that_stands_in_the_other_tier_or_is_there_in_one_of_its_forms(
@@ -140,7 +140,7 @@ async def test_a_word_is_known_that_stands_in_the_other_tier_or_is_there_in_one_
         async with database.tenant(who.pool_id) as connection:
             _, weights = await search.by_keyword(connection, "memory", asked, what, 10, narrow=False)
         assert weights is not None
-        return weights.told
+        return weights.word_factor
 
     assert await told(["heron", "glaplack", "vedroorg"], [0, 1, 2]) == 1.0
     assert await told(["heron", "momex", "foodreb"], [0, 1, 2]) < 1.0
@@ -163,4 +163,4 @@ async def test_two_characters_are_no_word_that_nobody_has_said(
         words = QueryTerms(terms, list(range(len(terms))))
         _, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=False)
     assert weights is not None
-    assert weights.told == 1.0
+    assert weights.word_factor == 1.0

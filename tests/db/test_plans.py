@@ -41,10 +41,10 @@ WORDS = {
     "tier": "m",
     "terms": ["river", "number"],
     "words": [0, 1],
-    "telling": 6,
-    "most_unheard": 2,
+    "rarest": 6,
+    "max_unknown": 2,
     "names": [],
-    "few": 20,
+    "max_parts": 20,
     "enough": 2_000,
     "most": 20_000,
 }

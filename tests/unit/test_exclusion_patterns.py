@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.config.client_settings import ClientSettings
-from esker.server.core.config.exclusion_patterns import parts_of, understood
+from esker.server.core.config.exclusion_patterns import parse_pattern, parts_of
 from esker.server.core.errors import InvalidInput, Misconfigured
 
 
 def fits(pattern: str, name: str) -> bool:
     """Tell whether a pattern names a directory or a project."""
-    meant = understood(pattern)
+    meant = parse_pattern(pattern)
     return meant.fits(parts_of(name), parts_of(meant.head)) if meant.is_directory else meant.fits(name.split("/"))
 
 
@@ -69,8 +69,8 @@ def test_the_home_is_that_of_who_runs_it(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ],
 )
 def test_what_means_nothing_is_refused_with_the_reason(pattern: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot be understood"):
-        understood(pattern)
+    with pytest.raises(InvalidInput, match="is not a valid pattern"):
+        parse_pattern(pattern)
 
 
 def test_a_list_with_a_pattern_that_means_nothing_is_a_wrong_setting() -> None:
@@ -87,7 +87,7 @@ names = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=6)
 
 @given(st.text("ab*?", min_size=1, max_size=8).filter(lambda part: "**" not in part), letters)
 def test_a_part_fits_as_in_a_shell(part: str, name: str) -> None:
-    [step] = understood(f"/{part}/").steps or [None]
+    [step] = parse_pattern(f"/{part}/").steps or [None]
     fitting = fits(f"/{part}", f"/{name or 'c'}")
     assert fitting is fnmatchcase(name or "c", part)
     assert step is None or bool(step.fullmatch(name)) is fnmatchcase(name, part)
@@ -108,7 +108,7 @@ def test_a_directory_covers_what_is_below_it_whatever_stands_for_its_parts(
 @given(st.text(min_size=1, max_size=12))
 def test_whatever_somebody_writes_is_understood_or_refused_and_fits_without_a_crash(pattern: str) -> None:
     try:
-        meant = understood(pattern)
+        meant = parse_pattern(pattern)
     except InvalidInput:
         return
     assert isinstance(meant.fits(["a", "b"], parts_of(meant.head)), bool)

@@ -1,4 +1,4 @@
-"""Relevance: more evidence is never less, chance is not evidence, and a score means something."""
+"""Relevance: more evidence never lowers it, chance is not evidence, and a score has a fixed meaning."""
 
 from dataclasses import replace
 
@@ -6,39 +6,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.recall.relevance import Scale, Signals, score, share_told, told_among
+from esker.server.core.recall.relevance import Scale, Signals, score, word_factor, word_factor_in
 from esker.server.core.records import Calibration
 
 CALIBRATIONS = st.builds(Calibration, mean=st.floats(-0.2, 0.8), deviation=st.floats(0.01, 0.3), weight=st.floats(0, 1))
 SCALES = st.builds(Scale, calibration=CALIBRATIONS, texts=st.integers(1, 10**7))
 KEYWORDS = st.floats(0, 3)
 COSINES = st.floats(-1, 1)
-TOLD = st.floats(0, 1)
+WORD_FACTORS = st.floats(0, 1)
 WEIGHTS = st.floats(0.01, 1e3)
 SIGNALS = st.builds(Signals, keyword=KEYWORDS, cosine=st.none() | COSINES)
 ENGLISH = Calibration(0.038, 0.077, 1.0)
 
 
 @given(SCALES, KEYWORDS, KEYWORDS, st.none() | COSINES)
-def test_more_of_the_words_is_never_less(scale: Scale, one: float, other: float, cosine: float | None) -> None:
+def test_more_keyword_evidence_never_lowers_relevance(
+    scale: Scale, one: float, other: float, cosine: float | None
+) -> None:
     less, more = sorted((one, other))
     assert scale.relevance(Signals(less, cosine)) <= scale.relevance(Signals(more, cosine))
 
 
 @given(SCALES, KEYWORDS, COSINES, COSINES)
-def test_nearer_is_never_less(scale: Scale, keyword: float, one: float, other: float) -> None:
+def test_a_higher_cosine_never_lowers_relevance(scale: Scale, keyword: float, one: float, other: float) -> None:
     less, more = sorted((one, other))
     assert scale.relevance(Signals(keyword, less)) <= scale.relevance(Signals(keyword, more))
 
 
 @given(SCALES, SIGNALS, st.floats(0, 5), st.floats(0, 5))
-def test_more_around_a_text_is_never_less(scale: Scale, own: Signals, one: float, other: float) -> None:
+def test_more_evidence_from_neighbours_never_lowers_relevance(
+    scale: Scale, own: Signals, one: float, other: float
+) -> None:
     less, more = sorted((one, other))
     assert scale.relevance(own, less) <= scale.relevance(own, more)
 
 
 @given(SCALES, SIGNALS, st.lists(SIGNALS, max_size=4), st.integers(0, 10_000))
-def test_what_stands_around_a_text_counts_at_most_as_much_as_the_text(
+def test_neighbours_count_at_most_as_much_as_the_text_itself(
     scale: Scale, own: Signals, neighbours: list[Signals], tokens: int
 ) -> None:
     around = scale.around(neighbours, tokens)
@@ -56,12 +60,12 @@ def test_the_longer_a_text_is_the_less_its_neighbours_count_for_it() -> None:
 
 
 @given(SCALES, st.floats(0, 100))
-def test_no_neighbour_makes_an_answer_of_what_says_nothing(scale: Scale, around: float) -> None:
+def test_neighbours_add_nothing_to_a_text_without_evidence(scale: Scale, around: float) -> None:
     assert scale.relevance(Signals(0.0, None), around) == 0.0
 
 
 @given(CALIBRATIONS, SIGNALS, st.integers(0, 10**6), st.integers(0, 10**6))
-def test_among_more_texts_the_same_evidence_is_worth_no_more(
+def test_the_same_evidence_is_never_worth_more_among_more_texts(
     calibration: Calibration, signals: Signals, one: int, other: int
 ) -> None:
     few, many = sorted((one, other))
@@ -77,14 +81,14 @@ def test_the_floor_grows_with_the_number_of_texts_but_slowly() -> None:
     assert found[0] < 4 * found[-1]
 
 
-def test_words_alone_are_enough_from_the_same_share_on_however_many_texts_there_are() -> None:
+def test_without_vectors_the_floor_of_keyword_evidence_is_the_same_for_any_number_of_texts() -> None:
     for texts in (1, 10**6):
         scale = Scale(ENGLISH, texts, by_meaning=False)
         assert scale.relevance(Signals(0.071, None)) > 1.0
         assert scale.relevance(Signals(0.069, None)) < 1.0
 
 
-def test_a_model_that_may_say_nothing_changes_nothing() -> None:
+def test_a_model_with_weight_zero_changes_nothing() -> None:
     blind = Scale(Calibration(0.5, 0.08, 0.0), 1_000)
     assert (
         blind.relevance(Signals(0.1, 0.99)) == blind.relevance(Signals(0.1, None)) == blind.relevance(Signals(0.1, 0))
@@ -99,7 +103,7 @@ def test_a_score_is_between_0_and_1_and_a_half_at_the_floor(relevance: float) ->
 
 
 @given(st.floats(-8, 8), st.floats(-8, 8))
-def test_scores_are_in_the_order_of_relevance(one: float, other: float) -> None:
+def test_scores_never_fall_when_relevance_rises(one: float, other: float) -> None:
     less, more = sorted((one, other))
     assert score(less) <= score(more)
 
@@ -113,7 +117,7 @@ def test_the_relevance_of_anything_can_be_scored(scale: Scale, signals: Signals)
     assert 0.0 <= score(scale.relevance(signals)) <= 1.0
 
 
-def test_what_has_no_vector_yet_is_an_answer_but_none_that_pushes_others_aside() -> None:
+def test_a_text_without_a_vector_can_be_an_answer_but_never_outranks_one_with_both() -> None:
     scale = Scale(ENGLISH, 100)
     assert scale.relevance(Signals(0.08, None)) == 1.0
     assert scale.relevance(Signals(0.04, None)) < 1.0
@@ -121,87 +125,85 @@ def test_what_has_no_vector_yet_is_an_answer_but_none_that_pushes_others_aside()
     assert 1.0 < scale.relevance(Signals(0.4, None)) < with_vector
 
 
-def test_what_holds_an_identifier_of_the_query_is_an_answer_and_stands_before_what_does_not() -> None:
+def test_a_text_with_a_rare_identifier_of_the_query_is_an_answer_and_ranks_higher() -> None:
     scale = Scale(Calibration(0.04, 0.08, 1.0), 20_000)
     assert scale.relevance(Signals(0.1, 0.04)) < 1.0
     assert scale.relevance(Signals(0.1, 0.04, named=True)) > 1.0
     assert scale.relevance(Signals(0.1, 0.2, named=True)) > scale.relevance(Signals(0.1, 0.2))
 
 
-# Words that nobody has ever said -------------------------------------------------------------------------------------
+# Words that occur nowhere in the pool ------------------------------------------------------------------------------
 
 
 @given(WEIGHTS, WEIGHTS)
-def test_while_known_words_weigh_as_much_as_unheard_ones_they_count_in_full(one: float, other: float) -> None:
+def test_known_words_that_weigh_as_much_as_unknown_ones_count_in_full(one: float, other: float) -> None:
     less, more = sorted((one, other))
-    assert share_told(more, less) == share_told(more, 0.0) == 1.0
+    assert word_factor(more, less) == word_factor(more, 0.0) == 1.0
 
 
 @given(WEIGHTS, WEIGHTS, WEIGHTS)
-def test_the_more_weight_unheard_words_have_the_less_known_ones_count(known: float, one: float, other: float) -> None:
+def test_known_words_count_less_the_more_unknown_words_weigh(known: float, one: float, other: float) -> None:
     few, many = sorted((one, other))
-    assert 0.0 < share_told(known, many) <= share_told(known, few) <= 1.0
+    assert 0.0 < word_factor(known, many) <= word_factor(known, few) <= 1.0
     less, more = sorted((one, other))
-    assert share_told(less, known) <= share_told(more, known)
+    assert word_factor(less, known) <= word_factor(more, known)
 
 
-@given(told=st.floats(0.01, 1.0), few=st.integers(1, 500), more=st.integers(1, 500))
-def test_the_fewer_texts_a_pool_has_the_less_its_unheard_words_tell(told: float, few: int, more: int) -> None:
+@given(factor=st.floats(0.01, 1.0), few=st.integers(1, 500), more=st.integers(1, 500))
+def test_unknown_words_count_less_in_a_smaller_pool(factor: float, few: int, more: int) -> None:
     few, more = sorted((few, more))
-    assert told <= told_among(told, more) <= told_among(told, few) <= 1.0
+    assert factor <= word_factor_in(factor, more) <= word_factor_in(factor, few) <= 1.0
 
 
-def test_a_pool_of_one_row_answers_ordinary_questions_and_one_of_many_no_made_up_ones() -> None:
-    told = share_told(3.7, 2 * 8.3)
-    assert told_among(told, 1) > 0.95
-    assert told_among(told, 1_000) == told
+def test_a_pool_of_one_row_answers_ordinary_questions_and_a_large_one_rejects_made_up_ones() -> None:
+    factor = word_factor(3.7, 2 * 8.3)
+    assert word_factor_in(factor, 1) > 0.95
+    assert word_factor_in(factor, 1_000) == factor
 
 
-def test_one_common_word_is_no_answer_to_a_question_about_two_unheard_things_and_a_rare_one_is() -> None:
-    # Among 2,000 parts of texts: what is unheard of, what stands in fifty parts, and what stands in one.
-    unheard, common, rare = 8.3, 3.7, 7.2
+def test_beside_two_unknown_words_a_rare_word_is_enough_and_a_common_one_is_not() -> None:
+    # Among 2,000 parts of texts: what is unknown of, what stands in fifty parts, and what stands in one.
+    unknown, common, rare = 8.3, 3.7, 7.2
     for known, is_answer in ((common, False), (rare, True)):
-        share = known / (known + 2 * unheard)
-        scale = Scale(ENGLISH, 2_000, by_meaning=False, told=share_told(known, 2 * unheard))
+        share = known / (known + 2 * unknown)
+        scale = Scale(ENGLISH, 2_000, by_meaning=False, word_factor=word_factor(known, 2 * unknown))
         assert (scale.relevance(Signals(share, None)) >= 1.0) == is_answer
 
 
-@given(SCALES, SIGNALS, st.floats(0, 5), TOLD, TOLD)
-def test_unheard_words_never_make_more_of_an_answer(
+@given(SCALES, SIGNALS, st.floats(0, 5), WORD_FACTORS, WORD_FACTORS)
+def test_unknown_words_never_raise_relevance(
     scale: Scale, own: Signals, around: float, one: float, other: float
 ) -> None:
     less, more = sorted((one, other))
-    found = [replace(scale, told=told).relevance(own, around) for told in (less, more)]
+    found = [replace(scale, word_factor=factor).relevance(own, around) for factor in (less, more)]
     assert found[0] <= found[1] + 1e-9
 
 
-@given(SCALES, COSINES, TOLD)
-def test_what_is_found_by_meaning_counts_the_same_whatever_words_are_unheard(
-    scale: Scale, cosine: float, told: float
-) -> None:
+@given(SCALES, COSINES, WORD_FACTORS)
+def test_unknown_words_do_not_change_vector_evidence(scale: Scale, cosine: float, factor: float) -> None:
     found = Signals(0.0, cosine)
-    assert replace(scale, told=told).relevance(found) == scale.relevance(found)
+    assert replace(scale, word_factor=factor).relevance(found) == scale.relevance(found)
 
 
-@given(st.integers(1, 10**6), KEYWORDS, COSINES, TOLD)
-def test_beside_a_model_that_knows_the_language_words_count_in_full(
-    texts: int, keyword: float, cosine: float, told: float
+@given(st.integers(1, 10**6), KEYWORDS, COSINES, WORD_FACTORS)
+def test_words_count_in_full_beside_a_model_that_knows_the_language(
+    texts: int, keyword: float, cosine: float, factor: float
 ) -> None:
     found = Signals(keyword, cosine)
-    assert Scale(ENGLISH, texts, told=told).relevance(found) == Scale(ENGLISH, texts).relevance(found)
+    assert Scale(ENGLISH, texts, word_factor=factor).relevance(found) == Scale(ENGLISH, texts).relevance(found)
 
 
-def test_the_less_a_model_knows_of_a_language_the_more_unheard_words_weigh() -> None:
+def test_unknown_words_matter_more_the_less_a_model_knows_the_language() -> None:
     def left(weight: float, *, by_meaning: bool = True) -> float:
         scale = Scale(Calibration(0.3, 0.1, weight), 1_000, by_meaning=by_meaning)
         found = Signals(0.3, 0.3)
-        return replace(scale, told=0.1).relevance(found) / scale.relevance(found)
+        return replace(scale, word_factor=0.1).relevance(found) / scale.relevance(found)
 
     assert left(1.0) == 1.0 > left(0.5) > left(0.0) == pytest.approx(0.1)
     assert left(1.0, by_meaning=False) == pytest.approx(0.1)
 
 
-def test_what_has_no_vector_yet_is_no_answer_by_one_common_word_beside_unheard_ones() -> None:
+def test_without_a_vector_one_common_word_beside_unknown_ones_is_not_an_answer() -> None:
     found = Signals(0.18, None)
     assert Scale(ENGLISH, 1_000).relevance(found) == 1.0
-    assert Scale(ENGLISH, 1_000, told=0.1).relevance(found) < 1.0
+    assert Scale(ENGLISH, 1_000, word_factor=0.1).relevance(found) < 1.0

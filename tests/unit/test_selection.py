@@ -19,10 +19,10 @@ from esker.server.core.recall.selection import (
     CandidateTexts,
     Chosen,
     RankedCandidate,
+    above_floor,
+    best_first,
     choose,
-    in_order,
     ranked,
-    worth_reading,
 )
 from esker.server.core.records import Calibration, Memory, Passage, Tier
 from esker.server.core.text.tokens import estimate_tokens
@@ -50,7 +50,7 @@ def chosen(
 ) -> Chosen:
     """Return what is chosen among candidates."""
     texts = CandidateTexts({row.id: row for row in rows}, {window.id: window for window in windows}, **more)
-    return choose(in_order(candidates), texts, ["river"], NOON, limit=8)
+    return choose(best_first(candidates), texts, ["river"], NOON, limit=8)
 
 
 def reasons(answer: Chosen) -> Mapping[str, str]:
@@ -66,7 +66,7 @@ def reasons(answer: Chosen) -> Mapping[str, str]:
 def test_a_new_text_is_found_by_its_words_though_its_vector_is_not_there_yet(tier: Tier, keyword: float) -> None:
     scale = Scale(Calibration(0.04, 0.08, 1.0), 5_000)
     fresh = Candidates(tier, scale, keyword=["x"], vector=[], numbers={"x": 1}, signals={1: Signals(keyword, None)})
-    relevant, left_out = worth_reading(ranked(fresh))
+    relevant, left_out = above_floor(ranked(fresh))
     assert ([one.id for one in relevant], left_out) == (["x"], [])
 
 
@@ -268,14 +268,14 @@ def test_a_time_that_a_question_is_sure_of_counts_more() -> None:
     texts = CandidateTexts({row.id: row for row in (inside, outside)}, {})
 
     def first(**more: Any) -> str:
-        return choose(in_order(candidates), texts, [], NOON, limit=8, **more).hits[0].id
+        return choose(best_first(candidates), texts, [], NOON, limit=8, **more).hits[0].id
 
     assert first() == first(window=window) == outside.id, "what is twice as good an answer stays before it"
     assert first(window=window, firm=True) == inside.id
 
 
 def test_of_equals_the_newest_comes_first() -> None:
-    assert [one.id for one in in_order([found("memory", f"mem_{n}", 1.0) for n in (1, 3, 2)])] == [
+    assert [one.id for one in best_first([found("memory", f"mem_{n}", 1.0) for n in (1, 3, 2)])] == [
         "mem_3", "mem_2", "mem_1",
     ]  # fmt: skip
 

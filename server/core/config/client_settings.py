@@ -1,4 +1,4 @@
-"""Settings of a client: the server's address, its key and what to exclude, read from the environment.
+"""Settings of a client: the server's address, its key and excluded projects, read from the environment.
 
 Hooks start in every turn of an agent and read these settings, so this module uses the standard library alone. The
 server's own settings are in `server/core/config/settings.py`. `docs/configuration.md` lists both, and a test compares.
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from esker.server.core.config.exclusion_patterns import understood
+from esker.server.core.config.exclusion_patterns import parse_pattern
 from esker.server.core.config.home import expanded
 from esker.server.core.errors import InvalidInput, Misconfigured
 
@@ -22,29 +22,29 @@ _PATTERNS = (
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """How the command line and the hooks find the server, and what they do with transcripts."""
+    """How the command line and the hooks find the server and handle transcripts."""
 
     url: str = "http://127.0.0.1:8377"
-    """Where the server is."""
+    """The address of the server."""
     key: str | None = None
-    """The key that is sent to it."""
+    """The key that is sent to the server."""
     state_dir: Path = Path("~/.local/state/esker")
-    """Where is kept how far transcripts were read, and what could not be sent yet."""
+    """The directory with the positions up to which transcripts were read, and with messages that are not sent yet."""
     exclude: tuple[str, ...] = ()
-    """Projects or directories, separated by commas, with wildcards: nothing of them is read, sent or shown."""
+    """Projects or directories, separated by commas, with wildcards: nothing in them is read, sent or shown."""
     hook_recall: str = "explicit"
-    """When a prompt has memory asked: `explicit` references to earlier work, `always`, `off`."""
+    """Prompts that trigger a recall: those with an `explicit` reference to earlier work, `always`, or `off`."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], url: str | None = None) -> "ClientSettings":
         """Read the settings from `environ`. Raises Misconfigured for a value that is not valid.
 
-        `url` is where the server is when the environment does not say.
+        `url` is the server's address if the environment does not contain one.
         """
         given = {each.name: environ[name] for each in fields(cls) if environ.get(name := variable(each.name))}
         recall = given.get("hook_recall", "explicit")
         if recall not in RECALLS:
-            raise Misconfigured(f"{variable('hook_recall')} is {recall!r}.", hint=f"It is one of {', '.join(RECALLS)}.")
+            raise Misconfigured(f"{variable('hook_recall')} must be one of {', '.join(RECALLS)}, not {recall!r}.")
         return cls(
             url=given.get("url", url or cls.url),
             key=given.get("key"),
@@ -55,18 +55,18 @@ class ClientSettings:
 
 
 def _exclusions(listed: str) -> tuple[str, ...]:
-    """Return the patterns of a list, each of which means something."""
+    """Return the patterns of a list. Raises Misconfigured for one that is not valid."""
     patterns = tuple(part.strip() for part in listed.split(",") if part.strip())
     for pattern in patterns:
         try:
-            understood(pattern)
+            parse_pattern(pattern)
         except InvalidInput as error:
             raise Misconfigured(f"{variable('exclude')}: {error}", hint=_PATTERNS) from None
     return patterns
 
 
 def state_dir(environ: Mapping[str, str]) -> Path:
-    """Return where a client keeps its state. Raises Misconfigured when that is below a home that is unknown."""
+    """Return the state directory of a client. Raises Misconfigured if it is in an unknown home directory."""
     usual = environ.get("XDG_STATE_HOME") or "~/.local/state"
     return expanded(Path(environ.get(variable("state_dir")) or f"{usual}/esker"))
 

@@ -1,9 +1,9 @@
-"""What `ESKER_EXCLUDE` may name: directories with all that is below them, and projects.
+"""The patterns of `ESKER_EXCLUDE`: directories with everything below them, and projects.
 
-A pattern that begins with `/`, `~` or a drive such as `C:\\` is a directory, any other a project. In a part, which is
-what stands between slashes, `*` is any number of characters, `?` one, `[ab]` and `[a-z]` one of these and `[!ab]` one
-that is none of these; `**` as a part is any number of parts, none as well. Case does not matter. What is private must
-not leak because somebody wrote a pattern that means nothing, so whatever is not this is refused.
+A pattern that begins with `/`, `~` or a drive such as `C:\\` is a directory, any other a project. In a part (the text
+between two slashes) `*` matches any number of characters, `?` one, `[ab]` and `[a-z]` one of these and `[!ab]` any
+other; `**` as a whole part matches any number of parts, also none. Case does not matter. A mistake in a pattern must
+not leak private data, so every other pattern is refused.
 """
 
 import os
@@ -16,32 +16,32 @@ from functools import lru_cache
 from esker.server.core.errors import InvalidInput
 
 PatternStep = re.Pattern[str] | None
-"""What one part has to be; None is any number of parts."""
+"""A regular expression for one part; None matches any number of parts."""
 
 _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")
-_TOKEN = re.compile(r"\*+|\?|\[(?P<none>!?)(?P<these>\]?[^\[\]/]*)\]|\[|[^*?\[]+")
+_TOKEN = re.compile(r"\*+|\?|\[(?P<negated>!?)(?P<members>\]?[^\[\]/]*)\]|\[|[^*?\[]+")
 _RANGE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 _WILD = re.compile(r"[*?\[]")
 _REFUSED = (
-    (re.compile(r"[\x00-\x1f]"), "a line break or another control character is in it"),
-    (re.compile(r"[{}]"), "there are no braces; name each directory by itself, and write ? for a brace in a name"),
+    (re.compile(r"[\x00-\x1f]"), "it contains a line break or another control character"),
+    (re.compile(r"[{}]"), "braces are not supported; list each directory, and write ? for a brace in a name"),
     (
         re.compile(r"[:;]\s*[/~]|^[^/]+@[^/]+:"),
-        "patterns are separated by commas, and a project is the path of its address only",
+        "patterns are separated by commas, and a project is only the path of its address",
     ),
-    (re.compile(r"""^["'`]"""), "a quotation mark is in it"),
-    (re.compile(r"^\$"), "variables are not looked up; write the directory itself, or ~"),
-    (re.compile(r"^!"), "nothing can be taken out of what is excluded"),
-    (re.compile(r"^\s|\s$"), "a blank is at its end"),
+    (re.compile(r"""^["'`]"""), "it begins with a quotation mark"),
+    (re.compile(r"^\$"), "variables are not expanded; write the directory itself, or ~"),
+    (re.compile(r"^!"), "exceptions are not supported"),
+    (re.compile(r"^\s|\s$"), "it begins or ends with a space"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusionPattern:
-    """A pattern that was understood.
+    """A parsed pattern.
 
-    Of a directory `head` is what stands before the first part with a wildcard; `steps` are the parts that follow, of a
-    project all. `covers` says whether what is below goes as well.
+    For a directory, `head` is the path before the first part with a wildcard and `steps` are the remaining parts; for a
+    project, `steps` are all parts. `covers`: everything below matches as well.
     """
 
     is_directory: bool
@@ -50,9 +50,9 @@ class ExclusionPattern:
     covers: bool
 
     def fits(self, parts: Sequence[str], head: Sequence[str] = ()) -> bool:
-        """Tell whether this names something of these parts, the first of which are to be those of `head`.
+        """Whether the pattern matches a path with these parts, which must begin with those of `head`.
 
-        It takes as many comparisons of one part as there are parts and steps, multiplied.
+        Compares at most len(parts) * len(steps) times.
         """
         if [_same(part) for part in parts[: len(head)]] != [_same(part) for part in head]:
             return False
@@ -69,24 +69,24 @@ class ExclusionPattern:
         return self.covers or len(parts) in places
 
 
-def understood(text: str) -> ExclusionPattern:
-    """Return what a pattern means. Raises InvalidInput, with the reason, for one that means nothing."""
-    return _understood(text, os.path.expanduser(text))
+def parse_pattern(text: str) -> ExclusionPattern:
+    """Parse a pattern. Raises InvalidInput, with the reason, for one that is not valid."""
+    return _parsed(text, os.path.expanduser(text))
 
 
 @lru_cache(maxsize=1_024)
-def _understood(text: str, expanded: str) -> ExclusionPattern:
+def _parsed(text: str, expanded: str) -> ExclusionPattern:
     for refused, reason in _REFUSED:
         if refused.search(text):
-            raise InvalidInput(f"{text!r} cannot be understood: {reason}.")
+            raise InvalidInput(f"{text!r} is not a valid pattern: {reason}.")
     if expanded.startswith("~"):
-        raise InvalidInput(f"{text!r} cannot be understood: there is no such user.")
+        raise InvalidInput(f"{text!r} is not a valid pattern: its user does not exist.")
     drive = _DRIVE.match(expanded)
     if "\\" in expanded and not drive:
-        raise InvalidInput(f"{text!r} cannot be understood: parts are separated by slashes.")
+        raise InvalidInput(f"{text!r} is not a valid pattern: parts are separated by slashes.")
     parts = parts_of(expanded)
     if not text or ".." in parts or (not parts and not expanded.startswith("/")):
-        raise InvalidInput(f"{text!r} cannot be understood: a directory begins with / or ~ and has no .. in it.")
+        raise InvalidInput(f"{text!r} is not a valid pattern: a directory begins with / or ~ and must not contain ..")
     if drive or expanded.startswith("/"):
         plain = next((place for place, part in enumerate(parts) if _WILD.search(part)), len(parts))
         head = ("" if drive else "/") + "/".join(parts[:plain])
@@ -96,16 +96,16 @@ def _understood(text: str, expanded: str) -> ExclusionPattern:
 
 
 def parts_of(path: str) -> list[str]:
-    """Return the parts of a directory or a project; of a directory of Windows those between its backslashes, too."""
+    """Return the parts of a directory or a project; in a Windows directory, backslashes separate parts, too."""
     path = path.replace("\\", "/") if _DRIVE.match(path) else path
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _step(part: str, text: str) -> PatternStep:
-    """Return what a part of a pattern asks for.
+    """Return the regular expression for a part of a pattern; None for `**`.
 
-    What stands between two asterisks is looked for once, from the left, and the first place is kept (an atomic group),
-    so that a name that does not fit takes no longer than its length and that of the pattern, multiplied.
+    The text between two asterisks is an atomic group: the first match from the left is kept, so that a name without a
+    match takes time proportional to its length times the pattern's.
     """
     if part == "**":
         return None
@@ -114,7 +114,7 @@ def _step(part: str, text: str) -> PatternStep:
         if token[0] == "*":
             pieces.append("")
         elif token[0].startswith("**"):
-            raise InvalidInput(f"{text!r} cannot be understood: ** stands by itself between slashes.")
+            raise InvalidInput(f"{text!r} is not a valid pattern: ** must be a whole part between slashes.")
         else:
             pieces[-1] += _character(token, text)
     first, *others = pieces
@@ -128,19 +128,18 @@ def _character(token: re.Match[str], text: str) -> str:
         return "."
     if not token[0].startswith("["):
         return re.escape(_composed(token[0]))
-    these = token["these"]
-    if not these:
-        raise InvalidInput(f"{text!r} cannot be understood: a bracket is not closed, or nothing is in it.")
+    if not token["members"]:
+        raise InvalidInput(f"{text!r} is not a valid pattern: a bracket is not closed, or is empty.")
     members = ""
-    for first, last, single in _RANGE.findall(_composed(these)):
+    for first, last, single in _RANGE.findall(_composed(token["members"])):
         if first > last:
-            raise InvalidInput(f"{text!r} cannot be understood: {first}-{last} is no range.")
+            raise InvalidInput(f"{text!r} is not a valid pattern: {first}-{last} is not a range.")
         members += re.escape(single) if single else f"{re.escape(first)}-{re.escape(last)}"
-    return f"[{'^' if token['none'] else ''}{members}]"
+    return f"[{'^' if token['negated'] else ''}{members}]"
 
 
 def _composed(part: str) -> str:
-    """Return a name as it is compared: a letter and its accent can be written as one character or as two."""
+    """Return a name in NFC, since a letter with an accent can be written as one character or as two."""
     return unicodedata.normalize("NFC", part)
 
 

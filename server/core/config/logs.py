@@ -1,4 +1,4 @@
-"""How processes log: one line an event to standard error, secrets masked."""
+"""Logging of a process: one line per event on standard error, secrets masked."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ _QUIET = ("apscheduler", "httpx2", "httpcore2", "mcp", "sse_starlette", "sentenc
 
 
 class _Redacting(logging.Formatter):
-    """Masks secrets in the whole of a line, the text of an exception included."""
+    """Masks secrets in the whole record, including the text of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))

@@ -22,101 +22,103 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 class Settings(BaseModel):
-    """How this process behaves."""
+    """The settings of one process."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     database_url: SecretStr | None = None
-    """An outside Postgres. Without it an embedded one runs in the data directory."""
+    """The address of an external Postgres. Unset: an embedded one runs in the data directory."""
     data_dir: Path = Field(default_factory=lambda: _usual_data_dir())
-    """Where the embedded Postgres keeps its files."""
+    """The directory of the embedded Postgres."""
     database_connections: Annotated[int, Field(ge=2, le=500)] = 10
     """The most connections that one server process opens."""
 
     host: str = "127.0.0.1"
-    """The address to listen on. Anything but loopback needs a key to exist first."""
+    """The address to listen on. Any address but loopback requires that a key exists."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8377
-    """The port to listen on; 0 takes a free one."""
+    """The port to listen on; 0 selects a free one."""
     allowed_hosts: tuple[str, ...] = ()
-    """Host names that requests may use, separated by commas. Empty: loopback names on loopback, any elsewhere."""
+    """Host names that requests may use, separated by commas. Empty: only loopback names if it listens on loopback,
+    otherwise any."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 32 * 1024 * 1024
     """The largest request body."""
 
     observer: ProviderChoice = "auto"
-    """Who observes: a language model, the extractive observer, nobody; `auto` takes a model where one is set."""
+    """The observer: a language model, the extractive observer, or `off`; `auto` takes a model if one is configured."""
     reflector: ProviderChoice = "auto"
-    """Who reflects, with the same choices."""
+    """The reflector, with the same choices."""
     observer_model: str = "claude-haiku-5-5"
     """The model that observes."""
     reflector_model: str = "claude-sonnet-5-5"
     """The model that reflects."""
     llm_base_url: str | None = None
-    """A server that speaks the Messages API, without a trailing /v1. Unset: Anthropic's."""
+    """The address of a server with the Messages API, without a trailing /v1. Unset: Anthropic's."""
     llm_api_key: SecretStr | None = None
-    """The key for it; ANTHROPIC_API_KEY is read when this is not set."""
+    """The key for that server; ANTHROPIC_API_KEY is read if this is not set."""
     llm_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
-    """How long a call of a language model may take in all; one that fails in passing is made again, twice at most."""
+    """The most seconds for a call of a language model; transient failures are retried within them, at most twice."""
     llm_version: str | None = None
-    """The anthropic-version header; unset: the newest that we know. Older endpoints want 2023-06-01."""
+    """The anthropic-version header; unset: the newest that Esker knows. Older endpoints need 2023-06-01."""
     llm_key_header: Literal["authorization", "x-api-key"] = "authorization"
     """The header that carries the key."""
     llm_structured: Literal["output_config", "tool", "prompt"] = "output_config"
-    """How the shape of an answer is asked for: by the API's schema, by a tool whose input it is, or in words."""
+    """How the shape of an answer is requested: by the API's schema, by a tool with this input, or in the prompt."""
     llm_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """The temperature; unset: the model's own. Anthropic's newest models take none."""
+    """The temperature; unset: the model's default. Anthropic's newest models accept none."""
     llm_prices: Mapping[str, Price] = {}
-    """Prices that are not built in, or other ones: `model=in/out, …` in dollars for a million tokens."""
+    """Prices that replace or extend the built-in ones: `model=in/out, …` in dollars for a million tokens."""
     daily_cap_usd: Annotated[float, Field(ge=0)] | None = None
-    """The most that models may cost a pool in a day (UTC); unset: no cap. A pool may have a cap of its own."""
+    """The most dollars that models may cost a pool in a day (UTC); unset: no cap. A pool can have a cap of its own."""
 
     observe_tokens: Positive = 8_000
     """Unobserved tokens at which a session is observed."""
     observe_idle_seconds: Annotated[float, Field(ge=0)] = 120.0
     """Seconds without a message after which a session is observed."""
     session_end_min_messages: Annotated[int, Field(ge=0)] = 1
-    """User messages that a session must have for its end to have it observed at once."""
+    """Minimum number of user messages for a session to be observed as soon as it ends."""
     pool_reflect_hours: Annotated[float, Field(ge=0)] = 24.0
-    """Hours between two reflections of a whole pool; 0: only on request."""
+    """Hours between two reflections of the whole pool; 0: only on request."""
     pool_reflect_min_age_days: Annotated[float, Field(ge=0)] = 3.0
-    """Days after which a row may be condensed with those of other sessions."""
+    """Days after which a row may be condensed with rows of other sessions."""
     job_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
-    """How many sessions are observed or reflected at the same time by one server."""
+    """The most sessions that one server observes or reflects concurrently."""
     job_lease_seconds: Annotated[float, Field(gt=0)] = 60.0
-    """How long a job stays with a worker that gives no sign of life."""
+    """Seconds after which a job is taken from a worker that has stopped renewing its lease."""
     job_attempts: Positive = 8
-    """Failures after which a job is dead until something new arrives."""
+    """Failures after which a job is dead until new messages arrive."""
 
     embedder: str = "sentence-transformers:bundled"
     """`sentence-transformers:<path, name or "bundled">`, `openai:<base url>#<model>` or `none`."""
     embedder_api_key: SecretStr | None = None
     """The key for an `openai:` embedder."""
     embed_threads: Positive = 1
-    """Threads that one process gives to its embedding model. More than one help only on idle cores."""
+    """Threads of the embedding model in each process. More than one helps only on idle cores."""
     remembered_queries: Annotated[int, Field(ge=0)] = 1_000
-    """Questions whose vectors a server keeps in memory, for each model; 0: none."""
+    """The most questions whose vectors a server caches in memory, for each model; 0: none."""
     reranker: str = "none"
-    """`sentence-transformers:<path or name>`, `http:<base url>#<model>` or `none`: who puts the first hits in order."""
+    """The model that reorders the first hits: `sentence-transformers:<path or name>`, `http:<base url>#<model>` or
+    `none`."""
     reranker_api_key: SecretStr | None = None
     """The key for an `http:` reranker."""
     rerank_seconds: Annotated[float, Field(gt=0, le=30)] = 0.5
-    """How long a recall waits for the reranker."""
+    """The most seconds that a recall waits for the reranker."""
     paraphrase: bool = False
     """Whether a language model is asked for paraphrases of a question, which are searched for as well."""
     paraphrase_model: str = "claude-haiku-5-5"
     """The model that is asked for paraphrases."""
     paraphrase_seconds: Annotated[float, Field(gt=0, le=30)] = 2.0
-    """How long a recall waits for paraphrases."""
+    """The most seconds that a recall waits for paraphrases."""
     remembered_paraphrases: Annotated[int, Field(ge=0)] = 1_000
     """The most questions whose paraphrases a server caches in memory, over all pools; 0: none."""
     worker: bool = True
-    """Whether `esker serve` starts an embedding worker beside it."""
+    """Whether `esker serve` also starts an embedding worker."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """How much the server and the worker say."""
+    """The lowest level that the server and the worker log."""
 
     @field_validator("data_dir")
     @classmethod
     def _is_absolute(cls, value: Path) -> Path:
-        # It becomes part of an address, in which nothing is relative.
+        # The path becomes part of a database URL, which cannot be relative.
         return expanded(value).absolute()
 
     @field_validator("llm_base_url")
@@ -130,16 +132,16 @@ class Settings(BaseModel):
 
     @property
     def has_model(self) -> bool:
-        """Whether a language model can be reached."""
+        """Whether a language model is configured."""
         return self.llm_api_key is not None or self.llm_base_url is not None
 
     def price(self, model: str) -> Price | None:
-        """Return what a model costs, or None where that is not known."""
+        """Return the price of a model, or None if it is not known."""
         return self.llm_prices.get(model) or KNOWN.get(model)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **overrides: object) -> Self:
-        """Read the settings from `environ`; `overrides` that are not None (from the command line) win.
+        """Read the settings from `environ`; `overrides` that are not None (from the command line) take precedence.
 
         Raises Misconfigured for an unknown `ESKER_` variable or a value that is not valid.
         """
@@ -174,7 +176,7 @@ def _explain(error: ValidationError) -> str:
     """Name the variables that are wrong, without repeating their values, which may be secret."""
     parts = (
         f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}"
-        f" {'is no setting' if item['type'] == 'extra_forbidden' else item['msg']}"
+        f" {'is not a setting' if item['type'] == 'extra_forbidden' else item['msg']}"
         for item in error.errors(include_input=False, include_url=False)
     )
     return "Settings are not valid: " + "; ".join(parts) + "."

@@ -1,1 +1,1 @@
-"""The answer to a question: evidence, selection, what is shown and what stands behind it."""
+"""The answer to a question: relevance, selection, rendering, and the sources of a hit."""

@@ -1,4 +1,4 @@
-"""What a recall answers."""
+"""The answer to a recall: its hits, their scores and what was left out."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,12 +10,12 @@ from esker.server.core.records import Category, Kind, Priority, Source, Tier, Tr
 
 @dataclass(frozen=True, slots=True)
 class ScoreParts:
-    """Why a hit stands where it stands. A rank is None where that search did not find the row.
+    """Why a hit has its rank. A rank of one search is None if that search did not find the text.
 
-    `keyword` is its share of what the query's most telling words could give at most, `cosine` how near it is, `around`
-    what its neighbours add, and `time` how well it fits the time that the query speaks of. `relevance` is all of it, as
-    a multiple of what is enough; `prior` only breaks ties. `rerank` is what a reranker says of it, on a scale of that
-    model's own; None where none was asked. `named` says that it holds an identifier of the query that few others do.
+    `keyword` is its share of the highest possible score for the query's rarest words, `cosine` its similarity,
+    `around` the evidence that its neighbours add, and `time` how well it fits the time in the query (0 to 1).
+    `relevance` combines them, as a multiple of the floor; `prior` only breaks ties. `rerank` is the reranker's score
+    on that model's own scale; None without one. `named`: it contains an identifier of the query that few others have.
     """
 
     keyword_rank: int | None
@@ -34,9 +34,9 @@ class ScoreParts:
 class Hit:
     """A memory or a passage that answers the query. `score` is from 0 to 1 and falls from hit to hit.
 
-    `sources` are those of all rows that say it: this one and `same`, the ids of others that do. `passages` hold the
-    words that it was taken from. `truncated` says that the content was cut to fit; the memory holds it whole. A
-    passage has no kind, priority or category.
+    `same` are the ids of other rows that say the same, and `sources` those of all these rows. `passages` are the ids of
+    passages that it covers. `truncated`: the content was cut to fit; the memory itself is whole. A passage has no kind,
+    priority or category.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class AskedWindow:
-    """The time that a query speaks of, from its first to its last second."""
+    """The time that a query mentions, from its first to its last second."""
 
     start: datetime
     end: datetime
@@ -81,7 +81,7 @@ ModelStepOutcome = Literal["off", "ok", "late", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class LeftOutCandidate:
-    """A candidate that is no hit, and why; where another one stands for it, `by` is its id."""
+    """A candidate that is not a hit, and the reason; `by` is the id of the hit that represents it, if there is one."""
 
     id: str
     reason: LeftOutReason
@@ -93,15 +93,13 @@ class LeftOutCandidate:
 class Recalled:
     """The answer to a recall.
 
-    `semantic` says whether the search by meaning took part (`off`: it was not asked for; `weak`: it did, but the model
-    hardly tells texts in the question's script apart), `reason` why not, or not much. `abstained`
-    says that nothing was relevant. `omitted` more hits were relevant and are not shown, for the limit or for the
-    tokens. `pending` texts cannot be found by meaning yet, and `unobserved_tokens` of messages are in no row yet.
-    What was said in the `window` that the query speaks of, or is about it, goes before the rest. `reranked` says
-    whether a reranker put the hits in order, and `paraphrased` whether a language model was asked for `paraphrases`,
-    which were searched for as well. `left_out` explains, if asked, which candidates are no hits. Where nothing belongs
-    to the project that was named, it is the `unknown_project`, and the hits belong to none. `seen` hits are left out,
-    as the caller has them already, or what says the same.
+    `semantic` is the state of vector search (`off`: not requested; `weak`: the model hardly tells texts in the
+    question's script apart) and `reason` explains `weak` and `degraded`. `abstained`: no candidate reached the floor.
+    `omitted` counts relevant candidates that exceed the limit or the tokens. `pending` counts texts without a vector,
+    and `unobserved_tokens` those of messages that no observer has seen. Texts from the `window`, the time in the query,
+    rank higher. `reranked` and `paraphrased` are the outcomes of the optional models; `paraphrases` were searched for
+    as well. `left_out` explains, on request, why candidates are not hits. `unknown_project` is the requested project if
+    nothing belongs to it; the hits then belong to no project. `seen` counts hits that the caller has already.
     """
 
     hits: list[Hit]

@@ -1,10 +1,10 @@
-"""What a cosine of an embedding model is worth, measured once for each space.
+"""Calibrates the cosines of an embedding model, once for each space.
 
-Models differ in how near unrelated texts lie: the bundled one gives them 0.05 on average, others 0.7. And a model that
-never saw a script takes all texts in it for alike, so that its ranking of them is noise. So a model is asked about
-questions with their answers, in several scripts: how near are a question and the answer to another one, how much does
-that vary, and how far does the right answer stand out? That says what is near by chance, and how much the search by
-meaning may say beside the search by keyword.
+Models differ in the cosine of unrelated texts: 0.05 on average for the bundled model, 0.7 for others. A model that was
+not trained on a script finds all texts in it similar, so that its ranking of them is noise. So each model embeds pairs
+of question and answer in several scripts. The cosines between a question and the answers to other questions give the
+mean and deviation of unrelated texts; the z-score of the right answers gives the weight of vector search beside
+keyword search.
 """
 
 import math
@@ -66,7 +66,8 @@ _ANSWERED: Mapping[str, Sequence[tuple[str, str]]] = {
         ("저녁 수업은 누가 가르치나요?", "목요일 도자기 수업은 오카포르 씨가 맡는다."),
     ),
 }
-# A right answer that stands out by so many deviations makes a search by meaning that is worth nothing, or all of it.
+# Mean z-score of right answers at which vector search gets weight 0 (`_WORTHLESS`) and weight 1 (`_FULL`); linear in
+# between.
 _WORTHLESS = 1.0
 _FULL = 4.0
 _SCRIPTS = (
@@ -78,13 +79,13 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def calibration_texts() -> tuple[list[str], list[str]]:
-    """Return the questions and the texts, in order, of which `calibrate` wants the vectors."""
+    """Return the questions and the texts, in order, whose vectors `calibrate` needs."""
     pairs = [pair for answered in _ANSWERED.values() for pair in answered]
     return [question for question, _ in pairs], [answer for _, answer in pairs]
 
 
 def calibrate(questions: Sequence[Sequence[float]], answers: Sequence[Sequence[float]]) -> dict[str, Calibration]:
-    """Return what cosines are worth by script, from the vectors (of length 1) of `calibration_texts`."""
+    """Return the calibration for each script, from the unit vectors of `calibration_texts`."""
     found: dict[str, Calibration] = {}
     start = 0
     for script, answered in _ANSWERED.items():
@@ -97,8 +98,8 @@ def _calibration(questions: Sequence[Sequence[float]], answers: Sequence[Sequenc
     right = [_dot(question, answer) for question, answer in zip(questions, answers, strict=True)]
     wrong = [_dot(q, a) for i, q in enumerate(questions) for j, a in enumerate(answers) if i != j]
     mean, deviation = fmean(wrong), max(pstdev(wrong), 0.01)
-    out = (fmean(right) - mean) / deviation
-    return Calibration(mean, deviation, min(1.0, max(0.0, (out - _WORTHLESS) / (_FULL - _WORTHLESS))))
+    z_score = (fmean(right) - mean) / deviation
+    return Calibration(mean, deviation, min(1.0, max(0.0, (z_score - _WORTHLESS) / (_FULL - _WORTHLESS))))
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:
@@ -106,7 +107,7 @@ def _dot(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def calibration_for(query: str, known: Calibrations) -> Calibration:
-    """Return what a cosine is worth for a query; in a script that was not measured as little as in any that was."""
+    """Return the calibration for a query's script; for a script that was not measured, that with the least weight."""
     if not known:
         return UNKNOWN
     script = _script(query)
@@ -116,7 +117,7 @@ def calibration_for(query: str, known: Calibrations) -> Calibration:
 
 
 def _script(query: str) -> str:
-    """Return the script of most letters of a query; one CJK character says about as much as two letters."""
+    """Return the script of most letters of a query; a CJK character counts as two letters."""
     letters = len(_LETTER.findall(query))
     counts = {script: len(pattern.findall(query)) * (2 if script == "cjk" else 1) for script, pattern in _SCRIPTS}
     most = max(counts, key=lambda script: counts[script])

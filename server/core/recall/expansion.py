@@ -1,4 +1,4 @@
-"""What stands behind a memory or a passage: the rows that it was drawn from, and the messages around what was said."""
+"""The evidence for a memory or a passage: the rows that it was drawn from, and the messages around its sources."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,15 +7,15 @@ from esker.server.core.conversation.records import Role
 from esker.server.core.records import SourcedMemory, Trust
 
 FORGOTTEN = "[forgotten]"
-"""Stands for the words of a message that were forgotten."""
+"""Replaces the words of a forgotten message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandedMemory:
-    """A row on the way to its messages. `truncated` says that its content was cut to fit; the row holds it whole.
+    """A row of an expansion. `truncated`: its content was cut to fit; the memory itself is whole.
 
-    `depth` is 0 for the row that was asked for, 1 for what it was drawn from, and so on; `source_of` is the row that
-    was drawn from it, None for the first.
+    `depth` is 0 for the requested row, 1 for rows that it was drawn from, and so on; `source_of` is the id of the row
+    that was drawn from this one, None at depth 0.
     """
 
     memory: SourcedMemory
@@ -27,7 +27,7 @@ class ExpandedMemory:
 
 @dataclass(frozen=True, slots=True)
 class ExpandedPassage:
-    """A passage on the way to its messages, which are its words."""
+    """A passage that is expanded; its messages have its words."""
 
     id: str
     session_id: str
@@ -41,9 +41,9 @@ class ExpandedPassage:
 
 @dataclass(frozen=True, slots=True)
 class HeardMessage:
-    """A message as it is shown: `text` is what an observer reads of it, `cited` says that a row names it as a source.
+    """A message of an expansion: `text` is its observer text, `cited`: a row of the expansion has it as a source.
 
-    The words of a `forgotten` message are gone; `truncated` says that the text was cut.
+    The words of a `forgotten` message are gone; `truncated`: the text was cut.
     """
 
     seq: int
@@ -60,7 +60,7 @@ class HeardMessage:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Messages of one session, in order; a gap between their seqs is a gap in what is shown."""
+    """Messages of one session, in order; messages between them may be left out, as a gap in their seqs shows."""
 
     session_id: str
     client: str
@@ -72,7 +72,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class OmittedCounts:
-    """What there is and is not shown: rows, messages that are cited, and messages around those that are shown."""
+    """How many rows, cited messages and neighbouring messages exist but are not shown."""
 
     memories: int = 0
     cited: int = 0
@@ -81,11 +81,11 @@ class OmittedCounts:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A memory or a passage with what stands behind it.
+    """A memory or a passage with its evidence.
 
-    `drawn_from` are the rows that it stands for and those that they stand for, nearest first, each once; `excerpts`
-    are the messages in which any of them was said. A note has none: its `author` wrote it down at `created_at`. Of a
-    passage its own messages are those that are cited.
+    `drawn_from` are its sources and their sources, nearest first, each once; `excerpts` are the messages in which any
+    of them was said. A note has none: its `author` wrote it at `created_at`. The cited messages of a passage are its
+    own.
     """
 
     expanded: ExpandedMemory | ExpandedPassage

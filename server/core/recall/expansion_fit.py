@@ -1,7 +1,7 @@
-"""Fitting an expansion into a number of tokens: the memory, its sources, the messages that are cited, their neighbours.
+"""Fits an expansion into a token budget: the memory, its sources, the cited messages, their neighbours.
 
-Whatever does not fit is cut or left out, and counted. Costs are those of the lines that a model reads, so that the text
-is really inside its budget.
+Texts that do not fit are cut or left out, and counted. The costs are those of the rendered lines, so that the whole
+text is inside its budget.
 """
 
 from bisect import bisect_left
@@ -30,43 +30,43 @@ from esker.server.core.recall.expansion_text import (
 from esker.server.core.text.tokens import estimate_tokens, trim_to_tokens
 
 _LINE_END = 1
-# The element, a heading, and that something is not shown.
+# The enclosing element, a heading, and the line about omissions.
 _FRAME_TOKENS = sum(
     estimate_tokens(line) + _LINE_END
     for line in (OPEN, CLOSE, DRAWN_FROM, NO_MESSAGES, left_out_line(OmittedCounts(999_999, 999_999, 999_999)))
 )
-# A text is not cut to less than this: a few whole sentences say more than the beginnings of many.
+# Tokens. No text is cut to less than this: a few whole sentences say more than the beginnings of many.
 _LEAST_TEXT = 60
 MIN_TOKENS = 500
-"""A budget in which there is room for the frame, the memory and a message."""
+"""The smallest budget with room for the frame, the memory and a message."""
 
 _SeqKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _LineCost:
-    """What a line costs, and the least that it is cut to."""
+    """The tokens of a line, and the fewest tokens to which it is cut."""
 
     cost: int
     least: int
 
 
 def _line(whole: str, bare: str) -> _LineCost:
-    """Return what a line costs and, from the line without its text, the least of it."""
+    """Return the cost of a line; `bare` is the same line without its text."""
     cost = _cost(whole)
     return _LineCost(cost, min(cost, _cost(bare) + _LEAST_TEXT))
 
 
 def fitted(whole: Expansion, max_tokens: int) -> Expansion:
-    """Return as much of an expansion as a model reads in `max_tokens` (at least MIN_TOKENS) tokens.
+    """Return as much of an expansion as fits into `max_tokens` (at least MIN_TOKENS) tokens.
 
-    The memory gets at most half of them, if there is anything behind it, the rows that it was drawn from half of what
-    is left, and the headings of sessions a quarter of that. Cited messages share the rest, and what they leave is for
-    their neighbours, the nearest first.
+    The memory gets at most half of them if it has evidence, the rows that it was drawn from half of the rest, and the
+    headings of sessions a quarter of the next rest. Cited messages share the remaining tokens, and their neighbours,
+    nearest first, get those that are left.
     """
     budget = max_tokens - _FRAME_TOKENS
-    behind = whole.drawn_from or whole.excerpts
-    expanded = _fit_head(whole.expanded, budget // 2 if behind else budget)
+    has_evidence = whole.drawn_from or whole.excerpts
+    expanded = _fit_head(whole.expanded, budget // 2 if has_evidence else budget)
     budget -= _cost(head_line(expanded))
     drawn_from = _fit_rows(whole.drawn_from, budget // 2)
     budget -= sum(_cost(memory_line(row)) for row in drawn_from)
@@ -81,11 +81,11 @@ def _cost(line: str) -> int:
 
 
 def _left_out(whole: Expansion, drawn_from: Sequence[ExpandedMemory], excerpts: Sequence[Excerpt]) -> OmittedCounts:
-    there, shown = _count(whole.excerpts), _count(excerpts)
+    total, shown = _count(whole.excerpts), _count(excerpts)
     return OmittedCounts(
         memories=whole.left_out.memories + len(whole.drawn_from) - len(drawn_from),
-        cited=whole.left_out.cited + there[True] - shown[True],
-        around=whole.left_out.around + there[False] - shown[False],
+        cited=whole.left_out.cited + total[True] - shown[True],
+        around=whole.left_out.around + total[False] - shown[False],
     )
 
 
@@ -95,9 +95,9 @@ def _count(excerpts: Iterable[Excerpt]) -> dict[bool, int]:
 
 
 def allotted(lines: Sequence[_LineCost], budget: int) -> list[int]:
-    """Return how many of `budget` tokens each line gets, in order of precedence; 0 leaves it out.
+    """Return how many of `budget` tokens each line gets, in order of precedence; 0: it is left out.
 
-    As many are shown as find room for the least of them. What is left is shared so that long texts are cut to one
+    Lines are included while their `least` fits. The rest of the budget is shared so that long texts are cut to the same
     length.
     """
     shown: list[_LineCost] = []
@@ -107,12 +107,12 @@ def allotted(lines: Sequence[_LineCost], budget: int) -> list[int]:
         budget -= line.least
         shown.append(line)
     limit = 0
-    more = sorted(line.cost - line.least for line in shown)
-    for place, wanted in enumerate(more):
-        grown = min(wanted - limit, budget // (len(more) - place))
-        limit += grown
-        budget -= grown * (len(more) - place)
-        if limit < wanted:
+    extras = sorted(line.cost - line.least for line in shown)
+    for index, extra in enumerate(extras):
+        growth = min(extra - limit, budget // (len(extras) - index))
+        limit += growth
+        budget -= growth * (len(extras) - index)
+        if limit < extra:
             break
     limits = [line.least + min(line.cost - line.least, limit) for line in shown]
     return limits + [0] * (len(lines) - len(shown))
@@ -124,7 +124,7 @@ def _fit_rows(rows: Sequence[ExpandedMemory], budget: int) -> list[ExpandedMemor
 
 
 def _fit_head(head: ExpandedMemory | ExpandedPassage, budget: int) -> ExpandedMemory | ExpandedPassage:
-    """Return what was asked for, cut to fit; a passage is short, since its messages have its words."""
+    """Return the expanded memory or passage, cut to fit; a passage is short, since its messages have its words."""
     return head if isinstance(head, ExpandedPassage) else _fit_rows([head], budget)[0]
 
 
@@ -139,14 +139,14 @@ def _cut_row(row: ExpandedMemory, limit: int) -> ExpandedMemory:
 
 
 def _cut(text: str, limit: int, line: Callable[[str], str]) -> str:
-    """Return the beginning of a text whose line costs at most `limit`, if need be an empty one."""
+    """Return the longest beginning of a text whose line costs at most `limit`; it may be empty."""
     room = limit - _cost(line(""))
     while room > 0:
         cut = trim_to_tokens(text, room)
         excess = _cost(line(cut)) - limit
         if excess <= 0:
             return cut
-        # What is written otherwise in a line than in the text costs more there.
+        # Characters that are escaped in the line cost more there than in the text.
         room -= excess
     return ""
 
@@ -164,29 +164,29 @@ def _fit_sessions(excerpts: Sequence[Excerpt], budget: int) -> list[Excerpt]:
 def _fit_messages(excerpts: Sequence[Excerpt], budget: int) -> list[Excerpt]:
     cited = [(excerpt, message) for excerpt in excerpts for message in excerpt.messages if message.cited]
     shown = _share(cited, budget)
-    budget -= sum(_cost(message_line(shown[_place(*one)], one[0])) for one in cited if _place(*one) in shown)
+    budget -= sum(_cost(message_line(shown[_seq_key(*one)], one[0])) for one in cited if _seq_key(*one) in shown)
     shown |= _share(_neighbours(excerpts), budget)
     kept = (
-        replace(excerpt, messages=[shown[place] for m in excerpt.messages if (place := _place(excerpt, m)) in shown])
+        replace(excerpt, messages=[shown[key] for m in excerpt.messages if (key := _seq_key(excerpt, m)) in shown])
         for excerpt in excerpts
     )
     return [excerpt for excerpt in kept if excerpt.messages]
 
 
-def _place(excerpt: Excerpt, message: HeardMessage) -> _SeqKey:
+def _seq_key(excerpt: Excerpt, message: HeardMessage) -> _SeqKey:
     return excerpt.session_id, message.seq
 
 
 def _neighbours(excerpts: Sequence[Excerpt]) -> list[tuple[Excerpt, HeardMessage]]:
-    """Return the messages that are not cited, those next to a cited one first."""
-    found: list[tuple[int, Excerpt, HeardMessage]] = []
+    """Return the messages that are not cited, ordered by their distance from a cited one."""
+    neighbours: list[tuple[int, Excerpt, HeardMessage]] = []
     for excerpt in excerpts:
-        cited = [place for place, message in enumerate(excerpt.messages) if message.cited]
-        for place, message in enumerate(excerpt.messages):
+        cited = [index for index, message in enumerate(excerpt.messages) if message.cited]
+        for index, message in enumerate(excerpt.messages):
             if not message.cited:
-                near = cited[max(0, bisect_left(cited, place) - 1) : bisect_left(cited, place) + 1]
-                found.append((min(abs(place - one) for one in near), excerpt, message))
-    return [(excerpt, message) for _, excerpt, message in sorted(found, key=lambda one: one[0])]
+                closest = cited[max(0, bisect_left(cited, index) - 1) : bisect_left(cited, index) + 1]
+                neighbours.append((min(abs(index - other) for other in closest), excerpt, message))
+    return [(excerpt, message) for _, excerpt, message in sorted(neighbours, key=lambda each: each[0])]
 
 
 def _share(messages: Sequence[tuple[Excerpt, HeardMessage]], budget: int) -> dict[_SeqKey, HeardMessage]:
@@ -195,7 +195,7 @@ def _share(messages: Sequence[tuple[Excerpt, HeardMessage]], budget: int) -> dic
         for excerpt, message in messages
     ]
     return {
-        _place(excerpt, message): _cut_message(message, excerpt, limit)
+        _seq_key(excerpt, message): _cut_message(message, excerpt, limit)
         for (excerpt, message), limit in zip(messages, allotted(lines, budget), strict=True)
         if limit
     }

@@ -1,4 +1,4 @@
-"""An expansion as a model reads it: a line for each row and each message, fenced as data."""
+"""Renders an expansion for a model: a line for each row and each message, fenced as data."""
 
 from collections.abc import Iterator
 
@@ -19,53 +19,53 @@ from esker.server.core.text.tokens import trim_to_tokens
 
 OPEN, CLOSE = "<expanded_memory>", "</expanded_memory>"
 DRAWN_FROM = "Drawn from:"
-NO_MESSAGES = "(There are no messages behind it.)"
+NO_MESSAGES = "(It was not taken from messages.)"
 _CUT = " …"
-# A name is shown up to here, so that there is room for what is said.
+# Longer names of projects, clients and authors are truncated, so that there is room for the text.
 _NAME_TOKENS = 24
 
 
-def evidence_text(found: Expansion) -> str:
-    """Return an expansion as text: the memory, what it was drawn from, the messages, and what is not shown."""
-    return "\n".join([OPEN, *_lines(found), CLOSE])
+def expansion_text(expansion: Expansion) -> str:
+    """Return an expansion as text: the memory, the rows it was drawn from, the messages, and counts of omissions."""
+    return "\n".join([OPEN, *_lines(expansion), CLOSE])
 
 
-def _lines(found: Expansion) -> Iterator[str]:
-    yield head_line(found.expanded)
-    if found.drawn_from:
+def _lines(expansion: Expansion) -> Iterator[str]:
+    yield head_line(expansion.expanded)
+    if expansion.drawn_from:
         yield DRAWN_FROM
-        yield from map(memory_line, found.drawn_from)
-    for excerpt in found.excerpts:
+        yield from map(memory_line, expansion.drawn_from)
+    for excerpt in expansion.excerpts:
         yield session_line(excerpt)
         yield from (message_line(message, excerpt) for message in excerpt.messages)
-    if not (found.excerpts or found.left_out.cited):
+    if not (expansion.excerpts or expansion.left_out.cited):
         yield NO_MESSAGES
-    if found.left_out != OmittedCounts():
-        yield left_out_line(found.left_out)
+    if expansion.left_out != OmittedCounts():
+        yield left_out_line(expansion.left_out)
 
 
 def head_line(expanded: ExpandedMemory | ExpandedPassage) -> str:
-    """Return the line of what was asked for."""
+    """Return the line of the expanded memory or passage."""
     return passage_line(expanded) if isinstance(expanded, ExpandedPassage) else memory_line(expanded)
 
 
 def passage_line(passage: ExpandedPassage) -> str:
-    """Return where a passage stands, with its id, its age, its project and whose words it is; the messages say it."""
-    told = [passage.id, passage.age, *_project(passage.project), f"from {passage.trust}"]
-    place = f"messages {passage.first_seq} to {passage.last_seq} of {passage.session_id}"
-    return f"* What was said in {place} [{', '.join(told)}]"
+    """Return which messages a passage covers, with its id, age, project and trust; the messages have its words."""
+    details = [passage.id, passage.age, *_project(passage.project), f"from {passage.trust}"]
+    span = f"messages {passage.first_seq} to {passage.last_seq} of {passage.session_id}"
+    return f"* Passage: {span} [{', '.join(details)}]"
 
 
 def memory_line(row: ExpandedMemory) -> str:
-    """Return a row with its id, what it is, its age, its project and whose words it is; a deeper one further in."""
+    """Return a row with its id, kind, age, project and trust; deeper rows are indented further."""
     memory = row.memory
     text = f"{fenced(memory.content)}{_CUT if row.truncated else ''}{TENTATIVE if memory.tentative else ''}"
-    told = [memory.id, _made(memory), row.age, *_project(memory.project), f"from {memory.trust}", *_fate(row)]
-    return f"{'  ' * (row.depth - 1)}* {MARK[memory.priority]} {text} [{', '.join(told)}]"
+    details = [memory.id, _kind(memory), row.age, *_project(memory.project), f"from {memory.trust}", *_status(row)]
+    return f"{'  ' * (row.depth - 1)}* {MARK[memory.priority]} {text} [{', '.join(details)}]"
 
 
-def _made(memory: Memory) -> str:
-    """Return what a row is; of what somebody wrote down, who did."""
+def _kind(memory: Memory) -> str:
+    """Return the kind of a row; for one that a person or an agent wrote, with its author."""
     return f"{memory.kind} by {_name(memory.author)}" if memory.kind in ("note", "manual") else memory.kind
 
 
@@ -79,38 +79,38 @@ def _name(text: str) -> str:
     return name if short == name else short + _CUT
 
 
-def _fate(row: ExpandedMemory) -> list[str]:
-    """Return what became of a row that does not hold any more."""
+def _status(row: ExpandedMemory) -> list[str]:
+    """Return by what a superseded row was replaced; an empty list for a live one."""
     memory = row.memory
     if memory.superseded_by is None:
         return []
     if memory.superseded_by == memory.reflection_id:
-        return ["taken back"]
+        return ["undone"]
     if memory.superseded_by == row.source_of:
-        return ["replaced by what was drawn from it"]
+        return ["replaced by the row above"]
     return [f"replaced by {memory.superseded_by}"]
 
 
 def session_line(excerpt: Excerpt) -> str:
-    """Return the line above the messages of a session."""
+    """Return the heading of a session's messages."""
     return f"Said in {excerpt.session_id} ({', '.join([_name(excerpt.client), *_project(excerpt.project)])}):"
 
 
 def message_line(message: HeardMessage, excerpt: Excerpt) -> str:
-    """Return one message with its number, its time in the session's zone, its age, its project and who said it."""
+    """Return one message with its seq, its time in the session's zone, its age, project and trust."""
     time = message.sent_at.astimezone(zone(excerpt.timezone)).strftime("%Y-%m-%d %H:%M")
-    told = [str(message.seq), time, message.age, *_project(excerpt.project), f"from {message.trust}"]
+    details = [str(message.seq), time, message.age, *_project(excerpt.project), f"from {message.trust}"]
     cited = ", cited" if message.cited else ""
     text = FORGOTTEN if message.forgotten else fenced(message.text)
-    return f"- [{', '.join(told)}{cited}] {text}{_CUT if message.truncated else ''}"
+    return f"- [{', '.join(details)}{cited}] {text}{_CUT if message.truncated else ''}"
 
 
 def left_out_line(left_out: OmittedCounts) -> str:
-    """Return what is said about what is not shown."""
+    """Return the line that counts omitted rows and messages."""
     counts = (
         (left_out.memories, "memory", "memories"),
         (left_out.cited, "cited message", "cited messages"),
         (left_out.around, "message around them", "messages around them"),
     )
     missing = ", ".join(counted(count, one, many) for count, one, many in counts if count)
-    return f"(Not shown: {missing}. Ask with more max_tokens, or expand one of the memories above.)"
+    return f"(Not shown: {missing}. Raise max_tokens, or expand one of the memories above.)"

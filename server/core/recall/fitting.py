@@ -1,4 +1,4 @@
-"""How much of an answer fits into a number of tokens."""
+"""Fits the hits of an answer into a token budget."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,14 +7,14 @@ from esker.server.core.recall.answer import Hit
 from esker.server.core.recall.rendering import recalled_line
 from esker.server.core.text.tokens import estimate_tokens, trim_to_tokens
 
-# A first hit that does not fit is cut, but never to less than this.
+# The fewest tokens to which the first hit is cut; if even they do not fit, it is left out.
 _LEAST_CONTENT = 8
 
 
 def fitting(hits: Sequence[Hit], max_tokens: int | None) -> list[Hit]:
-    """Return the hits whose lines fit into `max_tokens`, in order; one that does not makes room for the next.
+    """Return the hits whose lines fit into `max_tokens`, in order; one that does not fit is skipped.
 
-    The first is the best answer, so it is cut rather than left out.
+    The first is the best answer, so it is cut rather than skipped.
     """
     if max_tokens is None or not hits:
         return list(hits)

@@ -1,10 +1,10 @@
-"""How much speaks for a text as an answer to a query.
+"""The relevance of a text to a query, from keyword search, vector search and its neighbours.
 
-Two searches each say something: BM25, as a share of what the most telling words of the query could give at most, and
-the cosine, as the deviations by which it stands out from what unrelated texts have in this model and script. They are
-added: on four sets of other people's conversations the sum found up to 11 points more of the evidence among the first
-ten than reciprocal ranks did (docs/decisions/ranking.md), which forget by how much one text is better than the next.
-What stands around a text in its conversation speaks for it, too: an answer often makes sense only with what it answers.
+Keyword evidence is BM25 as a share of the highest possible score for the query's rarest words; vector evidence is the
+z-score of the cosine among unrelated texts in this model and script. They are added: on four public sets of
+conversations the sum found up to 11 points more of the evidence among the first ten than reciprocal ranks did
+(docs/decisions/ranking.md), which ignore by how much one text is better than the next. The neighbours of a text in its
+conversation add evidence, since an answer often makes sense only beside its question.
 """
 
 import math
@@ -13,44 +13,47 @@ from dataclasses import dataclass
 
 from esker.server.core.records import Calibration
 
-TELLING_WORDS = 6
-"""So many of a query's rarest words are enough to be about it; long queries hold more words than any answer has."""
+RAREST_WORDS = 6
+"""How many of a query's rarest words make the highest possible score; no answer contains all words of a long query."""
 
-MOST_UNHEARD = 2
-# How many texts a pool has in which ordinary words have been said, so that an unheard one tells something. Of the
-# questions of `esker eval` to 120 short rows all with made-up words were refused; a pool of some rows knows few words.
+MAX_UNKNOWN_WORDS = 2
+"""The most query words without any occurrence in the pool that count: people use synonyms, and misspell."""
 ENOUGH_TEXTS = 100
-"""So many words of a query that nobody has ever said are counted: people have other words for a thing, and misspell."""
-# How steeply known words count less where unheard ones weigh more. At 1.5 one word beside two unheard ones is enough if
-# it is rare and the text short. At 1 common ones were, too; at 2 a question of two words must not misspell either.
-_UNHEARD = 1.5
+"""The fewest texts of a pool in which ordinary words occur, so that an unknown word is evidence of an unknown subject.
 
-FEW_HOLD_A_NAME = 20
-"""An identifier that so many parts of texts hold at most is asked for itself."""
+With 120 short rows, all questions of `esker eval` with made-up words were refused; smaller pools know too few words.
+"""
+# Exponent of the penalty for query words that occur nowhere in the pool. Chosen at 1.5, where one rare word in a short
+# text is enough beside two unknown ones; with 1 a common word was enough, with 2 one misspelt word in a two-word query
+# hides every answer.
+_UNKNOWN_EXPONENT = 1.5
 
-# A deviation of the cosine counts as much as this share of the words.
+MAX_PARTS_OF_RARE_NAME = 20
+"""An identifier in at most this many parts of texts is rare, and a text that contains it is an answer."""
+
+# The keyword evidence (a share, see above) that equals one deviation of the cosine; higher: vector search counts more.
 _DEVIATION = 0.08
-PARTS_BY_CHANCE = 0.7
-"""By how many deviations the nearest of e times as many parts is nearer by chance.
+CHANCE_PER_E_FOLD = 0.7
+"""How many deviations closer, by chance, the nearest part is if a text has e times as many parts.
 
-Without it long texts come before short ones that say the same: of three long chats with an assistant the nearest part
+Without it long texts rank above short ones that say the same: in three long chats with an assistant the nearest part
 alone found 55 of 100 pieces of evidence among the first ten, the first part alone 61, and this 64.
 """
-# A text that repeats the words is not more of an answer.
+# The most keyword evidence for one text, as a share: repeating the words does not make it more of an answer.
 _MOST_WORDS = 1.5
-# Without vectors, the share of the words from which on a text is about the query.
-_ENOUGH_WORDS = 0.07
-# By how many deviations the best of n unrelated texts stands out. Of questions about one set of conversations that were
-# asked of another, three in four stay below _BY_CHANCE + _A_FOLD · ln n, from 25 texts to 6,000.
-_BY_CHANCE = 1.0
-_A_FOLD = 0.46
-# An answer stands out by this much even among a few.
-_LEAST_OUT = 2.6
-# What a neighbour adds of its own evidence by keyword and by meaning. Neighbours of neighbours added nothing.
+# The floor of keyword evidence (a share) without vector search.
+_WORDS_FLOOR = 0.07
+# The z-score of the best of n unrelated texts. For questions about one set of conversations that were asked of another,
+# three in four stay below _CHANCE + _CHANCE_PER_LOG · ln n, from 25 texts to 6,000.
+_CHANCE = 1.0
+_CHANCE_PER_LOG = 0.46
+# The lowest floor as a z-score, even among a few texts.
+_LEAST_Z_SCORE = 2.6
+# The share of a neighbour's keyword and vector evidence that is added. Neighbours of neighbours added nothing.
 _NEIGHBOUR_WORDS = 0.5
 _NEIGHBOUR_MEANING = 0.15
-# Neighbours count in full for a text of so many tokens, and half for one of twice as many: what is short makes sense
-# only with what it answers, and a long answer is near to many questions.
+# Tokens of a text for which neighbours count in full; for one twice as long they count half. A short text makes sense
+# only beside its question, and a long one is similar to many questions.
 _SHORT = 50
 # A score of ½ is the floor; two floors are 0.88, three 0.98.
 _STEEPNESS = 2.0
@@ -58,9 +61,9 @@ _STEEPNESS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What both searches say of one text: `keyword` is 0 where no word is shared, `cosine` None without a vector.
+    """The results of both searches for one text: `keyword` is 0 if no word is shared, `cosine` None without a vector.
 
-    `named` says that it holds an identifier of the query that few others hold.
+    `named`: the text contains a rare identifier of the query.
     """
 
     keyword: float
@@ -70,46 +73,45 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What evidence is measured by: what a cosine is worth for the query, and among how many texts was searched.
+    """Turns signals into relevance: the calibration for the query, and the number of texts that were searched.
 
-    `by_meaning` says whether the search by meaning took part. `told` is how much of what words give counts where they
-    decide alone (`share_told`).
+    `by_meaning`: vector search took part. `word_factor`, 0 to 1, scales keyword evidence without vector evidence.
     """
 
     calibration: Calibration
     texts: int
     by_meaning: bool = True
-    told: float = 1.0
+    word_factor: float = 1.0
 
     def relevance(self, own: Signals, around: float = 0.0) -> float:
-        """Return the evidence for a text as a multiple of what is enough; the best of unrelated texts stays below 1.
+        """Return the evidence for a text as a multiple of the floor; most often the best unrelated text stays below 1.
 
-        What stands around it counts at most as much as the text itself, so nothing is one by its place alone. Whatever
-        holds an identifier that the query names is an answer, and stands before others by that.
+        The evidence `around` it counts at most as much as its own, so neighbours alone never make an answer. A rare
+        identifier of the query adds 1, so that a text which contains it is an answer and ranks above others.
         """
         return self._by_evidence(own, around) + (1.0 if own.named else 0.0)
 
     def _by_evidence(self, own: Signals, around: float) -> float:
         alone = self._words(own) + self._meaning(own)
         evidence = alone + min(around, max(alone, 0.0))
-        by_words = self.told * evidence / _ENOUGH_WORDS
+        by_words = self.word_factor * evidence / _WORDS_FLOOR
         if not self.by_meaning:
             return by_words
         relevance = evidence / self._floor()
-        # What has no vector yet can be an answer by its words alone, but no better than they make it beside others.
+        # A text without a vector can reach the floor by its words alone, but no more than the floor.
         return relevance if own.cosine is not None else max(relevance, min(1.0, by_words))
 
     def around(self, neighbours: Iterable[Signals], tokens: int) -> float:
-        """Return what the neighbours of a text of so many tokens add to the evidence for it."""
+        """Return the evidence that neighbours add to a text of `tokens` tokens."""
         return min(1.0, _SHORT / max(1, tokens)) * sum(
             _NEIGHBOUR_WORDS * self._words(signals) + _NEIGHBOUR_MEANING * max(0.0, self._meaning(signals))
             for signals in neighbours
         )
 
     def _words(self, signals: Signals) -> float:
-        # Where meaning has its full say, a shared word is no answer without it anyway.
-        unsure = 1 - self.calibration.weight if self.by_meaning else 0.0
-        return (1 - unsure * (1 - self.told)) * min(signals.keyword, _MOST_WORDS)
+        # With the full weight of vector search, a shared word alone never reaches the floor.
+        doubt = 1 - self.calibration.weight if self.by_meaning else 0.0
+        return (1 - doubt * (1 - self.word_factor)) * min(signals.keyword, _MOST_WORDS)
 
     def _meaning(self, signals: Signals) -> float:
         if signals.cosine is None:
@@ -118,29 +120,29 @@ class Scale:
 
     def _floor(self) -> float:
         weight = self.calibration.weight
-        by_chance = max(_LEAST_OUT, _BY_CHANCE + _A_FOLD * math.log(self.texts + 1))
-        return weight * _DEVIATION * by_chance + (1 - weight) * _ENOUGH_WORDS
+        z_score = max(_LEAST_Z_SCORE, _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1))
+        return weight * _DEVIATION * z_score + (1 - weight) * _WORDS_FLOOR
 
 
-def share_told(known: float, unheard: float) -> float:
-    """Return how much of what the words of a text give counts where a query has words that nobody has ever said.
+def word_factor(known: float, unknown: float) -> float:
+    """Return the factor, 0 to 1, of keyword evidence for a query with words that occur nowhere in the pool.
 
-    `known` is what those words of the query weigh that somebody has said, `unheard` what the others do, of which
-    MOST_UNHEARD count. It is 1 while the known ones weigh at least as much: a text with a common word of a question
-    is no answer when what the question is about was never spoken of.
+    `known` and `unknown` are the weights of the query's words of either kind; at most MAX_UNKNOWN_WORDS unknown ones
+    count. The factor is below 1 if the unknown words weigh more: a text that shares only a common word with the
+    question is not an answer if the pool never mentions the question's subject.
     """
-    return (known / unheard) ** _UNHEARD if known < unheard else 1.0
+    return (known / unknown) ** _UNKNOWN_EXPONENT if known < unknown else 1.0
 
 
-def told_among(told: float, texts: int) -> float:
-    """Return how much words count (`share_told`) in a pool of so many texts.
+def word_factor_in(factor: float, texts: int) -> float:
+    """Return `factor`, closer to 1 if the pool has fewer than ENOUGH_TEXTS texts.
 
-    In a small pool most words were never said, ordinary ones (`decide`, `last`) as well as names; that they are not
-    known says little there. From ENOUGH_TEXTS on it counts in full.
+    In a small pool most words are unknown, ordinary ones (`decide`, `last`) as well as names, so an unknown word says
+    little.
     """
-    return told ** min(1.0, texts / ENOUGH_TEXTS)
+    return factor ** min(1.0, texts / ENOUGH_TEXTS)
 
 
 def score(relevance: float) -> float:
-    """Return a relevance as a score from 0 to 1, which is ½ where there is just enough of it."""
+    """Return a relevance as a score from 0 to 1; the floor is ½."""
     return 1 / (1 + math.exp(-_STEEPNESS * (relevance - 1)))

@@ -1,4 +1,4 @@
-"""Hits as text: what a model reads of an answer."""
+"""Renders an answer for a model."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,16 +10,16 @@ from esker.server.core.records import Memory, Passage
 
 
 def recalled_line(hit: Hit) -> str:
-    """Return one hit as a model reads it: with its id, its age, its project and whose words it is."""
-    where = f", project {fenced(hit.project)}" if hit.project else ""
+    """Return the line of one hit, with its id, age, project and trust."""
+    project = f", project {fenced(hit.project)}" if hit.project else ""
     cut = " …" if hit.truncated else ""
-    reserved = TENTATIVE if hit.tentative else ""
+    tentative = TENTATIVE if hit.tentative else ""
     mark = f"{MARK[hit.priority]} " if hit.priority else ""
-    return f"* {mark}{fenced(hit.content)}{cut}{reserved} [{hit.id}, {hit.age}{where}, from {hit.trust}]"
+    return f"* {mark}{fenced(hit.content)}{cut}{tentative} [{hit.id}, {hit.age}{project}, from {hit.trust}]"
 
 
 def recalled_text(found: Recalled) -> str:
-    """Return the answer to a recall as a model reads it: fenced as data, a line for each hit."""
+    """Return the answer to a recall as text: fenced as data, a line for each hit, notes below."""
     lines = [recalled_line(hit) for hit in found.hits]
     if found.unknown_project:
         lines.append(f"({unknown_line(found.unknown_project)}{' These belong to no project.' if found.hits else ''})")
@@ -28,9 +28,9 @@ def recalled_text(found: Recalled) -> str:
         if found.unobserved_tokens:
             lines.append("(The latest messages have not been turned into memories yet.)")
     elif found.seen and not found.hits:
-        lines.append("What memory knows about this you have already.")
+        lines.append("You already have everything that memory knows about this.")
     elif found.omitted:
-        lines.append(f"({counted(found.omitted, 'more is', 'more are')} not shown; ask for more, or more narrowly.)")
+        lines.append(f"({counted(found.omitted, 'more is', 'more are')} not shown; raise limit or be more specific.)")
     if found.semantic == "degraded":
         lines.append(f"(Found by keyword only: {found.reason}.)")
     elif found.semantic == "weak":
@@ -39,7 +39,7 @@ def recalled_text(found: Recalled) -> str:
 
 
 def recalled_block(hits: Iterable[Hit], timezone: str) -> str:
-    """Return hits for a prompt that is sent again and again: with their dates, since ages change by the hour."""
+    """Return hits for a prompt that is sent again and again: with dates, since ages would change its bytes."""
     dated = (replace(hit, age=local_date(hit.said_at, timezone)) for hit in hits)
     return _recalled(map(recalled_line, dated))
 
@@ -49,10 +49,10 @@ def _recalled(lines: Iterable[str]) -> str:
 
 
 def resource_text(row: Memory | Passage) -> str:
-    """Return one row as a model reads it: fenced as data, with its id, its date, its project and whose words it is."""
+    """Return one row as text: fenced as data, with its id, date, trust and project."""
     content, said = (row.text, row.said_to) if isinstance(row, Passage) else (row.content, row.said_at)
-    replaced = getattr(row, "superseded_by", None)
-    about = [row.id, said.date().isoformat(), f"from {row.trust}"]
-    about += [f"project {fenced(row.project)}"] if row.project else []
-    about += [f"superseded by {replaced}"] if replaced else []
-    return f"<recalled_memories>\n* {fenced(content)} [{', '.join(about)}]\n</recalled_memories>"
+    superseded_by = getattr(row, "superseded_by", None)
+    details = [row.id, said.date().isoformat(), f"from {row.trust}"]
+    details += [f"project {fenced(row.project)}"] if row.project else []
+    details += [f"superseded by {superseded_by}"] if superseded_by else []
+    return f"<recalled_memories>\n* {fenced(content)} [{', '.join(details)}]\n</recalled_memories>"

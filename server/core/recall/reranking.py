@@ -1,4 +1,4 @@
-"""What a reranker changes about an answer: the order of its first hits."""
+"""Applies a reranker's scores to the first hits of an answer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,23 +7,23 @@ from esker.server.core.recall.answer import Hit
 from esker.server.core.text.tokens import trim_to_tokens
 
 FIRST = 20
-"""How many hits a reranker is shown; what it costs grows with them."""
-# Of each hit. Such models read a few hundred tokens of a question and a text together, and some refuse longer ones.
+"""How many hits a reranker reads; its time is proportional to them."""
+# Of each hit. Cross-encoders read a few hundred tokens of a question and a text together, and some refuse more.
 _SHOWN_TOKENS = 300
 
 
 def shown(hits: Sequence[Hit]) -> list[str]:
-    """Return what a reranker reads of the first hits."""
+    """Return the texts of the first hits, cut for a reranker."""
     return [trim_to_tokens(hit.content, _SHOWN_TOKENS) for hit in hits[:FIRST]]
 
 
 def reordered(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
-    """Return hits with as many of the first as there are scores in the order of these, of equals as they were.
+    """Return the hits with the first `len(scores)` of them ordered by score; ties keep their order.
 
-    Scores of a reranker have another scale in each model and say nothing about the floor, so the first place keeps the
-    score of the first place, and so on: a score is how much memory has to say at that place of the answer.
+    The scale of a reranker's scores depends on the model and has no floor, so each position keeps its own score: the
+    new first hit gets the score of the former first one, and so on.
     """
-    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    order = sorted(range(len(scores)), key=lambda index: -scores[index])
     first = [_at(hits[old], hits[new].score, scores[old]) for new, old in enumerate(order)]
     return [*first, *hits[len(scores) :]]
 

@@ -1,4 +1,4 @@
-"""From what the two searches found to the hits of a recall: what is relevant, in which order, each thing once."""
+"""Selects the hits of a recall among the candidates of both searches: relevant ones, in order, without repeats."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,34 +19,34 @@ from esker.server.core.text import labels
 from esker.server.core.text.excerpts import excerpt
 from esker.server.core.text.folding import same_words_key
 
-# A query that has no answer with this relevance has none.
-_ENOUGH = 1.0
-# What goes along with an answer: at least half of what is enough, and not far below the best.
+# If no candidate reaches this relevance by itself, the query has no answer.
+_FLOOR = 1.0
+# If one does, the hits are all candidates with at least this relevance and this share of the best relevance.
 _LEAST = 0.5
 _LEAST_OF_BEST = 0.35
-# A memory goes before a passage that says as much: it is shorter, and what it says was found worth keeping. So this
-# counts of what a passage has above what is enough; what is enough stays enough.
+# Rank a memory above an equally relevant passage: it is shorter, and was found worth keeping. Only this share of a
+# passage's relevance above 1.0 (the floor) counts; the floor itself is the same for both.
 _PASSAGE = 0.85
-# What was taken from a passage and is about as good an answer stands for it.
-_AS_GOOD = 0.75
-# What was said in the time that a question speaks of, or is about it, counts this much more; the second where the
-# question is sure of its time.
+# A memory covers the passage that it was taken from if it has at least this share of the passage's relevance.
+_COVERS = 0.75
+# How much more a text counts that fits the time in the question: up to 1.6 times, or 2.5 times for a firm time.
 _TIME = 0.6
 _FIRM_TIME = 1.5
-# What somebody once asked shares its words with a question about the same, and seldom answers it.
+# Factor for a row that records a question: it shares words with a new question, and seldom answers it.
 _QUESTION = 0.6
-# Who asks for nothing but a time gets what there is from it.
+# Relevance of every text in the window when the query names only a time.
 _TIME_ALONE = 2.0
-# Priors are worth less than any difference that means something.
+# Weight of the prior, so small that it only breaks ties.
 _PRIOR = 0.001
+# The most tokens of a passage that are shown.
 _PASSAGE_TOKENS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class TextHit:
-    """A text that one search found: its share of the query's words, or its cosine.
+    """A text that one search found, with its keyword share or its cosine as `score`.
 
-    `named` says that it holds an identifier of the query that few others hold.
+    `named`: the text contains a rare identifier of the query.
     """
 
     id: str
@@ -57,10 +57,10 @@ class TextHit:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What both searches know of one tier: ids in the order of each, signals by number, and how to measure them.
+    """The results of both searches in one tier: ids in the order of each, signals by number, and their scale.
 
-    `neighbours` of memories, by numbers, count as evidence; they may be candidates themselves. `tokens` are how long
-    those are that have any.
+    `neighbours` maps the number of a memory to those of its neighbours, which may be candidates themselves; `tokens`
+    are the lengths of memories with neighbours.
     """
 
     tier: Tier
@@ -75,10 +75,10 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class CandidateTexts:
-    """The candidates themselves. `near` are cosines between memories, by pairs of ids in order.
+    """The candidates' texts. `near` are cosines between memories, by sorted pairs of ids.
 
-    `again` says where else a memory was said, and `said_in` which messages it comes from in the end. Of `outdated`
-    passages all that was kept holds no more.
+    `again` are further sources of a memory, and `said_in` the messages that it comes from, directly or through other
+    rows. All facts that were taken from an `outdated` passage have been superseded or have expired.
     """
 
     memories: Mapping[str, Memory]
@@ -91,9 +91,9 @@ class CandidateTexts:
 
 @dataclass(frozen=True, slots=True)
 class RankedCandidate:
-    """A candidate with its relevance, which orders, and what it is made of.
+    """A candidate with its relevance, by which candidates are sorted, and the parts of it.
 
-    `alone` is the evidence for it without what stands around it, as a multiple of what is enough to be an answer.
+    `alone` is its relevance without neighbours.
     """
 
     id: str
@@ -105,7 +105,7 @@ class RankedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The hits of a recall, best first, and the candidates that are none; so many of those whoever asks has `seen`."""
+    """The hits of a recall, best first, and the left-out candidates, of which the caller has `seen` some already."""
 
     hits: list[Hit]
     left_out: list[LeftOutCandidate]
@@ -121,7 +121,7 @@ def ranked(candidates: Candidates) -> list[RankedCandidate]:
         own = candidates.signals[number]
         beside = [candidates.signals[other] for other in candidates.neighbours.get(number, ())]
         around = candidates.scale.around(beside, candidates.tokens[number]) if beside else 0.0
-        relevance = _worth(candidates.tier, candidates.scale.relevance(own, around))
+        relevance = _discounted(candidates.tier, candidates.scale.relevance(own, around))
         parts = ScoreParts(
             by_keyword.get(text_id),
             by_vector.get(text_id),
@@ -134,26 +134,27 @@ def ranked(candidates: Candidates) -> list[RankedCandidate]:
             named=own.named,
         )
         found.append(RankedCandidate(text_id, candidates.tier, relevance, candidates.scale.relevance(own), parts))
-    return in_order(found)
+    return best_first(found)
 
 
-def told_in_time(tier: Tier, ids: Iterable[str]) -> list[RankedCandidate]:
-    """Return texts as answers to a question that asks for nothing but a time."""
-    relevance = _worth(tier, _TIME_ALONE)
+def candidates_in_window(tier: Tier, ids: Iterable[str]) -> list[RankedCandidate]:
+    """Return texts as candidates for a question that names only a time."""
+    relevance = _discounted(tier, _TIME_ALONE)
     parts = ScoreParts(None, None, 0.0, None, 0.0, 1.0, round(relevance, 4), 0.0)
     return [RankedCandidate(text_id, tier, relevance, relevance, parts) for text_id in ids]
 
 
-def _worth(tier: Tier, relevance: float) -> float:
+def _discounted(tier: Tier, relevance: float) -> float:
+    """Return a relevance, lowered for a passage above the floor."""
     return relevance - (1 - _PASSAGE) * max(0.0, relevance - 1.0) if tier == "passage" else relevance
 
 
-def worth_reading(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
-    """Return the candidates that are about the query, and the others.
+def above_floor(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
+    """Return the relevant candidates, and the others.
 
-    The query has an answer when one text is about it by itself; then what is not far below the best goes along.
+    If one candidate reaches the floor by itself, all that are not far below the best are relevant; else none is.
     """
-    if max((one.alone for one in found), default=0.0) < _ENOUGH:
+    if max((one.alone for one in found), default=0.0) < _FLOOR:
         return [], [_left_out(one, "below the floor") for one in found]
     least = max(_LEAST, _LEAST_OF_BEST * max(one.relevance for one in found))
     return [one for one in found if one.relevance >= least], [
@@ -163,15 +164,15 @@ def worth_reading(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidat
     ]
 
 
-def in_order(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
-    """Return candidates best first; of equals what was written last."""
+def best_first(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
+    """Return candidates best first; ties: the one that was written last."""
     return sorted(sorted(found, key=lambda one: one.id, reverse=True), key=lambda one: -one.relevance)
 
 
-def once_each(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
-    """Return candidates best first, each once, by what speaks most for it."""
+def best_of_each(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
+    """Return candidates best first, each once with its highest relevance."""
     best: dict[str, RankedCandidate] = {}
-    for one in in_order(found):
+    for one in best_first(found):
         best.setdefault(one.id, one)
     return list(best.values())
 
@@ -186,66 +187,69 @@ def choose(
     window: Window | None = None,
     firm: bool = False,
 ) -> Chosen:
-    """Return the hits among candidates that were read, best first, and each of the first `limit` things once.
+    """Return the hits among candidates whose texts were read, best first; the first `limit` have no repeats.
 
-    A `window` is the time that the query speaks of; `firm` says that it is sure of it.
+    `window` is the time in the query; `firm`: the query names it explicitly.
     """
     outdated = [_left_out(one, "outdated") for one in found if one.id in texts.outdated]
-    relevant, left_out = worth_reading([one for one in found if one.id not in texts.outdated])
-    relevant = _newest_of_equals_first((_read(one, texts, window, firm=firm) for one in relevant), texts)
+    relevant, left_out = above_floor([one for one in found if one.id not in texts.outdated])
+    relevant = _newest_of_ties_first((_with_text_evidence(one, texts, window, firm=firm) for one in relevant), texts)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
-    worth: dict[str, float] = {}
-    gathered = _alike([texts.memories[one.id] for one in relevant if one.tier == "memory"], texts.near, limit)
-    for stands, others in gathered:
-        # What several rows say has the relevance of the best of them, whichever stands for them.
-        worth[stands.id] = relevance = max(by_id[row.id].relevance for row in (stands, *others))
-        hits.append(_memory_hit(stands, others, texts, relevance, by_id[stands.id].parts, now))
-        left_out += [_left_out(by_id[other.id], "says the same", stands.id) for other in others]
+    relevance_of: dict[str, float] = {}
+    groups = _grouped_repeats([texts.memories[one.id] for one in relevant if one.tier == "memory"], texts.near, limit)
+    for shown, others in groups:
+        # The shown row has the highest relevance of its group, even if another row earned it.
+        relevance_of[shown.id] = relevance = max(by_id[row.id].relevance for row in (shown, *others))
+        hits.append(_memory_hit(shown, others, texts, relevance, by_id[shown.id].parts, now))
+        left_out += [_left_out(by_id[other.id], "says the same", shown.id) for other in others]
     for one in (one for one in relevant if one.tier == "passage"):
         passage = texts.passages[one.id]
-        if covering := _covering(passage, [hit for hit in hits if worth[hit.id] >= _AS_GOOD * one.relevance], texts):
+        near_enough = [hit for hit in hits if relevance_of[hit.id] >= _COVERS * one.relevance]
+        if covering := _covering(passage, near_enough, texts):
             covering.passages.append(passage.id)
-            # What stands for it is as good an answer.
-            worth[covering.id] = max(worth[covering.id], one.relevance)
+            # The memory inherits the relevance of the passage it covers.
+            relevance_of[covering.id] = max(relevance_of[covering.id], one.relevance)
             left_out.append(_left_out(one, "covered", covering.id))
         else:
-            worth[one.id] = one.relevance
+            relevance_of[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
-    scored = [replace(hit, score=_rounded_score(worth[hit.id])) for hit in hits]
-    return Chosen(sorted(scored, key=lambda hit: -worth[hit.id]), [*outdated, *left_out])
+    scored = [replace(hit, score=_rounded_score(relevance_of[hit.id])) for hit in hits]
+    return Chosen(sorted(scored, key=lambda hit: -relevance_of[hit.id]), [*outdated, *left_out])
 
 
 def without_seen(chosen: Chosen, seen: AbstractSet[str]) -> Chosen:
-    """Return what was chosen without the hits that are `seen` (ids), or that say the same as what is."""
+    """Return the choice without hits that are `seen` (ids), or that say the same as a seen row."""
     known = {hit.id for hit in chosen.hits if not seen.isdisjoint((hit.id, *hit.same))} if seen else set[str]()
     left_out = [
         LeftOutCandidate(hit.id, "seen", None, hit.parts) for hit in chosen.hits if hit.id in known and hit.parts
     ]
-    news = [hit for hit in chosen.hits if hit.id not in known]
-    return Chosen(news, [*left_out, *chosen.left_out], len(known))
+    unseen = [hit for hit in chosen.hits if hit.id not in known]
+    return Chosen(unseen, [*left_out, *chosen.left_out], len(known))
 
 
-def _newest_of_equals_first(found: Iterable[RankedCandidate], texts: CandidateTexts) -> list[RankedCandidate]:
-    """Return candidates best first; of equals what was said last, which need not have been written last."""
-    return sorted(in_order(found), key=lambda one: (-one.relevance, -_said(one, texts).timestamp()))
+def _newest_of_ties_first(found: Iterable[RankedCandidate], texts: CandidateTexts) -> list[RankedCandidate]:
+    """Return candidates best first; ties: the one that was said last, which need not have been written last."""
+    return sorted(best_first(found), key=lambda one: (-one.relevance, -_said_at(one, texts).timestamp()))
 
 
-def _said(one: RankedCandidate, texts: CandidateTexts) -> datetime:
+def _said_at(one: RankedCandidate, texts: CandidateTexts) -> datetime:
     memory = texts.memories.get(one.id)
     return memory.said_at if memory else texts.passages[one.id].said_to
 
 
-def _read(one: RankedCandidate, texts: CandidateTexts, window: Window | None, *, firm: bool) -> RankedCandidate:
-    """Return a candidate with what only its text tells: how well it fits the time, and what it counts among equals.
+def _with_text_evidence(
+    one: RankedCandidate, texts: CandidateTexts, window: Window | None, *, firm: bool
+) -> RankedCandidate:
+    """Return a candidate with the parts of its relevance that need its text: how well it fits the time, and its prior.
 
-    The time of a question makes an answer better and never makes one.
+    The time in a question raises the relevance of an answer, and never makes a text an answer.
     """
     memory = texts.memories.get(one.id)
     its_prior = 0.0 if memory is None else prior(memory.kind, memory.priority)
     time = _closeness(one, texts, window) if window else one.parts.time
-    told = one.relevance * (_QUESTION if memory and _is_question(memory) else 1.0)
-    relevance = told * (1 + (_FIRM_TIME if firm else _TIME) * time) + _PRIOR * its_prior
+    timeless = one.relevance * (_QUESTION if memory and _is_question(memory) else 1.0)
+    relevance = timeless * (1 + (_FIRM_TIME if firm else _TIME) * time) + _PRIOR * its_prior
     parts = replace(one.parts, time=round(time, 4), relevance=round(relevance, 4), prior=round(its_prior, 4))
     return replace(one, relevance=relevance, parts=parts)
 
@@ -262,7 +266,7 @@ def _closeness(one: RankedCandidate, texts: CandidateTexts, window: Window) -> f
 
 
 def _covering(passage: Passage, hits: Sequence[Hit], texts: CandidateTexts) -> Hit | None:
-    """Return the first of these hits that was taken from a message of a passage, if there is one."""
+    """Return the first of these hits that was taken from a message of a passage, or None."""
     return next((hit for hit in hits if _covers(hit, passage, texts)), None)
 
 
@@ -275,7 +279,7 @@ def _left_out(one: RankedCandidate, reason: LeftOutReason, by: str | None = None
 
 
 def _covers(hit: Hit, passage: Passage, texts: CandidateTexts) -> bool:
-    """Tell whether a memory was taken from a message of a passage."""
+    """Whether a memory was taken from a message of a passage."""
     return any(
         session_id == passage.session_id and passage.first_seq <= seq <= passage.last_seq
         for memory_id in (hit.id, *hit.same)
@@ -283,29 +287,29 @@ def _covers(hit: Hit, passage: Passage, texts: CandidateTexts) -> bool:
     )
 
 
-def _alike(
+def _grouped_repeats(
     rows: Sequence[Memory], near: Mapping[tuple[str, str], float], wanted: int
 ) -> list[tuple[Memory, list[Memory]]]:
-    """Return rows in order, each with those behind it that say the same; a live row stands for others.
+    """Return rows in order, each with later rows that say the same; a live row of a group is the one that is shown.
 
-    Behind the first `wanted` things, which are those that are shown, only the very same words are the same.
+    After the first `wanted` groups, which can become hits, only rows with identical words are grouped.
     """
     marks = {row.id: fingerprint(row.content) for row in rows}
     retold = cache(retold_print)
-    gathered: list[list[Memory]] = []
+    groups: list[list[Memory]] = []
     by_words: dict[str, list[Memory]] = {}
     for row in rows:
         words = same_words_key(row.content)
         same = by_words.get(words)
         if same is None:
-            alike = (each for each in gathered[:wanted] if say_the_same(row, each[0], marks, retold, near))
-            same = next(alike, None)
+            repeated = (group for group in groups[:wanted] if say_the_same(row, group[0], marks, retold, near))
+            same = next(repeated, None)
         if same is None:
-            gathered.append(same := [])
+            groups.append(same := [])
         same.append(row)
         by_words.setdefault(words, same)
-    chosen = ((next((row for row in same if row.superseded_at is None), same[0]), same) for same in gathered)
-    return [(stands, [row for row in same if row.id != stands.id]) for stands, same in chosen]
+    chosen = ((next((row for row in group if row.superseded_at is None), group[0]), group) for group in groups)
+    return [(shown, [row for row in group if row.id != shown.id]) for shown, group in chosen]
 
 
 def _memory_hit(

@@ -17,7 +17,7 @@ size AS (
 ), weighed AS MATERIALIZED (
     SELECT term, word, place, counted.parts > 0 AS there, is_known, size.mean_terms,
            ln(1 + (greatest(size.parts - counted.parts, 0) + 0.5) / (counted.parts + 0.5)) AS weight,
-           term = ANY (%(names)s::text[]) AND counted.parts <= %(few)s AS is_rare_name,
+           term = ANY (%(names)s::text[]) AND counted.parts <= %(max_parts)s AS is_rare_name,
            rarer < %(enough)s OR rarer + counted.parts <= %(most)s AS is_read
     FROM (SELECT *, sum(parts) OVER (ORDER BY parts, place) - parts AS rarer FROM counted) AS counted
     CROSS JOIN size
@@ -25,13 +25,13 @@ size AS (
     -- Of the forms of a word those count that are there. Two characters that are not known may be no word: those of a
     -- text without spaces may belong to two, and an apostrophe leaves some behind.
     SELECT coalesce(max(weight) FILTER (WHERE there), max(weight)) AS weight, bool_or(is_known) AS is_known,
-           NOT bool_or(is_known) AND max(length(term)) > 2 AS is_unheard
+           NOT bool_or(is_known) AND max(length(term)) > 2 AS is_unknown
     FROM weighed GROUP BY word
 ), ideal AS (
     -- Unheard words are the rarest there are, and all weigh the same.
-    SELECT greatest(sum(weight ORDER BY weight DESC) FILTER (WHERE place <= %(telling)s) * 2.2, 1e-9) AS score,
+    SELECT greatest(sum(weight ORDER BY weight DESC) FILTER (WHERE place <= %(rarest)s) * 2.2, 1e-9) AS score,
            coalesce(sum(weight ORDER BY weight DESC) FILTER (WHERE is_known), 0) AS known,
-           coalesce(max(weight) * least(count(*) FILTER (WHERE is_unheard), %(most_unheard)s), 0) AS unheard
+           coalesce(max(weight) * least(count(*) FILTER (WHERE is_unknown), %(max_unknown)s), 0) AS unknown
     FROM (SELECT *, row_number() OVER (ORDER BY weight DESC) AS place FROM asked_words) AS ranked
 ), asked AS MATERIALIZED (
     SELECT coalesce(array_agg(weight ORDER BY place), '{}') AS weights, (SELECT mean_terms FROM size) AS mean_terms,
@@ -107,7 +107,7 @@ WITH {weights}, scored AS (
     GROUP BY id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
 SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
-       ideal.score AS ideal, known, unheard, is_whole, (SELECT count(*) FROM best) AS looked_up
+       ideal.score AS ideal, known, unknown, is_whole, (SELECT count(*) FROM best) AS looked_up
 FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
@@ -130,7 +130,7 @@ WITH {weights}, best AS MATERIALIZED (
     GROUP BY t.id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
 SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
-       ideal.score AS ideal, known, unheard, true AS is_whole, (SELECT count(*) FROM best) AS looked_up
+       ideal.score AS ideal, known, unknown, true AS is_whole, (SELECT count(*) FROM best) AS looked_up
 FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
@@ -219,7 +219,7 @@ CROSS JOIN LATERAL (
 ) AS n
 WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
 
--- name: told_memory
+-- name: within_memory
 -- The latest memories that were said in a time, and those that are about some of it.
 (SELECT m.id FROM {memory_seen} AS m
  WHERE m.said_at BETWEEN %(start)s AND %(end)s ORDER BY m.said_at DESC LIMIT %(limit)s)
@@ -228,7 +228,7 @@ UNION
  WHERE m.refers_from <= %(end)s AND coalesce(m.refers_to, m.refers_from) >= %(start)s
  ORDER BY m.refers_from DESC LIMIT %(limit)s)
 
--- name: told_passage
+-- name: within_passage
 -- The latest passages of which some was said in a time.
 SELECT p.id FROM {passage_seen} AS p
 WHERE p.said_to >= %(start)s AND p.said_from <= %(end)s ORDER BY p.said_to DESC LIMIT %(limit)s
