@@ -51,9 +51,9 @@ def is_excluded(cwd: str | None, project: str | None, exclude: Iterable[str]) ->
 
 def _matches(pattern: ExclusionPattern, paths: Sequence[Sequence[str]], key: Sequence[str] | None) -> bool:
     if not pattern.is_directory:
-        return key is not None and pattern.fits(key)
+        return key is not None and pattern.matches(key)
     heads = [parts_of(head) for head in dict.fromkeys((pattern.head, _resolved(pattern.head)))]
-    return any(pattern.fits(parts, head) for parts in paths for head in heads)
+    return any(pattern.matches(parts, head) for parts in paths for head in heads)
 
 
 def _resolved(path: str) -> str:

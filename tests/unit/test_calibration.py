@@ -1,4 +1,4 @@
-"""Calibration: what a cosine is worth, from vectors whose figures are known."""
+"""Calibration of cosines, with vectors whose figures are known."""
 
 import math
 from collections.abc import Sequence
@@ -19,56 +19,56 @@ KNOWN = {
 
 
 def unit(*values: float) -> list[float]:
-    """Return a vector of length 1."""
+    """Return a unit vector."""
     length = math.hypot(*values)
     return [value / length for value in values]
 
 
-def of_two(common: float, own: Sequence[float]) -> list[list[float]]:
-    """Return vectors that have a share in common, and for the rest a dimension each."""
+def with_common_share(common: float, own: Sequence[float]) -> list[list[float]]:
+    """Return unit vectors with one common component; the rest of each is in a dimension of its own."""
     count = len(own)
     return [
         [common, *(math.sqrt(1 - common**2) * s if n == i else 0.0 for n in range(count))] for i, s in enumerate(own)
     ]
 
 
-def test_questions_and_answers_come_in_pairs_and_none_twice() -> None:
+def test_questions_and_answers_are_pairs_without_repeats() -> None:
     assert len(QUESTIONS) == len(ANSWERS) >= 40
     assert len({*QUESTIONS, *ANSWERS}) == 2 * len(QUESTIONS)
 
 
-def test_texts_that_have_nothing_in_common_make_a_search_that_may_say_all() -> None:
-    vectors = of_two(0.0, [1.0] * len(QUESTIONS))
+def test_a_model_with_unrelated_wrong_answers_gets_full_weight() -> None:
+    vectors = with_common_share(0.0, [1.0] * len(QUESTIONS))
     found = calibrate(vectors, vectors)
     assert found.keys() == KNOWN.keys()
     for calibration in found.values():
         assert calibration.mean == pytest.approx(0.0)
-        assert calibration.deviation == 0.01, "the least that is believed"
+        assert calibration.deviation == 0.01, "the lower limit"
         assert calibration.weight == 1.0
         assert calibration.standing_out(0.05) == pytest.approx(5.0)
 
 
-def test_what_all_texts_have_in_common_is_the_mean() -> None:
-    vectors = of_two(0.5, [1.0] * len(QUESTIONS))
+def test_the_mean_is_the_share_that_all_texts_have_in_common() -> None:
+    vectors = with_common_share(0.5, [1.0] * len(QUESTIONS))
     for calibration in calibrate(vectors, vectors).values():
         assert calibration.mean == pytest.approx(0.25)
         assert calibration.standing_out(0.25) == pytest.approx(0.0)
 
 
-def test_a_model_that_takes_all_texts_for_alike_may_say_nothing() -> None:
+def test_a_model_that_finds_all_texts_similar_gets_weight_zero() -> None:
     same = [unit(1.0, 0.0)] * len(QUESTIONS)
     for calibration in calibrate(same, same).values():
         assert (calibration.mean, calibration.weight) == (pytest.approx(1.0), 0.0)
 
 
-def test_a_model_that_takes_wrong_answers_for_the_right_ones_may_say_nothing() -> None:
-    vectors = of_two(0.0, [1.0] * len(QUESTIONS))
+def test_a_model_that_prefers_wrong_answers_gets_weight_zero() -> None:
+    vectors = with_common_share(0.0, [1.0] * len(QUESTIONS))
     turned = [*vectors[1:], vectors[0]]
     assert {calibration.weight for calibration in calibrate(vectors, turned).values()} == {0.0}
 
 
-def test_the_weight_grows_with_how_far_the_right_answer_stands_out() -> None:
-    # Cosines between unrelated texts are 0.2 or -0.2, so they deviate by 0.2; right answers have 0.2 times so much.
+def test_the_weight_grows_with_the_z_score_of_right_answers() -> None:
+    # Cosines between unrelated texts are 0.2 or -0.2, so their deviation is 0.2; right answers have 0.2 * times.
     def found(times: float) -> float:
         questions = [[0.0] * 60 for _ in QUESTIONS]
         answers = [[0.0] * 60 for _ in QUESTIONS]
@@ -101,20 +101,20 @@ def test_the_weight_grows_with_how_far_the_right_answer_stands_out() -> None:
         ("Where is the 部署 config for the second container?", "english"),
     ],
 )
-def test_a_query_is_measured_by_its_script(query: str, script: str) -> None:
+def test_a_query_gets_the_calibration_of_its_script(query: str, script: str) -> None:
     assert calibration_for(query, KNOWN) == KNOWN[script]
 
 
 @pytest.mark.parametrize("query", ["هل تم نشر الإصدار الجديد؟", "מתי יוצאת הגרסה החדשה?", "नया संस्करण कब आएगा?"])
-def test_a_script_that_was_not_measured_is_trusted_as_little_as_any_that_was(query: str) -> None:
+def test_a_script_that_was_not_measured_gets_the_least_weight(query: str) -> None:
     assert calibration_for(query, KNOWN) == KNOWN["cyrillic"]
 
 
-def test_a_space_that_was_not_measured_is_taken_for_the_bundled_one() -> None:
+def test_a_space_that_was_not_measured_gets_the_figures_of_the_bundled_model() -> None:
     assert calibration_for("Wann?", {}) == UNKNOWN
 
 
-async def test_the_bundled_model_is_worth_what_the_documentation_says(minilm: LocalEmbedder) -> None:
+async def test_the_bundled_model_has_the_documented_calibration(minilm: LocalEmbedder) -> None:
     await minilm.load()
     found = calibrate(await minilm.embed(QUESTIONS), await minilm.embed(ANSWERS))
     figures = {script: (c.mean, c.deviation, c.weight) for script, c in found.items()}

@@ -1,4 +1,4 @@
-"""Numbers of things fit their words."""
+"""Counts with their nouns in singular or plural."""
 
 import re
 
@@ -12,7 +12,7 @@ from esker.server.tools.status_tool import status_text
 
 
 @pytest.mark.parametrize(
-    ("count", "words", "told"),
+    ("count", "words", "expected"),
     [
         (1, ("memory",), "1 memory"),
         (0, ("memory",), "0 memories"),
@@ -22,11 +22,11 @@ from esker.server.tools.status_tool import status_text
         (2, ("job waits", "jobs wait"), "2 jobs wait"),
     ],
 )
-def test_the_noun_fits_the_number(count: int, words: tuple[str, ...], told: str) -> None:
-    assert counted(count, *words) == told
+def test_the_noun_fits_the_number(count: int, words: tuple[str, ...], expected: str) -> None:
+    assert counted(count, *words) == expected
 
 
-def test_what_there_is_one_of_is_told_in_the_singular() -> None:
+def test_a_count_of_one_is_in_the_singular() -> None:
     one = PoolStatus(
         pool="p",
         memories={"note": 1},

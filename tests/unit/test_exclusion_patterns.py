@@ -1,4 +1,4 @@
-"""What may be excluded: a pattern means what the documentation says, or it is refused, and never nothing in silence."""
+"""Exclusion patterns: each one matches as documented, or is refused with a reason."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -13,10 +13,11 @@ from esker.server.core.config.exclusion_patterns import parse_pattern, parts_of
 from esker.server.core.errors import InvalidInput, Misconfigured
 
 
-def fits(pattern: str, name: str) -> bool:
-    """Tell whether a pattern names a directory or a project."""
-    meant = parse_pattern(pattern)
-    return meant.fits(parts_of(name), parts_of(meant.head)) if meant.is_directory else meant.fits(name.split("/"))
+def matches(pattern: str, name: str) -> bool:
+    """Whether a pattern matches a directory or a project."""
+    parsed = parse_pattern(pattern)
+    parts = parts_of(name) if parsed.is_directory else name.split("/")
+    return parsed.matches(parts, parts_of(parsed.head) if parsed.is_directory else ())
 
 
 @pytest.mark.parametrize(
@@ -47,17 +48,17 @@ def fits(pattern: str, name: str) -> bool:
         ("*", ["a", "a/b"], []),
     ],
 )
-def test_a_pattern_names_what_the_documentation_says(pattern: str, named: Sequence[str], others: Sequence[str]) -> None:
-    assert [name for name in named if not fits(pattern, name)] == []
-    assert [name for name in others if fits(pattern, name)] == []
+def test_a_pattern_matches_as_documented(pattern: str, named: Sequence[str], others: Sequence[str]) -> None:
+    assert [name for name in named if not matches(pattern, name)] == []
+    assert [name for name in others if matches(pattern, name)] == []
 
 
-def test_the_home_is_that_of_who_runs_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_tilde_is_the_home_of_the_current_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for home in (tmp_path / "a", tmp_path / "b"):
         monkeypatch.setenv("HOME", str(home))
-        assert fits("~/private", f"{home}/private/x")
-        assert not fits("~/private", "/private/x")
-        assert fits("~", f"{home}/anything")
+        assert matches("~/private", f"{home}/private/x")
+        assert not matches("~/private", "/private/x")
+        assert matches("~", f"{home}/anything")
 
 
 @pytest.mark.parametrize(
@@ -68,12 +69,12 @@ def test_the_home_is_that_of_who_runs_it(monkeypatch: pytest.MonkeyPatch, tmp_pa
         *("..", "../a", "/a/../b", "./", "$HOME/a", '"/a"', "'a'", "!/a", "", " a", "a ", "/a\n/b", "a\\b"),
     ],
 )
-def test_what_means_nothing_is_refused_with_the_reason(pattern: str) -> None:
+def test_an_invalid_pattern_is_refused_with_the_reason(pattern: str) -> None:
     with pytest.raises(InvalidInput, match="is not a valid pattern"):
         parse_pattern(pattern)
 
 
-def test_a_list_with_a_pattern_that_means_nothing_is_a_wrong_setting() -> None:
+def test_an_invalid_pattern_in_the_list_is_an_invalid_setting() -> None:
     assert ClientSettings.from_environment({"ESKER_EXCLUDE": " /a , owner/* ,,"}).exclude == ("/a", "owner/*")
     with pytest.raises(Misconfigured, match=r"ESKER_EXCLUDE.*\{b.*braces") as caught:
         ClientSettings.from_environment({"ESKER_EXCLUDE": "/a/{b,c}"})
@@ -86,32 +87,30 @@ names = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=6)
 
 
 @given(st.text("ab*?", min_size=1, max_size=8).filter(lambda part: "**" not in part), letters)
-def test_a_part_fits_as_in_a_shell(part: str, name: str) -> None:
+def test_a_part_matches_as_in_a_shell(part: str, name: str) -> None:
     [step] = parse_pattern(f"/{part}/").steps or [None]
-    fitting = fits(f"/{part}", f"/{name or 'c'}")
-    assert fitting is fnmatchcase(name or "c", part)
+    matched = matches(f"/{part}", f"/{name or 'c'}")
+    assert matched is fnmatchcase(name or "c", part)
     assert step is None or bool(step.fullmatch(name)) is fnmatchcase(name, part)
 
 
 @given(names, st.data())
-def test_a_directory_covers_what_is_below_it_whatever_stands_for_its_parts(
-    parts: list[str], data: st.DataObject
-) -> None:
+def test_a_directory_covers_everything_below_it_with_any_wildcards(parts: list[str], data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(parts)))
-    stand_ins = [data.draw(st.sampled_from([part, "*", f"{part[0]}*", "?" * len(part)])) for part in parts[:count]]
+    wildcards = [data.draw(st.sampled_from([part, "*", f"{part[0]}*", "?" * len(part)])) for part in parts[:count]]
     place = data.draw(st.integers(0, count))
-    pattern = [*stand_ins[:place], *data.draw(st.sampled_from([[], ["**"], ["**", "**"]])), *stand_ins[place:]]
-    assert fits("/" + "/".join(pattern), "/" + "/".join(parts))
-    assert fits("/**/" + "/".join(pattern[place:]) if pattern[place:] else "/**", "/" + "/".join(parts))
+    pattern = [*wildcards[:place], *data.draw(st.sampled_from([[], ["**"], ["**", "**"]])), *wildcards[place:]]
+    assert matches("/" + "/".join(pattern), "/" + "/".join(parts))
+    assert matches("/**/" + "/".join(pattern[place:]) if pattern[place:] else "/**", "/" + "/".join(parts))
 
 
 @given(st.text(min_size=1, max_size=12))
-def test_whatever_somebody_writes_is_understood_or_refused_and_fits_without_a_crash(pattern: str) -> None:
+def test_any_text_is_parsed_or_refused_and_matches_without_a_crash(pattern: str) -> None:
     try:
-        meant = parse_pattern(pattern)
+        parsed = parse_pattern(pattern)
     except InvalidInput:
         return
-    assert isinstance(meant.fits(["a", "b"], parts_of(meant.head)), bool)
+    assert isinstance(parsed.matches(["a", "b"], parts_of(parsed.head)), bool)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +121,6 @@ def test_whatever_somebody_writes_is_understood_or_refused_and_fits_without_a_cr
         ("/" + "**/*a*/" * 60 + "b", "/a" * 4_000),
     ],
 )
-def test_a_pattern_that_fits_nearly_everywhere_comes_to_an_end(pattern: str, name: str) -> None:
-    # With backtracking from every asterisk this would take longer than anybody lives.
-    assert not fits(pattern, name)
+def test_matching_never_takes_exponential_time(pattern: str, name: str) -> None:
+    # With backtracking from every asterisk this would take years.
+    assert not matches(pattern, name)

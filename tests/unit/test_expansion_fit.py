@@ -1,4 +1,4 @@
-"""An expansion in a budget: what a model reads costs no more, and the words that are cited come first."""
+"""An expansion fits its token budget, and cited messages have precedence."""
 
 from datetime import timedelta
 from typing import Any
@@ -58,12 +58,12 @@ def shown(found: Expansion) -> dict[int, str]:
     return {message.seq: message.text for excerpt in found.excerpts for message in excerpt.messages}
 
 
-def test_what_fits_stays_as_it_is() -> None:
+def test_an_expansion_that_fits_is_unchanged() -> None:
     whole = expansion(expanded("A."), expanded("B.", 1), messages=[heard(1), heard(2, cited=True), heard(3)])
     assert fitted(whole, 2_000) == whole
 
 
-def test_the_text_says_who_said_what_when_and_where() -> None:
+def test_the_text_shows_source_trust_time_and_project() -> None:
     whole = expansion(
         expanded("The river is the Rhine.", kind="reflection", project="p"),
         expanded("A <river>.", 1, author="key_1", superseded_by="mem_1", trust="assistant"),
@@ -93,7 +93,7 @@ def test_a_message_cannot_close_the_element_or_begin_a_line_of_its_own() -> None
     assert "<Recalled" not in text
 
 
-def test_cited_messages_come_before_their_neighbours_and_the_nearest_of_these_first() -> None:
+def test_cited_messages_have_precedence_then_their_nearest_neighbours() -> None:
     messages = [heard(seq, f"{seq} {'word ' * 60}", cited=seq == 5) for seq in range(1, 10)]
     found = fitted(expansion(expanded("A."), messages=messages), MIN_TOKENS)
     assert shown(found)[5] == messages[4].text
@@ -103,7 +103,7 @@ def test_cited_messages_come_before_their_neighbours_and_the_nearest_of_these_fi
     assert f"(Not shown: {found.left_out.around} messages around them." in expansion_text(found)
 
 
-def test_long_texts_are_cut_to_one_length_and_short_ones_stay_whole() -> None:
+def test_long_texts_are_cut_to_the_same_length_and_short_ones_stay_whole() -> None:
     messages = [heard(1, LONG, cited=True), heard(2, "Short.", cited=True), heard(3, LONG, cited=True)]
     found = fitted(expansion(expanded("A."), messages=messages), 800)
     [one, short, other] = found.excerpts[0].messages
@@ -114,7 +114,7 @@ def test_long_texts_are_cut_to_one_length_and_short_ones_stay_whole() -> None:
     assert estimate_tokens(expansion_text(found)) > 700, "the budget is used"
 
 
-def test_a_long_memory_and_its_sources_leave_room_for_the_words_behind_them() -> None:
+def test_a_long_memory_and_its_sources_leave_room_for_the_messages() -> None:
     rows = [expanded(f"{n} {LONG}", 1) for n in range(40)]
     found = fitted(expansion(expanded(2 * LONG), *rows, messages=[heard(1, LONG, cited=True)]), 2_000)
     assert isinstance(found.expanded, ExpandedMemory)
@@ -125,7 +125,7 @@ def test_a_long_memory_and_its_sources_leave_room_for_the_words_behind_them() ->
 
 
 @pytest.mark.parametrize("content", ["A note.", LONG])
-def test_a_note_says_that_nothing_is_behind_it(content: str) -> None:
+def test_a_note_says_that_it_was_not_taken_from_messages(content: str) -> None:
     text = expansion_text(fitted(expansion(expanded(content, author="local"), messages=[]), 4_000))
     assert "note by local" in text
     assert "It was not taken from messages." in text
@@ -138,7 +138,7 @@ def test_a_note_says_that_nothing_is_behind_it(content: str) -> None:
     st.lists(HOSTILE, max_size=6),
     HOSTILE,
 )
-def test_the_text_is_inside_its_budget_whatever_is_in_it(
+def test_the_text_is_inside_its_budget_with_any_content(
     max_tokens: int, content: str, said: list[tuple[str, bool]], behind: list[str], project: str
 ) -> None:
     messages = [heard(seq, text, cited=cited or seq == 1) for seq, (text, cited) in enumerate(said, start=1)]
@@ -149,7 +149,7 @@ def test_the_text_is_inside_its_budget_whatever_is_in_it(
     text = expansion_text(found)
     assert estimate_tokens(text) <= max_tokens
     assert text.count("</expanded_memory>") == 1
-    there = len(messages) + len(rows)
+    total = len(messages) + len(rows)
     left_out = found.left_out
-    assert len(shown(found)) + len(found.drawn_from) + left_out.memories + left_out.cited + left_out.around == there
+    assert len(shown(found)) + len(found.drawn_from) + left_out.memories + left_out.cited + left_out.around == total
     assert all(LONG.startswith(one) for one in shown(found).values() if one[:30] == LONG[:30])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import MAX_DEPTH, clean_document, clean_text, parse_json
 
-# Everything that JSON can say, lone surrogates and NUL included.
+# Every JSON value, including lone surrogates and NUL.
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 any_json: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | any_text,
@@ -26,12 +26,12 @@ def test_cleaned_text_can_be_stored(text: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=("Cs",), exclude_characters="\0")))
-def test_text_that_can_be_stored_is_left_alone(text: str) -> None:
+def test_text_that_can_be_stored_is_unchanged(text: str) -> None:
     assert clean_text(text) == text
 
 
 @given(any_json)
-def test_whatever_is_json_is_read(value: Any) -> None:
+def test_all_valid_json_is_read(value: Any) -> None:
     read = parse_json(json.dumps(value).encode())
     json.dumps(read, ensure_ascii=False, allow_nan=False).encode("utf-8")
 
@@ -43,7 +43,7 @@ def test_a_pair_of_escaped_surrogates_is_one_character() -> None:
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 2, 5_000, 200_000])
 @pytest.mark.parametrize("brackets", ["[]", '{"a":}'])
-def test_absurd_depth_is_refused(depth: int, brackets: str) -> None:
+def test_extreme_depth_is_refused(depth: int, brackets: str) -> None:
     opening, closing = brackets[:-1], brackets[-1]
     body = opening * depth + ("1" if brackets != "[]" else "") + closing * depth
     with pytest.raises(InvalidInput, match="levels deep"):
@@ -56,28 +56,28 @@ def test_broken_syntax_is_refused(body: bytes) -> None:
         parse_json(body)
 
 
-def test_numbers_that_no_database_keeps_become_text() -> None:
+def test_numbers_that_a_database_cannot_store_become_text() -> None:
     assert parse_json(b"[1e999, -1e999]") == ["inf", "-inf"]
     assert parse_json(b"9" * 400) == "9" * 400
 
 
-def test_bytes_that_are_no_text_are_replaced() -> None:
+def test_bytes_that_are_not_utf8_are_replaced() -> None:
     assert parse_json(b'"caf\xe9"') == "caf\ufffd"
 
 
 @given(any_json)
-def test_a_cleaned_document_says_the_same(value: Any) -> None:
+def test_cleaning_a_document_keeps_its_value(value: Any) -> None:
     document = json.dumps(value).encode()
     assert parse_json(clean_document(document)) == parse_json(document)
 
 
 @pytest.mark.parametrize("document", [b'{"a": "cut \\ud83d"}', b'{"a": "\\u0000"}', b'{"a": "\\uDFFF\\ud83d\\ude42"}'])
-def test_a_cleaned_document_is_one_that_any_parser_takes(document: bytes) -> None:
+def test_any_parser_reads_a_cleaned_document(document: bytes) -> None:
     cleaned = clean_document(document).decode()
     assert "\\u0000" not in cleaned
     json.loads(cleaned)["a"].encode()
 
 
 @pytest.mark.parametrize("document", [b"", b"no json \\ud83d", b'["\\ud83d"' + b"[" * 100, b'{"a": 1}'])
-def test_what_cannot_be_cleaned_is_left_alone(document: bytes) -> None:
+def test_a_document_that_cannot_be_cleaned_is_unchanged(document: bytes) -> None:
     assert clean_document(document) == document

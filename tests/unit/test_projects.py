@@ -1,4 +1,4 @@
-"""Projects whose names are like one that is not there."""
+"""Suggestions of known projects for an unknown name."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,20 +18,20 @@ def test_a_misspelt_name_a_missing_owner_and_another_case_find_the_project() -> 
     assert nearest("api", KNOWN) == ["me/shop-api"]
 
 
-def test_a_name_like_none_finds_none() -> None:
+def test_a_name_similar_to_no_other_finds_none() -> None:
     assert nearest("harbour", KNOWN) == []
     assert nearest("x", []) == []
 
 
 @given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=40), max_size=20))
-def test_what_is_offered_is_known_and_little(name: str, known: list[str]) -> None:
+def test_suggestions_are_known_projects_and_at_most_three(name: str, known: list[str]) -> None:
     offered = nearest(name, known)
     assert len(offered) <= 3
     assert set(offered) <= set(known)
 
 
 @given(st.text(min_size=1, max_size=40))
-def test_a_name_in_other_capitals_is_like_itself(name: str) -> None:
+def test_case_does_not_matter(name: str) -> None:
     assert nearest(name.upper(), [name.lower()]) == [name.lower()] or name.upper().casefold() != name.lower().casefold()
 
 

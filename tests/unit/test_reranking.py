@@ -1,4 +1,4 @@
-"""The order of a reranker: who stands where is its word, what a place is worth stays recall's."""
+"""Reranking: a reranker decides the order of hits; the score of each position stays the same."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -46,27 +46,27 @@ def hits(scores: list[float]) -> list[Hit]:
     st.lists(st.floats(0.5, 1), max_size=30),
     st.lists(st.floats(-20, 20), min_size=FIRST, max_size=FIRST),
 )
-def test_the_same_hits_come_in_the_rerankers_order_with_the_scores_of_their_places(
-    scores: list[float], said: list[float]
+def test_hits_are_in_the_rerankers_order_and_each_position_keeps_its_score(
+    scores: list[float], given: list[float]
 ) -> None:
     before = hits(scores)
-    said = said[: len(before)]
-    after = reordered(before, said)
+    given = given[: len(before)]
+    after = reordered(before, given)
     assert sorted(hit.id for hit in after) == sorted(hit.id for hit in before)
     assert [hit.score for hit in after] == [hit.score for hit in before]
-    order = [said[before.index(next(hit for hit in before if hit.id == one.id))] for one in after[: len(said)]]
+    order = [given[before.index(next(hit for hit in before if hit.id == one.id))] for one in after[: len(given)]]
     assert order == sorted(order, reverse=True)
-    assert after[len(said) :] == before[len(said) :]
+    assert after[len(given) :] == before[len(given) :]
 
 
-def test_what_it_finds_equal_stays_as_it_was_and_its_word_is_explained() -> None:
+def test_ties_keep_their_order_and_parts_show_the_rerankers_score() -> None:
     after = reordered(hits([0.9, 0.8, 0.7]), [0.1, 0.3, 0.1])
     assert [hit.id for hit in after] == ["mem_1", "mem_0", "mem_2"]
     assert [hit.parts and hit.parts.rerank for hit in after] == [0.3, 0.1, 0.1]
     assert HIT.parts is PARTS
 
 
-def test_it_is_shown_the_first_hits_each_cut_to_what_it_can_read() -> None:
+def test_a_reranker_reads_only_the_first_hits_each_cut_to_its_limit() -> None:
     found = [replace(HIT, content="word " * 5_000)] * (FIRST + 10)
     texts = shown(found)
     assert len(texts) == FIRST

@@ -1,4 +1,4 @@
-"""Hits: what is about a question, each thing once, and every candidate that is none says why."""
+"""Selection: relevant hits without repeats, and a reason for every other candidate."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -48,29 +48,29 @@ def found(tier: Tier, text_id: str, relevance: float, alone: float | None = None
 def chosen(
     candidates: Sequence[RankedCandidate], rows: Sequence[Memory] = (), windows: Sequence[Passage] = (), **more: Any
 ) -> Chosen:
-    """Return what is chosen among candidates."""
+    """Return the hits that are chosen among candidates."""
     texts = CandidateTexts({row.id: row for row in rows}, {window.id: window for window in windows}, **more)
     return choose(best_first(candidates), texts, ["river"], NOON, limit=8)
 
 
 def reasons(answer: Chosen) -> Mapping[str, str]:
-    """Return why candidates are no hits, by id."""
+    """Return the reasons of left-out candidates, by id."""
     return {one.id: one.reason for one in answer.left_out}
 
 
-# What is an answer ----------------------------------------------------------------------------------------------------
+# The floor ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tier", ["memory", "passage"])
 @pytest.mark.parametrize("keyword", [0.08, 0.2, 0.4])
-def test_a_new_text_is_found_by_its_words_though_its_vector_is_not_there_yet(tier: Tier, keyword: float) -> None:
+def test_a_new_text_without_a_vector_is_found_by_its_words(tier: Tier, keyword: float) -> None:
     scale = Scale(Calibration(0.04, 0.08, 1.0), 5_000)
     fresh = Candidates(tier, scale, keyword=["x"], vector=[], numbers={"x": 1}, signals={1: Signals(keyword, None)})
     relevant, left_out = above_floor(ranked(fresh))
     assert ([one.id for one in relevant], left_out) == (["x"], [])
 
 
-def test_a_passage_comes_behind_a_memory_that_says_as_much_and_is_an_answer_by_the_same_floor() -> None:
+def test_a_passage_ranks_below_an_equally_relevant_memory_and_has_the_same_floor() -> None:
     def of(tier: Tier) -> RankedCandidate:
         signals = {1: Signals(0.3, 0.5)}
         [one] = ranked(Candidates(tier, SCALE, keyword=[tier], vector=[], numbers={tier: 1}, signals=signals))
@@ -81,13 +81,13 @@ def test_a_passage_comes_behind_a_memory_that_says_as_much_and_is_an_answer_by_t
 
 
 @given(st.floats(0, 1.5), st.floats(-0.2, 1))
-def test_a_passage_that_is_an_answer_by_itself_is_not_shown_as_below_the_floor(keyword: float, cosine: float) -> None:
+def test_a_passage_that_is_an_answer_by_itself_is_never_below_the_floor(keyword: float, cosine: float) -> None:
     signals = {1: Signals(keyword, cosine)}
     [one] = ranked(Candidates("passage", SCALE, keyword=["x"], vector=[], numbers={"x": 1}, signals=signals))
     assert (one.alone >= 1.0) == (one.relevance >= 1.0)
 
 
-def test_a_memory_that_stands_for_a_better_passage_is_as_good_an_answer() -> None:
+def test_a_memory_inherits_the_relevance_of_a_better_passage_that_it_covers() -> None:
     row = memory("The river is the Rhine.")
     window = passage("psg_1", 1, 2)
     answer = chosen(
@@ -101,7 +101,7 @@ def test_a_memory_that_stands_for_a_better_passage_is_as_good_an_answer() -> Non
     assert hit.score > 0.5
 
 
-def test_of_equals_what_was_said_last_comes_first_whenever_it_was_written() -> None:
+def test_of_equals_the_one_said_last_comes_first_whenever_it_was_written() -> None:
     rows = [
         memory(text, said_at=NOON - timedelta(days=days)) for text, days in zip(SAYINGS, (3, 1, 4, 2, 5), strict=True)
     ]
@@ -109,20 +109,20 @@ def test_of_equals_what_was_said_last_comes_first_whenever_it_was_written() -> N
     assert [hit.said_at for hit in answer.hits] == [NOON - timedelta(days=days) for days in (1, 2, 3, 4, 5)]
 
 
-def test_below_the_floor_there_is_no_answer_and_everything_says_so() -> None:
+def test_below_the_floor_there_is_no_answer_and_each_candidate_says_so() -> None:
     rows = [memory(text) for text in SAYINGS[:2]]
     answer = chosen([found("memory", rows[0].id, 0.99), found("memory", rows[1].id, 0.6)], rows)
     assert answer.hits == []
     assert set(reasons(answer).values()) == {"below the floor"}
 
 
-def test_what_its_neighbours_say_makes_no_answer_of_a_text() -> None:
+def test_neighbours_alone_never_make_a_text_an_answer() -> None:
     row = memory(SAYINGS[0])
     assert chosen([found("memory", row.id, 1.9, alone=0.95)], [row]).hits == []
     assert len(chosen([found("memory", row.id, 1.9, alone=1.01)], [row]).hits) == 1
 
 
-def test_with_an_answer_goes_what_is_not_far_below_it() -> None:
+def test_beside_an_answer_only_candidates_not_far_below_it_are_hits() -> None:
     rows = [memory(text) for text in SAYINGS]
     relevances = (4.0, 1.5, 1.2, 0.6, 0.4)
     answer = chosen([found("memory", row.id, r) for row, r in zip(rows, relevances, strict=True)], rows)
@@ -131,7 +131,7 @@ def test_with_an_answer_goes_what_is_not_far_below_it() -> None:
     assert [hit.score for hit in answer.hits] == [pytest.approx(score(r), abs=0.001) for r in relevances[:2]]
 
 
-def test_an_outdated_passage_is_left_out_and_makes_no_answer() -> None:
+def test_an_outdated_passage_is_left_out_and_is_never_an_answer() -> None:
     row, window = memory(SAYINGS[0]), passage("psg_1")
     both = [found("passage", "psg_1", 3.0), found("memory", row.id, 0.7)]
     answer = chosen(both, [row], [window], outdated={"psg_1"})
@@ -139,10 +139,10 @@ def test_an_outdated_passage_is_left_out_and_makes_no_answer() -> None:
     assert chosen(both, [row], [window]).hits[0].id == "psg_1"
 
 
-# Each thing once ------------------------------------------------------------------------------------------------------
+# Repeats --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_passage_stands_behind_the_memory_that_was_taken_from_it() -> None:
+def test_a_memory_covers_the_passage_that_it_was_taken_from() -> None:
     row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
     candidates = [found("memory", row.id, 2.0), found("passage", "psg_1", 2.0)]
     covered = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
@@ -150,17 +150,17 @@ def test_a_passage_stands_behind_the_memory_that_was_taken_from_it() -> None:
     assert [(one.id, one.reason, one.by) for one in covered.left_out] == [("psg_1", "covered", row.id)]
     for elsewhere in ({("ses_1", 4)}, {("ses_2", 2)}, set[tuple[str, int]]()):
         apart = chosen(candidates, [row], [window], said_in={row.id: elsewhere})
-        assert [hit.id for hit in apart.hits] == [row.id, "psg_1"], "a memory comes before a passage that says as much"
+        assert [hit.id for hit in apart.hits] == [row.id, "psg_1"], "a memory ranks above an equally relevant passage"
 
 
-def test_a_passage_that_says_more_than_the_memory_it_led_to_is_shown() -> None:
+def test_a_passage_more_relevant_than_the_memory_taken_from_it_is_shown() -> None:
     row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
     candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
     answer = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
     assert [(hit.id, hit.passages) for hit in answer.hits] == [("psg_1", []), (row.id, [])]
 
 
-def test_a_passage_stands_behind_what_another_row_says_that_the_hit_stands_for() -> None:
+def test_a_hit_also_covers_passages_of_rows_that_say_the_same() -> None:
     one, other = observation("The river is the Rhine.", seq=2), observation("The river is the Rhine.", seq=9)
     candidates = [found("memory", one.id, 2.0), found("memory", other.id, 1.9), found("passage", "psg_1", 1.5)]
     answer = chosen(candidates, [one, other], [passage("psg_1", 9, 9)], said_in={other.id: {("ses_1", 9)}})
@@ -170,7 +170,7 @@ def test_a_passage_stands_behind_what_another_row_says_that_the_hit_stands_for()
     assert [source.seqs for source in hit.sources] == [[2], [9]]
 
 
-def test_a_live_row_stands_for_one_that_was_replaced_and_has_the_relevance_of_the_best() -> None:
+def test_a_live_row_is_shown_instead_of_a_superseded_one_with_the_best_relevance_of_both() -> None:
     old = memory(SAYINGS[0], superseded_by="mem_x", superseded_at=NOON)
     new = memory(SAYINGS[0].upper())
     answer = chosen([found("memory", old.id, 3.0), found("memory", new.id, 1.5)], [old, new])
@@ -182,7 +182,7 @@ def test_a_live_row_stands_for_one_that_was_replaced_and_has_the_relevance_of_th
     st.lists(st.tuples(st.sampled_from(SAYINGS), st.floats(-1, 5), st.floats(-1, 5), st.integers(1, 9)), max_size=8),
     st.lists(st.tuples(st.floats(-1, 5), st.integers(1, 9), st.integers(0, 3), st.booleans()), max_size=8),
 )
-def test_every_candidate_is_a_hit_or_stands_behind_one_or_says_why_it_is_none(
+def test_every_candidate_is_a_hit_or_has_a_reason_why_not(
     facts: list[tuple[str, float, float, int]], windows: list[tuple[float, int, int, bool]]
 ) -> None:
     rows = [observation(text, seq=seq) for text, _, _, seq in facts]
@@ -211,7 +211,7 @@ def test_every_candidate_is_a_hit_or_stands_behind_one_or_says_why_it_is_none(
 # Ranked ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_tier_is_ranked_by_relevance_and_says_what_that_is_made_of() -> None:
+def test_a_tier_is_ranked_by_relevance_and_shows_its_parts() -> None:
     rows = [memory(SAYINGS[0]), memory(SAYINGS[1]), memory(SAYINGS[2])]
     candidates = Candidates(
         "memory",
@@ -224,15 +224,15 @@ def test_a_tier_is_ranked_by_relevance_and_says_what_that_is_made_of() -> None:
         tokens={0: 20, 2: 20},
     )
     order = ranked(candidates)
-    assert [one.id for one in order] == [rows[0].id, rows[1].id, rows[2].id], "words alone push no vector aside"
+    assert [one.id for one in order] == [rows[0].id, rows[1].id, rows[2].id], "both signals outrank one"
     parts = {one.id: one.parts for one in order}
     assert (parts[rows[0].id].keyword_rank, parts[rows[0].id].vector_rank) == (2, 1)
     assert (parts[rows[1].id].keyword_rank, parts[rows[1].id].vector_rank, parts[rows[1].id].cosine) == (1, None, None)
     assert parts[rows[2].id].around > 0 == parts[rows[0].id].around
-    assert order[-1].relevance < 0.01, "its place alone makes it no answer"
+    assert order[-1].relevance < 0.01, "neighbours alone never make an answer"
 
 
-def test_a_passage_is_worth_a_little_less_than_a_memory_that_says_as_much() -> None:
+def test_a_passage_counts_a_little_less_than_an_equally_relevant_memory() -> None:
     row = memory(SAYINGS[0])
     signals = {1: Signals(0.5, 0.5)}
     [one] = ranked(Candidates("memory", SCALE, numbers={row.id: 1}, signals=signals))
@@ -240,7 +240,7 @@ def test_a_passage_is_worth_a_little_less_than_a_memory_that_says_as_much() -> N
     assert 0.8 * one.relevance < other.relevance < one.relevance
 
 
-def test_priority_decides_between_equals_only() -> None:
+def test_priority_only_breaks_ties() -> None:
     high, low = memory(SAYINGS[0], priority="high"), memory(SAYINGS[1], priority="low")
 
     def first(low_keyword: float) -> str:
@@ -252,7 +252,7 @@ def test_priority_decides_between_equals_only() -> None:
     assert first(0.502) == low.id
 
 
-def test_what_answers_a_question_comes_before_the_same_question_asked_before() -> None:
+def test_an_answer_ranks_above_the_same_question_asked_before() -> None:
     asked = memory("User asked: Where is the river?")
     ordered = memory("User asked: Paint the bridge blue.")
     answer = memory("User said: the whales are in the river.")
@@ -261,7 +261,7 @@ def test_what_answers_a_question_comes_before_the_same_question_asked_before() -
     assert [hit.id for hit in hits] == [ordered.id, answer.id, asked.id]
 
 
-def test_a_time_that_a_question_is_sure_of_counts_more() -> None:
+def test_a_firm_time_in_a_question_counts_more() -> None:
     inside, outside = memory(SAYINGS[0], said_at=NOON), memory(SAYINGS[1], said_at=NOON - timedelta(days=90))
     window = Window(NOON - timedelta(hours=1), NOON + timedelta(hours=1), timedelta(days=1))
     candidates = [found("memory", inside.id, 1.0), found("memory", outside.id, 2.0)]
@@ -270,21 +270,21 @@ def test_a_time_that_a_question_is_sure_of_counts_more() -> None:
     def first(**more: Any) -> str:
         return choose(best_first(candidates), texts, [], NOON, limit=8, **more).hits[0].id
 
-    assert first() == first(window=window) == outside.id, "what is twice as good an answer stays before it"
+    assert first() == first(window=window) == outside.id, "a window does not outweigh twice the relevance"
     assert first(window=window, firm=True) == inside.id
 
 
-def test_of_equals_the_newest_comes_first() -> None:
+def test_of_equals_the_one_written_last_comes_first() -> None:
     assert [one.id for one in best_first([found("memory", f"mem_{n}", 1.0) for n in (1, 3, 2)])] == [
         "mem_3", "mem_2", "mem_1",
     ]  # fmt: skip
 
 
-# What fits ------------------------------------------------------------------------------------------------------------
+# Token budget ---------------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.sampled_from([*SAYINGS, "The whale swims on. " * 90]), unique=True), st.integers(50, 400))
-def test_what_is_shown_is_inside_its_tokens_and_the_best_is_always_there(texts: list[str], tokens: int) -> None:
+def test_hits_stay_inside_max_tokens_and_the_best_is_always_shown(texts: list[str], tokens: int) -> None:
     rows = [memory(text) for text in texts]
     hits = chosen([found("memory", row.id, 9.0 - n) for n, row in enumerate(rows)], rows).hits
     shown = fitting(hits, tokens)
@@ -306,5 +306,5 @@ def test_what_is_shown_is_inside_its_tokens_and_the_best_is_always_there(texts: 
         (timedelta(days=730), "2 years ago"),
     ],
 )
-def test_an_age_is_the_largest_unit_of_which_there_are_two(since: timedelta, words: str) -> None:
+def test_an_age_is_in_the_largest_unit_that_fits_twice(since: timedelta, words: str) -> None:
     assert age(since) == words

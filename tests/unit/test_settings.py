@@ -1,4 +1,4 @@
-"""Settings: one frozen object, read once, explained when it is wrong."""
+"""Settings: one frozen object, read once; a mistake is explained."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def test_an_empty_environment_gives_the_stated_defaults() -> None:
     assert (settings.observer, settings.reflector) == ("auto", "auto")
 
 
-def test_the_command_line_wins_over_the_environment() -> None:
+def test_the_command_line_takes_precedence_over_the_environment() -> None:
     environment = {"ESKER_PORT": "9000", "ESKER_HOST": "::1", "ESKER_ALLOWED_HOSTS": "a.example, b.example"}
     settings = Settings.from_environment(environment, port=9001, data_dir=Path("/x"), host=None)
     assert (settings.port, settings.host, settings.data_dir) == (9001, "::1", Path("/x"))
@@ -37,7 +37,7 @@ def test_a_wrong_value_is_not_repeated_because_it_may_be_secret() -> None:
     assert "hunter22" not in str(raised.value)
 
 
-def test_secrets_do_not_show() -> None:
+def test_repr_shows_no_secret() -> None:
     settings = Settings.from_environment(
         {"ESKER_DATABASE_URL": "postgres://u:hunter22@h/d", "ANTHROPIC_API_KEY": "sk-1"}
     )
@@ -47,5 +47,5 @@ def test_secrets_do_not_show() -> None:
     assert "sk-1" not in repr(settings)
 
 
-def test_an_empty_variable_is_no_variable() -> None:
+def test_an_empty_variable_counts_as_unset() -> None:
     assert Settings.from_environment({"ESKER_DATABASE_URL": "", "ESKER_PORT": ""}).port == 8377

@@ -39,12 +39,12 @@ def test_every_error_has_a_status_of_its_own_kind() -> None:
         assert first is kind or kind not in [listed for listed, _ in STATUS]
 
 
-def test_an_error_says_something_even_without_a_message() -> None:
+def test_an_error_without_a_message_has_a_default_one() -> None:
     assert str(errors.LeaseLost()) == "The lease on this job was lost; nothing was written."
 
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "", "../../etc/passwd", "UTC\0", "x" * 300, "/etc/localtime"])
-def test_a_time_zone_that_is_none_is_refused(name: str) -> None:
+def test_an_invalid_time_zone_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="time zone"):
         zone(name)
 
@@ -74,7 +74,7 @@ def test_a_year_out_of_range_is_refused(moment: datetime) -> None:
         (timedelta(days=-3), "just now"),
     ],
 )
-def test_an_age_is_said_in_words(since: timedelta, words: str) -> None:
+def test_an_age_is_in_words(since: timedelta, words: str) -> None:
     assert age(since) == words
 
 

@@ -49,7 +49,7 @@ class ExclusionPattern:
     steps: tuple[PatternStep, ...]
     covers: bool
 
-    def fits(self, parts: Sequence[str], head: Sequence[str] = ()) -> bool:
+    def matches(self, parts: Sequence[str], head: Sequence[str] = ()) -> bool:
         """Whether the pattern matches a path with these parts, which must begin with those of `head`.
 
         Compares at most len(parts) * len(steps) times.
