@@ -48,7 +48,7 @@ def test_a_count_of_one_is_in_the_singular() -> None:
     text = status_text(one)
     assert "1 memory (1 of kind note)" in text
     assert "1 message of 1 session." in text
-    assert "1 token of messages is in no memory yet." in text
+    assert "1 token of messages is not observed yet." in text
     assert "1 job waits or runs" in text
     assert not re.search(r"\b1 (?:memories|messages|sessions|passages|tokens|texts|jobs)\b", text)
     assert "1 memory, 1 cited message, 1 message around them" in left_out_line(OmittedCounts(1, 1, 1))

@@ -1,4 +1,4 @@
-"""The home directory of the user, below which Esker keeps its files unless a setting names another place."""
+"""The user's home directory, in which Esker keeps its files unless a setting names another directory."""
 
 import os
 from pathlib import Path
@@ -7,18 +7,18 @@ from esker.server.core.errors import Misconfigured
 
 
 def home() -> Path:
-    """Return the home directory. Raises Misconfigured when it is unknown."""
+    """Return the home directory. Raises Misconfigured if it is unknown."""
     return expanded(Path("~"))
 
 
 def expanded(path: Path) -> Path:
-    """Return `path` with a leading `~` or `~user` replaced. Raises Misconfigured when that home is unknown."""
+    """Return `path` with a leading `~` or `~user` expanded. Raises Misconfigured if that home is unknown."""
     try:
         return path.expanduser()
     except RuntimeError as error:
         if path.parts[0] == "~":
             raise unknown_home() from error
-        raise Misconfigured(f"{path}: there is no such user.", hint="Write the path in full.") from error
+        raise Misconfigured(f"{path}: the user does not exist.", hint="Write the path in full.") from error
 
 
 def unknown_home() -> Misconfigured:
