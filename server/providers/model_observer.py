@@ -210,7 +210,7 @@ class _ObserverAnswerReader:
         attribution = Attribution(self.shown)
         facts: list[FactAnswer] = []
         for fact in written.facts:
-            sources = [seq for seq in fact.sources if seq in self.messages] or attribution.sources(fact)
+            sources = [seq for seq in fact.sources if seq in self.messages] or attribution.sources(fact.text)
             if sources:
                 facts.append(_fact_answer(fact, sources))
             else:

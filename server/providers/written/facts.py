@@ -1,215 +1,218 @@
-"""Written facts: what one line says, and what the lines below it add, with marks, times and citations taken out."""
+"""Written facts: what one line of text says, with its priority, category and citations taken out."""
 
 import re
-from dataclasses import dataclass, field
-from datetime import date, time
-from functools import partial
+import unicodedata
+from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from esker.server.core.records import Category, Priority
-from esker.server.providers.written.lines import WrittenLine, unquoted
-from esker.server.providers.written.marks import ANY_SIGN, RANKS, SIGNS, FactMarks, read_marks, vocabulary
-from esker.server.providers.written.moments import read_moment
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFact:
-    """One fact as it was written.
-
-    `sources` are the message numbers that it cites, unchecked. `day` and `clock` are local to the session: the date of
-    the line or of the header above it, and the time at the beginning of the line.
-    """
+    """One fact as it was written. `sources` are the message numbers that it cites, unchecked."""
 
     text: str
     priority: Priority = "medium"
     category: Category | None = None
     done: bool = False
     sources: tuple[int, ...] = ()
-    day: date | None = None
-    clock: time | None = None
+
+
+_MOST_SOURCES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class FactMarks:
+    """What marks say about a fact. `keyed`: with the name of a field, as in "priority: high"."""
+
+    priority: Priority | None = None
+    category: Category | None = None
+    done: bool = False
+    sources: tuple[int, ...] = ()
+    keyed: bool = False
+
+    def __or__(self, other: "FactMarks") -> "FactMarks":
+        """Return both; where they disagree, the first counts."""
+        return FactMarks(
+            self.priority or other.priority,
+            self.category or other.category,
+            self.done or other.done,
+            tuple(dict.fromkeys((*self.sources, *other.sources)))[:_MOST_SOURCES],
+            self.keyed or other.keyed,
+        )
+
+
+# Marks
+
+_PRIORITIES: dict[str, Priority] = {
+    **dict.fromkeys(("🔴", "critical", "high"), "high"),
+    **dict.fromkeys(("🟡", "important", "medium"), "medium"),
+    **dict.fromkeys(("🟢", "note", "info", "low"), "low"),
+}
+_DONE = ("✅", "done", "completed")
+_CATEGORIES: tuple[Category, ...] = get_args(Category)
+_VOCABULARY = {
+    **{word: FactMarks(priority=priority) for word, priority in _PRIORITIES.items()},
+    **{word: FactMarks(category=category) for category in _CATEGORIES for word in (category, f"{category}s")},
+    **dict.fromkeys(_DONE, FactMarks(done=True)),
+}
+_SIGN = "[🔴🟡🟢✅]"
+_SEPARATOR = re.compile(r"[,;|/、&\[\]()【】]|\band\b")
+KEYS = "priority|importance|category|type|sources?|messages?|msgs?"
+_PART = re.compile(
+    r"(?:(?P<key>priority|importance|category|type)\s?[:=]\s?|(?P<cites>sources?|messages?|msgs?)\s?[:=]?\s?)?"
+    r"(?:\#?(?P<first>\d{1,9})(?:\s?[-–—]\s?\#?(?P<last>\d{1,9}))?"
+    rf"|(?P<sign>{_SIGN})?\s?(?P<word>[a-z_ -]{{0,30}}))"
+)
+_LONGEST = 200
+_LONGEST_RANGE = 50
+_LONGEST_NUMBER = 10
+
+
+def read_marks(content: str, *, square: bool = False) -> FactMarks | None:
+    """Return what a piece of text says when it is nothing but marks; bare numbers count in square brackets only."""
+    if len(content) > _LONGEST:
+        return None
+    marks, cites = FactMarks(), square
+    plain = unicodedata.normalize("NFKC", content).casefold().replace("\ufe0f", "").rstrip(" .:。")
+    for part in (part.strip(" *_.") for part in _SEPARATOR.split(plain)):
+        found = _PART.fullmatch(part)
+        if not found:
+            return None
+        cites = cites or bool(found["cites"])
+        read = _numbers(found, cites) if found["first"] else _words(found)
+        if read is None:
+            return None
+        marks |= replace(read, keyed=bool(found["key"] or found["cites"]))
+    return marks if marks.priority or marks.category or marks.done or marks.sources else None
+
+
+def _numbers(found: re.Match[str], cites: bool) -> FactMarks | None:
+    first, last = int(found["first"]), int(found["last"] or found["first"])
+    return FactMarks(sources=tuple(range(first, last + 1))) if cites and 0 <= last - first < _LONGEST_RANGE else None
+
+
+def _words(found: re.Match[str]) -> FactMarks | None:
+    sign = _VOCABULARY[found["sign"]] if found["sign"] else FactMarks()
+    word = re.sub("[ -]", "_", found["word"].strip().removesuffix(" priority"))
+    return sign if not word else sign | _VOCABULARY[word] if word in _VOCABULARY else None
+
+
+def heading_marks(heading: str) -> FactMarks:
+    """Return what a heading such as "User preferences" says about the facts below it."""
+    words = re.findall(rf"{_SIGN}|[a-z]+(?:[ _-](?:steps?|changes?))?", heading.casefold())
+    found = FactMarks()
+    for word in words:
+        found |= _VOCABULARY.get(re.sub("[ -]", "_", word), FactMarks())
+    # "Facts" is the title of any list.
+    return replace(found, category=None) if found.category == "fact" else found
+
+
+# A line
+
+_SQUARE = r"[\[【][^\[\]【】]{0,160}[\]】]"
+_ROUND = r"[(（][^()（）]{1,160}[)）]"
+_HEADS = (
+    (re.compile(rf"({_SIGN})\ufe0f?"), False),
+    (re.compile(r"\*\*([^*]{1,40})\*\*[:：]?"), True),
+    (re.compile(rf"({_SQUARE})(?!\()"), True),
+    (re.compile(rf"({_ROUND})"), False),
+    (re.compile(r"([A-Za-z][\w ,/()-]{0,40}?)\s?[:：](?=\s|$)"), False),
+)
+_CHECKBOX = re.compile(r"\[([ xX])\]")
+_TIME = re.compile(r"[(（\[]\d{1,2}[:：]\d{2}[)）\]]|\d{1,2}:\d{2} [-–—|]")
+_NAME = re.compile(r"(?:\*\*)?(?:text|fact \d{1,3}|observation \d{1,3})\s?[:：](?:\*\*)?", re.IGNORECASE)
+_BEHIND_HEAD = re.compile(r"\s*(?:[:：|]|[-–—](?=\s))?\s*")
+_MOST_HEADS = 8
+_TAIL = 200
+_TAIL_KEY = re.compile(rf"(?<![\w(（\[【])(?:{KEYS})\s?[:：=]", re.IGNORECASE)
+_CITED = re.compile(
+    rf"(?P<code>`[^`]{{1,300}}`)|\s{{0,3}}(?<![A-Za-z0-9_])(?:(?P<square>{_SQUARE})(?!\()|(?P<round>{_ROUND}))"
+)
+_FOLLOWED = re.compile(r"\s{0,3}(?:[.,;。，；！!\[【(（✅]|$)")
+_AT_END = re.compile(rf"(?:\s{{0,3}}{_SQUARE})?\s{{0,3}}[.。]?$")
+_EMPHASIS = re.compile(
+    r"(?P<code>`[^`]{1,300}`)|(?<![\w*/])\*\*(?=[^\s/*])(?P<inner>[^*]{1,1000})(?<=[^\s/])\*\*(?![\w*/])"
+)
 
 
 @dataclass(slots=True)
 class FactDraft:
-    """A fact while its lines are being read. `section` is what the heading above it says."""
+    """A fact while its lines are being read."""
 
     parts: list[str] = field(default_factory=list[str])
-    priority: Priority | None = None
-    category: Category | None = None
-    done: bool = False
-    sources: dict[int, None] = field(default_factory=dict[int, None])
-    day: date | None = None
-    clock: time | None = None
-    section: FactMarks = field(default_factory=FactMarks)
+    marks: FactMarks = field(default_factory=FactMarks)
+    indent: int = 0
 
-    def add(self, marks: FactMarks) -> None:
-        """Take what marks say, as far as it is not known yet."""
-        self.priority = self.priority or marks.priority
-        self.category = self.category or marks.category
-        self.done |= marks.done
-        self.sources |= dict.fromkeys(marks.sources)
-
-    def has(self, marks: FactMarks) -> bool:
-        """Tell whether everything of the kind of some marks is known already, so that they are about another fact."""
-        kinds = ((self.priority, marks.priority), (self.category, marks.category), (self.sources, marks.sources))
-        return all(known or not said for known, said in kinds)
-
-    @property
-    def introduces(self) -> bool:
-        """Tell whether more must follow."""
-        return bool(self.parts) and self.parts[-1].endswith((":", "："))
-
-    def append(self, line: WrittenLine) -> None:
-        """Add a detail from below the fact, or the rest of a line that was wrapped. A lone number is a source."""
-        if _NUMBER.fullmatch(line.text):
-            self.sources[int(line.text)] = None
+    def add(self, detail: str, *, wrapped: bool) -> None:
+        """Add a line from below the fact; a number alone is a source."""
+        if detail.isdecimal() and len(detail) < _LONGEST_NUMBER:
+            self.marks |= FactMarks(sources=(int(detail),))
             return
-        text = line.text
-        if not self.parts and (name := _NAME_HEAD.match(text)):
-            text = text[name.end() :].strip()
-        if (sign := _SIGN_HEAD.match(text)) and sign[1] in SIGNS:
-            text = text[sign.end() :].strip()
-        text = _take_citations(self, text)
-        wrapped = not (line.bullet or line.arrow or line.marked)
-        between = "" if not self.parts else " " if wrapped or self.introduces else "; "
-        self.parts.append(between + unquoted(text))
+        between = " " if wrapped or self.parts[-1].endswith((":", "：")) else "; "
+        self.parts.append(between + self._without_citations(detail))
 
-    def fact(self) -> WrittenFact:
-        """Return the fact, with what the heading says where the fact itself says nothing."""
-        return WrittenFact(
-            text="".join(self.parts).strip(),
-            priority=self.priority or self.section.priority or "medium",
-            category=self.category or self.section.category,
-            done=self.done or self.section.done,
-            sources=tuple(self.sources),
-            day=self.day,
-            clock=self.clock,
-        )
+    def fact(self, section: FactMarks) -> WrittenFact:
+        """Return the fact, with what the heading above it says where the fact itself says nothing."""
+        marks = self.marks | section
+        return WrittenFact("".join(self.parts), marks.priority or "medium", marks.category, marks.done, marks.sources)
 
+    def read(self, text: str) -> None:
+        """Take the marks out of the first line and keep the rest."""
+        whole = _EMPHASIS.fullmatch(text)
+        text = whole["inner"] or text if whole else text
+        for _ in range(_MOST_HEADS):
+            end = self._take_head(text)
+            if not end:
+                break
+            text = text[_behind(text, end) :]
+        text = self._without_citations(self._without_tail(text))
+        self.parts += [text] if text else []
 
-def read_fact(text: str) -> FactDraft:
-    """Return what one line says."""
-    draft = FactDraft()
-    for _ in range(_MOST_HEADS):
-        end = _take_head(draft, text)
-        if not end:
-            break
-        behind = _BEHIND_HEAD.match(text, end)
-        text = text[behind.end() if behind else end :]
-    text = _take_tail(draft, text.strip())
-    text = _take_citations(draft, text)
-    if sign := _LAST_SIGN.search(text, max(0, len(text) - 4)):
-        draft.add(vocabulary(sign[1]))
-        text = text[: sign.start()].rstrip()
-    draft.parts = [unquoted(text)] if text else []
-    return draft
+    def _take_head(self, text: str) -> int:
+        """Take the mark with which a text begins; return where it ends, 0 when there is none."""
+        if unmarked := _TIME.match(text) or _NAME.match(text):
+            return unmarked.end()
+        if checkbox := _CHECKBOX.match(text):
+            self.marks |= FactMarks(done=checkbox[1] != " ")
+            return checkbox.end()
+        for pattern, square in _HEADS:
+            if (found := pattern.match(text)) and (marks := read_marks(found[1], square=square)):
+                self.marks |= marks
+                return found.end()
+        return 0
 
+    def _without_tail(self, text: str) -> str:
+        """Take what stands at the end without brackets, such as "Priority: high | Sources: 3, 5"; return the rest."""
+        for key in _TAIL_KEY.finditer(text, max(1, len(text) - _TAIL)):
+            tail = text[key.start() :]
+            if tail.count("(") == tail.count(")") and (marks := read_marks(tail)):
+                self.marks |= marks
+                return text[: key.start()].rstrip(" \t|;,–—-")
+        return text
 
-# Fields of the schema, as a model writes them that keeps its words but not its JSON
+    def _without_citations(self, text: str) -> str:
+        """Take the messages that a text cites; return it without emphasis and the citations that end a clause."""
+        text = _CITED.sub(self._take_citation, text)
+        text = _EMPHASIS.sub(lambda found: found["code"] or found["inner"], text).strip()
+        if text.endswith("✅"):
+            self.marks |= FactMarks(done=True)
+            text = text.removesuffix("✅").rstrip()
+        return text
 
-_KEYS = r"priority|importance|category|type|sources?|source[ _]messages?|messages?|msgs?|优先级|类别|来源|消息"
-_KEYED = re.compile(rf"(?:{_KEYS})\s?[:：=]", re.IGNORECASE)
-# Fields that a written fact has no place for: told when set, left out when not.
-_OTHER_KEYS = r"refers[ _]from|refers[ _]to|valid[ _]until|tags"
-_UNSET = re.compile(rf"(?:{_KEYS}|{_OTHER_KEYS})\s?[:：=]\s?(?:null|none|n/a|\[\]|-)?\s?$", re.IGNORECASE)
-_OTHER = re.compile(rf"(?:{_OTHER_KEYS})\s?[:：=]", re.IGNORECASE)
-
-
-def is_field(text: str) -> bool:
-    """Tell whether a line names a field that marks tell, such as "Priority: high"."""
-    return bool(_KEYED.match(text))
-
-
-def is_unset_field(text: str) -> bool:
-    """Tell whether a line is a field without a value."""
-    return bool(_UNSET.match(text))
-
-
-def is_other_field(text: str) -> bool:
-    """Tell whether a line is a field that can only be told as a detail of the fact."""
-    return bool(_OTHER.match(text))
-
-
-# The beginning of a line
-
-_SQUARE = r"[\[【［][^\[\]【】［］]{0,160}[\]】］]"
-_ROUND = r"[(（][^()（）]{1,160}[)）]"
-_CHECKBOX = re.compile(r"\[([ xX])\]")
-_SIGN_HEAD = re.compile(rf"({ANY_SIGN})\ufe0f?")
-_SQUARE_HEAD = re.compile(rf"({_SQUARE})(?!\()")
-_ROUND_HEAD = re.compile(rf"({_ROUND})")
-_WORD_HEAD = re.compile(
-    r"((?:(?:priority|importance|category|type)\s?[:：=]\s?)?[^\W\d_][\w ,/&()\[\]-]{0,40}?)"
-    r"(?:\s?[:：]|\s[|–—-](?=\s))",
-    re.IGNORECASE,
-)
-_RESTATED = re.compile(rf"({RANKS})(?: PRIORITY)?(?=\s)")
-_NAME_HEAD = re.compile(
-    r"(?:(?:text|content|observation|description|statement)\s?#?\d{0,3}|fact\s?#?\d{1,3})\s?[:：]", re.IGNORECASE
-)
-_BEHIND_HEAD = re.compile(r"\s*(?:[:：|·,]|[-–—]{1,2}(?=\s))?\s*")
-_MOST_HEADS = 10
-
-
-def _take_head(draft: FactDraft, text: str) -> int:
-    """Take the mark at the beginning of a line into the draft; return where it ends, 0 when there is none."""
-    if moment := read_moment(text):
-        draft.day, draft.clock = draft.day or moment.day, draft.clock or moment.clock
-        return moment.end
-    if name := _NAME_HEAD.match(text):
-        return name.end()
-    for pattern, square in ((_SIGN_HEAD, False), (_SQUARE_HEAD, True), (_ROUND_HEAD, False), (_WORD_HEAD, False)):
-        found = pattern.match(text)
-        if found and (marks := read_marks(found[1], square=square)):
-            draft.add(marks)
-            return found.end()
-    if checkbox := _CHECKBOX.match(text):
-        draft.done |= checkbox[1] in "xX"
-        return checkbox.end()
-    restated = _RESTATED.match(text)
-    return restated.end() if restated and vocabulary(restated[1].casefold()).priority == draft.priority else 0
-
-
-# The end of a line, and citations anywhere in it
-
-_TAIL = 200
-_TAIL_KEY = re.compile(rf"(?<![\w(（\[【])(?:{_KEYS})\s?[:：=]", re.IGNORECASE)
-_CITED = re.compile(
-    r"(?P<code>`[^`]{1,300}`)|\s{0,3}(?:(?<![A-Za-z0-9_\])])|(?=[【［（]))"
-    rf"(?:(?P<square>{_SQUARE}(?:[\s,;]{{0,3}}{_SQUARE}){{0,20}})(?!\()|(?P<round>{_ROUND}))"
-)
-_FOLLOWED = re.compile(rf"\s{{0,4}}(?:[.,;。，；!！\[【(（]|{ANY_SIGN}|$)")
-_AT_END = re.compile(r"\s{0,4}[.。]?\s{0,4}$")
-_LAST_SIGN = re.compile(rf"\s?({ANY_SIGN})\ufe0f?$")
-_NUMBER = re.compile(r"[0-9]{1,9}")
-
-
-def _take_tail(draft: FactDraft, text: str) -> str:
-    """Take what stands at the end without brackets, such as "Priority: high | Sources: 3, 5"; return the rest."""
-    for key in _TAIL_KEY.finditer(text, max(0, len(text) - _TAIL)):
-        tail = text[key.start() :]
-        balanced = all(tail.count(opening) == tail.count(closing) for opening, closing in ("()", "[]", "（）"))
-        if balanced and key.start() and (marks := read_marks(tail.rstrip(" .。"))):
-            draft.add(marks)
-            return text[: key.start()].rstrip(" \t|;,–—-")
-    return text
-
-
-def _take_citations(draft: FactDraft, text: str) -> str:
-    """Take the messages that a text cites; return it without those that end a sentence or part of one."""
-    rest = _CITED.sub(partial(_take_citation, draft), text).strip()
-    return rest.rstrip(" \t,;|–—-") if rest != text.strip() else rest
-
-
-def _take_citation(draft: FactDraft, found: re.Match[str]) -> str:
-    if found["code"]:
-        return found[0]
-    marks = read_marks(found["square"] or found["round"], square=bool(found["square"]))
-    if marks is None:
-        return found[0]
-    if marks.priority or marks.category or marks.done:
-        # A lone word such as "(high)" may be the sentence's own.
-        clear = found["square"] or marks.keyed or marks.sources or (marks.priority and marks.category)
-        if not clear or not _AT_END.match(found.string, found.end()):
+    def _take_citation(self, found: re.Match[str]) -> str:
+        marks = None if found["code"] else read_marks(found["square"] or found["round"], square=bool(found["square"]))
+        if marks is None:
             return found[0]
-    draft.add(marks)
-    return "" if _FOLLOWED.match(found.string, found.end()) else found[0]
+        labels = marks.priority or marks.category or marks.done
+        # A lone word such as "(high)" may be the sentence's own.
+        if labels and not ((found["square"] or marks.keyed) and _AT_END.match(found.string, found.end())):
+            return found[0]
+        self.marks |= marks
+        return "" if _FOLLOWED.match(found.string, found.end()) else found[0]
+
+
+def _behind(text: str, end: int) -> int:
+    found = _BEHIND_HEAD.match(text, end)
+    return found.end() if found else end
