@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,6 +11,7 @@ from esker.server.core.errors import InvalidInput
 from evals.input import models_of
 
 Language = Literal["en", "zh", "ja", "de", "es"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.-]+$")]
 CaseText = Annotated[str, Field(min_length=1, max_length=20_000)]
 

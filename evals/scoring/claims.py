@@ -8,6 +8,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Literal
 
+from esker.server.core.words.lists import any_of, words
 from evals.scoring import dates
 from evals.scoring.text import holds, holds_all, normalised, sentences
 
@@ -24,16 +25,12 @@ _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])", re.ASCII)
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[A-ZÄÖÜ][a-zäöüß]+)+")  # `XLSX-Export`, as German builds words
 _LIST = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")  # `vegan/flexitarian`
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
-_BETWEEN = "to|and|or|bis|und|oder|a|y|o|到|至|から|~"
+_BETWEEN = f"{any_of(words('scores.between'))}|~"
 """What stands between the ends of a range where it is not written with a dash."""
 _ORDINAL = re.compile(r"\b([0-9]+)(st|nd|rd|th)\b")
 _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
 # Words that begin with a capital wherever they stand, and name nothing that could be made up.
-_NO_NAMES = frozenset(
-    "user assistant agent monday tuesday wednesday thursday friday saturday sunday english german spanish chinese"
-    " japanese outcome decision preference correction note neither nothing nobody none never both each"
-    " every all".split()
-)
+_NO_NAMES = frozenset(words("scores.no_names"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,24 @@
-"""Days in texts, in the ways in which five languages write them."""
+"""Days in texts, as the languages of the cases write them."""
 
 import re
 from collections.abc import Iterator
 from datetime import date
 from functools import lru_cache
 
+from esker.server.core.words.lists import any_of, keyed, words
+from evals.case_files import LANGUAGES
 from evals.scoring.text import normalised
 
-_MONTHS = (
-    ("jan", "january", "januar", "jänner", "enero", "ene"),
-    ("feb", "february", "februar", "febrero"),
-    ("mar", "march", "märz", "mär", "marzo"),
-    ("apr", "april", "abril", "abr"),
-    ("may", "mai", "mayo"),
-    ("jun", "june", "juni", "junio"),
-    ("jul", "july", "juli", "julio"),
-    ("aug", "august", "agosto", "ago"),
-    ("sep", "sept", "september", "septiembre", "setiembre"),
-    ("oct", "october", "oktober", "okt", "octubre"),
-    ("nov", "november", "noviembre"),
-    ("dec", "december", "dezember", "dez", "diciembre", "dic"),
-)
-_NUMBER = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names}
-_VERBS = (
-    "not|well|be|have|fail|need|change|take|get|go|come|use|also|still|only|never|require|cause|contain|differ|slip"
-)
+_NUMBER = {
+    name.casefold(): int(number)
+    for path in ("dates.months", "dates.short_months", "scores.month_forms")
+    for name, number in keyed(path, *LANGUAGES).items()
+}
 # `step 3 may fail` names no day.
-_NAME = "|".join(sorted(_NUMBER, key=len, reverse=True)).replace("|may|", f"|may(?! (?:{_VERBS})\\b)|")
-_MONTH_NAME = re.compile(rf"(?<!\w)(?!may\b)(?:{_NAME})(?!\w)|(?<=\b(?:in|by|of) )may\b|(?<=\b(?:until|since) )may\b")
-_UP_TO = r"(?:-|to|and|bis|und|al|a|y)"
+_NAME = any_of(_NUMBER).replace("|may|", f"|may(?! {any_of(words('scores.may_verbs'))}\\b)|")
+_LED_MAY = "|".join(rf"(?<=\b{lead} )may\b" for lead in words("scores.month_leads"))
+_MONTH_NAME = re.compile(rf"(?<!\w)(?!may\b){_NAME}(?!\w)|{_LED_MAY}")
+_UP_TO = any_of(("-", *words("scores.up_to")))
 _FORMS = (
     # The first day of a span within a month.
     re.compile(
@@ -62,9 +52,9 @@ def _found(text: str) -> Iterator[DateRange]:
                 yield match.start(), match.end(), int(told["y"]) if told["y"] else None, month, int(told["d"])
 
 
-def months(text: str) -> set[str]:
-    """Return the months that a normalised text names, each by its English name."""
-    return {_MONTHS[_NUMBER[name] - 1][1 if _NUMBER[name] != 5 else 0] for name in _MONTH_NAME.findall(text)}
+def months(text: str) -> set[int]:
+    """Return the numbers of the months that a normalised text names."""
+    return {_NUMBER[name] for name in _MONTH_NAME.findall(text)}
 
 
 def names_day(text: str, day: date) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 
 from esker.server.core.records import Trust
+from esker.server.core.words.lists import words
 from evals.case_files import Language
 from evals.scoring import cues
 from evals.scoring.dates import names_day
@@ -167,20 +168,12 @@ def _speaker(row: Left, speakers: Mapping[str, Trust]) -> str | None:
     return row.by or _named(row.text) or next(iter(cited), None)
 
 
-_NAMED = {
-    "user": re.compile(r"(?:the |der |die |el |la )?(?:user|nutzer\w*|usuari[oa])(?:'s)?(?=[: ])|用户|用戶|ユーザー"),
-    "assistant": re.compile(
-        r"(?:the |der |el )?(?:assistant|agent|assistent|asistente)(?:'s)?(?=[: ])|助手|アシスタント"
-    ),
-    "tool": re.compile(
-        r"(?:a |the |das |la )?(?:tool|werkzeug|herramienta)(?:: | says?| said| showed| reported)|工具:|ツール:"
-    ),
-}
+_SPEAKERS = {who: re.compile("|".join(words(f"scores.speakers.{who}"))) for who in ("user", "assistant", "tool")}
 
 
 def _named(text: str) -> str | None:
     """Return who said a row by its first words."""
-    return next((who for who, words in _NAMED.items() if words.match(normalised(text))), None)
+    return next((who for who, named in _SPEAKERS.items() if named.match(normalised(text))), None)
 
 
 def dates(verdicts: Sequence[AtomVerdict]) -> ScoreFigure:

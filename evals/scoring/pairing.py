@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
+from esker.server.core.words.lists import any_of, words
 from evals.scoring.claims import Claim, placed
 from evals.scoring.text import normalised
 
 _SENTENCE = re.compile(r"[.;。!?](?![0-9])")
-_CLAUSE = re.compile(r"[.;。!?](?![0-9])|,\s|\s(?:and|but|while|und|aber|während|y|pero|mientras)\s")
+_CLAUSE = re.compile(rf"[.;。!?](?![0-9])|,\s|\s{any_of(words('scores.clause_conjunctions'))}\s")
 _FAR, _LESS_FAR = 40, 20
 """How many characters the end of a sentence and that of a clause count for."""
 
@@ -90,9 +91,9 @@ def _kind(words: str) -> TokenKind:
 
 
 def _exact(said: str, exact: Iterable[str]) -> Iterable[_Token]:
-    for words in sorted({normalised(each) for each in exact if _is_whole(each)}, key=lambda each: (-len(each), each)):
-        for match in re.finditer(rf"(?<![\w]){re.escape(words)}(?![\w])", said, re.ASCII):
-            yield _Token(words, _kind(words), match.start(), match.end())
+    for whole in sorted({normalised(each) for each in exact if _is_whole(each)}, key=lambda each: (-len(each), each)):
+        for match in re.finditer(rf"(?<![\w]){re.escape(whole)}(?![\w])", said, re.ASCII):
+            yield _Token(whole, _kind(whole), match.start(), match.end())
 
 
 def _is_whole(words: str) -> bool:

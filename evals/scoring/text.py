@@ -5,8 +5,11 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from esker.server.core.text.languages import ENGLISH, STEMMERS
 from esker.server.core.text.terms import terms
-from evals.case_files import Language
+from esker.server.core.words import lists
+from esker.server.core.words.lists import any_of, words
+from evals.case_files import LANGUAGES, Language
 
 Patterns = Mapping[Language, re.Pattern[str]]
 
@@ -15,28 +18,27 @@ _SPACE = re.compile(r"\s+")
 _ONE_KIND = str.maketrans(
     {"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None, "，": ", ", "、": ", "}
 )
-_ABBREVIATION = (
-    r"(?<!\b[A-Za-z]\.)(?<!\b(?:Dr|Mr|Ms|St|Sr|Nr|No|vs|ca|Av)\.)(?<!\b(?:Mrs|Sra|bzw|usw|Art|Fig)\.)(?<!\bProf\.)"
-)
-_NO_MONTH = r"(?!(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-zä]*\b)"  # as in `6. August`
+_ABBREVIATION = "".join(rf"(?<!\b{re.escape(each)})" for each in words("scores.abbreviations")) + r"(?<!\b[A-Za-z]\.)"
+# As in `6. August`.
+_NO_MONTH = rf"(?!(?:{'|'.join(sorted({name[:3] for name in words('dates.months', 'de')}))})[a-zä]*\b)"
 _SENTENCE = re.compile(
     rf"{_ABBREVIATION}(?<=[.!?])\s+(?=[^a-zäöüß0-9]|[a-z]+[-_]\w*[0-9]){_NO_MONTH}|(?<=[。！？])|\n+|\s→\s"
 )
 _BETWEEN_CLAUSES = r",\s+|[，、：；]\s*|;\s+|:\s+|\s+-\s+|[()（）]\s*"
 
 
-def _clause(conjunctions: str, other_than: str) -> re.Pattern[str]:
-    """Return what is between clauses. What begins with `other_than` is denied, so it is a statement of its own."""
-    return re.compile(rf"{_BETWEEN_CLAUSES}|\s+(?:{conjunctions})\s+|\s+(?=(?:{other_than})\b)", re.IGNORECASE)
+def _clause(language: Language) -> re.Pattern[str]:
+    """Return what is between clauses. What begins with a word of `other_than` is denied, so it is a clause too."""
+    other_than = any_of(words("scores.other_than", language))
+    if language == "ja":
+        return re.compile("|".join((_BETWEEN_CLAUSES, *(f"(?<={each})" for each in words("scores.other_than", "ja")))))
+    if language == "zh":
+        return re.compile(rf"{_BETWEEN_CLAUSES}|(?={other_than})")
+    conjunctions = any_of(words("scores.conjunctions", language))
+    return re.compile(rf"{_BETWEEN_CLAUSES}|\s+{conjunctions}\s+|\s+(?={other_than}\b)", re.IGNORECASE)
 
 
-_CLAUSE: Mapping[Language, re.Pattern[str]] = {
-    "en": _clause("but|and|because|while|whereas|although|though", "instead of|rather than|in place of|no longer"),
-    "de": _clause("aber|und|sondern|weil|während|obwohl|jedoch", "anstatt|anstelle|statt"),
-    "es": _clause("pero|y|e|sino|porque|mientras|aunque", "en lugar de|en vez de"),
-    "zh": re.compile(rf"{_BETWEEN_CLAUSES}|(?=而不是|而非|但)"),
-    "ja": re.compile(rf"{_BETWEEN_CLAUSES}|(?<=ではなく)|(?<=でなく)|(?<=わりに)"),
-}
+_CLAUSE = {language: _clause(language) for language in LANGUAGES}
 _SIGNS = r"\u3040-\u30ff\u3400-\u9fff"
 _LETTER = rf"[^\W{_SIGNS}]"
 _IS_LETTER = re.compile(_LETTER)
@@ -45,18 +47,27 @@ _WORD_BEGINS, _WORD_ENDS = re.compile(rf"(?<!{_LETTER})"), re.compile(rf"(?!{_LE
 _NUMBER_BEGINS = re.compile(rf"(?<!{_LETTER})(?<![0-9][.,])")
 _ANYWHERE = re.compile("")  # scripts without spaces between words have no boundary to keep
 _PLAIN = re.compile(r"[^\W\d_]{4,}(?: [^\W\d_]{3,})*")
-_STEMMED_AS = {"en": "english", "de": "german", "es": "spanish", "zh": "english", "ja": "english"}
+_STEMMED_AS = {language: STEMMERS.get(language, ENGLISH) for language in LANGUAGES}
 
 
-def by_language(en: str, de: str, es: str, zh: str, ja: str) -> Patterns:
-    """Return patterns by language; those of languages that put spaces between words are of whole words."""
-    return {
-        "en": re.compile(rf"\b(?:{en})\b"),
-        "de": re.compile(rf"\b(?:{de})\b".replace("ß", "ss")),  # as case folding writes it
-        "es": re.compile(rf"(?<!\w)(?:{es})(?!\w)"),
-        "zh": re.compile(zh),
-        "ja": re.compile(ja),
-    }
+def by_language(name: str) -> Patterns:
+    """Return the patterns of a list of the scores, by language."""
+    entries = lists.by_language(f"scores.{name}")
+    return {language: of_words(entries[language], language) for language in LANGUAGES if language in entries}
+
+
+def of_words(entries: Iterable[str], language: Language) -> re.Pattern[str]:
+    """Return a pattern for any of some entries in normalised texts, the first that fits; of whole words if it can."""
+    either = "|".join(entries)
+    match language:
+        case "zh" | "ja":
+            return re.compile(either)
+        case "de":
+            return re.compile(rf"(?<!\w)(?:{either})(?!\w)".replace("ß", "ss"))  # as case folding writes it
+        case "en":
+            return re.compile(rf"\b(?:{either})\b")
+        case "es":
+            return re.compile(rf"(?<!\w)(?:{either})(?!\w)")
 
 
 @lru_cache(maxsize=65_536)
@@ -124,7 +135,7 @@ def clauses(text: str, language: Language) -> list[str]:
 
 _CJK = re.compile(rf"[{_SIGNS}]")
 _SMALL: Mapping[Language, frozenset[str]] = {
-    "zh": frozenset("的了是在和也都就把被对与为以及用要有会到从这那个们中里上下后前时给让请说将"),
+    "zh": frozenset(words("scores.small_signs")),
     "ja": frozenset(chr(code) for code in range(0x3040, 0x30A0)),  # endings and particles are written in hiragana
 }
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from esker.server.core.facts.numerals import is_quantity
 from esker.server.core.text.folding import LETTERS, NOT_GLUED
+from esker.server.core.words.lists import any_of, words
 
 # In German, an ordinary word may be tied to a name: `ECONNRESET-Fehler`.
 COMPOUND = re.compile(r"(?<=[^\W_])-[A-ZÄÖÜ][a-zäöüß]+(?:-[A-ZÄÖÜ][a-zäöüß]+)*\Z")
@@ -17,14 +18,11 @@ _DOTTED = re.compile(rf"[{LETTERS}]\.[{LETTERS}]|(?<![{LETTERS}])\.[A-Za-z]")
 _TAGGED = re.compile(r"v\d+", re.IGNORECASE)
 _NUMBERED = re.compile(r"([a-z]+)(\d+(?:\.\d+)*)")
 _INNER_CAPITAL = re.compile(r"[a-zß-öø-ÿ][A-ZÀ-ÖØ-Þ]|[A-Z]{2}[a-z]{3}")
-_ABBREVIATIONS = frozenset("p.ej p.ex ph.d et.al".split())
-# What may stand before a number or a name without making it another: `mid-2025`, `pre-1.0`.
-_LOOSE = re.compile(r"(?:early|late|mid|non|over|post|pre|sub|top|under)-", re.IGNORECASE)
+_ABBREVIATIONS = frozenset(words("facts.abbreviations"))
+# A prefix that does not make a number or a name another one: `mid-2025`, `pre-1.0`.
+_LOOSE = re.compile(rf"{any_of(words('facts.loose_prefixes'))}-", re.IGNORECASE)
 # Words inside an ordinary compound: `state-of-the-art`, `up-to-date`.
-_LINKS = frozenset(
-    "a als al and as at à bien by c ce d da de des do du e el elle en est et for from il in is it ja la le les like"
-    " moi n nous of off on one or out per pro s so sur t that the then to und up us vis vous with y".split()
-)
+_LINKS = frozenset(words("facts.links"))
 
 
 def is_name(word: str) -> bool:

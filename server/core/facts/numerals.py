@@ -106,7 +106,7 @@ def scaled(start: int, text: str) -> Iterator[Number]:
 # Dates and times
 
 # Only what is written in lower case in its language may be: in English, "may" and "march" are mostly no months.
-_WRITTEN_MONTHS = {name for names in NAMES for name in names.split()} | {name.title() for name in MONTHS}
+_WRITTEN_MONTHS = {*NAMES} | {name.title() for name in MONTHS}
 _SHORT_MONTHS = ABBREVIATIONS | {name.title() for name in ABBREVIATIONS}
 
 

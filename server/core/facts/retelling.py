@@ -14,6 +14,7 @@ from esker.server.core.facts.similarity import Fingerprint, fingerprint, same_me
 from esker.server.core.records import Memory
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import terms
+from esker.server.core.words.lists import any_of, words
 
 RETOLD = 0.7
 """Cosine from which rows may tell the same.
@@ -23,14 +24,12 @@ words decide. One of these near misses passed, by "in" and "on", as in `same_mea
 0.7 and more among 2,500 texts of other people's data.
 """
 
-_SAYS = "said|says|told|tells|mentioned|confirmed|explained|noted"
-_TIED_TO = "the|a|an|on|to|with|in|at|by|for|from|via|over|through|every|all"
 _SPEAKER = re.compile(
-    rf"(?:[Tt]he )?[Uu]ser (?:(?:{_SAYS})(?: (?:me|us))?(?: that)? "
+    rf"(?:[Tt]he )?[Uu]ser (?:{any_of(words('facts.sayings'))}(?: (?:me|us))?(?: that)? "
     # "User deploys with …", and not "User settings live in …".
-    rf"|(?=[a-z]{{2,20}}s (?:(?:{_TIED_TO})\b|[^\W\d_a-z])))"
+    rf"|(?=[a-z]{{2,20}}s (?:{any_of(words('facts.tied_to'))}\b|[^\W\d_a-z])))"
 )
-_SMALL_VERBS = frozenset(terms("go goes do does done happen happens run runs"))
+_SMALL_VERBS = frozenset(terms(" ".join(words("facts.small_verbs"))))
 _TIES = frozenset(("with", "to"))
 _FEWEST_TERMS = 2
 

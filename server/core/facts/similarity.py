@@ -14,8 +14,9 @@ from functools import lru_cache
 
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS
-from esker.server.core.text.scripts import CJK
 from esker.server.core.text.terms import terms
+from esker.server.core.words.lists import groups, words
+from esker.server.core.words.scripts import CJK
 
 SAME_WORDS = 0.8
 """Share of terms (Jaccard) from which two rows say something in nearly the same words."""
@@ -36,22 +37,17 @@ SAME_SUBJECT = 0.6
 
 _LITTLE_SHARED = 0.3
 _SHORT = 3
-# What a sentence begins with when it states the circumstances first.
-_OPENERS = frozenset("in on at for every each during within under with".split())
+# First words of a sentence that states its circumstances first.
+_OPENERS = frozenset(words("facts.openers"))
 
 _FIRST_CJK = "\u3040"
-_WORD = re.compile(rf"ない|なく|なか|ませ|아니|[{CJK}]|[^\W{CJK}]+")
+_NEGATIONS = (*words("negations"), *words("facts.exclusions"))
+# Scripts without spaces have no words to find but these; each other character counts as one.
+_CJK_WORDS = "|".join(word for word in _NEGATIONS if len(word) > 1 and word[0] >= _FIRST_CJK)
+_WORD = re.compile(rf"{_CJK_WORDS}|[{CJK}]|[^\W{CJK}]+")
 _WHOLE = re.compile(rf"[-+<>≤≥=~$€£¥]?[^\W{CJK}]+(?:[-._:/\\@#+]{{1,3}}[^\W{CJK}]+)*[%°]?")
 _EXACT = re.compile(r"[-._:/\\@\d]")
-_SHORT_FORMS = [
-    (re.compile(short, re.IGNORECASE), long)
-    for short, long in (
-        ("won['’]t", "will not"),
-        ("can['’]t|cannot", "can not"),
-        ("n['’]t", " not"),
-        (r"\bn['’]", "ne "),
-    )
-]
+_SHORT_FORMS = [(re.compile(short, re.IGNORECASE), long) for short, long in groups("facts.short_forms")]
 _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*')
 
 
@@ -61,109 +57,28 @@ def _key(word: str) -> str:
     return next(iter(terms(word)), word)
 
 
-def _keys(words: str) -> frozenset[str]:
-    return frozenset(map(_key, words.split()))
+def _keys(some: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_key, some))
 
 
-def _groups(lines: str) -> dict[str, str]:
-    """Return for each word's key the first word of its line."""
-    return {_key(word): line.split()[0] for line in lines.strip().splitlines() for word in line.split()}
+def _first_words(some: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return the first word of a group for the key of each of its words."""
+    return {_key(word): group[0] for group in some for word in group}
 
 
-_NEGATIONS = (
-    "not no never none nobody nothing nowhere neither nor without instead rather avoid except unless"
-    " nicht nie niemals kein keine keinen keiner keinem keines ohne statt anstatt weder"
-    " ne pas jamais sans aucun aucune rien nunca jamás sin ningún ninguna tampoco não nem sem non mai senza"
-    " niet geen nooit zonder inte aldrig utan не нет никогда без nigdy bez"
-    " 不 没 沒 無 无 非 未 勿 別 别 ない なく なか ませ 안 않 못 없 아니"
-)
-# What is said of the same things with another of these words is something else.
-_MARKS = _groups(f"""
-{_NEGATIONS}
-by
-for
-from
-into
-or
-than
-this these
-that those
-to
-with
-over
-if
-when while
-because
-until
-so
-then
-need requires must
-want prefer wish
-should would could might may
-can
-will
-was were had
-been
-did
-how
-what
-where
-which
-who
-why
-i me my
-we us our
-you your
-he his
-she her
-they them their
-""")
-_SYNONYMS = _groups("""
-need requires must
-want prefer wish
-store live save
-decide decision
-night nightly
-""")
-# What may be left out. A negation is looked at by itself.
-_LIGHT = _keys(f"{_NEGATIONS} get got just now currently also really very once s")
-# What no row is about.
-_GENERAL = _keys("user assistant use need want like longer anymore still again always change switch")
-
-_OPPOSITES = """
-on / off
-in / out
-up / down
-before / after
-above / below
-left / right
-first / last
-true / false
-enable activate / disable deactivate
-allow permit accept approve / forbid prohibit ban deny reject refuse
-love like enjoy / hate dislike
-add include insert / remove delete drop exclude
-always / usually often / sometimes / rarely hardly
-start begin / stop end finish
-open / close
-more / less fewer
-increase raise / decrease reduce lower
-minimum / maximum
-pass succeed / fail
-read / write
-send / receive
-push / pull
-import / export
-show / hide
-lock / unlock
-old / new
-public / private
-"""
+# Two rows that differ in one of these words state different facts. Words of one group are interchangeable.
+_MARKS = _first_words((_NEGATIONS, *groups("facts.marks")))
+_SYNONYMS = _first_words(groups("facts.synonyms"))
+# Words that a row may leave out. Negations are among them, since they are compared as marks.
+_LIGHT = _keys((*_NEGATIONS, *words("facts.light")))
+# Words too general to be a row's subject.
+_GENERAL = _keys(words("facts.general"))
+# The pair of opposites that a word belongs to, and its side.
 _SIDES = {
-    _key(word): (line, side)
-    for line, sides in enumerate(_OPPOSITES.strip().splitlines())
-    for side, words in enumerate(sides.split("/"))
-    for word in words.split()
+    _key(word): (pair, side)
+    for pair, sides in enumerate(groups("facts.opposites"))
+    for side, some in enumerate(sides)
+    for word in some.split()
 }
 
 
@@ -196,15 +111,15 @@ def fingerprint(text: str) -> Fingerprint:
     """Return what is compared of a row's text; the label that introduces it does not count."""
     plain = _spelled_out(unicodedata.normalize("NFKC", without_label(text)))
     sequence = tuple(terms(plain))
-    words = tuple(word.casefold() for word in _WORD.findall(plain)) or (plain.strip(),)
-    keys = [_key(word) for word in words]
+    spelled = tuple(word.casefold() for word in _WORD.findall(plain)) or (plain.strip(),)
+    keys = [_key(word) for word in spelled]
     names = frozenset(_names(plain))
     gist = tuple(dict.fromkeys(_SYNONYMS.get(term, term) for term in sequence if term not in _LIGHT))
     subject = frozenset(gist) - _GENERAL
     return Fingerprint(
         terms=frozenset(sequence),
         sequence=sequence,
-        words=words,
+        words=spelled,
         exact=tuple(sorted(whole.casefold() for whole in _WHOLE.findall(plain) if _EXACT.search(whole))),
         names=names,
         gist=gist,
@@ -212,7 +127,7 @@ def fingerprint(text: str) -> Fingerprint:
         particular=frozenset(term for term in subject if term in names or _EXACT.search(term)),
         marks=tuple(sorted(_marks(keys))),
         directions=frozenset(_SIDES[key] for key in keys if key in _SIDES),
-        past=frozenset(key for word, key in zip(words, keys, strict=True) if word.endswith("ed") and word != key),
+        past=frozenset(key for word, key in zip(spelled, keys, strict=True) if word.endswith("ed") and word != key),
     )
 
 

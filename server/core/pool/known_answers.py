@@ -15,8 +15,8 @@ from typing import Literal
 
 from esker.server.core.records import Tier
 from esker.server.core.text.labels import without_label
-from esker.server.core.text.scripts import CJK
 from esker.server.core.text.terms import Word, telling_words
+from esker.server.core.words.scripts import CJK
 
 QuestionKind = Literal["identifier", "name", "date", "rare"]
 WAYS: tuple[QuestionKind, ...] = ("identifier", "name", "date", "rare")

@@ -14,7 +14,7 @@ from statistics import fmean, pstdev
 
 from esker.server.core.records import UNKNOWN, Calibration, Calibrations
 from esker.server.core.text.languages import ENGLISH, language_of
-from esker.server.core.text.scripts import CJK
+from esker.server.core.words.scripts import CJK
 
 _ANSWERED: Mapping[str, Sequence[tuple[str, str]]] = {
     "english": (

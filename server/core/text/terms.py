@@ -13,8 +13,16 @@ from typing import NamedTuple
 
 import Stemmer
 
-from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of, languages_of, without_accents
-from esker.server.core.text.scripts import CJK
+from esker.server.core.text.languages import (
+    ENGLISH,
+    STEMMERS,
+    STOP_WORDS,
+    language_of,
+    languages_of,
+    without_accents,
+)
+from esker.server.core.words.lists import by_language
+from esker.server.core.words.scripts import CJK
 
 MAX_TERM = 64
 """Characters of a term that are compared; what goes beyond is cut off."""
@@ -176,24 +184,12 @@ def says_something(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-# Words that ask for whatever there is, and small ones.
+# Words of questions that name no subject, and stop words.
 _ASKING = frozenset(
     term
-    for language, words in {
-        ENGLISH: "tell show give list know remember recall happen happened did do done work worked working talk talked"
-        " discuss discussed say said speak spoke mention mentioned go went anything something everything thing things"
-        " stuff news new update updates progress summary summarize recap status about any all",
-        "german": "passiert geschehen gemacht getan gearbeitet gesprochen besprochen gesagt erzahle zeige los neues"
-        " alles etwas gab",
-        "french": "passe fait dit parle travaille raconte montre nouveau nouvelles tout quoi",
-        "spanish": "paso hicimos hizo hice dijimos dijo hablamos trabajamos cuenta muestra nuevo todo",
-        "italian": "successo fatto detto parlato lavorato racconta mostra nuovo tutto",
-        "portuguese": "aconteceu fizemos fez disse dissemos falamos trabalhamos conta mostra novo tudo",
-        "dutch": "gebeurd gebeurde gedaan gezegd gesproken gewerkt vertel toon nieuws alles iets",
-        "swedish": "hande hant gjorde gjort sade sagt talade arbetade beratta visa nytt allt",
-        "russian": "было случилось произошло делали делал сделали говорили сказали расскажи покажи нового все",
-    }.items()
-    for term in terms(words, language)
+    for language, words in by_language("text.asking").items()
+    for word in words
+    for term in terms(word, STEMMERS[language])
 ).union(*STOP_WORDS.values())
 
 

@@ -8,7 +8,7 @@ five Latin letters that gives about 4 characters a token for English prose and 3
 
 import re
 
-from esker.server.core.text.scripts import CJK
+from esker.server.core.words.scripts import CJK
 
 IMAGE_TOKENS = 1_600
 """What an image costs, whatever its size (Anthropic's figure for an image of about one megapixel)."""

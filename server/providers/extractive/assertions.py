@@ -12,8 +12,8 @@ from esker.server.core.facts.contradiction import negates
 from esker.server.core.facts.similarity import Fingerprint, fingerprint
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
-from esker.server.core.text.scripts import CJK
 from esker.server.core.text.terms import terms
+from esker.server.core.words.scripts import CJK
 
 # An ordinary word that is a value stands almost alone.
 _MOST_WORDS = 2

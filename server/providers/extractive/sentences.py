@@ -2,7 +2,8 @@
 
 import re
 
-from esker.server.core.text.scripts import CJK
+from esker.server.core.words.lists import any_of, words
+from esker.server.core.words.scripts import CJK
 
 MAX_SENTENCE = 400
 """Characters of a sentence that are kept; longer ones are cut at a word."""
@@ -14,8 +15,8 @@ _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
 _END = re.compile(r"(?<=[.!?…])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])")
 # Bounded, since an opening mark without its end would search the rest of the line, for each mark.
 _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
-# An abbreviation or a number ends no sentence.
-_NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|z\.B|bzw|ca|Mr|Mrs|Dr|St)\.|\b[A-Z]\.|^\d+\.)$")
+# A full stop behind an abbreviation, an initial or a number does not end a sentence.
+_NO_END = re.compile(rf"(?:\b{any_of(words('observer.abbreviations'))}|\b[A-Z]\.|^\d+\.)$")
 _LETTER = re.compile(r"[^\W\d_]")
 _CJK = re.compile(f"[{CJK}]")
 _CODE = re.compile(

@@ -164,7 +164,7 @@ def _first(rules: Sequence[CueRule], utterance: str) -> CueRule | None:
     """Return the first rule that fits. What is introduced as denied, planned or conditional is no outcome."""
     for rule in rules:
         match = rule.cue.search(utterance)
-        if match and not (rule.category == "outcome" and cues.NOT_DONE.search(utterance, 0, match.end())):
+        if match and not (rule.category == "outcome" and cues.is_not_done(utterance[: match.end()])):
             return rule
     return None
 

@@ -1,0 +1,97 @@
+"""Words: the files of all languages have the same lists, or say why one is missing."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from esker.server.core.words import lists
+from esker.server.core.words.lists import LANGUAGES, any_of, cue, language_file
+
+# Keys that are not lists.
+_OTHER = {"name", "missing", "text.stemmer"}
+
+
+def _paths(table: Mapping[str, object], under: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the lists of a file, each with its path; a table below a section is one list with keys."""
+    for key, value in table.items():
+        path = f"{under}{key}"
+        if path in _OTHER:
+            continue
+        if isinstance(value, Mapping) and not under:
+            yield from _paths(value, f"{path}.")
+        else:
+            yield path, value
+
+
+def _entries(value: object) -> Iterator[object]:
+    groups = value.values() if isinstance(value, Mapping) else [value]
+    for group in groups:
+        assert isinstance(group, list)
+        yield from group
+
+
+FILES = {language: dict(_paths(language_file(language))) for language in LANGUAGES}
+LISTS = {path for found in FILES.values() for path in found}
+
+
+def test_each_file_is_one_of_the_languages_that_are_read() -> None:
+    found = {entry.name for entry in files("esker.server.core.words").iterdir() if entry.name.endswith(".toml")}
+    assert found == {f"{language}.toml" for language in LANGUAGES}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_file_has_every_list_that_another_has_or_says_why_not(language: str) -> None:
+    missing = language_file(language).get("missing", {})
+    assert isinstance(missing, Mapping)
+    lacking = LISTS - FILES[language].keys()
+    explained = {path for path in lacking if path in missing or path.partition(".")[0] in missing}
+    assert lacking == explained
+    assert all(isinstance(reason, str) and len(reason) > 10 for reason in missing.values())
+    # A reason for a list that exists is out of date.
+    assert all(any(path == key or path.startswith(f"{key}.") for path in lacking) for key in missing)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_list_is_empty_or_has_an_entry_twice(language: str) -> None:
+    for path, value in FILES[language].items():
+        groups = value.values() if isinstance(value, Mapping) else [value]
+        for group in groups:
+            entries = list(_entries(group)) if group else []
+            assert entries, path
+            assert len({repr(entry) for entry in entries}) == len(entries), path
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_entry_is_a_valid_expression(language: str) -> None:
+    for path, value in FILES[language].items():
+        for entry in _entries(value):
+            # Of a pair, the second is what replaces the first.
+            first = entry[0] if isinstance(entry, list) else entry
+            assert isinstance(first, str), path
+            re.compile(any_of([first]))
+
+
+def test_a_plain_word_is_found_as_a_whole_word_and_in_scripts_without_spaces_anywhere() -> None:
+    found = cue("never", "从不", "i'll", r"^no\b")
+    for text in ("We NEVER do that", "我们从不部署", "I’ll do it", "no"):
+        assert found.search(text)
+    assert not found.search("Nevertheless they say no")
+
+
+def test_the_longest_of_several_words_is_found() -> None:
+    assert re.findall(any_of(["no", "nobody", "e.g."]), "nobody e.g. eagle") == ["nobody", "e.g."]
+
+
+def test_an_unknown_list_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        lists.by_language("observer.unknown")
+
+
+def test_the_wheel_contains_the_files() -> None:
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    data = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
+    assert data["esker.server.core.words"] == ["*.toml"]
