@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from esker.server.core.json_input import clean_text
-from esker.server.core.text.scripts import CJK
 from esker.server.core.text.terms import says_something
+from esker.server.core.words.scripts import CJK
 from esker.server.providers.written.facts import KEYS, FactDraft, FactMarks, WrittenFact, heading_marks, read_marks
 
 # Characters. Only a model that loops writes more; reading so many takes five seconds at worst.
