@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.facts.retelling import RETOLD, retells, retold_print
+from esker.server.core.facts.retelling import RETOLD, retells, retold_print, say_the_same
 from esker.server.core.facts.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning
+from esker.server.core.records import Memory
 from esker.server.providers.local_embedder import LocalEmbedder
+from tests.support.records import memory
 from tests.unit.test_similarity import DIFFERENT
 
 RETOLD_FACTS = [
@@ -68,6 +70,26 @@ def test_what_is_retold_is_shown_once_and_never_merged_when_it_is_written(one: s
 def test_what_differs_in_what_counts_is_not_retold_however_near(one: str, other: str) -> None:
     assert not retells(retold_print(one), retold_print(other), 1.0)
     assert not retells(retold_print(other), retold_print(one), 1.0)
+
+
+def shown_once(one: Memory, other: Memory) -> bool:
+    """Whether an answer shows only one of two rows whose vectors are as near as those of retold rows."""
+    marks = {row.id: fingerprint(row.content) for row in (one, other)}
+    pair = (min(one.id, other.id), max(one.id, other.id))
+    return say_the_same(one, other, marks, retold_print, {pair: RETOLD})
+
+
+def test_a_tentative_row_never_hides_behind_a_certain_one_nor_a_row_behind_one_of_another_project() -> None:
+    first = memory("User deploys with Fly.io.", project="shop")
+    same, tentative, foreign = (
+        memory("Deployments go to Fly.io.", project=project, tentative=unsure)
+        for project, unsure in (("shop", False), ("shop", True), ("forge", False))
+    )
+    assert shown_once(same, first)
+    assert shown_once(first, same)
+    for other in (tentative, foreign):
+        assert not shown_once(other, first)
+        assert not shown_once(first, other)
 
 
 @given(st.text(), st.text(), st.floats(-1, 1))
