@@ -1,7 +1,7 @@
-"""Who may come in: every request meets this before any route, so that a new route is closed by default.
+"""Access control: checks every request before any route, so that a new route is closed by default.
 
-In order: a Host that we do not answer to (a page of another site that resolves to us), an Origin that is not ours, an
-address that no database can look up, a body over the limit, and then the key. Only the health checks are open.
+It refuses, in this order: a foreign Host (a page of another site that resolves to this server), a foreign Origin, a
+body over the limit, an address with a NUL, and a missing or insufficient key. Only the health checks need no key.
 """
 
 import ipaddress
@@ -17,7 +17,7 @@ from esker.server.rest.problems import ProblemResponse, problem, problem_of
 
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-# Reading that is asked for with a body; a tool at /mcp that writes looks at the key itself.
+# POSTs that only read; MCP tools that write check the key's scope themselves.
 _READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context")
 
 
@@ -25,7 +25,7 @@ Authenticate = Callable[[str | None], Awaitable[Principal]]
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address to listen on can be reached from this machine alone."""
+    """Return whether an address to listen on can be reached only from this machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -33,31 +33,31 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """ASGI middleware that lets a request through with `scope["state"]["principal"]` set, or answers why not."""
+    """ASGI middleware that passes a request on with `scope["state"]["principal"]` set, or refuses it."""
 
     def __init__(
         self, app: ASGIApp, authenticate: Authenticate, hosts: frozenset[str] | None, max_body_bytes: int
     ) -> None:
-        """`hosts` are the names that we answer to; None is any."""
+        """`hosts` are the accepted Host names; None accepts any."""
         self._app = app
         self._authenticate = authenticate
         self._hosts = hosts
         self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through or answer it."""
+        """Pass a request on or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if refused := self._wrong_address(headers):
+        if refused := self._foreign_address(headers):
             await refused(scope, receive, send)
             return
         if int(headers.get("content-length") or 0) > self._max_body_bytes:
             await problem_of(self._too_large())(scope, receive, send)
             return
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            await problem(404, "Nothing here has a NUL in its name.")(scope, receive, send)
+            await problem(404, "The address contains a NUL.")(scope, receive, send)
             return
         if scope["path"] not in OPEN_PATHS:
             try:
@@ -70,7 +70,7 @@ class Access:
         await self._app(scope, self._limited(receive), send)
 
     def _limited(self, receive: Receive) -> Receive:
-        """Count what comes, for a body that does not say how long it is. Raises TooLarge into whoever reads it."""
+        """Return a `receive` that counts bytes, for bodies without a length. It raises TooLarge in the reader."""
         read = 0
 
         async def count() -> Message:
@@ -86,27 +86,27 @@ class Access:
     def _too_large(self) -> TooLarge:
         return TooLarge(f"The body is larger than {self._max_body_bytes:,} bytes; nothing was changed.")
 
-    def _wrong_address(self, headers: Headers) -> ProblemResponse | None:
+    def _foreign_address(self, headers: Headers) -> ProblemResponse | None:
         """Return the answer to a foreign Host or a foreign Origin."""
         host = headers.get("host", "")
-        if self._hosts is not None and _name(host) not in self._hosts:
-            hint = "If the name is this server's, set ESKER_ALLOWED_HOSTS to it."
-            return problem(421, "This server does not answer to that name.", hint=hint)
+        if self._hosts is not None and _host_name(host) not in self._hosts:
+            hint = "If this is a name of the server, add it to ESKER_ALLOWED_HOSTS."
+            return problem(421, "This server does not accept that Host name.", hint=hint)
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            hint = "Call it from a program, or from a page that it serves itself."
+            hint = "Call it from a program, or from a page of this server."
             return problem(403, "Pages of other sites may not use this server.", hint=hint)
         return None
 
 
 def hosts_for(listen: str, allowed: tuple[str, ...]) -> frozenset[str] | None:
-    """Return the names that a server answers to: those that are set, else loopback names on loopback, else any."""
+    """Return the accepted Host names: the configured ones, else loopback names on loopback, else None (any)."""
     if allowed:
         return frozenset(name.lower() for name in allowed)
     return _LOOPBACK_NAMES | {listen.lower()} if is_loopback(listen) else None
 
 
-def _name(host: str) -> str:
+def _host_name(host: str) -> str:
     """Return a Host header without its port."""
     if host.startswith("["):
         return host.partition("]")[0].lower() + "]"
@@ -119,7 +119,7 @@ def _bearer(headers: Headers) -> str | None:
         return None
     kind, _, key = given.partition(" ")
     if kind.lower() != "bearer" or not key.strip():
-        raise Unauthorized("The Authorization header is not 'Bearer <key>'.")
+        raise Unauthorized("The Authorization header must be 'Bearer <key>'.")
     return key.strip()
 
 
@@ -127,5 +127,5 @@ def _check_scope(principal: Principal, method: str, path: str) -> None:
     reading = method in ("GET", "HEAD", "OPTIONS") or _READING_POSTS.fullmatch(path) is not None
     needed = "read" if reading else "write"
     if needed not in principal.scopes:
-        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` makes one that does."
+        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` creates one that does."
         raise Forbidden(f"This key does not have the scope '{needed}'.", hint=hint)

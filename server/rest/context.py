@@ -1,4 +1,4 @@
-"""What a route is handed: the parts of the server, and who is asking."""
+"""The dependencies of routes: the parts of the server, and the principal of the request."""
 
 from typing import Annotated
 
@@ -19,4 +19,4 @@ def _principal(request: Request) -> Principal:
 
 
 WithParts = Annotated[Parts, Depends(_parts)]
-Asking = Annotated[Principal, Depends(_principal)]
+WithPrincipal = Annotated[Principal, Depends(_principal)]

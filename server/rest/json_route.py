@@ -1,4 +1,4 @@
-"""A route whose JSON body is cleaned before it is looked at: NUL bytes, lone surrogates, absurd depth."""
+"""A route whose JSON body is cleaned before validation: NUL characters, lone surrogates, excessive depth."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Set
@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, parse_json
 
-# Below this a body is parsed faster than a thread starts.
+# Bytes up to which parsing takes less time than starting a thread.
 _SMALL = 64 * 1024
 
 
@@ -21,7 +21,7 @@ class CleanRequest(Request):
     parsed: Json = None
 
     async def parse(self) -> None:
-        """Read the body, if there is one. Raises InvalidInput; the framework would hide it behind a bare 400."""
+        """Read the body, if there is one. Raises InvalidInput, which FastAPI would turn into a bare 400."""
         body = await self.body()
         if body:
             self.parsed = parse_json(body) if len(body) < _SMALL else await asyncio.to_thread(parse_json, body)
@@ -32,10 +32,10 @@ class CleanRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that refuses query parameters which it does not know."""
+    """A route that refuses unknown query parameters."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of the route with a look at the query before it."""
+        """Return the route's handler, preceded by a check of the query."""
         handle = super().get_route_handler()
         known = {parameter.alias for parameter in self.dependant.query_params}
 
@@ -50,7 +50,7 @@ class JsonRoute(StrictRoute):
     """A route that also reads its body through CleanRequest."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of the route with the request replaced."""
+        """Return the route's handler, which gets a CleanRequest."""
         handle = super().get_route_handler()
 
         async def handle_clean(request: Request) -> Response:
@@ -58,14 +58,14 @@ class JsonRoute(StrictRoute):
             try:
                 await clean.parse()
             except ClientDisconnect:
-                return Response(status_code=499)  # nobody reads it; what was not sent whole changes nothing
+                return Response(status_code=499)  # the client has gone; an incomplete request changes nothing
             return await handle(clean)
 
         return handle_clean
 
 
 def _refuse_unknown(known: Set[str], given: Iterable[str]) -> None:
-    """Raise InvalidInput for a parameter that we do not know: a misspelt filter would be no filter."""
+    """Raise InvalidInput for an unknown parameter: a misspelt filter must not be ignored."""
     if unknown := sorted(set(given) - known):
-        there = ", ".join(sorted(known)) or "none"
-        raise InvalidInput(f"There is no query parameter {unknown[0][:80]!r} here.", hint=f"There is: {there}.")
+        known_names = ", ".join(sorted(known)) or "none"
+        raise InvalidInput(f"Unknown query parameter {unknown[0][:80]!r}.", hint=f"Known are: {known_names}.")

@@ -1,4 +1,4 @@
-"""What stands between the wire and the MCP library, which refuses what clients do send."""
+"""A filter before the MCP library, which refuses some requests that clients do send."""
 
 import asyncio
 from typing import Any
@@ -13,22 +13,22 @@ from esker.server.rest.problems import problem, problem_of
 
 PATH = "/mcp"
 _MOST_BYTES = 1024 * 1024
-# Below this a call is parsed faster than a thread starts.
+# Bytes up to which parsing takes less time than starting a thread.
 _SMALL = 64 * 1024
 
 
 class McpRoute:
-    """ASGI middleware for the tools: it cleans the JSON, and keeps no stream open that nothing will ever be sent on."""
+    """ASGI middleware for the tools: it cleans the JSON, and refuses GET, whose stream would stay empty."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, cleaned, or answer it."""
+        """Pass a cleaned request on, or refuse it."""
         if scope["type"] != "http" or scope["path"] != PATH:
             await self._app(scope, receive, send)
         elif scope["method"] != "POST":
-            refused = problem(405, "Every call is a POST and is answered at once; there is no stream to listen to.")
+            refused = problem(405, "Use POST: every call is answered at once, and there is no stream to listen to.")
             refused.headers["Allow"] = "POST"
             await refused(scope, receive, send)
         else:
@@ -40,26 +40,26 @@ class McpRoute:
         except EskerError as error:
             await problem_of(error)(scope, receive, send)
             return
-        body, refused = _looked_at(body) if len(body) < _SMALL else await asyncio.to_thread(_looked_at, body)
+        body, refused = _cleaned(body) if len(body) < _SMALL else await asyncio.to_thread(_cleaned, body)
         if refused is not None:
             await JSONResponse(refused, 400)(scope, receive, send)
             return
-        kept = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
-        scope["headers"] = [*kept, (b"content-length", str(len(body)).encode())]
-        given = False
+        headers = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
+        scope["headers"] = [*headers, (b"content-length", str(len(body)).encode())]
+        delivered = False
 
-        async def give() -> Message:
-            nonlocal given
-            if given:
+        async def deliver() -> Message:
+            nonlocal delivered
+            if delivered:
                 return await receive()
-            given = True
+            delivered = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._app(scope, give, send)
+        await self._app(scope, deliver, send)
 
 
-def _looked_at(body: bytes) -> tuple[bytes, dict[str, Any] | None]:
-    """Return a body cleaned, and the answer to one that is no message."""
+def _cleaned(body: bytes) -> tuple[bytes, dict[str, Any] | None]:
+    """Return a cleaned body, and the refusal if it is not a JSON-RPC message."""
     return clean_document(body), refusal(body)
 
 
@@ -70,6 +70,6 @@ async def _body(receive: Receive) -> bytes:
         message = await receive()
         body += message.get("body", b"")
         if len(body) > _MOST_BYTES:
-            raise TooLarge(f"A call of a tool has at most {_MOST_BYTES:,} bytes.")
+            raise TooLarge(f"A call must have at most {_MOST_BYTES:,} bytes.")
         if not message.get("more_body"):
             return bytes(body)

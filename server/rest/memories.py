@@ -12,7 +12,7 @@ from esker.server.core.recall.expansion_fit import MIN_TOKENS
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Filter, Kind, Passage, Priority, SourcedMemory, at_least
 from esker.server.core.reports import Receipt
-from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import (
     CorrectionIn,
@@ -39,21 +39,21 @@ def _note(body: MemoryIn) -> Note:
 
 
 @router.post("/memories", status_code=201)
-async def write(body: MemoryIn, parts: WithParts, asking: Asking) -> SourcedMemory:
-    """Write one row. The same external_id, or the same words in the same place, are the same row."""
-    return await remember_one(parts, asking, _note(body))
+async def write(body: MemoryIn, parts: WithParts, principal: WithPrincipal) -> SourcedMemory:
+    """Write one row. The same external_id, or the same words in the same project and session, give the same row."""
+    return await remember_one(parts, principal, _note(body))
 
 
 @router.post("/memories/batch", status_code=201)
-async def write_batch(body: MemoriesIn, parts: WithParts, asking: Asking) -> MemoriesOut:
+async def write_batch(body: MemoriesIn, parts: WithParts, principal: WithPrincipal) -> MemoriesOut:
     """Write up to 1,000 rows, all or none."""
-    return MemoriesOut(ids=await remember(parts, asking, [_note(memory) for memory in body.memories]))
+    return MemoriesOut(ids=await remember(parts, principal, [_note(memory) for memory in body.memories]))
 
 
 @router.get("/memories")
 async def listed(
     parts: WithParts,
-    asking: Asking,
+    principal: WithPrincipal,
     session_id: str | None = None,
     project: str | None = None,
     kind: Annotated[list[Kind] | None, Query()] = None,
@@ -67,7 +67,7 @@ async def listed(
     limit: PageLimit = 100,
 ) -> MemoryList:
     """List rows, newest first, with the same filters as a recall."""
-    what = Filter(
+    filters = Filter(
         moment=parts.clock(),
         session=session_id,
         project=project,
@@ -79,14 +79,14 @@ async def listed(
         as_of=as_of,
         with_superseded=include_superseded,
     )
-    found = await list_memories(parts, asking.pool_id, what, before=before, limit=limit)
+    found = await list_memories(parts, principal.pool_id, filters, before=before, limit=limit)
     return MemoryList(memories=found, next=found[-1].id if len(found) == limit else None)
 
 
 @router.get("/memories/{memory_id}")
-async def one(memory_id: str, parts: WithParts, asking: Asking) -> SourcedMemory | PassageOut:
-    """Show one row, superseded or not, with every place that it came from; or a passage that recall has found."""
-    found = await get_text(parts, asking.pool_id, memory_id)
+async def one(memory_id: str, parts: WithParts, principal: WithPrincipal) -> SourcedMemory | PassageOut:
+    """Show one row, superseded or not, with all its sources; or a passage that recall has found."""
+    found = await get_text(parts, principal.pool_id, memory_id)
     return PassageOut.model_validate(found) if isinstance(found, Passage) else found
 
 
@@ -94,39 +94,41 @@ async def one(memory_id: str, parts: WithParts, asking: Asking) -> SourcedMemory
 async def sources(
     memory_id: str,
     parts: WithParts,
-    asking: Asking,
+    principal: WithPrincipal,
     around: Annotated[int, Query(ge=0, le=MAX_AROUND)] = 2,
     max_tokens: Annotated[int, Query(ge=MIN_TOKENS, le=MAX_TOKENS)] = 10_000,
 ) -> Expansion:
-    """Lead from one row to what it was drawn from, and to the messages around the places where that was said.
+    """Return the sources of one row, and the messages around them.
 
-    A passage leads to its messages.
+    For a passage, return its messages.
     """
-    return await expand(parts, asking.pool_id, ExpandRequest(memory_id, around, max_tokens))
+    return await expand(parts, principal.pool_id, ExpandRequest(memory_id, around, max_tokens))
 
 
 @router.patch("/memories/{memory_id}")
-async def put_right(memory_id: str, body: CorrectionIn, parts: WithParts, asking: Asking) -> SourcedMemory:
-    """Replace a live row by one that is right, which has an id of its own; the old one is kept as superseded."""
-    return await correct(parts, asking, memory_id, Correction(**body.model_dump()))
+async def correct_memory(
+    memory_id: str, body: CorrectionIn, parts: WithParts, principal: WithPrincipal
+) -> SourcedMemory:
+    """Replace a live row with a corrected one, which has a new id; the old one is kept as superseded."""
+    return await correct(parts, principal, memory_id, Correction(**body.model_dump()))
 
 
 @router.delete("/memories/{memory_id}")
-async def delete(memory_id: str, parts: WithParts, asking: Asking, messages: bool = False) -> Receipt:
-    """Forget one row and everything drawn from it; with `messages`, also the words that it came from.
+async def delete(memory_id: str, parts: WithParts, principal: WithPrincipal, messages: bool = False) -> Receipt:
+    """Forget one row and everything drawn from it; with `messages`, also the words of its source messages.
 
-    A passage goes with the words of its messages and the rows that were taken from them.
+    A passage is forgotten with the words of its messages and the rows drawn from them.
     """
-    return await forget(parts, asking, memory_id, with_messages=messages)
+    return await forget(parts, principal, memory_id, with_messages=messages)
 
 
 @router.post("/recall", response_model=Recalled, responses={200: {"content": {"text/plain": {}}}})
 async def recall_memories(
-    body: RecallIn, request: Request, parts: WithParts, asking: Asking
+    body: RecallIn, request: Request, parts: WithParts, principal: WithPrincipal
 ) -> Recalled | PlainTextResponse:
-    """Answer a question from memory, or say that nothing there is about it.
+    """Answer a question from memory, or abstain if nothing is about it.
 
     With `Accept: text/plain` the answer is the text that models read.
     """
-    found = await recall(parts, asking.pool_id, RecallRequest(**body.model_dump()))
+    found = await recall(parts, principal.pool_id, RecallRequest(**body.model_dump()))
     return PlainTextResponse(recalled_text(found)) if "text/plain" in request.headers.get("accept", "") else found

@@ -1,4 +1,4 @@
-"""Metrics: requests by route, and how much waits."""
+"""Metrics: requests by route, and the backlog."""
 
 import time
 from collections.abc import Mapping
@@ -7,32 +7,32 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_late
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
-# Anybody can make up a method, and each would be a series of its own.
+# A client can invent methods, and each would become a series of its own.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BACKLOG = {
-    "unobserved_tokens": "Tokens of messages that no observer has seen yet.",
-    "oldest_unobserved_seconds": "Age of the oldest message that no observer has seen yet.",
-    "jobs_waiting": "Jobs that wait or run.",
-    "jobs_dead": "Jobs that failed too often.",
-    "embeddings_waiting": "Rows that wait for their vector.",
-    "embeddings_dead": "Rows that cannot be embedded.",
-    "messages": "Messages that are kept.",
-    "covered_messages": "Messages that stand in an observation group.",
-    "lost_messages": "Messages that are neither in a group nor waiting for one; there are none.",
-    "lowest_coverage": "The share of its messages that stand in a group, of the session with the lowest.",
-    "lowest_index_agreement": "The share of the nearest vectors that an index found in its daily probe, of the index"
-    " that found the least; 1 without indexes.",
+    "unobserved_tokens": "Tokens of messages not observed yet.",
+    "oldest_unobserved_seconds": "Age of the oldest message not observed yet, in seconds.",
+    "jobs_waiting": "Jobs waiting or running.",
+    "jobs_dead": "Jobs that failed permanently.",
+    "embeddings_waiting": "Rows waiting for their vector.",
+    "embeddings_dead": "Rows whose embedding failed permanently.",
+    "messages": "Stored messages.",
+    "covered_messages": "Messages in an observation group.",
+    "lost_messages": "Messages neither in a group nor waiting for one; must be 0.",
+    "lowest_coverage": "The lowest share of messages in a group, over all sessions.",
+    "lowest_index_agreement": "The lowest share of nearest vectors found in the daily probe, over all indexes; 1 if"
+    " there are none.",
 }
 
 
 class Metrics:
-    """The metrics of one app, in a registry of its own."""
+    """The metrics of one app, in its own registry."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self.requests = Histogram(
             "esker_http_request_duration_seconds",
-            "How long requests took.",
+            "Duration of requests, in seconds.",
             ("method", "route", "status"),
             buckets=_BUCKETS,
             registry=self._registry,
@@ -40,21 +40,21 @@ class Metrics:
         self._backlog = {name: Gauge(f"esker_{name}", text, registry=self._registry) for name, text in BACKLOG.items()}
 
     def render(self, backlog: Mapping[str, float]) -> bytes:
-        """Return all metrics as text, with the backlog as it is now."""
+        """Return all metrics as text, with the present backlog."""
         for name, gauge in self._backlog.items():
             gauge.set(backlog[name])
         return generate_latest(self._registry)
 
 
 class Measured:
-    """ASGI middleware that counts every request under its route, never under its path, which holds ids."""
+    """ASGI middleware that measures every request by its route, not its path, since paths contain ids."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and count it."""
+        """Pass a request on and measure it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

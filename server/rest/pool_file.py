@@ -1,4 +1,4 @@
-"""Routes of a pool's file: everything out, line by line, and in again, part by part."""
+"""Routes of a pool's file: export line by line, import part by part."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import StrictRoute
 from esker.server.usecases.export import export
 from esker.server.usecases.import_pool import ImportReport, import_pool
@@ -17,11 +17,11 @@ from esker.server.usecases.import_pool import ImportReport, import_pool
 router = APIRouter(prefix="/v1", tags=["pool"], route_class=StrictRoute)
 
 LINES = "application/x-ndjson"
-_AT_ONCE = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
 
 
 class _Lines(StreamingResponse):
-    """Lines as they are made. Whoever makes them is told at once when nobody reads on."""
+    """A stream of lines, whose generator is closed as soon as the client disconnects."""
 
     def __init__(self, lines: AsyncGenerator[bytes]) -> None:
         super().__init__(lines, media_type=LINES)
@@ -33,24 +33,24 @@ class _Lines(StreamingResponse):
 
 
 @router.get("/export", response_class=StreamingResponse, responses={200: {"content": {LINES: {}}}})
-async def export_all(parts: WithParts, asking: Asking) -> Response:
-    """Write all that the pool remembers, as it is now, a JSON document a line. A file without an `end` was cut off."""
-    lines = export(parts, asking.pool_id, asking.pool_name)
-    # What fails at once is told as an error, and not as a file that breaks off.
+async def export_all(parts: WithParts, principal: WithPrincipal) -> Response:
+    """Export the pool's memory as JSON lines. A file without an `end` line was truncated."""
+    lines = export(parts, principal.pool_id, principal.pool_name)
+    # Get the first line before the response starts, so that an early failure becomes an error answer.
     first = await anext(lines)
     return _Lines(_joined(first, lines))
 
 
 async def _joined(first: bytes, lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield lines together, as sending each by itself would take longer than reading it."""
+    """Yield lines in chunks, since sending each line by itself would be slow."""
     async with aclosing(lines):
-        held = bytearray(first)
+        chunk = bytearray(first)
         async for line in lines:
-            held += line
-            if len(held) >= _AT_ONCE:
-                yield bytes(held)
-                held.clear()
-        yield bytes(held)
+            chunk += line
+            if len(chunk) >= _CHUNK_BYTES:
+                yield bytes(chunk)
+                chunk.clear()
+        yield bytes(chunk)
 
 
 @router.post(
@@ -59,14 +59,14 @@ async def _joined(first: bytes, lines: AsyncGenerator[bytes]) -> AsyncGenerator[
     openapi_extra={"requestBody": {"content": {LINES: {}}, "required": True}},
 )
 async def import_some(
-    request: Request, parts: WithParts, asking: Asking, first_line: Annotated[int, Query(ge=2)] = 2
+    request: Request, parts: WithParts, principal: WithPrincipal, first_line: Annotated[int, Query(ge=2)] = 2
 ) -> ImportReport | Response:
-    """Write a part of such a file: its header, and any number of lines behind it, all or none.
+    """Import a part of such a file: its header and any number of lines, all or none.
 
-    Parts come in the order of the file; `first_line` is the number of the line behind the header, for errors.
+    Send the parts in the order of the file; `first_line` is the number of the first line after the header, for errors.
     """
     try:
         body = await request.body()
     except ClientDisconnect:
-        return Response(status_code=499)  # nobody reads it; what was not sent whole changes nothing
-    return await import_pool(parts, asking, body, first_line)
+        return Response(status_code=499)  # the client has gone; an incomplete request changes nothing
+    return await import_pool(parts, principal, body, first_line)

@@ -1,4 +1,4 @@
-"""Errors at the edge: one table from errors to statuses, and answers as application/problem+json."""
+"""Error answers: one table from errors to HTTP statuses, and bodies as application/problem+json."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from esker.server.core import errors
 
 STATUS: tuple[tuple[type[errors.EskerError], int], ...] = (
-    # The first that fits, so a class stands before its parents.
+    # The first match counts, so subclasses come before their parents.
     (errors.TooLarge, 413),
     (errors.InvalidInput, 422),
     (errors.NotFound, 404),
@@ -27,7 +27,7 @@ _RETRY_AFTER_SECONDS = 5
 
 
 class ProblemResponse(JSONResponse):
-    """An error as RFC 9457 describes it."""
+    """An error in the format of RFC 9457."""
 
     media_type = "application/problem+json"
 
@@ -49,7 +49,7 @@ def problem(status: int, detail: str, *, hint: str | None = None, invalid: Seque
 
 
 def problem_of(error: errors.EskerError) -> ProblemResponse:
-    """Return the problem document of one of our errors."""
+    """Return the problem document of an EskerError."""
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
     return problem(status, str(error), hint=error.hint)
 
@@ -59,33 +59,33 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.EskerError, _on_esker_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(Exception, _on_surprise)
+    app.add_exception_handler(Exception, _on_unexpected_error)
 
 
 async def _on_esker_error(_: Request, error: Exception) -> ProblemResponse:
-    assert isinstance(error, errors.EskerError)  # this handler is installed for nothing else
+    assert isinstance(error, errors.EskerError)  # the handler is installed only for this class
     return problem_of(error)
 
 
 async def _on_invalid_request(_: Request, error: Exception) -> ProblemResponse:
-    assert isinstance(error, RequestValidationError)  # this handler is installed for nothing else
+    assert isinstance(error, RequestValidationError)  # the handler is installed only for this class
     found = [
-        {"at": _place(item["loc"]), "problem": item["msg"].removeprefix("Value error, ")} for item in error.errors()
+        {"at": _path(item["loc"]), "problem": item["msg"].removeprefix("Value error, ")} for item in error.errors()
     ]
     first = f"{found[0]['at']}: {found[0]['problem']}" if found else "The request is not valid"
     return problem(422, f"{first}.", invalid=found[:20])
 
 
-def _place(location: Sequence[int | str]) -> str:
-    """Return where a problem is, such as `messages[3].role`, without the part that says it is in the body."""
+def _path(location: Sequence[int | str]) -> str:
+    """Return the path of an invalid value, such as `messages[3].role`, without the leading `body`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != "body"]
     return "".join(parts).lstrip(".")[:200] or "body"
 
 
 async def _on_http_error(_: Request, error: Exception) -> ProblemResponse:
-    assert isinstance(error, HTTPException)  # this handler is installed for nothing else
+    assert isinstance(error, HTTPException)  # the handler is installed only for this class
     return problem(error.status_code, str(error.detail))
 
 
-async def _on_surprise(_: Request, error: Exception) -> ProblemResponse:
-    return problem(500, "Something went wrong in Esker; the server's log has the details.")
+async def _on_unexpected_error(_: Request, error: Exception) -> ProblemResponse:
+    return problem(500, "An internal error occurred in Esker; the server's log has the details.")

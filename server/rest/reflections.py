@@ -1,9 +1,9 @@
-"""Routes of reflections: condense the pool, look at what was condensed, take it back."""
+"""Routes of reflections: condense the pool, show what changed, undo it."""
 
 from fastapi import APIRouter, Response
 
 from esker.server.core.records import Reflection, ReflectionScope
-from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import PageLimit, PoolReflectionIn, PoolReflectionPlan, ReflectionList
 from esker.server.usecases.reflect import ReflectReport
@@ -22,20 +22,24 @@ router = APIRouter(prefix="/v1", tags=["reflections"], route_class=JsonRoute)
 
 @router.post("/reflect", response_model=None)
 async def reflect_whole_pool(
-    response: Response, parts: WithParts, asking: Asking, body: PoolReflectionIn | None = None, wait: bool = False
+    response: Response,
+    parts: WithParts,
+    principal: WithPrincipal,
+    body: PoolReflectionIn | None = None,
+    wait: bool = False,
 ) -> ReflectReport | PoolReflectionPlan:
-    """Condense what sessions left behind days ago; with `dry_run`, only say what that would look at."""
+    """Condense the memories that sessions left days ago; with `dry_run`, only list the candidates."""
     given = body or PoolReflectionIn()
-    asked = PoolReflection(given.project, given.min_age_days, given.target_tokens)
+    options = PoolReflection(given.project, given.min_age_days, given.target_tokens)
     if given.dry_run:
-        batches = await plan_pool_reflection(parts, asking.pool_id, asked)
+        batches = await plan_pool_reflection(parts, principal.pool_id, options)
         return PoolReflectionPlan(
             dry_run=True,
             rows=sum(batch.rows for batch in batches),
             tokens=sum(batch.tokens for batch in batches),
             batches=batches,
         )
-    report = await reflect_pool(parts, asking.pool_id, asked, wait=wait)
+    report = await reflect_pool(parts, principal.pool_id, options, wait=wait)
     response.status_code = 202 if report.queued else 200
     return report
 
@@ -43,32 +47,32 @@ async def reflect_whole_pool(
 @router.get("/reflections")
 async def listed(
     parts: WithParts,
-    asking: Asking,
+    principal: WithPrincipal,
     session_id: str | None = None,
     scope: ReflectionScope | None = None,
     before: str | None = None,
     limit: PageLimit = 100,
 ) -> ReflectionList:
-    """List reflections, newest first, those that were not good enough included."""
+    """List reflections, newest first, including rejected ones."""
     found = await list_reflections(
-        parts, asking.pool_id, session_id=session_id, scope=scope, before=before, limit=limit
+        parts, principal.pool_id, session_id=session_id, scope=scope, before=before, limit=limit
     )
     return ReflectionList(reflections=found, next=found[-1].id if len(found) == limit else None)
 
 
 @router.get("/reflections/{reflection_id}")
-async def one(reflection_id: str, parts: WithParts, asking: Asking) -> Reflection:
-    """Show one reflection: what went in, what came out, what it cost."""
-    return await get_reflection(parts, asking.pool_id, reflection_id)
+async def one(reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Reflection:
+    """Show one reflection: its input, its output and its cost."""
+    return await get_reflection(parts, principal.pool_id, reflection_id)
 
 
 @router.get("/reflections/{reflection_id}/diff")
-async def diff(reflection_id: str, parts: WithParts, asking: Asking) -> Diff:
+async def diff(reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Diff:
     """Show what a reflection changed, row by row."""
-    return await diff_reflection(parts, asking.pool_id, reflection_id)
+    return await diff_reflection(parts, principal.pool_id, reflection_id)
 
 
 @router.post("/reflections/{reflection_id}/undo")
-async def undo(reflection_id: str, parts: WithParts, asking: Asking) -> Undone:
-    """Take a reflection back: what it stood for is live again."""
-    return await undo_reflection(parts, asking, reflection_id)
+async def undo(reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Undone:
+    """Undo a reflection: the memories it replaced are live again."""
+    return await undo_reflection(parts, principal, reflection_id)

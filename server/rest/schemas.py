@@ -1,4 +1,4 @@
-"""The bodies of requests and answers. Answers are the use cases' own records wherever those say it all."""
+"""The bodies of requests and answers, as far as answers are not records of the use cases themselves."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -31,7 +31,7 @@ from esker.server.usecases.receive_event import EventKind
 from esker.server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, RowBatch
 
 
-def _no_blank(value: object) -> object:
+def _not_blank(value: object) -> object:
     if isinstance(value, str) and not value.strip():
         raise ValueError("must not be blank")
     return value
@@ -41,30 +41,30 @@ def _blank_is_none(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-# What stands in an index must fit into one of its entries (2,704 bytes), in any script.
+# Indexed values must fit into one index entry (2,704 bytes), in any script.
 ExternalId = Annotated[str, Field(min_length=1, max_length=512)]
-Name = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_no_blank)]
+Name = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_not_blank)]
 PageLimit = Annotated[int, Query(ge=1, le=1_000)]
 ProjectName = Annotated[str, Field(min_length=1, max_length=512)]
 OptionalProject = Annotated[ProjectName | None, BeforeValidator(_blank_is_none)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
-QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS), BeforeValidator(_no_blank)]
+QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS), BeforeValidator(_not_blank)]
 
 
 class Lenient(BaseModel):
-    """A body of a client that sends transcripts: what we do not know is left aside, never a reason to lose a batch."""
+    """A body of a client that sends transcripts: unknown fields are ignored, so that no batch is lost for them."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class StrictBody(BaseModel):
-    """A body in which a misspelt field would change the meaning: what we do not know is refused."""
+    """A body in which a misspelt field would change the meaning: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class SessionIn(Lenient):
-    """A session as its client knows it."""
+    """A session as its client describes it."""
 
     client: Name
     external_id: ExternalId
@@ -114,12 +114,12 @@ class JobOut(BaseModel):
     @computed_field
     @property
     def hint(self) -> str | None:
-        """What to do about the error, where there is something."""
+        """What to do about the error, if anything."""
         return named(self.error_kind).hint
 
 
 class SessionDetail(SessionOut):
-    """A session with what came of it: groups and observations, superseded ones included, and its jobs."""
+    """A session with its groups, its observations (superseded ones included) and its jobs."""
 
     groups: int
     observations: int
@@ -129,7 +129,7 @@ class SessionDetail(SessionOut):
 
 
 class MessageOut(BaseModel):
-    """A transcript entry as it is kept; `text` is what an observer reads of it."""
+    """A stored transcript entry; `text` is what an observer reads of it."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -144,7 +144,7 @@ class MessageOut(BaseModel):
 
 
 class MessageList(BaseModel):
-    """A page of messages, oldest first; `next` is the `after` of the page behind it."""
+    """A page of messages, oldest first; `next` is the `after` of the next page."""
 
     messages: list[MessageOut]
     next: int | None
@@ -166,14 +166,14 @@ class MessagesIn(Lenient):
 
 
 class EventIn(StrictBody):
-    """Something that happened to a client's context; told again under the same `dedupe_key` it changes nothing."""
+    """An event of a client's context; repeating it with the same `dedupe_key` changes nothing."""
 
     kind: EventKind
     dedupe_key: ExternalId | None = None
 
 
 class PoolReflectionIn(StrictBody):
-    """How the pool is to be condensed."""
+    """The options of a reflection of the pool."""
 
     project: ProjectName | None = None
     min_age_days: Annotated[float, Field(ge=0, le=36_500)] | None = None
@@ -182,7 +182,7 @@ class PoolReflectionIn(StrictBody):
 
 
 class PoolReflectionPlan(BaseModel):
-    """What a reflection of the pool would look at."""
+    """The candidates of a reflection of the pool."""
 
     dry_run: Literal[True]
     rows: int
@@ -191,7 +191,7 @@ class PoolReflectionPlan(BaseModel):
 
 
 class ReflectionList(BaseModel):
-    """A page of reflections; `next` is the `before` of the page behind it."""
+    """A page of reflections; `next` is the `before` of the next page."""
 
     reflections: list[Reflection]
     next: str | None
@@ -212,7 +212,7 @@ class MemoryIn(StrictBody):
 
 
 class CorrectionIn(StrictBody):
-    """What is to be right of a row from now on; what is left out stays."""
+    """The corrected fields of a row; omitted fields keep their value."""
 
     content: str | None = None
     priority: Priority | None = None
@@ -228,20 +228,20 @@ class MemoriesIn(StrictBody):
 
 
 class MemoriesOut(BaseModel):
-    """The ids of rows that were written, in order."""
+    """The ids of the written rows, in order."""
 
     ids: list[str]
 
 
 class MemoryList(BaseModel):
-    """A page of rows; `next` is the `before` of the page behind it."""
+    """A page of rows; `next` is the `before` of the next page."""
 
     memories: list[SourcedMemory]
     next: str | None
 
 
 class PassageOut(BaseModel):
-    """A window of a session's messages, word for word; `trust` is the least of theirs."""
+    """A window of a session's messages, verbatim; `trust` is the lowest of theirs."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -258,7 +258,7 @@ class PassageOut(BaseModel):
 
 
 class SessionList(BaseModel):
-    """A page of sessions; `next` is the `before` of the page behind it."""
+    """A page of sessions; `next` is the `before` of the next page."""
 
     sessions: list[SessionOut]
     next: str | None
@@ -288,14 +288,14 @@ class RecallIn(StrictBody):
 
 
 class CacheControl(StrictBody):
-    """A mark up to which the provider is to cache."""
+    """A breakpoint up to which the provider caches."""
 
     type: Literal["ephemeral"]
     ttl: Literal["5m", "1h"] | None = None
 
 
 class SystemBlock(StrictBody):
-    """One block of a `system` of the Messages API."""
+    """One block of the Messages API's `system`."""
 
     type: Literal["text"]
     text: str
@@ -303,7 +303,7 @@ class SystemBlock(StrictBody):
 
 
 class ContextIn(StrictBody):
-    """What a caller wants sent to a model."""
+    """A request for the next context of a session."""
 
     system: str | Annotated[list[SystemBlock], Field(max_length=1_000)] | None = None
     keep_last_messages: Annotated[int, Field(ge=0, le=10_000)] = KEEP_LAST_MESSAGES
@@ -312,13 +312,13 @@ class ContextIn(StrictBody):
 
     @property
     def blocks(self) -> list[Block]:
-        """The caller's own blocks; the Messages API takes no blank text."""
-        given = [SystemBlock(type="text", text=self.system)] if isinstance(self.system, str) else self.system or []
-        return [block.model_dump(exclude_none=True) for block in given if block.text.strip()]
+        """The caller's own blocks, without blank ones, which the Messages API refuses."""
+        blocks = [SystemBlock(type="text", text=self.system)] if isinstance(self.system, str) else self.system or []
+        return [block.model_dump(exclude_none=True) for block in blocks if block.text.strip()]
 
 
 class ContextOut(BaseModel):
-    """What to send to the Messages API next."""
+    """The next request to the Messages API."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -343,7 +343,7 @@ OptionalTokens = Annotated[Tokens, BeforeValidator(lambda value: 0 if value is N
 
 
 class UsageIn(Lenient):
-    """The `usage` of an answer of the Messages API, whatever else it holds, with the model and the request's id."""
+    """The `usage` of an answer of the Messages API, with the model and the request's id; other fields are ignored."""
 
     input_tokens: Tokens
     output_tokens: Tokens
@@ -354,7 +354,7 @@ class UsageIn(Lenient):
 
 
 class SessionMemoryOut(BaseModel):
-    """What memory has made of one session."""
+    """The memory of one session."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -382,6 +382,6 @@ class PackOut(BaseModel):
 
 
 class ExplainedPackOut(PackOut):
-    """A pack with what decided about its rows when it was frozen; None where it is older than explanations are."""
+    """A pack with the reasons for its rows; None for packs frozen before explanations were stored."""
 
     explanation: PackExplanation | None

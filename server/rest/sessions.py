@@ -10,7 +10,7 @@ from esker.server.core.conversation.records import IngestReport
 from esker.server.core.page_cursor import PageCursor, read_cursor
 from esker.server.core.records import TokenUse
 from esker.server.core.reports import ObserveReport
-from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import (
     ContextIn,
@@ -44,86 +44,90 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=JsonRou
 
 
 @router.post("")
-async def open_or_find(body: SessionIn, parts: WithParts, asking: Asking) -> SessionOut:
-    """Find or make a session. The same client and external_id always give the same session."""
-    asked = SessionRequest(**body.model_dump())
-    return SessionOut.model_validate(await open_session(parts, asking.pool_id, asked))
+async def open_or_find(body: SessionIn, parts: WithParts, principal: WithPrincipal) -> SessionOut:
+    """Find or create a session. The same client and external_id always give the same session."""
+    request_fields = SessionRequest(**body.model_dump())
+    return SessionOut.model_validate(await open_session(parts, principal.pool_id, request_fields))
 
 
 @router.get("")
 async def listed(
     parts: WithParts,
-    asking: Asking,
+    principal: WithPrincipal,
     external_id: str | None = None,
     unobserved: bool = False,
     unreflected: bool = False,
     before: str | None = None,
     limit: PageLimit = 100,
 ) -> SessionList:
-    """List sessions, the last that began first: all, or those that are unobserved or have observations to reflect."""
+    """List sessions, the most recently begun first: all, or only those with something to observe or to reflect."""
     found = await list_sessions(
         parts,
-        asking.pool_id,
+        principal.pool_id,
         external_id=external_id,
         unobserved=unobserved,
         unreflected=unreflected,
         before=read_cursor(before) if before else None,
         limit=limit,
     )
-    following = str(PageCursor(found[-1].begun_at, found[-1].id)) if len(found) == limit else None
-    return SessionList(sessions=[SessionOut.model_validate(session) for session in found], next=following)
+    next_cursor = str(PageCursor(found[-1].begun_at, found[-1].id)) if len(found) == limit else None
+    return SessionList(sessions=[SessionOut.model_validate(session) for session in found], next=next_cursor)
 
 
 @router.get("/{session_id}")
-async def one(session_id: str, parts: WithParts, asking: Asking) -> SessionDetail:
+async def one(session_id: str, parts: WithParts, principal: WithPrincipal) -> SessionDetail:
     """Show a session, its counters and its jobs."""
-    found = await get_session(parts, asking.pool_id, session_id)
+    found = await get_session(parts, principal.pool_id, session_id)
     counted = {"groups": found.groups, "observations": found.observations, "jobs": found.jobs}
-    covered = {"coverage": round(found.coverage, 6), "lost": found.lost}
-    return SessionDetail.model_validate({**asdict(found.session), **counted, **covered})
+    coverage = {"coverage": round(found.coverage, 6), "lost": found.lost}
+    return SessionDetail.model_validate({**asdict(found.session), **counted, **coverage})
 
 
 @router.get("/{session_id}/messages")
 async def messages(
-    session_id: str, parts: WithParts, asking: Asking, after: Annotated[int, Query(ge=0)] = 0, limit: PageLimit = 100
+    session_id: str,
+    parts: WithParts,
+    principal: WithPrincipal,
+    after: Annotated[int, Query(ge=0)] = 0,
+    limit: PageLimit = 100,
 ) -> MessageList:
-    """List the messages of a session as they are kept, oldest first, behind the message number `after`."""
-    found = await list_messages(parts, asking.pool_id, session_id, after=after, limit=limit)
+    """List the stored messages of a session, oldest first, after the message number `after`."""
+    found = await list_messages(parts, principal.pool_id, session_id, after=after, limit=limit)
     shown = [MessageOut.model_validate(message) for message in found]
     return MessageList(messages=shown, next=found[-1].seq if len(found) == limit else None)
 
 
 @router.post("/{session_id}/messages")
-async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, asking: Asking) -> IngestReport:
-    """Store new messages, whole batch or nothing. A message whose external_id is known is a duplicate."""
+async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, principal: WithPrincipal) -> IngestReport:
+    """Store new messages, all or none. A message whose external_id is already stored is a duplicate."""
     batch = [IncomingMessage(m.external_id, m.role, m.content, m.sent_at) for m in body.messages]
-    return await ingest(parts, asking.pool_id, session_id, batch)
+    return await ingest(parts, principal.pool_id, session_id, batch)
 
 
 @router.post("/{session_id}/observe")
 async def observe_session(
-    session_id: str, response: Response, parts: WithParts, asking: Asking, wait: bool = False
+    session_id: str, response: Response, parts: WithParts, principal: WithPrincipal, wait: bool = False
 ) -> ObserveReport:
-    """Have everything observed that the session holds by now; with `wait`, before answering."""
-    report = await observe(parts, asking.pool_id, session_id, wait=wait)
+    """Observe everything that the session contains by now; with `wait`, before answering."""
+    report = await observe(parts, principal.pool_id, session_id, wait=wait)
     response.status_code = 202 if report.queued else 200
     return report
 
 
 @router.post("/{session_id}/reflect")
 async def reflect_session(
-    session_id: str, response: Response, parts: WithParts, asking: Asking, wait: bool = False
+    session_id: str, response: Response, parts: WithParts, principal: WithPrincipal, wait: bool = False
 ) -> ReflectReport:
-    """Have the session's memories condensed; with `wait`, before answering."""
-    report = await reflect(parts, asking.pool_id, session_id, wait=wait)
+    """Condense the session's memories; with `wait`, before answering."""
+    report = await reflect(parts, principal.pool_id, session_id, wait=wait)
     response.status_code = 202 if report.queued else 200
     return report
 
 
 @router.post("/{session_id}/events", status_code=202)
-async def event(session_id: str, body: EventIn, parts: WithParts, asking: Asking) -> EventReport:
-    """Tell what happened to the client's context; told again under the same dedupe_key it changes nothing."""
-    return await receive_event(parts, asking.pool_id, session_id, body.kind, body.dedupe_key)
+async def event(session_id: str, body: EventIn, parts: WithParts, principal: WithPrincipal) -> EventReport:
+    """Report an event of the client's context; repeating it with the same dedupe_key changes nothing."""
+    return await receive_event(parts, principal.pool_id, session_id, body.kind, body.dedupe_key)
 
 
 @router.get(
@@ -135,17 +139,17 @@ async def pack(
     session_id: str,
     request: Request,
     parts: WithParts,
-    asking: Asking,
+    principal: WithPrincipal,
     explain: bool = False,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Return the session's pack: as JSON, or the text alone for `Accept: text/plain`. Its ETag is its hash.
+    """Return the session's pack: as JSON, or only the text for `Accept: text/plain`. Its ETag is its hash.
 
-    With `explain` it is JSON in any case, with what decided about each row.
+    With `explain` it is always JSON, with the reason for each row.
     """
     if explain:
-        return JSONResponse((await _explained(parts, asking.pool_id, session_id)).model_dump(mode="json"))
-    found = await get_pack(parts, asking.pool_id, session_id)
+        return JSONResponse((await _explained(parts, principal.pool_id, session_id)).model_dump(mode="json"))
+    found = await get_pack(parts, principal.pool_id, session_id)
     headers = {"ETag": f'"{found.sha256}"', "Vary": "Accept", "Cache-Control": "no-cache"}
     if if_none_match and found.sha256 in if_none_match:
         return Response(status_code=304, headers=headers)
@@ -161,30 +165,30 @@ async def _explained(parts: Parts, pool_id: str, session_id: str) -> ExplainedPa
 
 
 @router.post("/{session_id}/context")
-async def context(session_id: str, body: ContextIn, parts: WithParts, asking: Asking) -> ContextOut:
-    """Return what to send to the Messages API next: `system`, in stable order, and `messages`."""
-    asked = ContextRequest(
+async def context(session_id: str, body: ContextIn, parts: WithParts, principal: WithPrincipal) -> ContextOut:
+    """Return the next request to the Messages API: `system`, in stable order, and `messages`."""
+    request_fields = ContextRequest(
         system=body.blocks,
         keep_last_messages=body.keep_last_messages,
         message_tokens=body.message_tokens,
         recall=body.recall or None,
     )
-    return ContextOut.model_validate(await build_context(parts, asking.pool_id, session_id, asked))
+    return ContextOut.model_validate(await build_context(parts, principal.pool_id, session_id, request_fields))
 
 
 @router.post("/{session_id}/usage")
-async def usage(session_id: str, body: UsageIn, parts: WithParts, asking: Asking) -> UsageAnswer:
-    """Count what a call of a model used; told again under the same request_id it changes nothing."""
+async def usage(session_id: str, body: UsageIn, parts: WithParts, principal: WithPrincipal) -> UsageAnswer:
+    """Record the usage of a model call; repeating it with the same request_id changes nothing."""
     used = TokenUse(
         input_tokens=body.input_tokens,
         output_tokens=body.output_tokens,
         cache_write_tokens=body.cache_creation_input_tokens,
         cache_read_tokens=body.cache_read_input_tokens,
     )
-    return await record_usage(parts, asking.pool_id, session_id, UsageRequest(used, body.model, body.request_id))
+    return await record_usage(parts, principal.pool_id, session_id, UsageRequest(used, body.model, body.request_id))
 
 
 @router.get("/{session_id}/memory")
-async def memory(session_id: str, parts: WithParts, asking: Asking) -> SessionMemoryOut:
-    """Show all about the memory of a session: counters, packs, groups, jobs, usage and savings."""
-    return SessionMemoryOut.model_validate(await session_memory(parts, asking.pool_id, session_id))
+async def memory(session_id: str, parts: WithParts, principal: WithPrincipal) -> SessionMemoryOut:
+    """Show the memory of a session: counters, packs, groups, jobs, usage and savings."""
+    return SessionMemoryOut.model_validate(await session_memory(parts, principal.pool_id, session_id))

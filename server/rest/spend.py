@@ -1,10 +1,10 @@
-"""The route that says what language models cost."""
+"""The route of the costs of language models."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from esker.server.rest.context import Asking, WithParts
+from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.usecases.spending import MOST_DAYS, SpendReport, report_spending
 
@@ -12,6 +12,8 @@ router = APIRouter(prefix="/v1", tags=["spend"], route_class=JsonRoute)
 
 
 @router.get("/spend")
-async def spend(parts: WithParts, asking: Asking, days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 30) -> SpendReport:
-    """Show what models cost today and may cost, and what they did by day, model and purpose."""
-    return await report_spending(parts, asking.pool_id, days)
+async def spend(
+    parts: WithParts, principal: WithPrincipal, days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 30
+) -> SpendReport:
+    """Show today's model costs and the cap, and past costs by day, model and purpose."""
+    return await report_spending(parts, principal.pool_id, days)

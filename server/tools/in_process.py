@@ -64,6 +64,6 @@ def _writer(request: Request) -> Principal:
     """Return the principal of a request that writes. Raises Forbidden if its key only reads."""
     principal = _principal(request)
     if "write" not in principal.scopes:
-        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` makes one that does."
+        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` creates one that does."
         raise Forbidden("This key does not have the scope 'write'.", hint=hint)
     return principal
