@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -19,8 +20,7 @@ from pydantic import TypeAdapter
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from esker import Esker, Message
-from esker.server.client.memory_tool import EskerMemoryTool
+from esker import Esker, EskerMemoryTool, Message
 from esker.server.client.session_report import SessionMemory
 from esker.server.core.errors import Conflict, EskerError, Forbidden, InvalidInput, NotFound, Unauthorized, Unavailable
 from esker.server.core.http_answers import pause
@@ -297,3 +297,9 @@ async def test_an_agent_that_uses_the_memory_tool_keeps_its_files_here(esker: Es
     assert (refused["is_error"], "not a path below /memories" in refused["content"]) == (True, True)
     [hit] = (await esker.recall("ship Monday")).hits
     assert hit.content == f"{path}\nShip on Monday."
+
+
+def test_importing_esker_loads_neither_the_client_nor_the_memory_tool() -> None:
+    loaded = "import sys, esker; print([name for name in sys.modules if name.startswith('esker.server.client')])"
+    done = subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -10,8 +10,7 @@ from anthropic.lib.tools import ToolError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from esker import Esker
-from esker.server.client.memory_tool import EskerMemoryTool
+from esker import Esker, EskerMemoryTool
 
 NOTES = "/memories/notes.md"
 
