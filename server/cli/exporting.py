@@ -31,38 +31,38 @@ app = typer.Typer(add_completion=False)
 exports = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Write what a pool remembers into files: all of it, a MEMORY.md, daily logs.",
+    help="Write a pool's memory into files: all of it, a MEMORY.md, daily logs.",
 )
 app.add_typer(exports, name="export")
 
-ProjectOption = Annotated[str | None, typer.Option(help="Only this project, and what belongs to none.")]
+ProjectOption = Annotated[str | None, typer.Option(help="Only this project, and rows without a project.")]
 _PAGE = 1_000
 _MODE = 0o644
 
 
 @contextmanager
-def _told(path: Path) -> Generator[None]:
-    """Raise InvalidInput for what the file system does not allow."""
+def _file_errors(path: Path) -> Generator[None]:
+    """Turn an OSError into an InvalidInput that names the file."""
     try:
         yield
     except OSError as error:
         raise InvalidInput(f"{error.filename or path}: {error.strerror or type(error).__name__}.") from error
 
 
-# All of it ---------------------------------------------------------------------------------------------------------
+# The whole pool ------------------------------------------------------------------------------------------------------
 
 
 @exports.command("jsonl")
 def jsonl(
-    path: Annotated[Path, typer.Argument(help="The file to write; one that is there is replaced.")],
+    path: Annotated[Path, typer.Argument(help="The file to write; an existing one is replaced.")],
     pool: Annotated[
-        str | None, typer.Option(help="A pool, from the database itself; else that of the key, from the server.")
+        str | None, typer.Option(help="A pool, read from the database; by default the key's, from the server.")
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write all that a pool remembers, a JSON document a line, for `esker import jsonl`."""
-    with progress(shown=not as_json) as shown, _told(path), replaced(path) as file:
+    """Write everything that a pool remembers, one JSON document per line, for `esker import jsonl`."""
+    with progress(shown=not as_json) as shown, _file_errors(path), replaced(path) as file:
         writing = Writing(file)
         task = shown.add_task("Exporting", total=None)
 
@@ -90,21 +90,21 @@ async def _export(parts: Parts, name: str, take: Callable[[bytes], None]) -> Non
 
 
 def counted_lines(counts: dict[str, int]) -> list[str]:
-    """Return in words how many lines of each type there are."""
+    """Return the number of lines of each type, in words."""
     return [counted(count, name) for name, count in counts.items()]
 
 
-# MEMORY.md ---------------------------------------------------------------------------------------------------------
+# MEMORY.md -----------------------------------------------------------------------------------------------------------
 
 
 @exports.command("memory-md")
 def memory_md(
-    path: Annotated[Path, typer.Argument(help="The file, which may be there, and edited by hand.")],
+    path: Annotated[Path, typer.Argument(help="The file; an existing one, edited by hand, is extended.")],
     project: ProjectOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be added.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add what memory knows to a MEMORY.md. Lines that are there stay, and nothing is said twice."""
+    """Add facts of memory to a MEMORY.md. Existing lines stay, and no fact is added twice."""
     api = connect()
     rows = [*_all_memories(api, project, kind=["reflection", "manual"]), *_unreflected(api, project)]
     entries = entries_of((_remembered(row, project) for row in rows), ZoneInfo(local_zone() or "UTC"))
@@ -112,7 +112,7 @@ def memory_md(
     merged = merge(before, entries)
     changes = list(difflib.unified_diff(_lines(before), _lines(merged.text), str(path), str(path), lineterm=""))
     if not dry_run and merged.added:
-        with _told(path):
+        with _file_errors(path):
             if _text_of(path) != before:
                 raise Conflict(f"{path} was changed meanwhile; nothing was written.", hint="Try again.")
             write(path, merged.text.encode(), _MODE)
@@ -123,7 +123,7 @@ def memory_md(
     for line in changes:
         say(line)
     would = "would be added" if dry_run else "added"
-    say(f"{path}: {counted(len(merged.added), 'line')} {would}, {merged.known:,} there already.")
+    say(f"{path}: {counted(len(merged.added), 'line')} {would}, {merged.known:,} already there.")
 
 
 def _lines(text: str) -> list[str]:
@@ -131,7 +131,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _text_of(path: Path) -> str:
-    with _told(path):
+    with _file_errors(path):
         data = read(path)
     try:
         return (data or b"").decode()
@@ -140,7 +140,7 @@ def _text_of(path: Path) -> str:
 
 
 def _unreflected(api: Api, project: str | None) -> list[JsonObject]:
-    """Return the observations of high priority for which no reflection stands, and that none was drawn from."""
+    """Return the observations of high priority that are not sources of a reflection."""
     drawn_from = {source for row in _all_memories(api, project, kind=["reflection"]) for source in row["source_ids"]}
     found = _all_memories(api, project, kind=["observation"], min_priority="high")
     return [row for row in found if row["id"] not in drawn_from]
@@ -164,31 +164,31 @@ def _remembered(row: JsonObject, project: str | None) -> Remembered:
     return Remembered(**{name: row[name] for name in names}, said_at=said_at, created_at=created_at, project=whose)
 
 
-# Daily logs --------------------------------------------------------------------------------------------------------
+# Daily logs ----------------------------------------------------------------------------------------------------------
 
 
 @exports.command("daily")
 def daily(
-    folder: Annotated[Path, typer.Argument(help="Where a YYYY-MM-DD.md of each day goes.", metavar="DIR")],
+    folder: Annotated[Path, typer.Argument(help="The folder for a YYYY-MM-DD.md per day.", metavar="DIR")],
     project: ProjectOption = None,
-    since: Annotated[str | None, typer.Option(help=f"Not the days before this one: {ACCEPTED}.")] = None,
+    since: Annotated[str | None, typer.Option(help=f"Leave out days before this one: {ACCEPTED}.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a log of each day on which something was observed. Other files are left alone."""
+    """Write a log for each day that has observations. Other files are left alone."""
     begin = asked_time("--since", since)
     first_day = begin.start.date() if begin else None
     api = connect()
-    # A day begins up to 14 hours sooner elsewhere.
+    # A day begins up to 14 hours earlier in another time zone.
     from_when = f"{first_day - timedelta(days=1)}T00:00:00Z" if first_day else None
     rows = _all_memories(api, project, kind=["observation"], since=from_when, include_superseded="true")
     logs = daily_logs(map(_logged, rows), _logged_sessions(api), project, first_day)
-    with _told(folder):
+    with _file_errors(folder):
         written, kept = _write_logs(folder, logs, project)
         gone = _delete_stale(folder, logs, project, first_day)
     if as_json:
         print_json({"folder": str(folder), "written": written, "unchanged": kept, "deleted": gone})
         return
-    stale = f", {counted(len(gone), 'log')} deleted of which nothing is left" if gone else ""
+    stale = f", {counted(len(gone), 'log')} deleted (no observation left)" if gone else ""
     say(f"{folder}: {counted(len(written), 'log')} written, {kept:,} unchanged{stale}.")
 
 
@@ -210,14 +210,14 @@ def _logged_sessions(api: Api) -> dict[str, LoggedSession]:
 
 
 def _write_logs(folder: Path, logs: dict[str, str], project: str | None) -> tuple[list[str], int]:
-    """Write logs that are not what is there; return their names, and how many are. All are looked at before."""
+    """Write changed logs; return their names, and the number of unchanged ones. If one is refused, none is written."""
     new: list[str] = []
     for name, text in logs.items():
         there = read(folder / name)
         if there is not None and not _is_log(there, project):
             raise Conflict(
-                f"{folder / name} is no log of Esker{f' for {project}' if project else ''}; nothing was written.",
-                hint="Name another folder: logs are written anew each time, and a note of yours would be lost.",
+                f"{folder / name} is not a log of Esker{f' for {project}' if project else ''}; nothing was written.",
+                hint="Name another folder: each export rewrites the logs, and your notes would be lost.",
             )
         if there != text.encode():
             new.append(name)
@@ -228,7 +228,7 @@ def _write_logs(folder: Path, logs: dict[str, str], project: str | None) -> tupl
 
 
 def _delete_stale(folder: Path, logs: dict[str, str], project: str | None, since: date | None) -> list[str]:
-    """Delete our logs of days of which nothing is left, since what was forgotten may be in them; return their names."""
+    """Delete our logs of days without observations, since they may contain forgotten ones; return their names."""
     first = f"{since}.md" if since else ""
     found = sorted(file.name for file in folder.iterdir() if is_log_name(file.name) and file.is_file())
     stale = [name for name in found if name >= first and name not in logs and _is_log(read(folder / name), project)]

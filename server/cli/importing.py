@@ -22,7 +22,9 @@ from esker.server.usecases.import_pool import import_pool
 from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
-imports = typer.Typer(add_completion=False, no_args_is_help=True, help="Read what `esker export jsonl` has written.")
+imports = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Read a file that `esker export jsonl` has written."
+)
 app.add_typer(imports, name="import")
 
 _TOO_LARGE = 413
@@ -32,14 +34,14 @@ _TOO_LARGE = 413
 def jsonl(
     path: Annotated[Path, typer.Argument(help="A file that `esker export jsonl` has written.")],
     pool: Annotated[
-        str | None, typer.Option(help="A pool, in the database itself; else that of the key, through the server.")
+        str | None, typer.Option(help="A pool, written to the database; by default the key's pool, through the server.")
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read what `esker export jsonl` has written. What is there already stays; a second time changes nothing."""
+    """Read a file that `esker export jsonl` has written. Existing records stay; a second import changes nothing."""
     if not path.is_file():
-        raise NotFound(f"There is no file {path}.")
+        raise NotFound(f"The file {path} does not exist.")
     total = check(path)
     new: Counter[str] = Counter()
     known: Counter[str] = Counter()
@@ -61,7 +63,7 @@ def jsonl(
     else:
         say(f"New: {', '.join(counted_lines(new))}.")
         if known.total():
-            say(f"There already: {', '.join(counted_lines({n: count for n, count in known.items() if count}))}.")
+            say(f"Already there: {', '.join(counted_lines({n: count for n, count in known.items() if count}))}.")
 
 
 def _send_all(api: Api, parts: Iterator[FilePart], done: Callable[[FilePart, JsonObject], None]) -> None:
@@ -70,15 +72,17 @@ def _send_all(api: Api, parts: Iterator[FilePart], done: Callable[[FilePart, Jso
 
 
 def _send(api: Api, part: FilePart, done: Callable[[FilePart, JsonObject], None]) -> None:
-    """Send a part, or where it is too large for the server its halves."""
+    """Send a part, or its halves if it is too large for the server."""
     try:
         done(part, api.post_lines(f"/v1/import?first_line={part.first_line}", part.lines))
     except ServerRefused as error:
         if error.status != _TOO_LARGE:
             raise
         if part.size == 1:
-            hint = "Raise ESKER_MAX_BODY_BYTES of the server, or import where its database is, with --pool."
-            raise TooLarge(f"Line {part.first_line} is larger than a body that the server takes.", hint=hint) from error
+            hint = "Raise ESKER_MAX_BODY_BYTES of the server, or import into its database with --pool."
+            raise TooLarge(
+                f"Line {part.first_line} is larger than the server's limit for a body.", hint=hint
+            ) from error
         for half in halves(part):
             _send(api, half, done)
 

@@ -1,4 +1,4 @@
-"""A pool's file on this machine: written whole or not at all, checked, and read in parts that a server takes."""
+"""A pool's file on this machine: written whole or not at all, checked, and read in parts for a server."""
 
 import errno
 import json
@@ -11,15 +11,16 @@ from typing import Any, BinaryIO, NamedTuple
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pool.lines import TYPES, read_header
 
-# Servers take bodies of 32 MiB, and hold some tens of times as much as a part while they read it.
+# Servers accept bodies of 32 MiB, but reading a part takes them some tens of times its size in memory.
 PART_BYTES = 1024 * 1024
 _AGAIN_HINT = "Export it again."
 _END = b'{"type":"end"'
+# Bytes of the end line, at most.
 _LONGEST_END = 4_096
 
 
 class FilePart(NamedTuple):
-    """Lines that are sent together, the number of the first and how many there are; `lines` begin with the header."""
+    """Lines that are sent together: the number of the first, their count, and their text after the header."""
 
     first_line: int
     size: int
@@ -28,10 +29,9 @@ class FilePart(NamedTuple):
 
 @contextmanager
 def replaced(path: Path) -> Generator[BinaryIO]:
-    """Write a file beside another one, whose place it takes at the end of the block, unless that fails.
+    """Yield a temporary file that replaces `path` at the end of the block, unless the block fails.
 
-    Nobody but its owner may read it. A link stays a link. What is there and is no file (a device, a pipe) is never
-    replaced. Raises OSError.
+    Only its owner may read it. A link stays a link. A device or a pipe is never replaced. Raises OSError.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -49,7 +49,7 @@ def replaced(path: Path) -> Generator[BinaryIO]:
 
 
 class Writing:
-    """A pool's file that is being written: how many lines of each type there will be, and how many lines are there."""
+    """A pool's file while it is written: the announced lines of each type, and the number of lines so far."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.counts: dict[str, int] = {}
@@ -59,37 +59,36 @@ class Writing:
         self._tail = b""
 
     def take(self, piece: bytes) -> None:
-        """Write what has come."""
+        """Write a received piece."""
         self._file.write(piece)
         self.lines += piece.count(b"\n")
         if not self.counts:
             self._head += piece
             header, found, _ = self._head.partition(b"\n")
             self.counts = read_header(header).counts if found else {}
-        # The last line is short.
         self._tail = (self._tail + piece)[-_LONGEST_END:]
 
     def finish(self) -> None:
-        """Raise InvalidInput for a file that was broken off."""
+        """Raise InvalidInput if the file is incomplete."""
         if not self._tail.rstrip(b"\n").rpartition(b"\n")[2].startswith(_END):
-            raise InvalidInput("The export was broken off before its end; no file was written.", hint=_AGAIN_HINT)
+            raise InvalidInput("The export broke off before its end; no file was written.", hint=_AGAIN_HINT)
 
 
 def check(path: Path) -> int:
-    """Return how many lines a file has. Raises InvalidInput for one that is no pool's file, or not a whole one."""
+    """Return how many lines a file has. Raises InvalidInput if it is not a pool's file, or incomplete."""
     number, last = 0, ""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if number == 1:
                 read_header(line)
             elif last == "end":
-                raise InvalidInput(f"Line {number}: it stands behind the end.", hint=_AGAIN_HINT)
+                raise InvalidInput(f"Line {number}: found after the end of the file.", hint=_AGAIN_HINT)
             else:
                 last = _type_of(line, number)
     if number == 0:
         raise InvalidInput(f"{path} is empty.", hint=_AGAIN_HINT)
     if last != "end":
-        raise InvalidInput(f"{path} was cut off: it has no end behind line {number}.", hint=_AGAIN_HINT)
+        raise InvalidInput(f"{path} is incomplete: line {number} is not the end.", hint=_AGAIN_HINT)
     return number
 
 
@@ -98,16 +97,16 @@ def _type_of(line: bytes, number: int) -> str:
         found: Any = json.loads(line)
         name = found["type"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise InvalidInput(f"Line {number}: it is broken.", hint=_AGAIN_HINT) from None
+        raise InvalidInput(f"Line {number}: not a valid line.", hint=_AGAIN_HINT) from None
     if name not in (*TYPES, "end"):
-        raise InvalidInput(f"Line {number}: there is no such type of line as {str(name)[:40]!r}.")
+        raise InvalidInput(f"Line {number}: unknown type {str(name)[:40]!r}.")
     return str(name)
 
 
 def parts_of(path: Path, limit: int = PART_BYTES) -> Iterator[FilePart]:
-    """Yield the lines of a file in parts of about so many bytes.
+    """Yield the lines of a file in parts of about `limit` bytes.
 
-    A part ends, where it can, behind a line that is no message, so that a group comes with what it covers.
+    If possible, a part does not end with a message, so that it contains the group that covers its messages.
     """
     with path.open("rb") as file:
         header = file.readline()
@@ -130,7 +129,7 @@ def _part(header: bytes, first: int, lines: list[bytes]) -> FilePart:
 
 
 def halves(part: FilePart) -> tuple[FilePart, FilePart]:
-    """Return a part of at least two lines as two."""
+    """Split a part of at least two lines."""
     header, *lines = part.lines.splitlines(keepends=True)
     middle = len(lines) // 2
     return _part(header, part.first_line, lines[:middle]), _part(header, part.first_line + middle, lines[middle:])

@@ -1,4 +1,4 @@
-"""`esker reembed`: go over to another embedding model, and back."""
+"""`esker reembed`: switch to another embedding model, and back."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -23,23 +23,19 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def reembed(
-    to: Annotated[
-        str | None, typer.Option(help="The model, as in ESKER_EMBEDDER, which is taken when this is left out.")
-    ] = None,
-    pool: Annotated[str | None, typer.Option(help="One pool; else all of them.")] = None,
-    status: Annotated[bool, typer.Option("--status", help="Show how pools stand with their models.")] = False,
+    to: Annotated[str | None, typer.Option(help="The model, as in ESKER_EMBEDDER, which is the default.")] = None,
+    pool: Annotated[str | None, typer.Option(help="One pool; by default all.")] = None,
+    status: Annotated[bool, typer.Option("--status", help="Show the models of each pool.")] = False,
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Use the model before again, or give up one that is being built.")
+        bool, typer.Option("--rollback", help="Go back to the previous model, or give up a new one that is incomplete.")
     ] = False,
-    drop_retired: Annotated[
-        bool, typer.Option("--drop-retired", help="Delete the vectors of models that are not in use.")
-    ] = False,
+    drop_retired: Annotated[bool, typer.Option("--drop-retired", help="Delete the vectors of unused models.")] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Go over to another embedding model, and back. Recall goes on with the present one until the other is complete."""
+    """Switch to another embedding model, or back. Recall uses the present one until the other is complete."""
     if sum((to is not None, status, rollback, drop_retired)) > 1:
-        raise InvalidInput("--to, --status, --rollback and --drop-retired are four things; ask for one.")
+        raise InvalidInput("--to, --status, --rollback and --drop-retired exclude each other; use one.")
     settings = settings_for(data_dir)
     if status:
         _show(with_database(settings, lambda parts: verb.status(parts, pool)), as_json)
@@ -57,7 +53,7 @@ def _reembed(settings: Settings, to: str | None, pool: str | None, as_json: bool
     _show(found, as_json)
     if not as_json:
         note(f"Recall uses it. Set ESKER_EMBEDDER={to or settings.embedder} for the server, too:")
-        note("pools to come take that model, and an endpoint gets its key only then.")
+        note("new pools use that model, and only then does an endpoint get its key.")
         note("`esker reembed --rollback` goes back.")
 
 
@@ -77,9 +73,9 @@ def _roll_back(settings: Settings, pool: str | None, as_json: bool) -> None:
         print_json(went)
         return
     for each in went:
-        say(f"Pool {each.pool}: recall uses {each.model}, and {each.left} no more.")
+        say(f"Pool {each.pool}: recall uses {each.model}, and no longer {each.left}.")
         if each.queued:
-            say(f"  {counted(each.queued, 'text has', 'texts have')} no vector of it yet; a worker makes them.")
+            say(f"  {counted(each.queued, 'text has', 'texts have')} no vector of it yet; a worker embeds them.")
 
 
 def _drop_retired(settings: Settings, pool: str | None, as_json: bool) -> None:
@@ -88,9 +84,9 @@ def _drop_retired(settings: Settings, pool: str | None, as_json: bool) -> None:
         print_json(dropped)
         return
     for each in dropped:
-        say(f"Pool {each.pool}: {counted(each.vectors, 'vector')} of {each.model} are gone.")
+        say(f"Pool {each.pool}: {counted(each.vectors, 'vector')} of {each.model} deleted.")
     if not dropped:
-        say("No pool keeps vectors of a model that it does not use.")
+        say("No pool has vectors of an unused model.")
 
 
 def _show(found: list[SpaceStatus], as_json: bool) -> None:
@@ -106,17 +102,17 @@ def _show(found: list[SpaceStatus], as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReembedBars:
-    """Shows a re-embedding, one bar a pool."""
+    """Shows a re-embedding, a progress bar for each pool."""
 
     shown: Progress
 
     @contextmanager
     def step(self, what: str, total: int, done: int) -> Generator[Callable[[int], None]]:
-        """Show a step of so many texts while the block runs."""
+        """Show a step of `total` texts, `done` of them before, while the block runs."""
         task = self.shown.add_task(what, total=total, completed=done)
         yield lambda more: self.shown.advance(task, more)
 
     def waits(self, why: str) -> None:
-        """Show what is waited for."""
+        """Show why the command waits."""
         if not self.shown.disable:
             errors.print(why, markup=False, style="dim")

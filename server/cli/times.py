@@ -1,4 +1,4 @@
-"""Times as people type them behind an option, in one way for all commands: `yesterday`, `7d`, `2026-03-01`."""
+"""Times as values of options, parsed alike by all commands: `yesterday`, `7d`, `2026-03-01`."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from esker.server.agents.local_zone import local_zone
 from esker.server.core.clock import in_zone, system_clock, zone
 
 ACCEPTED = "today, yesterday, 12h, 7d or 2w (ago), a date (2026-03-01) or a time (2026-03-01T14:30)"
-"""What a time may be, for helps and errors."""
+"""The accepted forms, for help texts and errors."""
 
 _AGO = re.compile(r"(\d{1,6}) ?([hdw])", re.IGNORECASE)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -21,17 +21,17 @@ _LAST_MOMENT = timedelta(days=1) - timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class TypedTime:
-    """A time that was typed: from its first to its last moment. A day is whole, and a time of day is one moment."""
+    """The first and last moment of a typed time: a day is whole, and a time of day is one moment."""
 
     start: datetime
     end: datetime
 
 
 def asked_time(option: str, text: str | None, timezone: str | None = None) -> TypedTime | None:
-    """Return the time that was typed behind an option, None where none was; days are those of a time zone.
+    """Return the time that an option names, or None; days are those of `timezone`, by default this machine's.
 
-    Without one they are those of this machine. Raises BadParameter, which says what a time may be, and InvalidInput for
-    a time zone that is none and for a time that is out of range.
+    Raises BadParameter, which lists the accepted forms, and InvalidInput for an unknown time zone or a time out of
+    range.
     """
     if text is None:
         return None
@@ -39,11 +39,11 @@ def asked_time(option: str, text: str | None, timezone: str | None = None) -> Ty
     try:
         return _read(text.strip(), system_clock().astimezone(zone(timezone)), timezone)
     except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is no time. It is one of: {ACCEPTED}.", param_hint=option) from None
+        raise typer.BadParameter(f"{text!r} is not a time. Accepted: {ACCEPTED}.", param_hint=option) from None
 
 
 def _read(text: str, now: datetime, timezone: str) -> TypedTime:
-    """Return the time that a text names at a moment. Raises ValueError, OverflowError, InvalidInput."""
+    """Return the time that a text names, relative to `now`. Raises ValueError, OverflowError, InvalidInput."""
     if text.lower() in _DAYS:
         return _day(now.date() - timedelta(days=_DAYS[text.lower()]), timezone)
     if ago := _AGO.fullmatch(text):
@@ -52,7 +52,7 @@ def _read(text: str, now: datetime, timezone: str) -> TypedTime:
     if _DATE.fullmatch(text):
         return _day(date.fromisoformat(text), timezone)
     if not _DATE.match(text):
-        raise ValueError  # other forms of ISO, such as weeks, say little to whoever reads the command
+        raise ValueError  # other ISO forms, such as weeks, are hard to read
     return _moment(datetime.fromisoformat(text), timezone)
 
 
@@ -62,11 +62,11 @@ def _moment(moment: datetime, timezone: str) -> TypedTime:
 
 
 def _day(day: date, timezone: str) -> TypedTime:
-    """Return a whole day in a time zone, which has 23 or 25 hours when clocks are changed."""
+    """Return a whole day in a time zone; it has 23 or 25 hours when the clocks change."""
     start = in_zone(datetime.combine(day, time.min), timezone)
     return TypedTime(start, (start + _LAST_MOMENT).replace(fold=1))
 
 
 def as_sent(moment: datetime) -> str:
-    """Return a moment as it is sent to the server."""
+    """Return a moment in the form that the server reads."""
     return moment.astimezone(UTC).isoformat()

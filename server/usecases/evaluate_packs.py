@@ -1,4 +1,4 @@
-"""Look at what a new session would be shown, row by row, without freezing it."""
+"""Check the pack that a new session would get, row by row, without freezing it."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,11 +14,11 @@ from esker.server.usecases.find_repeats import find_repeats
 from esker.server.usecases.pack import choose_rows
 
 
-async def look_at_pack(connection: Connection, project: str | None, space: str | None, now: datetime) -> FreshPack:
-    """Return what the pack of a new session of a project would show, and which of its rows should not be in it."""
+async def check_pack(connection: Connection, project: str | None, space: str | None, now: datetime) -> FreshPack:
+    """Return the pack that a new session of a project would get, and which of its rows should not be in it."""
     session = _new_session(project, now)
     choice = await choose_rows(connection, session, now)
-    # The budget is that of what is not the session's own, which of a new one is two empty tags.
+    # The budget excludes the session's own part, which is two empty tags in a new session.
     (_, tokens), (_, own) = render_pack(choice.lines, session.timezone), render_own(choice.lines, session.timezone)
     shown = [reason.id for reason in choice.reasons]
     rows = await memories.get(connection, shown)
@@ -47,13 +47,13 @@ def _faults(row: Memory | None, project: str | None, now: datetime) -> Iterator[
         yield "superseded"
     if row.valid_until is not None and row.valid_until <= now:
         yield "expired"
-    # A session without a project sees all of the pool.
+    # A session without a project sees rows of every project.
     if project is not None and row.project not in (None, project):
         yield "elsewhere"
 
 
 def _new_session(project: str | None, now: datetime) -> Session:
-    """Return a session that has just begun; it is in no table."""
+    """Return a session that has just begun; no table contains it."""
     return Session(
         id="ses_new",
         client="api",

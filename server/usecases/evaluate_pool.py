@@ -1,4 +1,4 @@
-"""Evaluate a pool: how well what it holds can be found and what is wrong with it, at one moment, writing nothing."""
+"""Evaluate a pool: how well its memory can be found and its faults, at one moment and without writing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,24 +12,24 @@ from esker.server.store import evaluation, memories, vectors
 from esker.server.store.vector_indexes import TierOfSpace
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.build_vector_indexes import compare_index
-from esker.server.usecases.evaluate_packs import look_at_pack
+from esker.server.usecases.evaluate_packs import check_pack
 from esker.server.usecases.evaluate_recall import EvaluatedPool, ask, make_questions
 from esker.server.usecases.find_repeats import find_repeats
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.query_embedding import active_space
 
-# The newest so many rows are compared with each other.
+# The newest rows, up to this number, are compared with each other.
 _MOST_COMPARED = 20_000
 _PAGE = 1_000
 
 StepCounter = Callable[[str, int], Callable[[], None]]
-"""Told what is done next and in how many steps; what it returns is called after each."""
+"""Called with the name of a stage and its number of steps; returns a function to call after each step."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """How a pool is looked at: with how many questions, drawn with which seed; from how many days on a row of low
-    priority is stale that nobody used; and the packs of how many projects."""
+    """The number of questions and their seed, the days without use after which a row of low priority is stale, and the
+    number of projects whose packs are checked, largest first."""
 
     queries: int = 100
     seed: int = 0
@@ -38,9 +38,9 @@ class EvaluationRequest:
 
 
 async def evaluate_pool(parts: Parts, pool: Pool, asked: EvaluationRequest, steps: StepCounter) -> PoolEvaluation:
-    """Return what there is to say about a pool. Recall is asked as its users ask it, but without a language model.
+    """Return all findings about a pool. Questions go through recall as its users', but without a language model.
 
-    All of it sees one moment, in one transaction that Postgres lets write nothing.
+    All of it sees one moment, in one read-only transaction.
     """
     now = parts.clock()
     await _load(parts, pool)
@@ -49,7 +49,7 @@ async def evaluate_pool(parts: Parts, pool: Pool, asked: EvaluationRequest, step
 
 
 async def _load(parts: Parts, pool: Pool) -> None:
-    """Wait for the model that embeds questions, before there is a transaction that would wait as well."""
+    """Wait for the embedder's model before a transaction is open that would wait as well."""
     async with parts.database.tenant(pool.id) as connection:
         space, _ = await active_space(connection, parts)
     if space and parts.embedders:
@@ -76,10 +76,10 @@ async def _evaluate(
         done = steps("Asking questions", len(questions.known) + len(questions.made_up))
         answered, made_up = await ask(EvaluatedPool(within, pool.id, connection, what, space), questions, done)
         projects = await evaluation.largest_projects(connection, now, asked.projects)
-        done = steps("Looking at packs", len(projects))
+        done = steps("Checking packs", len(projects))
         packs: list[FreshPack] = []
         for project in projects:
-            packs.append(await look_at_pack(connection, project, name, now))
+            packs.append(await check_pack(connection, project, name, now))
             done()
     return PoolEvaluation(pool.name, now, asked.seed, asked.stale_days, answered, made_up, store, packs)
 

@@ -1,4 +1,4 @@
-"""Ask a pool what it should know: questions made from its own texts, and some that nothing answers."""
+"""Ask a pool questions made from its own texts, and some without an answer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,12 +30,14 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 
 _LIMIT = max(DEPTHS)
-# Some texts make no question, so more are looked at.
+# Texts read for each question, since some texts make none.
 _LOOKED_AT = 4
 _OF_PASSAGES = 4
-"""Every fourth question is about a passage, where there are any."""
+"""Every fourth question is about a passage, if the pool has any."""
+# One made-up question for each five others, but at least four.
 _MADE_UP_OF = 5
 _LEAST_MADE_UP = 4
+# Words made up for each question; those that the pool contains are skipped.
 _TRIES = 10
 
 Advance = Callable[[], None]
@@ -43,7 +45,7 @@ Advance = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """What is asked: questions with the ids of everything that answers each, and questions that nothing answers."""
+    """Questions with the ids of all their answers, and questions without an answer."""
 
     known: Sequence[tuple[KnownAnswer, frozenset[str]]]
     made_up: Sequence[str]
@@ -52,9 +54,9 @@ class QuestionSet:
 async def make_questions(
     connection: Connection, said_by: Mapping[str, set[str]], what: Filter, *, limit: int, seed: int
 ) -> QuestionSet:
-    """Make at most `limit` questions of the pool's own texts, and a fifth as many that nothing answers.
+    """Make at most `limit` questions from the pool's own texts, and a fifth as many without an answer.
 
-    `said_by` are the rows that say the same as each, which answer its question as well.
+    `said_by` maps a row to its repeats, which answer its question as well.
     """
     passages = await evaluation.sample(connection, "passage", seed, _LOOKED_AT * limit, what.moment)
     texts = await evaluation.sample(connection, "memory", seed, _LOOKED_AT * limit, what.moment)
@@ -87,7 +89,7 @@ async def _made_up(connection: Connection, count: int, seed: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedPool:
-    """Where questions are asked: the parts, with a snapshot as their database, a pool, its connection and its space."""
+    """The pool that is asked: parts with a snapshot as their database, the pool, its connection and its space."""
 
     parts: Parts
     pool_id: str
@@ -97,65 +99,67 @@ class EvaluatedPool:
 
 
 async def ask(
-    place: EvaluatedPool, questions: QuestionSet, advance: Advance
+    evaluated: EvaluatedPool, questions: QuestionSet, advance: Advance
 ) -> tuple[list[QuestionOutcome], list[MadeUp]]:
-    """Ask all questions and return what became of them."""
+    """Ask all questions and return the outcomes."""
     asked: list[QuestionOutcome] = []
     made_up: list[MadeUp] = []
     for question, answers in questions.known:
-        asked.append(await _ask(place, question, answers))
+        asked.append(await _ask(evaluated, question, answers))
         advance()
     for query in questions.made_up:
-        made_up.append(await _ask_in_vain(place, query))
+        made_up.append(await _ask_made_up(evaluated, query))
         advance()
     return asked, made_up
 
 
-async def _ask_in_vain(place: EvaluatedPool, query: str) -> MadeUp:
-    hits, _ = await _recalled(place, query, "full")
+async def _ask_made_up(evaluated: EvaluatedPool, query: str) -> MadeUp:
+    hits, _ = await _recalled(evaluated, query, "full")
     if not hits:
         return MadeUp(query, None)
     words = [word.spelled for word in telling_words(query)]
     return MadeUp(query, hits[0].score, in_one_line(hits[0].content, words))
 
 
-async def _ask(place: EvaluatedPool, question: KnownAnswer, answers: frozenset[str]) -> QuestionOutcome:
-    hits, milliseconds = await _recalled(place, question.query, "full")
+async def _ask(evaluated: EvaluatedPool, question: KnownAnswer, answers: frozenset[str]) -> QuestionOutcome:
+    hits, milliseconds = await _recalled(evaluated, question.query, "full")
     rank = _rank(hits, answers)
-    by_keyword, _ = await _recalled(place, question.query, "keyword")
+    by_keyword, _ = await _recalled(evaluated, question.query, "keyword")
     return QuestionOutcome(
         question,
         rank,
         _rank(by_keyword, answers),
-        await _by_meaning(place, question, answers),
+        await _by_meaning(evaluated, question, answers),
         hits[rank - 1].score if rank else None,
         milliseconds,
     )
 
 
-async def _recalled(place: EvaluatedPool, query: str, ranking: Ranking) -> tuple[list[Hit], float]:
-    """Return the hits of a recall, and how many milliseconds it took."""
+async def _recalled(evaluated: EvaluatedPool, query: str, ranking: Ranking) -> tuple[list[Hit], float]:
+    """Return the hits of a recall, and its duration in milliseconds."""
     began = perf_counter()
-    found = await recall(place.parts, place.pool_id, RecallRequest(query, limit=_LIMIT, ranking=ranking))
+    found = await recall(evaluated.parts, evaluated.pool_id, RecallRequest(query, limit=_LIMIT, ranking=ranking))
     return found.hits, (perf_counter() - began) * 1000
 
 
 def _rank(hits: Sequence[Hit], answers: frozenset[str]) -> int | None:
-    """Return the rank of the first hit that is an answer, or stands for one; None where there is none."""
+    """Return the rank of the first hit that is an answer or covers one; None without one."""
     found = (rank for rank, hit in enumerate(hits, start=1) if answers.intersection((hit.id, *hit.same, *hit.passages)))
     return next(found, None)
 
 
-async def _by_meaning(place: EvaluatedPool, question: KnownAnswer, answers: frozenset[str]) -> ByMeaning:
-    """Search by meaning alone among the texts of the answer's tier: exactly and, where there is one, by the index."""
-    space = place.space
-    semantic = await semantic_of(place.parts, space, RecallRequest(question.query), question.query)
+async def _by_meaning(evaluated: EvaluatedPool, question: KnownAnswer, answers: frozenset[str]) -> ByMeaning:
+    """Search by meaning alone among the texts of the answer's tier: exactly and, if it has one, by the index."""
+    space = evaluated.space
+    semantic = await semantic_of(evaluated.parts, space, RecallRequest(question.query), question.query)
     if space is None or semantic.space is None:
         return ByMeaning(reason=semantic.reason)
-    size = await search.size(place.connection, question.tier, place.what)
+    size = await search.size(evaluated.connection, question.tier, evaluated.what)
 
     async def nearest(way: PoolSpace) -> int | None:
-        found = await find_nearest(place.connection, question.tier, way, semantic.vector, place.what, size, MOST)
+        found = await find_nearest(
+            evaluated.connection, question.tier, way, semantic.vector, evaluated.what, size, MOST
+        )
         return next((rank for rank, hit in enumerate(found[:_LIMIT], start=1) if hit.id in answers), None)
 
     indexed = question.tier in space.indexed

@@ -1,4 +1,4 @@
-"""Export: all that a pool remembers, as lines of JSON, as it was at one moment."""
+"""Export: everything that a pool remembers at one moment, as lines of JSON."""
 
 import json
 from collections import Counter
@@ -13,10 +13,10 @@ from esker.server.usecases.parts import Parts
 
 
 async def export(parts: Parts, pool_id: str, pool_name: str) -> AsyncGenerator[bytes]:
-    """Yield the lines of a pool's file, see `server/core/pool/lines.py`, each with its end of line.
+    """Yield the lines of a pool's file (see `server/core/pool/lines.py`), each with its line end.
 
-    A transaction is open until the last one, and no more than a few lines are held. Raises Unavailable, also on the
-    way: a file that does not end with an end was broken off.
+    A transaction stays open until the last line, and only a few lines are in memory. Raises Unavailable, also midway: a
+    file without the end line is incomplete.
     """
     written: Counter[LineType] = Counter()
     async with parts.database.moment(pool_id) as connection:
@@ -48,7 +48,7 @@ async def _lines(connection: Connection) -> AsyncGenerator[tuple[LineType, str]]
 
 
 async def _of_session(connection: Connection, session_id: str) -> AsyncGenerator[tuple[LineType, str]]:
-    """Yield the messages of a session, and behind the last message that it covers each group."""
+    """Yield the messages of a session, and each group after the last message that it covers."""
     groups = dict(await pool_export.groups(connection, session_id))
     async for seq, line in pool_export.messages(connection, session_id):
         yield "message", line

@@ -1,7 +1,7 @@
-"""Import: what a pool's file holds is written as it was, part by part, and once however often it comes.
+"""Import: write the lines of a pool's file as they were, part by part; importing a line again changes nothing.
 
-What is there already stays as it is. Terms, counters and passages are made by what makes them of new rows; vectors are
-made by the worker, and no language model is asked: what was observed comes with its groups.
+Existing records stay as they are. Terms, counters and passages are derived as for new rows; the worker makes the
+vectors. No language model is asked: observed messages come with their groups.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from esker.server.usecases.import_sessions import import_sessions
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
 
-# What cannot change of a reflection.
+# The columns of a reflection that never change.
 _FIXED = ("scope", "session_id", "project", "reflector", "created_at")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """How many lines of each type were `new`, and `known`. `ended`: the end of the file was among them."""
+    """How many lines of each type were `new` and `known`, and whether the end of the file was among them."""
 
     new: dict[LineType, int]
     known: dict[LineType, int]
@@ -37,10 +37,10 @@ class ImportReport:
 
 
 async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int = 2) -> ImportReport:
-    """Write a part of a pool's file: its header, and lines from number `first_line` on. All are written or none.
+    """Write a part of a pool's file: its header, and lines from number `first_line` on, all of them or none.
 
-    Parts have to come in the order of the file. Raises InvalidInput for a line that is broken, unknown or out of order,
-    and Conflict for one that this pool has with other content, both with its number.
+    Parts must come in the order of the file. Raises InvalidInput for a line that is broken, unknown or out of order,
+    and Conflict for one whose id this pool has with other content, both with the line number.
     """
     batch, rows = await asyncio.to_thread(_read, body, first_line)
     last_line = first_line + body.rstrip().count(b"\n") - 1
@@ -56,7 +56,7 @@ async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int
 
 
 async def _schedule(parts: Parts, connection: Connection) -> None:
-    """Have done what comes after messages and memories, now that all of them are there."""
+    """Schedule the jobs for the imported messages and memories, now that the file is complete."""
     now = parts.clock()
     idle = now + timedelta(seconds=parts.settings.observe_idle_seconds)
     await jobs.schedule_unobserved(connection, parts.settings.observe_tokens, idle, now)
@@ -102,7 +102,7 @@ def _past(line: MemoryLine) -> Past:
 async def _write(
     parts: Parts, connection: Connection, who: Principal, batch: ImportBatch, rows: Sequence[IndexedMemory]
 ) -> tuple[int, ...]:
-    """Write what is new; return how many lines of each type that was."""
+    """Write the new lines; return how many there were of each type."""
     await pool_import.lock(connection)
     of_sessions = await import_sessions(connection, batch)
     written = await _import_memories(parts, connection, batch.memories, rows)
@@ -117,7 +117,7 @@ async def _write(
 async def _import_memories(
     parts: Parts, connection: Connection, lines: Mapping[int, MemoryLine], rows: Sequence[IndexedMemory]
 ) -> int:
-    """Write memories that are new; return how many. Those that are there only learn what is new about them."""
+    """Write new memories and update existing ones; return the number of new ones."""
     if not lines:
         return 0
     places = {number: _places(line) for number, line in lines.items()}
@@ -125,16 +125,16 @@ async def _import_memories(
     known = await pool_import.known_memories(connection, lines.values())
     for number, line in lines.items():
         if line.id in known and not known[line.id].same:
-            raise Conflict(f"Line {number}: {line.id} says something else here.")
-    await _learn(connection, [line for line in lines.values() if line.id in known], known)
+            raise Conflict(f"Line {number}: {line.id} has another content in this pool.")
+    await _update(connection, [line for line in lines.values() if line.id in known], known)
     new = {number: line for number, line in lines.items() if line.id not in known}
     fresh = [row for row in rows if row.memory.id not in known]
     written = await memories.insert(connection, fresh, {line.id: _past(line) for line in new.values()})
     for number, line in new.items():
         if line.id not in written:
             raise Conflict(
-                f"Line {number}: the external id {line.external_id!r} names another row here.",
-                hint="Forget that one first, or import into a pool of its own.",
+                f"Line {number}: the external id {line.external_id!r} belongs to another row in this pool.",
+                hint="Forget that row first, or import into a new pool.",
             )
     await pool_import.insert_sources(connection, list(new.values()))
     await vectors.enqueue(connection, written, parts.clock())
@@ -148,17 +148,17 @@ def _places(line: MemoryLine) -> set[str]:
 
 
 async def _require_places(connection: Connection, places: Mapping[int, Iterable[str]]) -> None:
-    """Raise InvalidInput for the first line that belongs to a session or a group that is not there."""
+    """Raise InvalidInput for the first line whose session or group does not exist."""
     there = await pool_import.places(connection, {place for of_line in places.values() for place in of_line})
     for number, of_line in places.items():
         if missing := sorted(set(of_line) - there):
-            raise InvalidInput(f"Line {number}: {missing[0]} is not there; its line comes first.")
+            raise InvalidInput(f"Line {number}: {missing[0]} does not exist; its line must come first.")
 
 
-async def _learn(connection: Connection, lines: Sequence[MemoryLine], known: Mapping[str, KnownMemory]) -> None:
-    """Let memories that are there be replaced by what the file brings, and learn where else they were said.
+async def _update(connection: Connection, lines: Sequence[MemoryLine], known: Mapping[str, KnownMemory]) -> None:
+    """Supersede existing memories as the file does, and add their other sources.
 
-    A row that is live here although what replaced it is here as well was brought back here, and stays live.
+    A row that is live here although its superseder exists here was revived here, and stays live.
     """
     replaced = [line for line in lines if line.superseded_by and known[line.id].live]
     here = await pool_import.superseders(connection, {line.superseded_by or "" for line in replaced})
@@ -171,7 +171,7 @@ async def _learn(connection: Connection, lines: Sequence[MemoryLine], known: Map
 
 
 async def _import_reflections(connection: Connection, lines: Mapping[int, ReflectionLine]) -> int:
-    """Write reflections that are new; return how many."""
+    """Write new reflections; return how many."""
     if not lines:
         return 0
     await _require_places(connection, {n: {line.session_id} for n, line in lines.items() if line.session_id})
@@ -179,7 +179,7 @@ async def _import_reflections(connection: Connection, lines: Mapping[int, Reflec
     for number, line in lines.items():
         there = known.get(line.id)
         if there and any(getattr(there, name) != getattr(line, name) for name in _FIXED):
-            raise Conflict(f"Line {number}: {line.id} is another reflection here.")
+            raise Conflict(f"Line {number}: {line.id} is another reflection in this pool.")
     new = [line for line in lines.values() if line.id not in known]
     await pool_import.insert_reflections(connection, new)
     return len(new)

@@ -1,4 +1,4 @@
-"""What a pool's file says of sessions: they themselves, their messages in order, and the groups that cover those."""
+"""Import of sessions: the sessions of a pool's file, their messages in order, and the groups that cover those."""
 
 from collections.abc import Mapping
 
@@ -10,14 +10,14 @@ from esker.server.store import messages, pool_import, sessions
 from esker.server.store.messages import StoredMessage
 from esker.server.store.pool_import import KnownMessage
 
-_SAME_SESSION_HINT = "The same conversation was told to this pool by its client. Import into a pool of its own."
+_SAME_SESSION_HINT = "Its client sent the same conversation to this pool. Import into a new pool."
 
 
 async def import_sessions(connection: Connection, batch: ImportBatch) -> tuple[int, int, int]:
-    """Write the sessions, messages and groups of a batch that are new; return how many of each.
+    """Write the new sessions, messages and groups of a batch; return how many of each.
 
-    What is there stays as it is; a session that the file knows more of goes on with its messages. The locks of all
-    these sessions are held from here on. Raises Conflict, InvalidInput with the number of the line.
+    Existing records stay as they are; an existing session gets the file's later messages. All these sessions are locked
+    until the transaction ends. Raises Conflict, InvalidInput with the line number.
     """
     of_messages = {line.session_id for line in batch.messages.values()}
     of_groups = {line.session_id for line in batch.groups.values()}
@@ -44,12 +44,12 @@ def _by_session(lines: Mapping[int, MessageLine]) -> dict[str, dict[int, Message
 
 def _require(there: Mapping[str, Session], session_id: str, number: int) -> Session:
     if session_id not in there:
-        raise InvalidInput(f"Line {number}: the session {session_id} is not there; its line comes first.")
+        raise InvalidInput(f"Line {number}: the session {session_id} does not exist; its line must come first.")
     return there[session_id]
 
 
 async def _open(connection: Connection, lines: Mapping[int, SessionLine]) -> int:
-    """Write sessions that are new, and bring those that are there up to date; return how many are new."""
+    """Write new sessions and update existing ones; return the number of new ones."""
     if not lines:
         return 0
     known = await pool_import.known_sessions(connection, lines.values())
@@ -59,12 +59,12 @@ async def _open(connection: Connection, lines: Mapping[int, SessionLine]) -> int
         same_id, same_name = by_id.get(line.id), by_name.get((line.client, line.external_id))
         if same_name and same_name.id != line.id:
             raise Conflict(
-                f"Line {number}: the session {line.external_id!r} of {line.client} is {same_name.id} here,"
+                f"Line {number}: the session {line.external_id!r} of {line.client} is {same_name.id} in this pool"
                 f" and {line.id} in the file.",
                 hint=_SAME_SESSION_HINT,
             )
         if same_id and (same_id != same_name or same_id.created_at != line.created_at):
-            raise Conflict(f"Line {number}: {line.id} is another session here.")
+            raise Conflict(f"Line {number}: {line.id} is another session in this pool.")
     new = [line for line in lines.values() if line.id not in by_id]
     await pool_import.insert_sessions(connection, new)
     await pool_import.catch_up(connection, [line for line in lines.values() if line.id in by_id])
@@ -72,7 +72,7 @@ async def _open(connection: Connection, lines: Mapping[int, SessionLine]) -> int
 
 
 async def _unknown(connection: Connection, session: Session, lines: Mapping[int, MessageLine]) -> list[MessageLine]:
-    """Return the messages of a session that are not there, which go on where it ends."""
+    """Return the new messages of a session, which must continue it without a gap."""
     seqs, names = [line.seq for line in lines.values()], {line.external_id for line in lines.values()}
     known = await pool_import.known_messages(connection, session.id, min(seqs), max(seqs), names)
     by_seq = {message.seq: message for message in known}
@@ -82,8 +82,8 @@ async def _unknown(connection: Connection, session: Session, lines: Mapping[int,
         if line.seq in by_seq or line.external_id in by_name:
             if not _is_same(line, by_seq.get(line.seq)):
                 raise Conflict(
-                    f"Line {number}: message {line.seq} ({line.external_id!r}) of {session.id} is another one here.",
-                    hint="The session went on here as well. Import into a pool of its own.",
+                    f"Line {number}: message {line.seq} ({line.external_id!r}) of {session.id} differs in this pool.",
+                    hint="The session continued in this pool as well. Import into a new pool.",
                 )
         elif line.seq != session.last_seq + len(new) + 1:
             raise InvalidInput(f"Line {number}: messages of {session.id} before {line.seq} are missing.")
@@ -94,7 +94,7 @@ async def _unknown(connection: Connection, session: Session, lines: Mapping[int,
 
 
 def _is_same(line: MessageLine, there: KnownMessage | None) -> bool:
-    """Tell whether a message is the one of the file; what was forgotten on one side stays as it is."""
+    """Return whether a message is the one of the file; it may have been forgotten on either side."""
     if there is None or there.external_id != line.external_id:
         return False
     return not there.content_hash or not line.content_hash or there.content_hash.hex() == line.content_hash
@@ -125,7 +125,7 @@ def _stored(line: MessageLine) -> StoredMessage:
 async def _cover(
     connection: Connection, lines: Mapping[int, GroupLine], there: Mapping[str, Session], reached: Mapping[str, int]
 ) -> int:
-    """Write groups that are new; return how many. Nothing that they cover is observed again."""
+    """Write new groups; return how many. Messages that they cover are not observed again."""
     known = await pool_import.known_groups(connection, [line.id for line in lines.values()])
     new: list[GroupLine] = []
     observed = {session.id: session.observed_seq for session in there.values()}
@@ -133,7 +133,7 @@ async def _cover(
         session_id = _require(there, line.session_id, number).id
         if group := known.get(line.id):
             if (group.session_id, group.first_seq, group.last_seq) != (session_id, line.first_seq, line.last_seq):
-                raise Conflict(f"Line {number}: {line.id} is another group here.")
+                raise Conflict(f"Line {number}: {line.id} is another group in this pool.")
         elif line.first_seq != observed[session_id] + 1 or line.last_seq > reached[session_id]:
             raise _misplaced(line, number, observed[session_id], reached[session_id])
         else:
@@ -145,12 +145,12 @@ async def _cover(
 
 
 def _misplaced(line: GroupLine, number: int, observed: int, last_seq: int) -> EskerError:
-    """Return the error for a group that does not begin where the session's groups end, or ends behind the session."""
+    """Return the error for a group that does not begin where the session's groups end, or ends after the session."""
     span = f"messages {line.first_seq} to {line.last_seq} of {line.session_id}"
     if line.first_seq <= observed:
         return Conflict(
-            f"Line {number}: {span} have been observed here as well, up to {observed}.",
-            hint="The session went on here as well. Import into a pool of its own.",
+            f"Line {number}: {span} are already observed in this pool, up to {observed}.",
+            hint="The session continued in this pool as well. Import into a new pool.",
         )
-    missing = f"{line.first_seq - 1} is not covered yet" if line.last_seq <= last_seq else "not all of them are there"
+    missing = f"{line.first_seq - 1} is not covered yet" if line.last_seq <= last_seq else "some of them are missing"
     return InvalidInput(f"Line {number}: a group covers {span}, but {missing}.")

@@ -8,23 +8,23 @@ from esker.server.store.inspection import DatabaseFacts, Stuck
 from esker.server.store.vector_indexes import Probe
 from esker.server.usecases.parts import Parts
 
-# The worker polls every ten seconds.
+# Work that has been due for longer is overdue; the worker polls every ten seconds.
 _PATIENCE = timedelta(minutes=1)
-_ALL_WELL = Stuck(jobs=[], failing=[], embeddings=[], overdue=0, paused=[])
+_NOT_STUCK = Stuck(jobs=[], failing=[], embeddings=[], overdue=0, paused=[])
 
 
 async def database_facts(parts: Parts) -> DatabaseFacts:
-    """Return what the database is and how well it is guarded."""
+    """Return the version of the database and how well it is secured."""
     return await inspection.facts(parts.database)
 
 
 async def stuck(parts: Parts) -> dict[str, Stuck]:
-    """Return what does not get on, by the pool's name; pools in which all is well are left out."""
+    """Return the stuck work, by the pool's name; pools without any are left out."""
     found: dict[str, Stuck] = {}
     for pool in await pools.listed(parts.database):
         async with parts.database.tenant(pool.id) as connection:
             there = await inspection.stuck(connection, parts.clock(), parts.clock() - _PATIENCE)
-        if there != _ALL_WELL:
+        if there != _NOT_STUCK:
             found[pool.name] = there
     return found
 
@@ -39,7 +39,7 @@ async def active_spaces(parts: Parts) -> set[str]:
 
 
 async def weak_indexes(parts: Parts) -> dict[str, list[Probe]]:
-    """Return the indexes of vectors that found too little when they were last probed, by the pool's name."""
+    """Return the vector indexes that found too little when last probed, by the pool's name."""
     found: dict[str, list[Probe]] = {}
     for pool in await pools.listed(parts.database):
         async with parts.database.tenant(pool.id) as connection:
@@ -50,13 +50,13 @@ async def weak_indexes(parts: Parts) -> dict[str, list[Probe]]:
 
 
 async def retry(parts: Parts) -> tuple[int, int]:
-    """Give jobs and rows that failed for good a new life in all pools; return how many of each."""
+    """Retry the dead jobs and embeddings of all pools; return how many of each."""
     now = parts.clock()
     revived_jobs = revived_rows = 0
     for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
             revived_jobs += await jobs.revive(connection, now)
-        # Not in one transaction: who forgets locks places in the queue of vectors before jobs.
+        # Not in one transaction: forgetting locks embedding attempts before jobs, so this order could deadlock.
         async with parts.database.tenant(pool_id) as connection:
             revived_rows += await vectors.revive(connection, now)
     return revived_jobs, revived_rows

@@ -1,4 +1,4 @@
-"""What a pool holds, and what of it cannot be found yet."""
+"""The contents of a pool, and how much of it cannot be found by meaning yet."""
 
 from esker.server.core.reports import PoolStatus
 from esker.server.store import inspection
@@ -8,7 +8,7 @@ from esker.server.usecases.query_embedding import active_space
 
 
 async def pool_status(parts: Parts, pool_id: str, pool_name: str) -> PoolStatus:
-    """Return what a pool holds."""
+    """Return the counts and the models of a pool."""
     async with parts.database.tenant(pool_id) as connection:
         counts: PoolCounts = await inspection.pool_counts(connection)
         space, pending = await active_space(connection, parts)

@@ -1,4 +1,4 @@
-"""Status: whether everything that the server needs is there, and how much waits."""
+"""Status: whether the server has everything it needs, and how much work is waiting."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from esker.server.usecases.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether requests can be served; `database` says why not."""
+    """Whether requests can be served; `database` is `ok` or the reason why not."""
 
     ready: bool
     database: str
@@ -22,7 +22,7 @@ class Readiness:
 
 
 async def readiness(parts: Parts) -> Readiness:
-    """Return whether the server can serve. A model that is still loading does not keep it from serving."""
+    """Return whether the server can serve, which it can while a model is still loading."""
     try:
         there = await inspection.schema_version(parts.database)
         database = "ok" if there >= newest() else "The database lacks migrations: run `esker migrate`."
@@ -40,6 +40,6 @@ async def readiness(parts: Parts) -> Readiness:
 
 
 async def backlog(parts: Parts) -> dict[str, float]:
-    """Return how much waits in all pools together, by name. Raises Unavailable."""
+    """Return the metrics of waiting work over all pools, by name. Raises Unavailable."""
     waiting = await jobs.backlog(parts.database, parts.clock())
     return waiting | {"lowest_index_agreement": await vector_indexes.lowest_agreement(parts.database)}

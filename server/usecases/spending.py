@@ -1,4 +1,4 @@
-"""Spending: every call of a language model is counted, and a pool that has spent its day's money makes no more."""
+"""Spending: count every call of a language model, and refuse calls of a pool that has reached its daily cap."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -20,31 +20,31 @@ MOST_USD = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PoolMeter:
-    """Counts the calls that are made for one pool, and knows when there may be no more."""
+    """Counts the model calls of one pool, and refuses them once its daily cap is reached."""
 
     parts: Parts
     pool_id: str
     purpose: Purpose
 
     async def allow(self, model: str) -> None:
-        """Raise SpendCapReached when the pool's models have cost what they may today.
+        """Raise SpendCapReached if the pool has reached its daily cap.
 
-        PriceUnknown is raised where there is a cap, and nobody can say what the model costs.
+        Raises PriceUnknown if there is a cap and the price of the model is unknown.
         """
         async with self.parts.database.tenant(self.pool_id) as connection:
             today = await _today(self.parts, connection)
         if today.cap_usd is not None and self.parts.settings.price(model) is None:
             raise PriceUnknown(
-                f"This pool has a cap of ${today.cap_usd:.2f} a day, but what {model} costs is not known."
+                f"This pool has a cap of ${today.cap_usd:.2f} a day, but the price of {model} is unknown."
             )
         if today.cap_usd is not None and today.spent_usd >= today.cap_usd:
             raise SpendCapReached(
                 f"The models of this pool have cost ${today.spent_usd:.4f} today (UTC); the cap is"
-                f" ${today.cap_usd:.2f}. What is to be done waits until {today.ends_at:%Y-%m-%d %H:%M} UTC."
+                f" ${today.cap_usd:.2f}. Jobs wait until {today.ends_at:%Y-%m-%d %H:%M} UTC."
             )
 
     async def record(self, model: str, used: TokenUse) -> None:
-        """Count one call, whatever comes of it."""
+        """Count one call, whether it succeeded or not."""
         price = self.parts.settings.price(model)
         day = self.parts.clock().astimezone(UTC).date()
         async with self.parts.database.tenant(self.pool_id) as connection:
@@ -53,7 +53,7 @@ class PoolMeter:
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """What a pool has spent today (UTC) and may spend; None: there is no cap."""
+    """The spending of a pool today (UTC) and its cap; None means no cap."""
 
     day: date
     spent_usd: float
@@ -65,14 +65,14 @@ class Today:
 
 @dataclass(frozen=True, slots=True)
 class SpendReport:
-    """Today, and what was spent by day, model and purpose."""
+    """The spending of today, and by day, model and purpose."""
 
     today: Today
     days: list[Spent]
 
 
 async def report_spending(parts: Parts, pool_id: str, days: int) -> SpendReport:
-    """Return what the pool's models cost in the last `days` days. Raises InvalidInput."""
+    """Return the cost of the pool's models in the last `days` days. Raises InvalidInput."""
     if not 1 <= days <= MOST_DAYS:
         raise InvalidInput(f"days must be between 1 and {MOST_DAYS}.")
     async with parts.database.tenant(pool_id) as connection:
@@ -83,9 +83,9 @@ async def report_spending(parts: Parts, pool_id: str, days: int) -> SpendReport:
 async def set_daily_cap(
     parts: Parts, pool: str, *, cap_usd: float | None, without_own: bool, when_spent: WhenSpent | None
 ) -> Today:
-    """Set what a pool's models may cost in a day; jobs that waited for tomorrow look again now.
+    """Set a pool's daily cap; paused jobs check it again at once.
 
-    None leaves a thing as it is; `without_own` takes the pool's own cap away. Raises InvalidInput, NotFound.
+    None leaves a value as it is; `without_own` removes the pool's own cap. Raises InvalidInput, NotFound.
     """
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
         raise InvalidInput(f"A cap must be between 0 and {MOST_USD:,} dollars a day.")
@@ -101,14 +101,14 @@ async def set_daily_cap(
 
 
 async def resume_paused_jobs(parts: Parts) -> None:
-    """Let the jobs of all pools that wait for money look again: another cap, or a price, may have been set since."""
+    """Have the paused jobs of all pools check their cap again: the cap or a price may have changed."""
     for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
             await jobs.resume_paused(connection, parts.clock())
 
 
 async def falls_back(parts: Parts, pool_id: str) -> bool:
-    """Tell whether a pool whose money is spent wants the extractive observer and reflector instead."""
+    """Return whether a pool uses the extractive observer and reflector once its cap is reached."""
     async with parts.database.tenant(pool_id) as connection:
         return (await _today(parts, connection)).when_spent == "extractive"
 

@@ -1,4 +1,4 @@
-"""A pool's file: everything goes out and comes in again as it was, once, and nothing is half done."""
+"""A pool's file: an export contains everything, and its import restores it, once and without partial writes."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ def other_owner_url(other_url: str) -> str:
 
 @pytest.fixture
 async def other(other_url: str) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A client of a server on the empty database, where nobody observes or reflects."""
+    """A client of a server on the empty database, with observer and reflector off."""
     settings = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_OBSERVER": "off", "ESKER_REFLECTOR": "off"})
     parts = make_parts(settings, Database(other_url), system_clock)
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
@@ -80,7 +80,7 @@ async def exported(client: httpx2.AsyncClient, key: str = "") -> list[bytes]:
 async def imported(
     client: httpx2.AsyncClient, lines: list[bytes], *, at_once: int = 1_000_000, key: str = ""
 ) -> dict[str, int]:
-    """Import a file, so many lines at a time; return how many lines of each type were new."""
+    """Import a file, `at_once` lines at a time; return how many lines of each type were new."""
     new: dict[str, int] = dict.fromkeys(TYPES, 0)
     for start in range(1, len(lines), at_once):
         answer = await sent(client, lines, start, start + at_once, key)
@@ -93,7 +93,7 @@ async def imported(
 async def sent(
     client: httpx2.AsyncClient, lines: list[bytes], start: int = 1, end: int | None = None, key: str = ""
 ) -> httpx2.Response:
-    """Send a part of a file: its header, and some of the lines behind it."""
+    """Send a part of a file: its header, and the lines from `start` to `end`."""
     body = b"\n".join([lines[0], *lines[start:end]])
     return await client.post(f"/v1/import?first_line={start + 1}", content=body, headers=bearer(key))
 
@@ -106,7 +106,7 @@ def changed(lines: list[bytes], what: str, **changes: Any) -> tuple[list[bytes],
 
 
 @pytest.mark.parametrize("at_once", [1_000_000, 7, 1])
-async def test_an_empty_database_becomes_what_the_other_one_is(
+async def test_an_import_into_an_empty_database_restores_all_rows(
     source: tuple[httpx2.AsyncClient, ModelServer],
     other: httpx2.AsyncClient,
     owner_url: str,
@@ -144,7 +144,7 @@ async def test_importing_twice_changes_nothing(source: tuple[httpx2.AsyncClient,
     assert model.asked == []
 
 
-async def test_what_was_imported_is_found_by_keyword_and_leads_to_its_messages(
+async def test_imported_rows_are_found_by_keyword_and_lead_to_their_messages(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient
 ) -> None:
     client, model = source
@@ -163,14 +163,14 @@ async def test_what_was_imported_is_found_by_keyword_and_leads_to_its_messages(
     assert (await other.post(f"/v1/reflections/{ids['reflection']}/undo")).json()["restored"] == 3
 
 
-async def test_the_worker_makes_the_vectors_of_what_was_imported(
+async def test_the_worker_embeds_imported_rows(
     source: tuple[httpx2.AsyncClient, ModelServer], other_url: str, minilm: LocalEmbedder
 ) -> None:
     client, model = source
     await fill(client, model)
     lines = await exported(client)
     async with serving_meaning(other_url, minilm) as url, httpx2.AsyncClient(base_url=url, timeout=60) as there:
-        await there.post("/v1/memories", json={"content": "A note, by which the pool gets its space."})
+        await there.post("/v1/memories", json={"content": "A note that gives the pool its space."})
         await until(there, "/v1/status", lambda status: status["model"] and not status["pending"])
         await imported(there, lines)
         await until(there, "/v1/status", lambda status: not status["pending"])
@@ -182,7 +182,7 @@ async def test_the_worker_makes_the_vectors_of_what_was_imported(
         assert found["hits"][0]["parts"]["vector_rank"] == 1
 
 
-async def test_a_prefix_stays_frozen_and_hooks_that_come_again_change_nothing(
+async def test_an_imported_prefix_stays_frozen_and_repeated_hooks_change_nothing(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
     client, model = source
@@ -202,7 +202,7 @@ async def test_a_prefix_stays_frozen_and_hooks_that_come_again_change_nothing(
     assert everything(other_owner_url) == before
 
 
-async def test_what_was_observed_is_not_observed_again_and_the_rest_will_be(
+async def test_only_unobserved_messages_are_observed_after_an_import(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
     client, model = source
@@ -211,7 +211,7 @@ async def test_what_was_observed_is_not_observed_again_and_the_rest_will_be(
     jobs = "SELECT s.external_id FROM jobs j JOIN sessions s ON s.id = j.subject WHERE j.kind = 'observe'"
     with psycopg.connect(other_owner_url, autocommit=True) as connection:
         assert (await sent(other, lines, 1, -1)).json()["ended"] is False
-        assert connection.execute(jobs.encode()).fetchall() == [], "it may go on"
+        assert connection.execute(jobs.encode()).fetchall() == [], "the import may continue"
         assert (await sent(other, lines, len(lines) - 1)).json()["ended"] is True
         assert connection.execute(jobs.encode()).fetchall() == [(ODD[1],)]
     for session in (await other.get("/v1/sessions")).json()["sessions"]:
@@ -220,7 +220,7 @@ async def test_what_was_observed_is_not_observed_again_and_the_rest_will_be(
         assert (report["coverage"] == 1.0) == (session["external_id"] != ODD[1])
 
 
-async def test_a_pool_that_has_other_rows_gets_those_of_the_file(
+async def test_an_import_adds_to_the_rows_of_a_pool(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
 ) -> None:
     client, model = source
@@ -237,7 +237,7 @@ async def test_a_pool_that_has_other_rows_gets_those_of_the_file(
     assert contents(await recalled(other, "piano cat"))[0].endswith("The cat sleeps on the piano.")
 
 
-async def test_pools_of_one_database_can_hold_the_same_and_never_meet(
+async def test_two_pools_of_a_database_can_contain_the_same_rows_separately(
     source: tuple[httpx2.AsyncClient, ModelServer], parts: Parts, owner_url: str
 ) -> None:
     client, model = source
@@ -255,7 +255,7 @@ async def test_pools_of_one_database_can_hold_the_same_and_never_meet(
     assert not any(reading.key.encode() in line or reading.id.encode() in line for line in lines)
 
 
-async def test_a_later_file_goes_on_where_an_earlier_one_ended(
+async def test_a_later_file_continues_an_earlier_one(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
 ) -> None:
     client, model = source
@@ -282,7 +282,7 @@ async def test_a_later_file_goes_on_where_an_earlier_one_ended(
 async def say_and_observe(
     client: httpx2.AsyncClient, model: ModelServer, session: str, seq: int, found: dict[str, str]
 ) -> None:
-    """Have a session say a thing and the model find it."""
+    """Send a message to a session, and have the model report a fact of it."""
     await said(client, session, {"external_id": f"m{seq}", "role": "user", "content": found["text"]})
     facts = [{"priority": "low", "category": "fact", **found, "sources": [seq]}]
     model.say({"facts": facts, "current_task": f"Task {seq}", "thread_title": f"Title {seq}"})
@@ -290,7 +290,7 @@ async def say_and_observe(
     assert report.json()["groups"] == 1
 
 
-async def test_what_was_undone_or_pinned_after_an_export_stays_so(
+async def test_an_import_keeps_later_undos_and_pins(
     source: tuple[httpx2.AsyncClient, ModelServer], owner_url: str
 ) -> None:
     client, model = source
@@ -304,7 +304,7 @@ async def test_what_was_undone_or_pinned_after_an_export_stays_so(
     assert everything(owner_url) == before
 
 
-async def test_a_kill_in_the_middle_leaves_whole_sessions_and_going_on_completes_them(
+async def test_an_interrupted_import_leaves_sound_sessions_and_can_be_completed(
     source: tuple[httpx2.AsyncClient, ModelServer],
     other: httpx2.AsyncClient,
     owner_url: str,
@@ -321,7 +321,7 @@ async def test_a_kill_in_the_middle_leaves_whole_sessions_and_going_on_completes
     assert everything(other_owner_url) == everything(owner_url)
 
 
-async def test_two_imports_of_one_file_at_the_same_moment_are_one(
+async def test_concurrent_imports_of_a_file_write_it_once(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
 ) -> None:
     client, model = source
@@ -334,18 +334,18 @@ async def test_two_imports_of_one_file_at_the_same_moment_are_one(
 
 
 CONFLICTS: list[tuple[str, Line, str]] = [
-    ("memory", {"content": "Something else."}, "says something else here"),
-    ("memory", {"said_at": "2020-01-01T00:00:00+00:00"}, "says something else here"),
-    ("message", {"content_hash": "00"}, "is another one here"),
-    ("message", {"external_id": "another"}, "is another one here"),
-    ("session", {"client": "another"}, "is another session here"),
-    ("session", {"id": "ses_another"}, "here, and ses_another in the file"),
-    ("group", {"last_seq": 2}, "is another group here"),
-    ("reflection", {"reflector": "another"}, "is another reflection here"),
+    ("memory", {"content": "Something else."}, "has another content in this pool"),
+    ("memory", {"said_at": "2020-01-01T00:00:00+00:00"}, "has another content in this pool"),
+    ("message", {"content_hash": "00"}, "differs in this pool"),
+    ("message", {"external_id": "another"}, "differs in this pool"),
+    ("session", {"client": "another"}, "is another session in this pool"),
+    ("session", {"id": "ses_another"}, "in this pool and ses_another in the file"),
+    ("group", {"last_seq": 2}, "is another group in this pool"),
+    ("reflection", {"reflector": "another"}, "is another reflection in this pool"),
 ]
 
 
-async def test_a_conflict_is_refused_with_its_place_and_nothing_is_half_done(
+async def test_a_conflict_is_refused_with_its_line_number_and_writes_nothing(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
     client, model = source
@@ -367,26 +367,26 @@ async def test_a_conflict_is_refused_with_its_place_and_nothing_is_half_done(
 WRONG: list[tuple[str, bytes | Line, str]] = [
     ("memory", b'{"type": "memory", ', "not valid JSON"),
     ("memory", b"[]", "not a JSON object"),
-    ("memory", b'{"type": "dream"}', "no such type of line as 'dream'"),
+    ("memory", b'{"type": "dream"}', "unknown type 'dream'"),
     ("message", {"seq": 0}, "seq: Input should be greater than or equal to 1"),
     ("message", {"unknown": 1}, "unknown: Extra inputs are not permitted"),
     ("message", {"seq": 700}, "messages of ses_"),
-    ("message", {"session_id": "ses_nowhere"}, "the session ses_nowhere is not there"),
+    ("message", {"session_id": "ses_nowhere"}, "the session ses_nowhere does not exist"),
     ("session", {"timezone": "Mars/Olympus"}, "is not a time zone"),
-    ("group", {"first_seq": 9}, "first_seq is behind last_seq"),
+    ("group", {"first_seq": 9}, "first_seq must not be greater than last_seq"),
     ("group", {"first_seq": 3, "last_seq": 3}, "2 is not covered yet"),
-    ("memory", {"group_id": "grp_nowhere"}, "grp_nowhere is not there"),
-    ("memory", {"group_id": None}, "an observation, and nothing else, has a group"),
-    ("memory", {"superseded_by": "mem_1"}, "go together"),
+    ("memory", {"group_id": "grp_nowhere"}, "grp_nowhere does not exist"),
+    ("memory", {"group_id": None}, "an observation must have a group"),
+    ("memory", {"superseded_by": "mem_1"}, "must be set together"),
     ("memory", {"said_at": "1900-01-01T00:00:00+00:00"}, "the year is outside 1970 to 2199"),
     ("memory", {"said_at": "2020-01-01T00:00:00"}, "said_at: Input should have timezone info"),
-    ("reflection", {"session_id": "ses_nowhere"}, "ses_nowhere is not there"),
+    ("reflection", {"session_id": "ses_nowhere"}, "ses_nowhere does not exist"),
     ("header", {"version": 2}, "has version 2 of the format"),
     ("header", {"format": "other"}, "not the header"),
 ]
 
 
-async def test_a_line_that_is_wrong_is_told_by_its_number_before_anything_is_written(
+async def test_an_invalid_line_is_refused_with_its_number_and_writes_nothing(
     source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
     client, model = source
@@ -404,14 +404,14 @@ async def test_a_line_that_is_wrong_is_told_by_its_number_before_anything_is_wri
         assert everything(other_owner_url) == nothing
 
 
-async def test_a_line_that_comes_twice_is_refused(client: httpx2.AsyncClient) -> None:
+async def test_a_duplicate_line_is_refused(client: httpx2.AsyncClient) -> None:
     await client.post("/v1/memories", json={"content": "A note."})
     lines = await exported(client)
     answer = await sent(client, [*lines[:2], lines[1], lines[2]])
-    assert (answer.status_code, answer.json()["detail"]) == (422, "Line 3: it tells of the same thing as line 2.")
+    assert (answer.status_code, answer.json()["detail"]) == (422, "Line 3: duplicate of line 2.")
 
 
-async def test_what_the_database_does_not_take_is_a_conflict(
+async def test_lines_that_the_database_refuses_are_a_conflict(
     client: httpx2.AsyncClient, other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
     session = await opened(client, "1")
@@ -424,7 +424,7 @@ async def test_what_the_database_does_not_take_is_a_conflict(
     assert everything(other_owner_url)["sessions"] == []
 
 
-async def test_what_was_forgotten_is_in_no_export(source: tuple[httpx2.AsyncClient, ModelServer]) -> None:
+async def test_an_export_contains_nothing_forgotten(source: tuple[httpx2.AsyncClient, ModelServer]) -> None:
     client, model = source
     await fill(client, model)
     text = b"\n".join(await exported(client))
@@ -446,7 +446,7 @@ async def test_a_secret_in_a_file_is_masked_before_it_is_stored(
     stored = everything(other_owner_url)
     assert key not in str(stored)
     assert "[redacted:anthropic-key]" in stored["memories"][0]["content"]
-    assert stored["packs"] == [], "a pack that would have to be changed is frozen anew"
+    assert stored["packs"] == [], "a pack whose text had a secret is dropped and frozen again on request"
 
 
 async def test_an_export_shows_one_moment(client: httpx2.AsyncClient, parts: Parts, who: Principal) -> None:
@@ -459,7 +459,7 @@ async def test_an_export_shows_one_moment(client: httpx2.AsyncClient, parts: Par
     assert [line["content"] for line in rest if line["type"] == "memory"] == ["Before."]
 
 
-async def test_a_large_pool_is_never_held_all_at_once(parts: Parts, who: Principal, owner_url: str) -> None:
+async def test_an_export_streams_a_large_pool(parts: Parts, who: Principal, owner_url: str) -> None:
     fill_pool(owner_url, who.pool_id, 20_000, now=parts.clock())
     tracemalloc.start()
     try:
@@ -471,7 +471,7 @@ async def test_a_large_pool_is_never_held_all_at_once(parts: Parts, who: Princip
     assert peak < size / 5
 
 
-async def test_no_key_format_is_in_an_export(client: httpx2.AsyncClient) -> None:
+async def test_an_export_contains_no_secret_of_any_format(client: httpx2.AsyncClient) -> None:
     session = await opened(client, "s", cwd=f"/home/{SECRETS['github classic']}")
     await said(client, session, *(f"Remember that the key is {secret} and use it." for secret in SECRETS.values()))
     await client.post(f"/v1/sessions/{session}/observe?wait=true")
@@ -482,15 +482,15 @@ async def test_no_key_format_is_in_an_export(client: httpx2.AsyncClient) -> None
         assert json.dumps(secret, ensure_ascii=False)[1:-1] not in text
 
 
-def test_every_column_of_the_schema_is_exported_or_known_to_be_made_anew(owner_url: str) -> None:
+def test_every_column_of_the_schema_is_exported_or_derived(owner_url: str) -> None:
     exported_by = {
         "sessions": "session", "messages": "message", "observation_groups": "group", "memories": "memory",
         "reflections": "reflection", "memory_sources": "sources", "session_events": "events", "packs": "pack",
     }  # fmt: skip
-    of_this_place = {"api_keys", "audit", "embedding_attempts", "embedding_spaces", "jobs", "spend", "vector_probes"}
-    of_this_place |= {"session_usage", "former_packs"}
-    left_out = of_this_place | {"memory_links", "passages", "postings", "tier_sizes"}
-    made_anew = {
+    of_this_server = {"api_keys", "audit", "embedding_attempts", "embedding_spaces", "jobs", "spend", "vector_probes"}
+    of_this_server |= {"session_usage", "former_packs"}
+    left_out = of_this_server | {"memory_links", "passages", "postings", "tier_sizes"}
+    derived = {
         "sessions": {"total_tokens", "unobserved_tokens", "passages_seq", "begun_at", "last_sent_at"},
         "memories": {"content_hash", "tokens", "terms", "number", "parts", "expired"},
     }
@@ -504,5 +504,5 @@ def test_every_column_of_the_schema_is_exported_or_known_to_be_made_anew(owner_u
         columns = connection.execute(tables.encode()).fetchall()
     assert {table for table, _ in columns} - left_out == set(exported_by)
     for table, column in columns:
-        if table not in left_out and column not in made_anew.get(table, set()) | inline.get(table, set()):
+        if table not in left_out and column not in derived.get(table, set()) | inline.get(table, set()):
             assert f" {column}" in sql or f".{column}" in sql, (table, column)

@@ -92,7 +92,7 @@ async def wait_for(client: httpx2.AsyncClient, session: str, what: str) -> httpx
     return await client.post(f"/v1/sessions/{session}/{what}?wait=true")
 
 
-# Counting ----------------------------------------------------------------------------------------------------------
+# Counting ------------------------------------------------------------------------------------------------------------
 
 
 async def test_every_call_is_counted_whatever_comes_of_it(model: ModelServer, database_url: str) -> None:
@@ -223,7 +223,7 @@ async def test_a_model_without_a_price_is_counted_and_costs_nobody_knows_what(
         shown = (await asyncio.to_thread(esker, "spend", ESKER_URL=str(client.base_url))).stdout
     assert (spent["observe"]["calls"], spent["observe"]["input_tokens"]) == (1, 100)
     assert (spent["observe"]["cost_usd"], today["spent_usd"]) == (None, 0)
-    assert "there is no cap" in shown
+    assert "no cap" in shown
     assert re.search(r"qwen3:8b +observe +1 +100 +7 +20 +not known", shown)
 
 
@@ -249,7 +249,7 @@ async def test_500_kb_in_one_message_cost_no_more_than_a_prompt_may(
     assert len(model.prompt()) < 5 * 35_000
 
 
-# The cap -----------------------------------------------------------------------------------------------------------
+# The cap -------------------------------------------------------------------------------------------------------------
 
 
 async def run_due_jobs(parts: Parts, pool_id: str) -> int:
@@ -301,8 +301,7 @@ async def test_a_pool_that_has_spent_its_money_keeps_everything_and_goes_on_the_
     [job] = shown.jobs
     assert job.run_after == datetime(2026, 3, 3, tzinfo=UTC)
     assert job.last_error == (
-        "The models of this pool have cost $4.0140 today (UTC); the cap is $3.00."
-        " What is to be done waits until 2026-03-03 00:00 UTC."
+        "The models of this pool have cost $4.0140 today (UTC); the cap is $3.00. Jobs wait until 2026-03-03 00:00 UTC."
     )
     today = (await report_spending(capped, who.pool_id, 1)).today
     assert (today.paused, today.ends_at) == (True, job.run_after)
@@ -393,7 +392,7 @@ async def test_waiting_for_a_job_that_is_paused_says_what_to_do_and_money_lets_i
         found = await asyncio.to_thread(esker, "doctor", "--quick", **here)
         assert "2 jobs wait for money. The models of this pool have cost $2.0070" in found.stdout
         spent = (await asyncio.to_thread(esker, "spend", **here)).stdout
-        assert "The cap is reached: what is to be observed and reflected waits until" in spent
+        assert "The cap is reached: observing and reflecting wait until" in spent
 
         set_to = await asyncio.to_thread(esker, "pool", "set", "default", "--daily-cap", "100", **here)
         assert "may cost $100.00 a day, and then jobs wait" in set_to.stdout
@@ -437,7 +436,7 @@ def _ended(session: dict[str, Any]) -> bool:
     return session["observed_messages"] == 1 or bool(waits)
 
 
-# Caps that could not hold ------------------------------------------------------------------------------------------
+# Caps that could not hold --------------------------------------------------------------------------------------------
 
 
 def test_a_cap_on_a_model_without_a_price_is_refused_at_the_start() -> None:
@@ -459,7 +458,7 @@ async def test_a_pools_own_cap_on_a_model_without_a_price_pauses_it_and_says_wha
         await run_due_jobs(unpriced, who.pool_id)
         [job] = (await get_session(unpriced, who.pool_id, session)).jobs
     assert (job.error_kind, job.attempts, model.asked) == ("PriceUnknown", 0, [])
-    assert "what qwen3:8b costs is not known" in (job.last_error or "")
+    assert "the price of qwen3:8b is unknown" in (job.last_error or "")
 
     # The server is started again, with a price.
     again = asking(model, database, clock, observer_model="qwen3:8b", llm_prices="qwen3:8b=0/0")

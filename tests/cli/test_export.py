@@ -1,4 +1,4 @@
-"""Files that people read, and the one that nobody has to: `esker export` and `esker import`, as processes."""
+"""`esker export` and `esker import` as processes: pool files, MEMORY.md and daily logs."""
 
 import json
 import os
@@ -28,14 +28,14 @@ KEY = "sk-ant-api03-AbCdEf0123456789AbCdEf0123456789"
 
 @pytest.fixture
 def data_dir() -> Generator[Path]:
-    """A data directory that the account of Postgres reaches, whatever another run of tests does to its folder."""
+    """A data directory that the account of Postgres can reach, independent of other test runs."""
     with tempfile.TemporaryDirectory(prefix="esker-proc-", dir="/tmp") as directory:
         yield Path(directory)
 
 
 @pytest.fixture(scope="module")
 def place() -> Generator[tuple[dict[str, str], Path]]:
-    """The environment of a command that talks to a server with two sessions and notes, and its data directory."""
+    """The environment of a command for a server with two sessions and notes, and its data directory."""
     with (
         tempfile.TemporaryDirectory(prefix="esker-proc-", dir="/tmp") as directory,
         served("--data-dir", made_at(Path(directory, "d"))) as (_, said),
@@ -53,17 +53,15 @@ def lines_of(path: Path) -> list[bytes]:
     return path.read_bytes().split(b"\n")[1:]
 
 
-# All of it ---------------------------------------------------------------------------------------------------------
+# The whole pool ------------------------------------------------------------------------------------------------------
 
 
-def test_a_pool_goes_through_a_file_into_another_pool_and_is_the_same(
-    place: tuple[dict[str, str], Path], tmp_path: Path
-) -> None:
+def test_a_pool_survives_an_export_and_import_unchanged(place: tuple[dict[str, str], Path], tmp_path: Path) -> None:
     env, data = place
     first, second, third = (tmp_path / name for name in ("one.jsonl", "two.jsonl", "three.jsonl"))
     written = json.loads(esker("export", "jsonl", str(first), "--json", **env).stdout)
     assert (written["session"], written["message"]) == (2, 60)
-    assert first.stat().st_mode & 0o077 == 0, "it holds everything, so nobody else may read it"
+    assert first.stat().st_mode & 0o077 == 0, "it contains everything, so only its owner may read it"
     straight = ("--pool", "default", "--data-dir", str(data))
     assert "60 messages" in esker("export", "jsonl", str(second), *straight, **env).stdout
     assert lines_of(second) == lines_of(first)
@@ -76,26 +74,24 @@ def test_a_pool_goes_through_a_file_into_another_pool_and_is_the_same(
     assert esker("pool", "create", "copy", "--data-dir", str(data)).returncode == 0
     new = json.loads(esker("import", "jsonl", str(first), *copy, "--json").stdout)["new"]
     assert new == {name: written[name] for name in new}
-    assert "There already: 2 sessions, 60 messages" in esker("import", "jsonl", str(first), *copy).stdout
+    assert "Already there: 2 sessions, 60 messages" in esker("import", "jsonl", str(first), *copy).stdout
     assert esker("export", "jsonl", str(third), *copy).returncode == 0
     assert lines_of(third) == lines_of(first)
     assert sorted(os.listdir(tmp_path)) == ["one.jsonl", "three.jsonl", "two.jsonl"]
 
 
-def test_a_file_that_is_wrong_is_told_before_anything_is_sent(
-    place: tuple[dict[str, str], Path], tmp_path: Path
-) -> None:
+def test_an_invalid_file_is_refused_before_anything_is_sent(place: tuple[dict[str, str], Path], tmp_path: Path) -> None:
     env, _ = place
     whole, bad = tmp_path / "whole.jsonl", tmp_path / "bad.jsonl"
     assert esker("export", "jsonl", str(whole), **env).returncode == 0
     lines = whole.read_bytes().splitlines(keepends=True)
     nobody = env | {"ESKER_URL": "http://127.0.0.1:9"}
     for content, says in (
-        (lines[:-1], f"has no end behind line {len(lines) - 1}"),
-        ([*lines[:4], b"{", *lines[4:]], "Line 5: it is broken"),
-        ([*lines[:4], b'{"type": "dream"}\n', *lines[4:]], "Line 5: there is no such type of line as 'dream'"),
-        ([*lines, lines[-1]], f"Line {len(lines) + 1}: it stands behind the end"),
-        (lines[1:], "Line 1: it is not the header"),
+        (lines[:-1], f"is incomplete: line {len(lines) - 1} is not the end"),
+        ([*lines[:4], b"{", *lines[4:]], "Line 5: not a valid line"),
+        ([*lines[:4], b'{"type": "dream"}\n', *lines[4:]], "Line 5: unknown type 'dream'"),
+        ([*lines, lines[-1]], f"Line {len(lines) + 1}: found after the end of the file"),
+        (lines[1:], "Line 1: not the header"),
         ([lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]], "has version 2 of the format"),
         ([], "is empty"),
     ):
@@ -103,10 +99,10 @@ def test_a_file_that_is_wrong_is_told_before_anything_is_sent(
         done = esker("import", "jsonl", str(bad), **nobody)
         assert done.returncode == 1
         assert says in " ".join(done.stderr.split()), done.stderr
-    assert "no file" in esker("import", "jsonl", str(tmp_path / "missing.jsonl"), **env).stderr
+    assert "does not exist" in esker("import", "jsonl", str(tmp_path / "missing.jsonl"), **env).stderr
 
 
-def test_a_server_that_takes_little_at_once_gets_little_at_once(
+def test_parts_are_halved_for_a_server_with_a_small_body_limit(
     place: tuple[dict[str, str], Path], tmp_path: Path, data_dir: Path
 ) -> None:
     env, _ = place
@@ -119,11 +115,11 @@ def test_a_server_that_takes_little_at_once_gets_little_at_once(
     with served("--data-dir", str(data_dir / "d"), ESKER_MAX_BODY_BYTES=str(longest - 1)) as (_, said):
         done = esker("import", "jsonl", str(file), ESKER_URL=said["url"])
     assert done.returncode == 1
-    assert "is larger than a body that the server takes" in done.stderr
+    assert "is larger than the server's limit for a body" in done.stderr
     assert "ESKER_MAX_BODY_BYTES" in done.stderr
 
 
-def test_a_server_that_is_killed_in_the_middle_of_an_import_is_no_loss(tmp_path: Path, data_dir: Path) -> None:
+def test_an_import_can_be_completed_after_the_server_was_killed(tmp_path: Path, data_dir: Path) -> None:
     file, back = tmp_path / "pool.jsonl", tmp_path / "back.jsonl"
     texts = notes_file(10_000)
     file.write_bytes(b"".join(texts))
@@ -148,7 +144,7 @@ def test_a_server_that_is_killed_in_the_middle_of_an_import_is_no_loss(tmp_path:
 
 
 def notes_file(count: int) -> list[bytes]:
-    """Return the lines of the file of a pool with so many notes."""
+    """Return the lines of a pool's file with `count` notes."""
     header = {"type": "header", "format": "esker-pool", "version": 1, "pool": "p", "counts": {"memory": count}}
     nothing = ["session_id", "group_id", "project", "refers_from", "refers_to", "valid_until", "superseded_by"]
     nothing += ["superseded_at", "outdated_at", "reflection_id", "external_id", "facet"]
@@ -163,7 +159,7 @@ def notes_file(count: int) -> list[bytes]:
 
 @contextmanager
 def answering(body: bytes, length: int | None) -> Generator[str]:
-    """Answer every GET with a body and then hang up, whatever the length said."""
+    """Answer every GET with a body and then hang up, even if `length` announced more."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -191,7 +187,7 @@ def answering(body: bytes, length: int | None) -> Generator[str]:
 
 
 @pytest.mark.parametrize("length", [None, 1_000_000, 0])
-def test_an_export_that_breaks_off_writes_no_file_and_keeps_the_one_before(tmp_path: Path, length: int | None) -> None:
+def test_an_export_that_breaks_off_keeps_the_previous_file(tmp_path: Path, length: int | None) -> None:
     header = {"type": "header", "format": "esker-pool", "version": 1, "pool": "p", "counts": {"memory": 2}}
     line = json.dumps(header | {"exported_at": "2026-03-02T12:00:00+00:00"}).encode() + b"\n"
     file = tmp_path / "pool.jsonl"
@@ -199,12 +195,12 @@ def test_an_export_that_breaks_off_writes_no_file_and_keeps_the_one_before(tmp_p
     with answering(line, len(line) if length == 0 else length) as url:
         done = esker("export", "jsonl", str(file), ESKER_URL=url)
     assert done.returncode == 1
-    assert "broke off" in done.stderr or "broken off" in done.stderr
+    assert "broke off" in done.stderr
     assert file.read_text() == "before"
     assert os.listdir(tmp_path) == ["pool.jsonl"]
 
 
-def test_parts_end_behind_what_covers_their_messages_and_halves_are_all_of_it(tmp_path: Path) -> None:
+def test_parts_end_after_the_group_that_covers_their_messages_and_halves_lose_nothing(tmp_path: Path) -> None:
     header = {"type": "header", "format": "esker-pool", "version": 1, "pool": "p", "counts": {}}
     kinds = ["session", *["message"] * 9, "group", *["message"] * 40, "group", *["memory"] * 30, "end"]
     header |= {"exported_at": "2026-03-02T12:00:00+00:00"}
@@ -224,14 +220,14 @@ def test_parts_end_behind_what_covers_their_messages_and_halves_are_all_of_it(tm
     assert first.lines + second.lines.removeprefix(texts[0]) == parts[0].lines
     assert (first.first_line, second.first_line) == (2, 2 + first.size)
     file.write_bytes(texts[0] + b"\xff\n")
-    with pytest.raises(InvalidInput, match="Line 2: it is broken"):
+    with pytest.raises(InvalidInput, match="Line 2: not a valid line"):
         check(file)
 
 
-# MEMORY.md ---------------------------------------------------------------------------------------------------------
+# MEMORY.md -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_memory_file_gets_what_is_known_once_and_keeps_what_is_there(
+def test_a_memory_file_gets_each_fact_once_and_keeps_its_lines(
     place: tuple[dict[str, str], Path], tmp_path: Path
 ) -> None:
     env, _ = place
@@ -262,7 +258,7 @@ def test_a_memory_file_gets_what_is_known_once_and_keeps_what_is_there(
     assert os.listdir(tmp_path) == ["MEMORY.md"]
 
 
-def test_a_memory_file_is_of_a_project_or_says_whose_its_lines_are(
+def test_a_memory_file_of_all_projects_names_the_project_of_each_line(
     place: tuple[dict[str, str], Path], tmp_path: Path
 ) -> None:
     env, _ = place
@@ -272,10 +268,10 @@ def test_a_memory_file_is_of_a_project_or_says_whose_its_lines_are(
         asked = ["--project", project] if project else []
         assert esker("export", "memory-md", str(file), *asked, **env).returncode == 0
         assert says in file.read_text()
-    assert "pnpm" not in (tmp_path / "False.md").read_text(), "what another project decided"
+    assert "pnpm" not in (tmp_path / "False.md").read_text(), "a decision of another project"
 
 
-def test_a_memory_file_that_is_no_text_is_left_alone(place: tuple[dict[str, str], Path], tmp_path: Path) -> None:
+def test_a_memory_file_that_is_not_utf_8_is_left_alone(place: tuple[dict[str, str], Path], tmp_path: Path) -> None:
     env, _ = place
     file = tmp_path / "MEMORY.md"
     file.write_bytes(b"\xff\xfe\x00")
@@ -284,10 +280,10 @@ def test_a_memory_file_that_is_no_text_is_left_alone(place: tuple[dict[str, str]
     assert file.read_bytes() == b"\xff\xfe\x00"
 
 
-# Daily logs --------------------------------------------------------------------------------------------------------
+# Daily logs ----------------------------------------------------------------------------------------------------------
 
 
-def test_logs_are_written_anew_to_the_byte_and_other_files_are_left_alone(
+def test_logs_are_rewritten_to_the_same_bytes_and_other_files_are_left_alone(
     place: tuple[dict[str, str], Path], tmp_path: Path
 ) -> None:
     env, _ = place
@@ -316,9 +312,7 @@ def test_logs_are_written_anew_to_the_byte_and_other_files_are_left_alone(
     assert since["written"] == [f"{last}.md"]
 
 
-def test_a_log_never_takes_the_place_of_a_persons_own_note_and_goes_when_its_day_is_forgotten(
-    tmp_path: Path, data_dir: Path
-) -> None:
+def test_a_log_never_replaces_a_persons_note_and_is_deleted_with_its_last_row(tmp_path: Path, data_dir: Path) -> None:
     transcript = tmp_path / "t.jsonl"
     said = {"type": "user", "uuid": "u1", "sessionId": "s", "timestamp": "2026-03-01T23:30:00Z", "cwd": "/x"}
     said["message"] = {"role": "user", "content": "We decided to paint the bridge red."}  # type: ignore[assignment]

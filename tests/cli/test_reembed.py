@@ -41,7 +41,9 @@ async def run(database_url: str, *arguments: str, code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
-async def test_there_and_back_and_there_again(filled: Parts, database_url: str) -> None:
+async def test_a_switch_can_be_rolled_back_and_repeated_without_embedding_again(
+    filled: Parts, database_url: str
+) -> None:
     [before] = await run(database_url, "--status")
     assert (before["pool"], before["state"], before["texts"], before["missing"]) == ("default", "active", ROWS, 0)
     async with embedding_server(24) as endpoint:
@@ -52,13 +54,13 @@ async def test_there_and_back_and_there_again(filled: Parts, database_url: str) 
         [back] = await run(database_url, "--rollback")
         assert (back["model"], back["left"], back["queued"]) == ("old", "new", 0)
         await run(database_url, "--to", f"openai:{endpoint.url}#new")
-        assert sum(map(len, endpoint.asked)) < 2 * ROWS  # what there is, is not made again
+        assert sum(map(len, endpoint.asked)) < 2 * ROWS  # existing vectors are not made again
     [dropped] = await run(database_url, "--drop-retired")
     assert (dropped["model"], dropped["vectors"]) == ("old", ROWS)
     assert "no model to go back to" in (await run(database_url, "--rollback", code=1))["error"]
 
 
-async def test_who_kills_it_and_runs_it_again_has_lost_nothing(
+async def test_a_killed_run_continues_where_it_stopped(
     filled: Parts, database_url: str, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering, held = asyncio.Event(), asyncio.Event()
@@ -86,7 +88,7 @@ async def test_who_kills_it_and_runs_it_again_has_lost_nothing(
         await process.wait()
         held.set()
         with psycopg.connect(owner_url, autocommit=True) as connection:
-            # As if so much time had passed that what the dead one had in hand is free again.
+            # As if enough time had passed for the leases of the killed process to expire.
             connection.execute("UPDATE embedding_attempts SET lease_until = now() WHERE lease_until IS NOT NULL")
         states = {space["state"]: space for space in await run(database_url, "--status")}
         assert states["active"]["model"] == "old"
@@ -95,7 +97,7 @@ async def test_who_kills_it_and_runs_it_again_has_lost_nothing(
         assert (active["model"], active["missing"], active["waiting"]) == ("new", 0, 0)
 
 
-async def test_what_cannot_be_is_explained_and_changes_nothing(filled: Parts, database_url: str) -> None:
+async def test_an_impossible_switch_is_explained_and_changes_nothing(filled: Parts, database_url: str) -> None:
     async with embedding_server(4_001) as endpoint:
         refused = await run(database_url, "--to", f"openai:{endpoint.url}#huge", code=1)
     assert "4,001 dimensions" in refused["error"]
@@ -104,12 +106,12 @@ async def test_what_cannot_be_is_explained_and_changes_nothing(filled: Parts, da
     nowhere = await run(database_url, "--to", "sentence-transformers:/nowhere", code=1)
     assert "there is no such folder" in nowhere["error"]
     assert "no model" in (await run(database_url, code=1))["error"]  # ESKER_EMBEDDER is none here
-    assert "ask for one" in (await run(database_url, "--status", "--rollback", code=1))["error"]
+    assert "use one" in (await run(database_url, "--status", "--rollback", code=1))["error"]
     [space] = await run(database_url, "--status")
     assert space["model"] == "old"
 
 
-async def test_people_see_a_table_and_are_told_what_to_set(filled: Parts, database_url: str) -> None:
+async def test_the_output_has_a_table_and_the_setting_to_change(filled: Parts, database_url: str) -> None:
     async with embedding_server(24) as endpoint:
         to = f"openai:{endpoint.url}#new"
         done = await asyncio.to_thread(esker, "reembed", "--to", to, ESKER_DATABASE_URL=database_url)

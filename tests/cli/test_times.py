@@ -1,4 +1,4 @@
-"""Times that are typed behind an option."""
+"""Times as values of options."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -12,12 +12,12 @@ from esker.server.cli.times import TypedTime, as_sent, asked_time
 from esker.server.core.clock import EARLIEST, LATEST
 
 BERLIN = ZoneInfo("Europe/Berlin")
-# In Berlin it is the 30th already, and the clocks were put forward the day before.
+# In Berlin it is already the 30th, and the clocks went forward the day before.
 NOW = datetime(2026, 3, 29, 22, 30, tzinfo=UTC)
 
 
 def read(text: str, timezone: str = "Europe/Berlin") -> TypedTime:
-    """Return what a time means at NOW."""
+    """Return a typed time, read at NOW."""
     found = asked_time("--since", text, timezone)
     assert found is not None
     return found
@@ -25,7 +25,7 @@ def read(text: str, timezone: str = "Europe/Berlin") -> TypedTime:
 
 @pytest.fixture(autouse=True)
 def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that stands at NOW."""
+    """A clock that is stopped at NOW."""
     monkeypatch.setattr(times, "system_clock", lambda: NOW)
 
 
@@ -41,7 +41,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
         (" 2026-03-01 ", 1),
     ],
 )
-def test_a_day_is_whole_and_that_of_the_zone(text: str, day: int) -> None:
+def test_a_day_is_whole_in_its_time_zone(text: str, day: int) -> None:
     found = read(text)
     assert found.start == datetime(2026, 3, day, tzinfo=BERLIN)
     assert found.end == datetime(2026, 3, day, 23, 59, 59, 999_999, tzinfo=BERLIN)

@@ -1,4 +1,4 @@
-"""Logs of days: each session under its own clock, and the same rows give the same bytes."""
+"""Daily logs: each session in its own time zone, and the same bytes for the same rows."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -17,7 +17,7 @@ SESSIONS = {
 
 
 def logged(number: int, content: str = "A fact.", **changes: Any) -> Logged:
-    """Return an observation of the first session, so many minutes after the first."""
+    """Return an observation of the first session, `number` minutes after the first one."""
     values: dict[str, Any] = {"session_id": "ses_1", "priority": "medium", "category": "fact", "tentative": False}
     values |= {"said_at": EVENING + timedelta(minutes=number), "superseded_by": None}
     return Logged(f"mem_{number}", content=content, **(values | changes))
@@ -45,18 +45,18 @@ def test_a_log_has_a_session_header_and_its_observations_with_their_marks() -> N
     }
 
 
-def test_days_before_the_first_one_asked_for_are_left_out_by_the_sessions_own_clock() -> None:
+def test_days_before_since_are_left_out_by_the_time_zone_of_the_session() -> None:
     rows = [logged(0), logged(2, session_id="ses_2")]
     assert set(daily_logs(rows, SESSIONS, None, date(2026, 3, 2))) == {"2026-03-02.md"}
 
 
-def test_logs_of_one_project_are_told_from_those_of_another_and_of_all() -> None:
+def test_logs_of_different_projects_have_different_first_lines() -> None:
     lines = {first_line(project) for project in (None, "me/shop", "me/other", "a --> b")}
     assert len(lines) == 4
     assert all(line.count("-->") == 1 and "\n" not in line for line in lines)
 
 
-def test_only_the_name_of_a_day_is_that_of_a_log() -> None:
+def test_only_a_date_is_the_name_of_a_log() -> None:
     assert is_log_name("2026-03-02.md")
     assert not any(map(is_log_name, ("2026-03-02.md.bak", "x2026-03-02.md", "2026-3-2.md", "MEMORY.md")))
 
@@ -65,7 +65,7 @@ def test_only_the_name_of_a_day_is_that_of_a_log() -> None:
     contents=st.lists(st.text(max_size=30), max_size=12),
     order=st.randoms(use_true_random=False),
 )
-def test_every_observation_is_on_one_line_of_one_day_whatever_it_says(contents: Sequence[str], order: Any) -> None:
+def test_an_observation_of_any_text_is_one_line_of_one_day(contents: Sequence[str], order: Any) -> None:
     rows = [logged(n * 400, content) for n, content in enumerate(contents)]
     logs = daily_logs(rows, SESSIONS, None)
     shuffled = list(rows)

@@ -1,4 +1,4 @@
-"""Questions made from texts: what they are made of, and that the same texts make the same ones."""
+"""Questions made from texts: their words, and that the same texts make the same ones."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ def told(content: str, text_id: str = "mem_1", tier: Tier = "memory") -> MemoryT
 
 
 def asked_of(*texts: MemoryText, seed: int = 0, common: int = 0, limit: int = 100) -> list[KnownAnswer]:
-    """Return the questions about texts of a pool in which each word stands in one text and in `common` others."""
+    """Return the questions about texts of a pool in which each word occurs in one text and `common` others."""
     held: dict[Tier, Mapping[str, int]] = {
         tier: dict.fromkeys(terms, 1 + common) for tier, terms in terms_of(texts).items()
     }
@@ -66,12 +66,12 @@ def test_the_same_texts_and_the_same_seed_make_the_same_questions(texts: list[li
 
 
 @given(WORDS, st.integers(0, 50))
-def test_nobody_asks_by_a_hash_or_a_bare_number(words: list[str], seed: int) -> None:
+def test_a_question_contains_no_hash_or_bare_number(words: list[str], seed: int) -> None:
     for question in asked_of(told(" ".join(words)), seed=seed):
         assert not {"7f3a9c01d2", "42"} & set(re.sub(r" on \d+ \w+ \d+$", "", question.query).split())
 
 
-def test_every_way_is_taken_and_each_shows() -> None:
+def test_all_ways_are_used_equally_and_show_in_the_question() -> None:
     questions = asked_of(*(told(FISH, f"mem_{n}") for n in range(8)))
     assert Counter(question.way for question in questions) == dict.fromkeys(("identifier", "name", "date", "rare"), 2)
     for question in questions:
@@ -80,29 +80,29 @@ def test_every_way_is_taken_and_each_shows() -> None:
         assert question.query.endswith(" on 3 May 2026") == (question.way == "date")
 
 
-def test_another_seed_asks_otherwise() -> None:
+def test_another_seed_makes_other_questions() -> None:
     texts = [told(FISH, f"mem_{n}") for n in range(8)]
     assert asked_of(*texts, seed=1) != asked_of(*texts, seed=2)
 
 
 @pytest.mark.parametrize("content", ["", "Yes.", "Use trout now", "12 13 14 15 16 17"])
-def test_a_text_that_is_too_short_is_not_asked_about(content: str) -> None:
+def test_a_text_that_is_too_short_makes_no_question(content: str) -> None:
     assert asked_of(told(content)) == []
 
 
-def test_a_text_that_says_nothing_of_its_own_is_not_asked_about() -> None:
+def test_a_text_without_a_distinguishing_word_makes_no_question() -> None:
     assert asked_of(told(FISH), common=2)
     assert not asked_of(told(FISH), common=50)
 
 
-def test_a_question_has_a_word_that_few_texts_hold() -> None:
+def test_a_question_has_a_word_that_few_texts_contain() -> None:
     held = dict.fromkeys(terms_of([told(FISH)])["memory"], 90) | {"eel": 1}
     for seed in range(20):
         [question] = known_answers([told(FISH)], {"memory": held}, {"memory": 100}, limit=1, seed=seed)
         assert "eel" in question.query
 
 
-def test_however_many_texts_there_are_a_word_that_stands_in_too_many_to_count_is_not_rare() -> None:
+def test_a_word_of_more_texts_than_are_counted_is_not_rare_in_a_pool_of_any_size() -> None:
     counted = dict.fromkeys(terms_of([told(FISH)])["memory"], MOST_FEW + 1)
     for size in (100_000, 100_000_000):
         assert not known_answers([told(FISH)], {"memory": counted}, {"memory": size}, limit=1, seed=0)
@@ -110,20 +110,20 @@ def test_however_many_texts_there_are_a_word_that_stands_in_too_many_to_count_is
         assert "eel" in question.query
 
 
-def test_labels_of_the_observer_are_not_asked_with() -> None:
+def test_a_question_contains_no_label_of_the_observer() -> None:
     content = "User decision: trout, salmon, pike, perch, eel"
     for seed in range(20):
         [question] = asked_of(told(content), seed=seed)
         assert "decision" not in question.query
 
 
-def test_no_more_are_made_than_asked_for() -> None:
+def test_there_are_at_most_as_many_questions_as_asked_for() -> None:
     assert len(asked_of(*(told(FISH, f"mem_{n}") for n in range(8)), limit=3)) == 3
 
 
 @given(st.text(), st.text())
-def test_what_is_shown_of_a_text_is_one_line_that_holds_what_was_asked(before: str, behind: str) -> None:
-    content = f"{before * 9} {FISH} {behind * 9}"
+def test_an_excerpt_is_one_line_with_the_words_of_the_question(before: str, after: str) -> None:
+    content = f"{before * 9} {FISH} {after * 9}"
     shown = in_one_line(content, ["Ottilie", "perch"])
     assert "\n" not in shown
     assert len(shown) <= 162
@@ -131,8 +131,8 @@ def test_what_is_shown_of_a_text_is_one_line_that_holds_what_was_asked(before: s
     assert shown.strip("…") in " ".join(content.split())
 
 
-def test_beside_a_dated_question_stands_the_place_of_its_words() -> None:
-    # The words of the date stand long before, alone and within others.
+def test_the_excerpt_of_a_dated_question_is_around_its_words_not_its_date() -> None:
+    # The words of the date occur far earlier, alone and within others.
     text = told(f"{'Conversations of May 2026 went on and on for 33 days. ' * 6}Then Ottilie hid trout.")
     held = dict.fromkeys(terms_of([text])["memory"], 900) | dict.fromkeys(("ottili", "hid", "trout"), 1)
     for seed in range(8):
@@ -142,7 +142,7 @@ def test_beside_a_dated_question_stands_the_place_of_its_words() -> None:
         assert dated.text.endswith("Then Ottilie hid trout.")
 
 
-def test_words_are_looked_for_as_words_in_capitals_or_not() -> None:
+def test_an_excerpt_is_found_by_whole_words_in_any_case() -> None:
     filling = "the conversation went along " * 12
     assert in_one_line(f"{filling}and ON it went", ["on"]).endswith("and ON it went")
     assert in_one_line(f"{filling}src/auth.ts:45 fails", ["auth.ts:45"]).endswith("src/auth.ts:45 fails")
@@ -155,14 +155,14 @@ def test_a_short_text_is_shown_whole() -> None:
     assert not in_one_line("one two " * 60, []).startswith("…")
 
 
-def test_chinese_is_asked_by_a_few_characters() -> None:
+def test_a_question_in_chinese_is_a_few_characters() -> None:
     content = "我们决定把数据库迁移到法兰克福的新机房，因为延迟太高，而且费用更低"
     [question] = asked_of(told(content))
     assert 2 <= len(question.query.split(" on ")[0].replace(" ", "")) < len(content) / 2
 
 
 @given(st.integers())
-def test_made_up_questions_are_the_same_for_a_seed_and_each_has_made_up_words(seed: int) -> None:
+def test_a_seed_makes_the_same_made_up_questions_each_with_a_made_up_word(seed: int) -> None:
     words = list(islice(made_up_words(seed), 24))
     assert words == list(islice(made_up_words(seed), 24))
     questions = unanswerable(words, seed)

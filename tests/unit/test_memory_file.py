@@ -1,4 +1,4 @@
-"""A MEMORY.md gets what memory knows, once, and a person's lines stay as they are."""
+"""A MEMORY.md gets each fact of memory once, and keeps a person's lines."""
 
 import re
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ THREE = [
 
 
 def remembered(content: str, **changes: Any) -> Remembered:
-    """Return an observation, changed as told."""
+    """Return an observation with these changes."""
     values: dict[str, Any] = {"kind": "observation", "priority": "high", "category": "fact", "facet": None}
     values |= {"tentative": False, "said_at": NOON, "created_at": NOON}
     return Remembered(content, **(values | changes))
@@ -60,7 +60,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def is_kept(before: str, after: str) -> bool:
-    """Tell whether every line of one text stands in the other, in order; the last one may have got an end."""
+    """Return whether one text has every line of the other, in order; its last line may have got a line end."""
     rest = iter(lines_of(after.removeprefix("\ufeff")))
     wanted = lines_of(before.removeprefix("\ufeff"))
     return before.startswith("\ufeff") == after.startswith("\ufeff") and all(
@@ -69,11 +69,11 @@ def is_kept(before: str, after: str) -> bool:
     )
 
 
-def test_a_file_that_is_not_there_begins_with_a_title_and_has_only_sections_that_say_something() -> None:
+def test_a_new_file_begins_with_a_title_and_has_no_empty_section() -> None:
     assert merge("", THREE).text == EMPTY_RESULT
 
 
-def test_what_is_known_goes_where_it_belongs() -> None:
+def test_a_row_goes_into_its_section() -> None:
     rows = [
         remembered("Pinned.", kind="manual", category="decision"),
         remembered("Always squash.", category="preference"),
@@ -99,14 +99,14 @@ def test_what_is_known_goes_where_it_belongs() -> None:
     }
 
 
-def test_a_row_is_one_line_that_is_text() -> None:
+def test_a_row_becomes_one_line_of_text() -> None:
     rows = [remembered("a\nb\u2028c\x1b[2J <!-- d --> </global_observations>", tentative=True, project="me/shop")]
     [entry] = entries_of(rows, ZoneInfo("UTC"))
     assert entry.text == "a b c [2J &lt;!-- d --> &lt;/global_observations> (tentative) (project me/shop)"
     assert entries_of([remembered("\n \x00", tentative=True, project="p")], ZoneInfo("UTC")) == []
 
 
-def test_entries_go_behind_the_last_line_of_their_section_in_its_own_style() -> None:
+def test_entries_follow_the_last_line_of_their_section_in_its_style() -> None:
     before = (
         "# Mine\n\n## profile:\n\n* I am Ana.\n  From Basel.\n\n### Sub\n\ntext\n\n"
         "## Hard Rules ##\nBe kind.\n## Other\n"
@@ -118,7 +118,7 @@ def test_entries_go_behind_the_last_line_of_their_section_in_its_own_style() -> 
     )
 
 
-def test_a_new_section_stands_in_its_order_and_on_its_level() -> None:
+def test_a_new_section_has_its_place_and_the_level_of_the_others() -> None:
     before = "# Notes\n\n### Architecture\n\n- Postgres.\n\n### Reflected (2026-04-01)\n\n- x\n\n# Appendix\n"
     after = merge(
         before, [*THREE, FileEntry(APRIL, "April came."), FileEntry(FileSection(PATTERNS), "Try twice.")]
@@ -142,20 +142,20 @@ def test_a_new_section_stands_in_its_order_and_on_its_level() -> None:
         "\ufeff---\n## Profile: y\n...\n",
     ],
 )
-def test_what_only_looks_like_a_section_is_none(before: str) -> None:
+def test_a_heading_in_frontmatter_code_or_a_comment_is_not_a_section(before: str) -> None:
     after = merge(before, THREE[:1]).text
     assert is_kept(before, after)
     assert after.endswith("\n## Profile\n\n- Short answers.\n")
 
 
 @pytest.mark.parametrize("before", ["Profile\n=======\n\nI am Ana.\n", "Profile\n---\n", "``` lost\n## Profile\n- a\n"])
-def test_other_ways_to_write_a_section_are_known(before: str) -> None:
+def test_other_forms_of_a_heading_are_recognised(before: str) -> None:
     after = merge(before, THREE[:1]).text
     assert after.lower().count("profile") == 1
     assert after.endswith("- Short answers.\n")
 
 
-def test_a_file_keeps_its_line_ends_and_gets_one_where_it_has_none() -> None:
+def test_a_file_keeps_its_line_ends_and_its_last_line_gets_one() -> None:
     before = "# Mine\r\n\r\n## Profile\r\n\r\n- I am Ana."
     after = merge(before, THREE).text
     assert after.startswith(f"{before}\r\n- Short answers.\r\n\r\n## Hard rules\r\n")
@@ -174,7 +174,7 @@ def test_a_file_keeps_its_line_ends_and_gets_one_where_it_has_none() -> None:
         "User preference: Never use floats for money.",
     ],
 )
-def test_what_is_there_already_in_whatever_shape_is_not_added(there: str) -> None:
+def test_a_fact_that_the_file_contains_in_any_form_is_not_added(there: str) -> None:
     merged = merge(there, THREE[1:2])
     assert (merged.text, merged.added, merged.known) == (there, [], 1)
 
@@ -183,11 +183,11 @@ def test_what_is_there_already_in_whatever_shape_is_not_added(there: str) -> Non
     "there",
     ["Use floats for money.", "Never use floats for time.", "Never use floats", "Never use 2 floats for money."],
 )
-def test_what_says_something_else_is_no_reason_to_leave_out_an_entry(there: str) -> None:
+def test_a_different_fact_in_the_file_does_not_keep_an_entry_out(there: str) -> None:
     assert merge(there, THREE[1:2]).added == THREE[1:2]
 
 
-def test_two_entries_that_say_the_same_are_one() -> None:
+def test_equal_entries_are_added_once() -> None:
     twice = [THREE[1], FileEntry(MARCH, "Never use floats for money!")]
     assert merge("", twice).added == [THREE[1]]
 
@@ -226,14 +226,14 @@ SECTIONS = [PROFILE_SECTION, RULES_SECTION, FileSection(ARCHITECTURE), FileSecti
 
 @st.composite
 def any_entries(draw: st.DrawFn) -> list[FileEntry]:
-    """Return entries for any rows in any sections."""
+    """Return any entries in any sections."""
     contents = draw(st.lists(MARKUP | st.text(max_size=40), max_size=8))
     made = entries_of([remembered(content) for content in contents], ZoneInfo("UTC"))
     return [FileEntry(draw(st.sampled_from(SECTIONS)), entry.text) for entry in made]
 
 
 @given(before=FILES, entries=any_entries())
-def test_lines_are_kept_and_a_second_time_adds_nothing(before: str, entries: Sequence[FileEntry]) -> None:
+def test_lines_are_kept_and_a_second_merge_adds_nothing(before: str, entries: Sequence[FileEntry]) -> None:
     merged = merge(before, entries)
     assert is_kept(before, merged.text)
     assert len(merged.added) + merged.known == len(entries)
@@ -244,7 +244,7 @@ def test_lines_are_kept_and_a_second_time_adds_nothing(before: str, entries: Seq
 
 
 @given(before=FILES, first=any_entries(), more=any_entries())
-def test_what_comes_later_is_added_to_what_came_before(
+def test_later_entries_are_added_to_earlier_ones(
     before: str, first: Sequence[FileEntry], more: Sequence[FileEntry]
 ) -> None:
     once = merge(before, first).text

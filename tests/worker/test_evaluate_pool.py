@@ -1,4 +1,4 @@
-"""A pool is looked at from its own rows: what is wrong is found, and looking changes nothing."""
+"""An evaluation finds the faults of a pool in its own rows, and changes nothing."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -56,20 +56,20 @@ FACTS = [
 
 
 def quiet(_: str, __: int) -> Callable[[], None]:
-    """Take no notice of progress."""
+    """Ignore progress."""
     return lambda: None
 
 
 _ASKED = EvaluationRequest(queries=40)
 
 
-async def look(parts: Parts, who: Principal, asked: EvaluationRequest = _ASKED) -> PoolEvaluation:
+async def evaluate(parts: Parts, who: Principal, asked: EvaluationRequest = _ASKED) -> PoolEvaluation:
     """Evaluate the pool of `who`."""
     return await evaluate_pool(parts, Pool(who.pool_id, who.pool_name), asked, quiet)
 
 
 def told(found: PoolEvaluation) -> dict[str, PoolVerdict]:
-    """Return what is said, by figure."""
+    """Return the verdicts by figure."""
     return {verdict.figure: verdict for verdict in verdicts(found)}
 
 
@@ -93,13 +93,13 @@ async def filled(parts: Parts, who: Principal) -> Parts:
 
 @asynccontextmanager
 async def scripted_embedder() -> AsyncGenerator[RemoteEmbedder]:
-    """An embedder to which texts are alike that share words."""
+    """An embedder that maps texts with common words to near vectors."""
     async with embedding_server(64) as endpoint, asked_at(endpoint) as embedder:
         yield embedder
 
 
 async def with_vectors(parts: Parts, who: Principal, notes: Sequence[Note], embedder: RemoteEmbedder) -> Parts:
-    """Write notes and embed all that is in the pool; return parts whose recall asks the embedder, too."""
+    """Write notes and embed the whole pool; return parts whose recall asks the embedder, too."""
     if notes:
         await remember(parts, who, notes)
     space = await embedder.load()
@@ -117,34 +117,34 @@ async def embedded(filled: Parts, who: Principal) -> AsyncGenerator[Parts]:
 
 
 def plant(owner_url: str, statement: LiteralString, **values: Any) -> None:
-    """Change the database behind everybody's back."""
+    """Change the database directly."""
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute(statement, values)
 
 
-# Nothing is changed -------------------------------------------------------------------------------------------------
+# No writes -----------------------------------------------------------------------------------------------------------
 
 
-async def test_looking_changes_nothing(embedded: Parts, who: Principal, owner_url: str) -> None:
+async def test_an_evaluation_changes_nothing(embedded: Parts, who: Principal, owner_url: str) -> None:
     before = contents(owner_url)
-    found = await look(embedded, who)
+    found = await evaluate(embedded, who)
     assert found.asked
     assert found.packs
     assert contents(owner_url) == before
 
 
-async def test_a_second_look_finds_the_same(embedded: Parts, who: Principal) -> None:
-    first, second = await look(embedded, who), await look(embedded, who)
+async def test_a_second_evaluation_finds_the_same(embedded: Parts, who: Principal) -> None:
+    first, second = await evaluate(embedded, who), await evaluate(embedded, who)
 
     def timeless(found: PoolEvaluation) -> dict[str, Any]:
         return asdict(replace(found, asked=[replace(one, milliseconds=0.0) for one in found.asked]))
 
     assert timeless(first) == timeless(second)
-    other = await look(embedded, who, EvaluationRequest(queries=40, seed=1))
+    other = await evaluate(embedded, who, EvaluationRequest(queries=40, seed=1))
     assert [one.question for one in other.asked] != [one.question for one in first.asked]
 
 
-async def test_whatever_is_called_within_can_write_nothing(
+async def test_postgres_refuses_writes_during_an_evaluation(
     filled: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def writes(connection: Any, *_: object) -> None:
@@ -152,7 +152,7 @@ async def test_whatever_is_called_within_can_write_nothing(
 
     monkeypatch.setattr(evaluate_packs, "choose_rows", writes)
     with pytest.raises(ReadOnlySqlTransaction):
-        await look(filled, who)
+        await evaluate(filled, who)
 
 
 async def test_a_snapshot_is_of_one_pool_and_sees_one_moment(filled: Parts, who: Principal) -> None:
@@ -170,11 +170,11 @@ async def test_a_snapshot_is_of_one_pool_and_sees_one_moment(filled: Parts, who:
         assert await vectors.live_rows(connection) == before + 1
 
 
-# What can be found -------------------------------------------------------------------------------------------------
+# Findable memory -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_sound_pool_is_found_sound(embedded: Parts, who: Principal) -> None:
-    found = await look(embedded, who)
+async def test_a_sound_pool_has_no_wrong_figure(embedded: Parts, who: Principal) -> None:
+    found = await evaluate(embedded, who)
     said = told(found)
     ways = found.ranks_by_way()
     assert set(ways) == {"full recall", "by words alone", "by meaning alone"}
@@ -192,8 +192,8 @@ async def test_a_sound_pool_is_found_sound(embedded: Parts, who: Principal) -> N
     assert {verdict.figure for verdict in said.values() if verdict.status == "wrong"} == set()
 
 
-async def test_without_a_model_only_words_are_searched_and_that_is_said(filled: Parts, who: Principal) -> None:
-    found = await look(filled, who)
+async def test_without_a_model_only_keywords_are_searched_and_a_warning_says_so(filled: Parts, who: Principal) -> None:
+    found = await evaluate(filled, who)
     assert set(found.ranks_by_way()) == {"full recall", "by words alone"}
     assert found.without_meaning == "no embedder is configured"
     assert told(found)["search by meaning"].status == "warning"
@@ -201,8 +201,8 @@ async def test_without_a_model_only_words_are_searched_and_that_is_said(filled: 
     assert found.ranks_by_way()["full recall"].recall[10] == 1.0
 
 
-async def test_an_empty_pool_is_no_fault(parts: Parts, who: Principal) -> None:
-    found = await look(parts, who)
+async def test_an_empty_pool_is_not_a_fault(parts: Parts, who: Principal) -> None:
+    found = await evaluate(parts, who)
     assert (found.asked, found.packs, len(found.made_up)) == ([], [], 8)
     assert found.false_answers == 0.0
     said = verdicts(found)
@@ -210,39 +210,39 @@ async def test_an_empty_pool_is_no_fault(parts: Parts, who: Principal) -> None:
     assert headline(said) == "1 figure not measured."
 
 
-async def test_a_row_whose_words_were_lost_is_not_found(filled: Parts, who: Principal, owner_url: str) -> None:
+async def test_rows_without_postings_lower_recall(filled: Parts, who: Principal, owner_url: str) -> None:
     plant(
         owner_url,
         "DELETE FROM postings WHERE tier = 'm' AND number IN (SELECT number FROM memories WHERE kind = 'note')",
     )
-    found = await look(filled, who)
-    # Those of the session are left.
+    found = await evaluate(filled, who)
+    # Only the rows of the session can be found.
     assert found.ranks_by_way()["full recall"].recall[10] < 0.5
     assert told(found)["full recall"].status == "wrong"
 
 
-async def test_what_says_the_same_answers_too(parts: Parts, who: Principal) -> None:
+async def test_a_repeat_of_the_right_text_counts_as_the_answer(parts: Parts, who: Principal) -> None:
     texts = [fact for fact in FACTS for _ in range(2)]
     await remember(parts, who, [Note(text if n % 2 else text.upper()) for n, text in enumerate(texts)])
-    found = await look(parts, who)
+    found = await evaluate(parts, who)
     assert found.ranks_by_way()["full recall"].recall[1] == 1.0
 
 
-async def test_rows_of_another_pool_count_for_nothing(filled: Parts, who: Principal) -> None:
+async def test_rows_of_another_pool_are_not_counted(filled: Parts, who: Principal) -> None:
     other = await create_pool(filled, "other")
-    found = await look(filled, replace(who, pool_id=other.id, pool_name="other"))
+    found = await evaluate(filled, replace(who, pool_id=other.id, pool_name="other"))
     assert (found.asked, found.store.rows.rows, found.store.vectors, found.packs) == ([], 0, [], [])
 
 
 async def test_a_made_up_question_that_is_answered_is_counted(
     filled: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = await look(filled, who)
+    found = await evaluate(filled, who)
     assert [one.score for one in found.made_up if " " not in one.query] == [None] * 2
     monkeypatch.setattr(
         "esker.server.usecases.evaluate_recall.unanswerable", lambda *_: ["heron photograph", "xyzzy-12"]
     )
-    wrongly = await look(filled, who)
+    wrongly = await evaluate(filled, who)
     assert [one.score is not None for one in wrongly.made_up] == [True, False]
     assert wrongly.false_answers == 0.5
     assert told(wrongly)["false answers"].status == "warning"
@@ -252,52 +252,52 @@ async def test_made_up_questions_are_not_answered_by_the_ordinary_words_in_them(
     ordinary = ["keeps", "repaired", "often checks", "likes the colour of", "decided about", "was late for"]
     told = [f"The crew of {place} {did} the boat." for place in ("Antwerp", "Bergen", "Cork") for did in ordinary]
     await remember(parts, who, [Note(text) for text in (*told, *(f"Pier {n} is long." for n in range(80)))])
-    found = await look(parts, who, replace(_ASKED, queries=100))
+    found = await evaluate(parts, who, replace(_ASKED, queries=100))
     assert len(found.made_up) == 20
     assert found.false_answers <= 0.2
 
 
 @pytest.mark.parametrize(("few", "asked"), [(3, 3), (2, 0)])
-async def test_words_are_counted_further_than_what_is_few(
+async def test_words_are_counted_far_enough_to_see_that_they_are_frequent(
     parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch, few: int, asked: int
 ) -> None:
     monkeypatch.setattr(known_answers, "MOST_FEW", few)
     monkeypatch.setattr(evaluate_recall, "MOST_FEW", few)
     words = ["trout", "salmon", "pike", "perch", "herring", "mackerel", "sturgeon", "halibut"]
     await remember(parts, who, [Note(" ".join([*words[n:], *words[:n]])) for n in (0, 3, 5)])
-    assert len((await look(parts, who)).asked) == asked
+    assert len((await evaluate(parts, who)).asked) == asked
 
 
-# What is wrong -----------------------------------------------------------------------------------------------------
+# Faults --------------------------------------------------------------------------------------------------------------
 
 
 async def test_repeated_rows_are_found(parts: Parts, who: Principal) -> None:
     await remember(parts, who, [Note(fact) for fact in FACTS])
-    assert (await look(parts, who)).store.repeated.ids == []
+    assert (await evaluate(parts, who)).store.repeated.ids == []
     await remember(parts, who, [Note("the backup of the LEDGER runs on Tuesdays from the Oslo bastion.")])
     await remember(parts, who, [Note("The backup of the ledger runs on Tuesdays from the Bergen bastion.")])
-    found = await look(parts, who)
+    found = await evaluate(parts, who)
     assert found.store.repeated.compared == len(FACTS) + 2
     assert len(found.store.repeated.ids) == 1
     assert told(found)["repeated rows"].status == "warning"
 
 
-async def test_paraphrases_are_repeats_where_their_vectors_are_near(parts: Parts, who: Principal) -> None:
+async def test_paraphrases_with_near_vectors_are_repeats(parts: Parts, who: Principal) -> None:
     space = Space("near_4", "m", "r", 4, "", "openai:http://x#m")
     await note_with_vectors(parts, who, space, unit_vectors(1, 4, seed=1))
     both = ["Deploys go to Render.", "The user said that deploys are done on Render."]
     await remember(parts, who, [Note(text) for text in both])
-    assert (await look(parts, who)).store.repeated.ids == []
+    assert (await evaluate(parts, who)).store.repeated.ids == []
     async with parts.database.tenant(who.pool_id) as connection:
         batch = await vectors.claim(connection, space.name, parts.clock(), timedelta(0), tried=False, limit=9)
         await vectors.store(connection, batch, batch.rows, [[[1.0, 0, 0, 0]]] * 2, parts.clock())
-    assert len((await look(parts, who)).store.repeated.ids) == 1
+    assert len((await evaluate(parts, who)).store.repeated.ids) == 1
 
 
 async def test_stale_and_expired_rows_are_found(
     filled: Parts, who: Principal, owner_url: str, clock: FakeClock
 ) -> None:
-    assert (await look(filled, who)).store.rows.stale == 0
+    assert (await evaluate(filled, who)).store.rows.stale == 0
     low: LiteralString = "UPDATE memories SET priority = 'low' WHERE content LIKE 'The podcast%%'"
     plant(owner_url, low)
     plant(
@@ -306,14 +306,14 @@ async def test_stale_and_expired_rows_are_found(
         then=clock() - timedelta(days=1),
     )
     clock.now += timedelta(days=89)
-    fresh = await look(filled, who)
+    fresh = await evaluate(filled, who)
     assert (fresh.store.rows.stale, fresh.store.rows.expired, fresh.store.rows.unmarked) == (0, 1, 1)
     assert told(fresh)["expired rows"].status == "warning"
     clock.now += timedelta(days=2)
-    assert (await look(filled, who)).store.rows.stale == 1
-    assert (await look(filled, who, EvaluationRequest(stale_days=120))).store.rows.stale == 0
+    assert (await evaluate(filled, who)).store.rows.stale == 1
+    assert (await evaluate(filled, who, EvaluationRequest(stale_days=120))).store.rows.stale == 0
     plant(owner_url, "UPDATE memories SET expired = true WHERE valid_until IS NOT NULL")
-    assert (await look(filled, who)).store.rows.unmarked == 0
+    assert (await evaluate(filled, who)).store.rows.unmarked == 0
 
 
 @pytest.mark.parametrize(
@@ -323,32 +323,32 @@ async def test_stale_and_expired_rows_are_found(
         ("priority = 'medium'", 12, 0),
         ("priority = 'low', kind = 'manual'", 12, 0),
         ("priority = 'low', last_used_at = %(now)s", 12, 0),
-        ("priority = 'low', created_at = %(now)s", 12, 0),  # of an old transcript, taken in today
+        ("priority = 'low', created_at = %(now)s", 12, 0),  # from an old transcript, ingested today
         ("priority = 'low', valid_until = %(now)s", 11, 0),
         ("priority = 'low', superseded_by = 'mem_0', superseded_at = %(now)s, outdated_at = %(now)s", 11, 0),
     ],
 )
-async def test_stale_is_what_is_live_of_low_priority_not_pinned_and_not_used(
+async def test_stale_rows_are_live_unused_unpinned_and_of_low_priority(
     parts: Parts, who: Principal, owner_url: str, clock: FakeClock, change: str, live: int, stale: int
 ) -> None:
     await remember(parts, who, [Note(fact) for fact in FACTS])
     clock.now += timedelta(days=91)
     changed: Any = f"UPDATE memories SET {change} WHERE content LIKE 'The podcast%%'"  # noqa: S608
     plant(owner_url, changed, now=clock())
-    found = (await look(parts, who, EvaluationRequest(queries=4))).store
+    found = (await evaluate(parts, who, EvaluationRequest(queries=4))).store
     assert (found.rows.rows, found.rows.live, found.rows.stale) == (len(FACTS), live, stale)
-    # Those of each age are the live ones, and so are those that are compared.
+    # Live rows alone are counted by age and compared.
     assert sum(count for of_kind in found.by_age.values() for count in of_kind.values()) == live
     assert found.repeated.compared == live
 
 
-async def test_only_rows_of_which_nothing_is_left_are_orphaned(filled: Parts, who: Principal, owner_url: str) -> None:
+async def test_a_row_is_orphaned_only_without_any_source(filled: Parts, who: Principal, owner_url: str) -> None:
     drawn: LiteralString = (
         "UPDATE memories SET kind = 'reflection', reflection_id = 'ref_1', source_ids = %(sources)s"
         " WHERE content LIKE 'The museum%%'"
     )
     plant(owner_url, drawn, sources=["mem_gone", "mem_lost"])
-    [orphan] = (await look(filled, who)).store.orphaned_rows
+    [orphan] = (await evaluate(filled, who)).store.orphaned_rows
     with psycopg.connect(owner_url, autocommit=True) as connection:
         [(museum,), (podcast,)] = connection.execute(
             "SELECT id FROM memories WHERE content LIKE 'The museum%' OR content LIKE 'The podcast%' ORDER BY content"
@@ -356,66 +356,64 @@ async def test_only_rows_of_which_nothing_is_left_are_orphaned(filled: Parts, wh
     assert orphan == museum
     # One of its sources is enough.
     plant(owner_url, drawn, sources=["mem_gone", podcast])
-    assert (await look(filled, who)).store.orphaned_rows == []
-    # What was said again stands on what said it again.
+    assert (await evaluate(filled, who)).store.orphaned_rows == []
+    # A row that was said again has another source.
     plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
-    said_once = (await look(filled, who)).store.orphaned_rows
+    said_once = (await evaluate(filled, who)).store.orphaned_rows
     plant(
         owner_url,
         "INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)"
         " SELECT pool_id, id, session_id, group_id, ARRAY[1], said_at FROM memories WHERE id = %(first)s",
         first=said_once[0],
     )
-    assert (await look(filled, who)).store.orphaned_rows == said_once[1:]
+    assert (await evaluate(filled, who)).store.orphaned_rows == said_once[1:]
 
 
-async def test_of_rows_that_say_the_same_all_but_one_are_repeats_and_projects_do_not_meet(
-    parts: Parts, who: Principal
-) -> None:
+async def test_all_but_one_of_equal_rows_are_repeats_within_a_project(parts: Parts, who: Principal) -> None:
     said = ["The heron licence ends in May.", "the HERON licence ends in May", "The heron licence ends in  May!"]
     await remember(parts, who, [Note(text, project="north") for text in said])
     await remember(parts, who, [Note(fact, project="north") for fact in FACTS[:3]])
     await remember(parts, who, [Note(fact, project="south") for fact in FACTS[:3]])
-    found = (await look(parts, who)).store.repeated
+    found = (await evaluate(parts, who)).store.repeated
     assert (found.compared, len(found.ids)) == (9, 2)
 
 
 async def test_orphaned_rows_are_found(filled: Parts, who: Principal, owner_url: str) -> None:
-    assert (await look(filled, who)).store.orphaned_rows == []
+    assert (await evaluate(filled, who)).store.orphaned_rows == []
     plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
-    found = await look(filled, who)
+    found = await evaluate(filled, who)
     assert len(found.store.orphaned_rows) == found.store.rows.live - len(FACTS) > 0
     assert told(found)["orphaned rows"].status == "warning"
 
 
-async def test_what_has_expired_is_not_live_and_so_no_orphan_and_no_reason_to_look_at_a_project(
+async def test_expired_rows_are_neither_orphans_nor_counted_for_a_project(
     filled: Parts, who: Principal, owner_url: str, clock: FakeClock
 ) -> None:
     await remember(filled, who, [Note(f"Berth {n} belongs to the {n}th boat.", project="south") for n in range(30)])
     plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
-    found = await look(filled, who)
+    found = await evaluate(filled, who)
     assert found.store.orphaned_rows
     assert [pack.project for pack in found.packs] == ["south", "north"]
     over: LiteralString = (
         "UPDATE memories SET valid_until = %(now)s WHERE kind = 'observation' OR (project = 'south' AND %(all)s)"
     )
     plant(owner_url, over, now=clock(), all=False)
-    assert (await look(filled, who)).store.orphaned_rows == []
+    assert (await evaluate(filled, who)).store.orphaned_rows == []
     plant(owner_url, over, now=clock(), all=True)
-    assert [pack.project for pack in (await look(filled, who)).packs] == ["north"]
+    assert [pack.project for pack in (await evaluate(filled, who)).packs] == ["north"]
 
 
 async def test_a_gap_between_groups_is_found(filled: Parts, who: Principal, owner_url: str) -> None:
     plant(owner_url, "UPDATE observation_groups SET first_seq = 2, last_seq = 2")
-    found = await look(filled, who)
+    found = await evaluate(filled, who)
     assert (found.store.messages.covered, found.store.messages.lost) == (1, 1)
     assert told(found)["coverage"].status == "wrong"
 
 
-async def test_vectors_of_nothing_and_of_another_model_are_found(
+async def test_orphaned_vectors_and_those_of_another_model_are_found(
     embedded: Parts, who: Principal, owner_url: str
 ) -> None:
-    [active] = (await look(embedded, who)).store.vectors
+    [active] = (await evaluate(embedded, who)).store.vectors
     assert (active.state, active.orphaned, active.outdated) == ("active", 0, 0)
     left = Space("left_3", "left", "r", 3, "", "openai:http://x#left")
     await vectors.create_space(embedded.database, left)
@@ -432,16 +430,16 @@ async def test_vectors_of_nothing_and_of_another_model_are_found(
         owner_url,
         "UPDATE embeddings_left_3 SET content_hash = 'x' WHERE number = (SELECT max(number) FROM embeddings_left_3)",
     )
-    found = await look(embedded, who)
+    found = await evaluate(embedded, who)
     [other] = [table for table in found.store.vectors if table.space == "left_3"]
     assert (other.model, other.state, other.vectors, other.orphaned, other.outdated) == (None, None, 5, 1, 1)
     assert told(found)["vectors of another model"].shown == "5"
     assert told(found)["orphaned vectors"].shown == "2"
 
 
-async def test_what_waits_for_its_vector_is_counted(embedded: Parts, who: Principal) -> None:
+async def test_rows_that_wait_for_a_vector_are_counted(embedded: Parts, who: Principal) -> None:
     await remember(embedded, who, [Note("A row that no worker has seen yet.")])
-    found = await look(embedded, who)
+    found = await evaluate(embedded, who)
     assert found.store.missing
     assert (found.store.missing.missing, found.store.missing.waiting, found.store.missing.failed) == (1, 1, 0)
     assert told(found)["texts without a vector"].status == "warning"
@@ -456,7 +454,7 @@ async def test_an_index_that_misses_rows_is_found(
     await note_with_vectors(parts, who, space, unit_vectors(1_000, 16, seed=1))
     await index_large_tiers(parts)
     few = EvaluationRequest(queries=4)
-    [sound] = (await look(parts, who, few)).store.indexes
+    [sound] = (await evaluate(parts, who, few)).store.indexes
     assert (sound.tier, sound.questions) == ("memory", 20)
     assert sound.agreement >= 0.98
     through_index = search.by_vector_index
@@ -465,7 +463,7 @@ async def test_an_index_that_misses_rows_is_found(
         return (await through_index(*arguments, **named))[::2]
 
     monkeypatch.setattr(search, "by_vector_index", misses_half)
-    found = await look(parts, who, few)
+    found = await evaluate(parts, who, few)
     assert 0.4 < found.store.indexes[0].agreement < 0.6
     assert told(found)["index of memory vectors"].status == "wrong"
 
@@ -486,7 +484,7 @@ async def test_exact_and_approximate_search_are_measured_side_by_side(
         )
         await drain(parts, embedder, await embedder.load())
         await index_large_tiers(parts)
-        sound = await look(embedded, who)
+        sound = await evaluate(embedded, who)
         of_rows = [one for one in sound.asked if one.question.tier == "memory"]
         assert len(of_rows) < len(sound.asked)
         # Passages are too few to have an index.
@@ -502,23 +500,23 @@ async def test_exact_and_approximate_search_are_measured_side_by_side(
             return (await through_index(*others, limit + 10))[10:]
 
         monkeypatch.setattr(search, "by_vector_index", misses_the_nearest)
-        blind = await look(embedded, who)
+        blind = await evaluate(embedded, who)
     assert [one.meaning.exact for one in blind.asked] == [one.meaning.exact for one in sound.asked]
     ways = blind.ranks_by_way()
     assert ways["by meaning, with the index"].recall[10] < ways["by meaning alone"].recall[10] / 2
 
 
-async def test_what_should_not_be_in_a_pack_is_named(filled: Parts, who: Principal, owner_url: str) -> None:
+async def test_a_repeat_in_a_pack_is_named(filled: Parts, who: Principal, owner_url: str) -> None:
     again = "the BACKUP of the ledger runs  on Tuesdays from the Oslo bastion!"
     await remember(filled, who, [Note(again, project="north")])
-    [pack] = (await look(filled, who)).packs
+    [pack] = (await evaluate(filled, who)).packs
     assert pack.project == "north"
     assert set(pack.faults.values()) == {"repeat"}
     assert pack.precision == 1 - 1 / pack.rows
 
 
-async def test_the_tokens_of_a_pack_are_those_that_its_budget_is_about(filled: Parts, who: Principal) -> None:
-    [pack] = (await look(filled, who)).packs
+async def test_the_tokens_of_a_pack_exclude_its_local_part(filled: Parts, who: Principal) -> None:
+    [pack] = (await evaluate(filled, who)).packs
     session = await open_session(filled, who.pool_id, SessionRequest("api", "s2", project="north"))
     shown, _, _ = (await get_pack(filled, who.pool_id, session.id)).text.partition("<local_observations>")
     assert pack.tokens == estimate_tokens(shown)
@@ -546,6 +544,6 @@ async def test_a_pack_is_checked_against_the_rows_themselves(
     monkeypatch.setattr(evaluate_packs, "choose_rows", as_it_was)
     podcast: Any = f"UPDATE memories SET {change} WHERE content LIKE 'The podcast%%'"  # noqa: S608
     plant(owner_url, podcast)
-    found = await look(filled, who, EvaluationRequest(queries=4, projects=1))
+    found = await evaluate(filled, who, EvaluationRequest(queries=4, projects=1))
     assert fault in found.packs[0].faults.values()
     assert told(found)["pack of north"].status == "wrong"

@@ -1,6 +1,6 @@
-"""Daily logs: what was observed on a day, by session, as Markdown that people read.
+"""Daily logs: the observations of a day, by session, as Markdown for people.
 
-The same rows give the same bytes. A log says in its first line that it is one, so that no other file is taken for it.
+The same rows give the same bytes. The first line identifies a log, so that no other file is taken for one.
 """
 
 import re
@@ -18,7 +18,7 @@ _REPLACED = " (replaced later)"
 
 @dataclass(frozen=True, slots=True)
 class LoggedSession:
-    """What a log says of a session."""
+    """A session, as its heading in a log shows it."""
 
     id: str
     client: str
@@ -29,7 +29,7 @@ class LoggedSession:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """An observation. `superseded_by` is the row that replaced it or stands for it."""
+    """An observation. `superseded_by` is the row that replaced or condensed it."""
 
     id: str
     session_id: str
@@ -42,20 +42,20 @@ class Logged:
 
 
 def first_line(project: str | None) -> str:
-    """Return the line that tells a log from other files; logs of one project are not those of another."""
+    """Return the line that identifies a log; each project has its own."""
     of = f" of {fenced(project).replace('--', '- -')}" if project else ""
     return f"<!-- Esker's log{of}: written anew by each `esker export daily`, so do not edit it. -->"
 
 
 def is_log_name(name: str) -> bool:
-    """Tell whether a file's name is that of a log."""
+    """Return whether a file's name is that of a log."""
     return bool(_NAME.match(name))
 
 
 def daily_logs(
     rows: Iterable[Logged], sessions: Mapping[str, LoggedSession], project: str | None, since: date | None = None
 ) -> dict[str, str]:
-    """Return the logs by their names: one for each day, in the zone of each session, on which something was observed.
+    """Return the logs by file name: one for each day with an observation, in the time zone of its session.
 
     Days before `since` are left out.
     """
@@ -92,14 +92,14 @@ def _log(
 
 
 def _heading(session: LoggedSession, first: str, last: str) -> str:
-    """Return when a session was, whose it is, where, and what it was about."""
+    """Return the time of a session, its client, project and title."""
     about = (session.client, session.project, session.thread_title)
     time = first if first == last else f"{first}–{last}"
     return " · ".join([f"{time} {session.timezone}", *(fenced(part) for part in about if part)])
 
 
 def _line(row: Logged, time: str, observed: set[str]) -> str:
-    """Return an observation with its marks. What a reflection stands for was not replaced by something else."""
+    """Return an observation with its marks. A row that a reflection condensed does not count as replaced."""
     done = f" {DONE}" if row.category == "outcome" else ""
     reserved = TENTATIVE if row.tentative else ""
     replaced = _REPLACED if row.superseded_by in observed else ""

@@ -1,4 +1,4 @@
-"""What an evaluation of a pool has found: the counts and answers from which its figures are made."""
+"""The findings of a pool's evaluation: the counts and answers from which its figures are made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from esker.server.core.pool.known_answers import KnownAnswer
 from esker.server.core.records import Kind, Tier
 
 AGES = ("up to a week", "up to a month", "up to three months", "up to a year", "over a year")
-"""The classes of age of rows."""
+"""The age classes of rows."""
 DEPTHS = (1, 5, 10)
 FULL = "full recall"
 BY_WORDS = "by words alone"
 BY_MEANING = "by meaning alone"
 BY_INDEX = "by meaning, with the index"
-"""The ways of searching: as users get it, and one at a time."""
+"""The ways of searching: full recall, and its parts one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByMeaning:
-    """Where the search by meaning alone has put an answer: exactly and, where the tier is `indexed`, by its index.
+    """The ranks of an answer in a search by meaning alone: exact and, if the tier is `indexed`, by its index.
 
-    Where it could not `search`, there is a reason.
+    A question that could not be `searched` has a reason.
     """
 
     searched: bool = False
@@ -35,9 +35,9 @@ class ByMeaning:
 
 @dataclass(frozen=True, slots=True)
 class QuestionOutcome:
-    """One known-answer question and what became of it. A rank is None where the answer was not among the first ten.
+    """One known-answer question and the ranks of its answer, None if not among the first ten.
 
-    `score` is that of the answer, and `milliseconds` is what the full recall took.
+    `score` is that of the answer; `milliseconds` is the duration of full recall.
     """
 
     question: KnownAnswer
@@ -50,7 +50,7 @@ class QuestionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MadeUp:
-    """A question that nothing answers; the score and the words of what answered it all the same, or None (rightly)."""
+    """A question without an answer; the score and text of the false answer, if it got one."""
 
     query: str
     score: float | None
@@ -59,7 +59,7 @@ class MadeUp:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """How well one way of searching finds the known answers: the share within the first k, and 1/rank on average."""
+    """How well one way of searching finds the known answers: the share within the first k, and the mean of 1/rank."""
 
     asked: int
     recall: Mapping[int, float]
@@ -68,7 +68,7 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class MessageCounts:
-    """Of the pool's `messages` so many stand in a group, wait to be observed, or are in neither."""
+    """How many of the pool's messages are covered by a group, wait to be observed, or neither (lost)."""
 
     messages: int
     covered: int
@@ -80,8 +80,8 @@ class MessageCounts:
 class PoolRowCounts:
     """How many rows a pool has.
 
-    `live` ones are neither superseded nor expired. `expired` are past the time they are valid, and `unmarked` those of
-    them that no upkeep has marked. `stale` are live ones of low priority that nobody has used for a while.
+    `live` rows are neither superseded nor expired. `expired` rows are no longer valid, and `unmarked` are those that
+    no upkeep has marked. `stale` rows are live, of low priority, and have not been used for a while.
     """
 
     rows: int
@@ -94,9 +94,9 @@ class PoolRowCounts:
 
 @dataclass(frozen=True, slots=True)
 class VectorTable:
-    """What a pool has in the table of one space; `state` and `model` are None where the pool does not know it.
+    """A pool's vectors in the table of one space; `state` and `model` are None if the pool does not know the space.
 
-    `orphaned` vectors are of nothing that is there, `outdated` ones of words that have changed since.
+    `orphaned` vectors belong to deleted texts, `outdated` ones to texts that have changed since.
     """
 
     space: str
@@ -109,7 +109,7 @@ class VectorTable:
 
 @dataclass(frozen=True, slots=True)
 class IndexProbe:
-    """Which share of the nearest the index of a tier has found, asked with so many of the pool's own vectors."""
+    """The share of the nearest texts that the index of a tier finds, over `questions` of the pool's own vectors."""
 
     tier: Tier
     questions: int
@@ -118,9 +118,9 @@ class IndexProbe:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """How many live rows were compared, and which of them say what another one says.
+    """How many live rows were compared, and the ids of those that repeat another one.
 
-    `crowded` of them share their words with so many others that they were not compared with each of those.
+    `crowded` rows share words with too many others to be compared with each.
     """
 
     compared: int
@@ -129,13 +129,13 @@ class Repeated:
 
 
 PackFault = Literal["gone", "superseded", "expired", "elsewhere", "repeat"]
-"""Why a row should not be in a pack: it is not there any more, something has replaced it, its time is over, it is of
-another project, or a row before it says the same."""
+"""Why a row should not be in a pack: it was deleted, superseded, has expired, belongs to another project, or repeats
+an earlier row."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreshPack:
-    """What a new session of a project would be shown. `faults` name the rows that should not be there, and why."""
+    """The pack that a new session of a project would get. `faults` are the rows that should not be in it, and why."""
 
     project: str | None
     rows: int
@@ -146,13 +146,13 @@ class FreshPack:
 
     @property
     def precision(self) -> float:
-        """Return the share of its rows that should be there."""
+        """Return the share of its rows that should be in it."""
         return 1 - len(self.faults) / self.rows if self.rows else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """How many texts the pool has, how many have no vector in the space of recall, and how many wait or have failed."""
+    """How many texts the pool has, how many have no vector in recall's space, and how many of those wait or failed."""
 
     texts: int
     missing: int
@@ -162,7 +162,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What was counted. `missing` is None where the pool has no space yet."""
+    """The counts. `missing` is None if the pool has no space yet."""
 
     messages: MessageCounts
     rows: PoolRowCounts
@@ -176,7 +176,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class PoolEvaluation:
-    """All that was found about a pool at one moment. Rows that nobody has used for `stale_days` may be stale."""
+    """All findings about a pool at one moment. Rows not used for `stale_days` may be stale."""
 
     pool: str
     moment: datetime
@@ -189,11 +189,11 @@ class PoolEvaluation:
 
     @property
     def without_meaning(self) -> str | None:
-        """Return why some question was not searched for by meaning; None where all were."""
+        """Return why a question was not searched by meaning; None if all were."""
         return next((one.meaning.reason for one in self.asked if not one.meaning.searched), None)
 
     def ranks_by_way(self) -> dict[str, Ranks]:
-        """Return how well each way of searching finds the known answers, as far as it was tried."""
+        """Return how well each way of searching finds the known answers; ways that were not tried are missing."""
         searched = [one.meaning for one in self.asked if one.meaning.searched]
         found = {
             FULL: [one.full for one in self.asked],
@@ -210,7 +210,7 @@ class PoolEvaluation:
 
 
 def ranks(found: Sequence[int | None]) -> Ranks:
-    """Return the figures of some ranks, one for each question."""
+    """Return the figures of ranks, one for each question."""
     asked = len(found)
     within = {depth: sum(rank is not None and rank <= depth for rank in found) for depth in DEPTHS}
     return Ranks(

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 NEAREST = 10
-"""Of how many nearest it is asked whether they were found."""
+"""How many of the nearest texts an index is checked for."""
 LEAST = 0.98
-"""The agreement below which something is wrong with an index."""
-# Scores come from half precision; what differs by less is equally near.
+"""The lowest agreement of a sound index, from 0 to 1."""
+# Scores come from half precision; a smaller difference means equally near.
 _EQUAL = 1e-6
 
 
 def agreement(exact: Sequence[float], approximate: Sequence[float]) -> float:
-    """Return which share of the nearest an approximate search has found, from the scores of both, best first.
+    """Return the share of the nearest that an approximate search has found, from the scores of both, best first.
 
-    Of texts that are equally near either counts, so that copies of a text do not look like misses.
+    Equally near texts count for each other, so that copies of a text do not look like misses.
     """
     nearest = exact[:NEAREST]
     if not nearest:

@@ -1,8 +1,8 @@
-"""Known answers: questions made from a text that memory holds, so that what should answer them is known.
+"""Known answers: questions made from a text of memory, so that the right answer is known.
 
-A question is a few words of its text, in the order of the text, and for some a date. Whoever remembers a little of a
-thing asks for it so; a person who asks in words of their own is harder to answer, so what is measured with these
-questions is how well memory can be found at all, and not how well it understands.
+A question is a few words of its text, in their order, sometimes with a date, as a person asks who remembers a little of
+it. A question in other words is harder to answer: these questions measure whether memory can be found at all, not how
+well it understands.
 """
 
 import random
@@ -20,29 +20,29 @@ from esker.server.core.words.scripts import CJK
 
 QuestionKind = Literal["identifier", "name", "date", "rare"]
 WAYS: tuple[QuestionKind, ...] = ("identifier", "name", "date", "rare")
-"""By an identifier, by the name of somebody or something, by when it was said, or by its rarest words."""
+"""Around an identifier, around a proper name, with the date it was said, or of its rarest words."""
 
 _MOST_WORDS: Mapping[QuestionKind, int] = {"identifier": 2, "name": 3, "date": 2, "rare": 3}
 _FEWEST_WORDS = 4
-# What no more texts than these, or this share of all, hold tells a text from the others.
+# A word distinguishes a text if at most this many texts, or this share of all, contain it.
 _FEW = 3
 _SMALL_SHARE = 0.01
 MOST_FEW = 1_000
-"""However many texts there are, what more than these hold tells nothing. So whoever counts them counts one further."""
+"""In a pool of any size a word of more texts distinguishes none. Counts must reach one further to show that."""
 _LONGEST_WORD = 40
 _SHORTEST_WORD = 3
-# So many characters of a text are shown beside its question.
+# Characters of a text that are shown beside its question.
 _SHOWN = 160
-# Nobody asks for a hash, for a number alone, or for what stands around an escaped end of a line.
+# Hashes, bare numbers and remains of escaped line ends, for which nobody asks.
 _UNSAYABLE = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*|.*\\.*", re.IGNORECASE)
-# Between characters of a script without spaces a word begins and ends anywhere.
+# In a script without spaces a word begins and ends at any character.
 _BEGINS, _ENDS = rf"(?:(?<![^\W{CJK}])|(?=[{CJK}]))", rf"(?:(?![^\W{CJK}])|(?<=[{CJK}]))"
 _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*#')
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryText:
-    """A text of memory: the row or passage that it is, and when it was said."""
+    """The text of a row or passage, and when it was said."""
 
     id: str
     tier: Tier
@@ -52,7 +52,7 @@ class MemoryText:
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """A question, in which way it was made, and the text that answers it, as far as one line shows it."""
+    """A question, the way it was made, and the id and excerpt of the text that answers it."""
 
     query: str
     way: QuestionKind
@@ -69,12 +69,11 @@ def known_answers(
     limit: int,
     seed: int,
 ) -> list[KnownAnswer]:
-    """Return at most `limit` questions about these texts, in their order, each made in the
-    way that was taken least of those that it allows.
+    """Return at most `limit` questions about these texts, in their order; each is made in the least used way possible.
 
-    `held` says how many texts of a tier hold a term, counted up to more than `MOST_FEW`, `sizes` how many there are. A
-    text that is too short, or has nothing of its own, makes none. The same texts and the same seed make the same
-    questions.
+    `held` has the number of texts of a tier that contain a term, counted to at least `MOST_FEW + 1`, `sizes` the number
+    of texts. A text that is too short or has no distinguishing word makes no question. The same texts and seed make the
+    same questions.
     """
     made: list[KnownAnswer] = []
     made_so = Counter[QuestionKind]()
@@ -91,9 +90,9 @@ def known_answers(
 
 
 def in_one_line(content: str, words: Sequence[str]) -> str:
-    """Return what one line shows of a text: all of it, or what stands around the first of these words.
+    """Return a text on one line: all of it, or an excerpt around the first of these words.
 
-    They are looked for as words, in capitals or not: "on" does not stand in "conversation".
+    They match whole words in any case: "on" does not match "conversation".
     """
     line = " ".join(content.split())
     if len(line) <= _SHOWN:
@@ -102,7 +101,7 @@ def in_one_line(content: str, words: Sequence[str]) -> str:
     found = re.search(f"{_BEGINS}(?:{any_word}){_ENDS}", line, re.IGNORECASE) if words else None
     first = found.start() if found else 0
     start = max(0, first - _SHOWN // 4)
-    # It begins with a whole word, where there is one.
+    # Begin with a whole word if possible.
     start = line.find(" ", start, first) + 1 or start if start else 0
     end = start + _SHOWN
     return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
@@ -120,7 +119,7 @@ def _first_query(
 
 
 def terms_of(texts: Sequence[MemoryText]) -> dict[Tier, set[str]]:
-    """Return the terms whose number of texts `known_answers` has to know, by tier."""
+    """Return, by tier, the terms whose number of texts `known_answers` needs."""
     found: dict[Tier, set[str]] = {"memory": set(), "passage": set()}
     for text in texts:
         found[text.tier].update(term for word in telling_words(without_label(text.content)) for term in word.terms)
@@ -129,7 +128,7 @@ def terms_of(texts: Sequence[MemoryText]) -> dict[Tier, set[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Sayable:
-    """A word that somebody may ask with, how many texts hold it, and whether it is a proper name."""
+    """A word of a text, how many texts contain it, and whether it is a proper name."""
 
     word: Word
     held: int
@@ -152,23 +151,23 @@ def _can_be_asked(each: _Sayable) -> bool:
 
 
 def _is_proper(text: str, word: Word) -> bool:
-    """Tell whether a word has a capital that does not come from the beginning of a sentence."""
+    """Return whether a word is capitalised without beginning a sentence."""
     before = text[max(0, word.start - 3) : word.start].rstrip(" ")[-1:]
     capital = word.spelled[:1].isupper() and word.spelled[1:].islower()
     return capital and bool(before) and before not in _OPENS_SENTENCE
 
 
 def _chosen(words: Sequence[_Sayable], way: QuestionKind, few: int, draw: random.Random) -> list[str]:
-    """Return words of a text to ask for it with, in its order, or none where it allows no question in this way.
+    """Return words of a text to ask for it with, in its order, or none if it allows no question of this way.
 
-    They are at most half of the text's words, and one of them only few texts hold.
+    They are at most half of the text's words, and few texts contain one of them.
     """
     most = min(_MOST_WORDS[way], len(words) // 2)
     rarest = sorted(filter(_can_be_asked, words), key=lambda each: (each.held, each.word.start))
     first = next((each for each in rarest if _leads(each, way)), None)
     if len(words) < _FEWEST_WORDS or first is None or rarest[0].held > few:
         return []
-    # Not only the rarest words: those are often odd ones.
+    # Draw from more than the rarest words, which are often odd ones.
     others = [each for each in rarest[: max(most + 1, len(rarest) // 3)] if each is not first]
     chosen = [first, *draw.sample(others, min(most - 1, len(others)))]
     if min(each.held for each in chosen) > few:
@@ -177,7 +176,7 @@ def _chosen(words: Sequence[_Sayable], way: QuestionKind, few: int, draw: random
 
 
 def _leads(each: _Sayable, way: QuestionKind) -> bool:
-    """Tell whether a question of this way can be made around a word."""
+    """Return whether a question of this way can be made around a word."""
     if way == "identifier":
         return each.word.is_name
     return each.is_proper and not each.word.is_name if way == "name" else True
@@ -188,12 +187,12 @@ def _day(moment: datetime) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
-# What nobody has ever said ------------------------------------------------------------------------------------------
+# Made-up words -------------------------------------------------------------------------------------------------------
 
 _OPENINGS = ("br", "d", "dr", "f", "fl", "g", "gl", "j", "k", "kr", "m", "n", "pl", "qu", "sk", "t", "v", "z")
 _VOWELS = ("a", "e", "i", "o", "u", "oo", "ai")
 _ENDINGS = ("b", "ck", "ft", "lm", "mp", "nd", "rg", "sk", "x", "zz")
-# As bare words, as an identifier, and in questions whose other words are ordinary.
+# Bare words, identifiers, and questions whose other words are ordinary.
 _QUESTIONS = (
     "{0} {1}",
     "Where does {0} keep the {1}?",
@@ -211,7 +210,7 @@ _QUESTIONS = (
 
 
 def made_up_words(seed: int) -> Iterator[str]:
-    """Yield words that are none, without end; the same ones for a seed."""
+    """Yield made-up words without end; the same ones for a seed."""
     draw = random.Random(f"words {seed}")  # noqa: S311 - no secret
     while True:
         syllables = [draw.choice(_OPENINGS) + draw.choice(_VOWELS) for _ in range(2)]
@@ -219,7 +218,7 @@ def made_up_words(seed: int) -> Iterator[str]:
 
 
 def unanswerable(words: Sequence[str], seed: int) -> list[str]:
-    """Return a question about each two of these words, which no text holds."""
+    """Return a question about each pair of these words, which no text contains."""
     draw = random.Random(f"questions {seed}")  # noqa: S311 - no secret
     return [
         _QUESTIONS[n % len(_QUESTIONS)].format(*pair, Name=pair[0].capitalize(), number=draw.randrange(1_000, 9_999))

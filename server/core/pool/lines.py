@@ -1,8 +1,8 @@
-"""The lines of a pool's file: all that a pool remembers, one JSON document a line.
+"""The lines of a pool's file: everything that a pool remembers, one JSON document per line.
 
-A file begins with a header and ends with an end; between them stand, session by session, the session, its messages in
-order, and behind the last message that it covers each observation group; then memories, oldest first, and reflections.
-What is made from the rest (terms, passages, vectors, counters) is in no line. docs/decisions/pool-file.md says why.
+The order is: header; for each session its line, its messages in order, and each observation group after the last
+message that it covers; memories, oldest first; reflections; end. Derived data (terms, passages, vectors, counters) is
+not included. docs/decisions/pool-file.md says why.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from esker.server.core.redaction import redact_json, redact_name
 
 FORMAT = "esker-pool"
 VERSION = 1
-"""Grows when an older Esker could not read a file rightly any more."""
+"""Increased when an older Esker would misread a new file."""
 
 LineType = Literal["session", "message", "group", "memory", "reflection"]
 TYPES: tuple[LineType, ...] = get_args(LineType)
-# Names that clients gave: masked, two of them still are two.
+# Names given by clients: two different ones stay different when masked.
 _NAMES = frozenset({"client", "external_id", "first_external_id", "last_external_id", "dedupe_key"})
 _NEWER_HINT = "Import it with a newer Esker."
 
@@ -69,7 +69,7 @@ class _StrictLine(BaseModel):
 
 
 class Header(_StrictLine):
-    """The first line of a file, and of every part of one that is sent by itself. `counts` are of lines by type."""
+    """The first line of a file, and of every part that is sent alone. `counts` are lines by type."""
 
     type: Literal["header"]
     format: str
@@ -80,7 +80,7 @@ class Header(_StrictLine):
 
 
 class EventLine(_StrictLine):
-    """An event that was acted on, so that it changes nothing when it is told again."""
+    """A handled event, kept so that the same event sent again changes nothing."""
 
     kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
     dedupe_key: str
@@ -88,7 +88,7 @@ class EventLine(_StrictLine):
 
 
 class PackLine(_StrictLine):
-    """The pack that a session has: frozen, so it comes along to the byte, with what decided about its rows."""
+    """The pack of a session: frozen, so exported byte for byte, with the reasons for its rows."""
 
     version: Annotated[int, Field(ge=1, lt=2**31)]
     text: str
@@ -106,17 +106,17 @@ class PackLine(_StrictLine):
     def _fits(self) -> "PackLine":
         told = self.reasons is None or len(self.reasons) == len(self.memory_ids)
         if not told or len(self.left_out) != len(self.left_out_ids):
-            raise ValueError("there is a reason for each row, and no other")
+            raise ValueError("the number of reasons must equal the number of rows")
         return self
 
     @property
     def is_whole(self) -> bool:
-        """Whether the text is the one that was frozen; a text in which a secret was found since is not."""
+        """Whether the text is the frozen one; a text in which a secret was masked since then is not."""
         return hashlib.sha256(self.text.encode()).hexdigest() == self.sha256
 
 
 class SessionLine(_StrictLine):
-    """A session without its counters, which grow with its messages and groups; its events and its pack stand in it."""
+    """A session with its events and its pack, without its counters, which its messages and groups determine."""
 
     type: Literal["session"]
     id: SessionId
@@ -140,7 +140,7 @@ class SessionLine(_StrictLine):
 
 
 class MessageLine(_StrictLine):
-    """A message as it is kept. Without a hash its words were forgotten; what is left out is in no passage."""
+    """A stored message. An empty hash means that its text was forgotten; `left_out` keeps it out of passages."""
 
     type: Literal["message"]
     session_id: SessionId
@@ -160,7 +160,7 @@ class MessageLine(_StrictLine):
 
 
 class GroupLine(_StrictLine):
-    """An observation group. It stands behind the last message that it covers."""
+    """An observation group; it comes after the last message that it covers."""
 
     type: Literal["group"]
     id: GroupId
@@ -185,12 +185,12 @@ class GroupLine(_StrictLine):
     @model_validator(mode="after")
     def _fits(self) -> "GroupLine":
         if self.first_seq > self.last_seq:
-            raise ValueError("first_seq is behind last_seq")
+            raise ValueError("first_seq must not be greater than last_seq")
         return self
 
 
 class SourceLine(_StrictLine):
-    """Where else a memory was said."""
+    """Another place where a memory was said."""
 
     session_id: SessionId
     group_id: GroupId
@@ -236,23 +236,23 @@ class MemoryLine(_StrictLine):
 
     @model_validator(mode="after")
     def _fits(self) -> "MemoryLine":
-        """What the table demands, so that a line that breaks it has a number."""
+        """Check the constraints of the table here, so that the error names the line."""
         gone = {self.superseded_by is None, self.superseded_at is None, self.outdated_at is None}
         if len(gone) > 1:
-            raise ValueError("superseded_by, superseded_at and outdated_at go together")
+            raise ValueError("superseded_by, superseded_at and outdated_at must be set together")
         if (self.kind == "observation") != (self.group_id is not None and bool(self.source_seqs)):
-            raise ValueError("an observation, and nothing else, has a group and messages")
+            raise ValueError("an observation must have a group and messages, and only an observation may")
         if (self.kind == "reflection") != (self.reflection_id is not None and bool(self.source_ids)):
-            raise ValueError("a row of a reflection, and nothing else, has a reflection and rows that it stands for")
+            raise ValueError("a row of a reflection must have a reflection and source rows, and only such a row may")
         if self.refers_to and (self.refers_from is None or self.refers_from > self.refers_to):
-            raise ValueError("refers_to comes before refers_from")
+            raise ValueError("refers_to must not be before refers_from")
         if self.facet and (self.kind != "reflection" or self.session_id):
-            raise ValueError("only a row of a reflection of the whole pool has a facet")
+            raise ValueError("only a row of a reflection of the whole pool may have a facet")
         return self
 
 
 class ReflectionLine(_StrictLine):
-    """What one reflection did, why it did nothing, or that it was undone."""
+    """One reflection: its inputs and outputs, and why it was rejected or when it was undone."""
 
     type: Literal["reflection"]
     id: ReflectionId
@@ -276,18 +276,18 @@ class ReflectionLine(_StrictLine):
     @model_validator(mode="after")
     def _fits(self) -> "ReflectionLine":
         if (self.scope == "session") != (self.session_id is not None):
-            raise ValueError("a reflection of a session, and no other, has a session")
+            raise ValueError("a reflection of a session must have a session, and no other may")
         if (self.state == "rejected") != (self.reason is not None):
-            raise ValueError("a rejected reflection, and no other, has a reason")
+            raise ValueError("a rejected reflection must have a reason, and no other may")
         if (self.state == "undone") != (self.undone_at is not None):
-            raise ValueError("a reflection that was undone, and no other, has a time for it")
+            raise ValueError("a reflection that was undone must have undone_at, and no other may")
         if self.state != "rejected" and self.tokens_after >= self.tokens_before:
-            raise ValueError("it is not smaller than what it stands for")
+            raise ValueError("tokens_after must be smaller than tokens_before")
         return self
 
 
 class End(_StrictLine):
-    """The last line: without it a file was cut off. `counts` are of lines by type."""
+    """The last line; a file without it was truncated. `counts` are lines by type."""
 
     type: Literal["end"]
     counts: dict[str, int]
@@ -307,7 +307,7 @@ AnyLine = TypeVar("AnyLine", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ImportBatch:
-    """Lines that are imported together, by type and by their numbers in the file."""
+    """Lines that are imported together, by type and line number."""
 
     header: Header
     sessions: dict[int, SessionLine] = field(default_factory=dict[int, SessionLine])
@@ -325,9 +325,9 @@ class ImportBatch:
 
 
 def read_batch(body: bytes, first_line: int) -> ImportBatch:
-    """Read lines of a file: its header, and then those from number `first_line` on. Secrets in them are masked.
+    """Read the header of a file and its lines from number `first_line` on. Secrets in them are masked.
 
-    Raises InvalidInput for a line that is broken, unknown or there twice, with its number.
+    Raises InvalidInput, with the number, for a line that is broken, unknown or a duplicate.
     """
     head, _, rest = body.partition(b"\n")
     batch = ImportBatch(read_header(head))
@@ -337,7 +337,7 @@ def read_batch(body: bytes, first_line: int) -> ImportBatch:
             continue
         line = _read_line(text, number)
         if (first := seen.setdefault(_key(line, number), number)) != number:
-            raise InvalidInput(f"Line {number}: it tells of the same thing as line {first}.")
+            raise InvalidInput(f"Line {number}: duplicate of line {first}.")
         _add(batch, number, line)
     return batch
 
@@ -361,16 +361,14 @@ def _add(batch: ImportBatch, number: int, line: BaseModel) -> None:
 
 
 def read_header(text: bytes) -> Header:
-    """Read the first line of a file. Raises InvalidInput for what is no header, or of a newer format."""
+    """Read the first line of a file. Raises InvalidInput if it is not a header, or of a newer version."""
     found = _parsed(text, 1)
     if found.get("type") != "header" or found.get("format") != FORMAT:
-        raise InvalidInput(
-            "Line 1: it is not the header of a pool's file.", hint="`esker export jsonl` writes such a file."
-        )
+        raise InvalidInput("Line 1: not the header of a pool's file.", hint="`esker export jsonl` writes such a file.")
     version = found.get("version")
     if isinstance(version, int) and version > VERSION:
         raise InvalidInput(
-            f"The file has version {version} of the format, and this Esker reads {VERSION}.", hint=_NEWER_HINT
+            f"The file has format version {version}; this Esker reads version {VERSION}.", hint=_NEWER_HINT
         )
     return _valid(Header, found, 1)
 
@@ -380,8 +378,8 @@ def _read_line(text: bytes, number: int) -> BaseModel:
     model = _MODELS.get(str(found.get("type")))
     if model is None:
         raise InvalidInput(
-            f"Line {number}: there is no such type of line as {str(found.get('type'))[:40]!r}.",
-            hint=f"There is {', '.join(_MODELS)}.",
+            f"Line {number}: unknown type {str(found.get('type'))[:40]!r}.",
+            hint=f"Known types: {', '.join(_MODELS)}.",
         )
     masked = {name: _masked(name, value) for name, value in found.items()}
     return _valid(model, masked, number)
@@ -393,7 +391,7 @@ def _parsed(text: bytes, number: int) -> dict[str, Json]:
     except InvalidInput as error:
         raise InvalidInput(f"Line {number}: {error}") from error
     if not isinstance(found, dict):
-        raise InvalidInput(f"Line {number}: it is not a JSON object.")
+        raise InvalidInput(f"Line {number}: not a JSON object.")
     return found
 
 
@@ -408,7 +406,7 @@ def _valid(model: type[AnyLine], found: Mapping[str, Json], number: int) -> AnyL
 
 
 def _masked(name: str, value: Json) -> Json:
-    """Return a member of a line without secrets: one that was masked when it was stored stays as it is."""
+    """Return a member of a line with its secrets masked; a value that was masked before storage does not change."""
     match value:
         case str() if name in _NAMES:
             return redact_name(value)
@@ -422,7 +420,7 @@ def _masked(name: str, value: Json) -> Json:
 
 
 def _key(line: BaseModel, number: int) -> object:
-    """Return what names the thing that a line tells of."""
+    """Return the identity of the record in a line."""
     match line:
         case MessageLine():
             return line.session_id, line.seq

@@ -1,7 +1,7 @@
-"""A MEMORY.md that a person edits by hand: what memory knows is added to it, and nothing of theirs is touched.
+"""A MEMORY.md that a person edits by hand: facts of memory are added, and existing lines are never changed.
 
-Lines are only ever inserted. There are no marks in the file: what is there already is recognised by what it says, so a
-person may move and reword lines as they like. docs/decisions/memory-file.md says what that costs.
+Lines are only inserted. The file has no marks: a fact that it already contains is recognised by its words, so a person
+may move and reword lines. docs/decisions/memory-file.md says what that costs.
 """
 
 import re
@@ -27,7 +27,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r" {0,3}([-*+])[ \t]+\S")
 _INDENTED = re.compile(r"(?: {2}|\t)[ \t]*\S")
 _REFLECTED = re.compile(r"reflected \((\d{4}-\d\d-\d\d)\)\Z")
-# What stands before the words of a line: bullets, numbers, quotes, boxes.
+# The part of a line before its words: bullets, numbers, quotes, boxes.
 _MARKER = re.compile(r"[ \t]*(?:[-*+>]|\d{1,9}[.)]|\[[ xX]\]|#{1,6})(?=[ \t])[ \t]*")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 _WORD = re.compile(r"\w+")
@@ -35,7 +35,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What memory knows, as far as the file cares. Without a `project` it is not said whose it is."""
+    """A row of memory for the file. Its line names the `project`, if set."""
 
     content: str
     kind: Kind
@@ -50,20 +50,20 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class FileSection:
-    """A part of the file. Those of what was reflected have a day, and come last, oldest first."""
+    """A section of the file. Sections of reflections have a day and come last, oldest first."""
 
     title: str
     day: date = date.min
 
     @property
     def place(self) -> tuple[int, date]:
-        """Where it stands among the others."""
+        """The sort key of the section."""
         return (_ORDER.index(self.title) if self.title in _ORDER else len(_ORDER)), self.day
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A line for the file, and where it belongs."""
+    """A line for the file, and its section."""
 
     section: FileSection
     text: str
@@ -71,7 +71,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class MergedFile:
-    """The new text of a file, what was added, and how many entries were there already."""
+    """The new text of a file, the added entries, and how many it contained already."""
 
     text: str
     added: list[FileEntry] = field(default_factory=list[FileEntry])
@@ -79,7 +79,7 @@ class MergedFile:
 
 
 def entries_of(rows: Iterable[Remembered], timezone: ZoneInfo) -> list[FileEntry]:
-    """Return the lines for rows, what matters most first; days are those of a time zone."""
+    """Return the lines for rows, the highest priority first; days are those of `timezone`."""
     ordered = sorted(rows, key=lambda row: (PRIORITIES.index(row.priority), row.said_at, row.content))
     entries = (FileEntry(_section_of(row, timezone), _line_of(row)) for row in ordered)
     return [entry for entry in entries if entry.text]
@@ -100,21 +100,21 @@ def _section_of(row: Remembered, timezone: ZoneInfo) -> FileSection:
 
 
 def _line_of(row: Remembered) -> str:
-    """Return a row on one line that is text in Markdown: it cannot begin a comment that swallows what follows."""
+    """Return a row as one line of Markdown text, which cannot begin a comment that hides the lines after it."""
     text = fenced(row.content).replace("<!--", "&lt;!--")
     project = f" (project {fenced(row.project)})" if row.project and text else ""
     return text + (TENTATIVE if row.tentative and text else "") + project
 
 
 def merge(text: str, entries: Sequence[FileEntry]) -> MergedFile:
-    """Add to a file what it does not say yet. Every line of it stays, to the byte and in its order.
+    """Add the entries that a file does not contain yet. Every line stays, byte for byte and in its order.
 
-    Merging the same once more adds nothing.
+    Merging the same entries again adds nothing.
     """
     mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     lines: list[str] = _LINE.findall(text.removeprefix(mark))
-    known = _FileContent(lines)
-    added = [entry for entry in entries if known.add(entry.text)]
+    content = _FileContent(lines)
+    added = [entry for entry in entries if content.add(entry.text)]
     if not added:
         return MergedFile(text, [], len(entries))
     end = _line_end(text)
@@ -126,16 +126,16 @@ def merge(text: str, entries: Sequence[FileEntry]) -> MergedFile:
 
 
 def _line_end(text: str) -> str:
-    """Return how most lines of a text end."""
+    """Return the most frequent line end of a text."""
     windows = text.count("\r\n")
     return "\r\n" if windows * 2 > text.count("\n") else "\n"
 
 
-# What is there already ---------------------------------------------------------------------------------------------
+# Existing content ----------------------------------------------------------------------------------------------------
 
 
 class _FileContent:
-    """What a file says: by its lines, by its items and paragraphs (which may be wrapped), and by their sentences."""
+    """The content of a file: its lines, its items and paragraphs (which may be wrapped), and their sentences."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._words: set[tuple[str, ...]] = set()
@@ -144,7 +144,7 @@ class _FileContent:
             self._learn(said)
 
     def add(self, text: str) -> bool:
-        """Learn what an entry says, and tell whether that is new."""
+        """Add an entry, and return whether it is new."""
         said = _plain(text)
         mark = fingerprint(said)
         if _words(said) in self._words or any(same_fact(mark, other) for other in self._prints):
@@ -166,7 +166,7 @@ def _said_in(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the items and paragraphs of a file, each as its lines."""
+    """Yield the items and paragraphs of a file, each as a list of lines."""
     block: list[str] = []
     for line in lines:
         quoted = bool(block) and block[-1].lstrip().startswith(">") and line.lstrip().startswith(">")
@@ -180,7 +180,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _plain(line: str) -> str:
-    """Return a line without what stands before its words."""
+    """Return a line without its markers."""
     while marker := _MARKER.match(line):
         line = line[marker.end() :]
     return line.strip()
@@ -190,12 +190,12 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.casefold())) or (text,)
 
 
-# Where it goes -----------------------------------------------------------------------------------------------------
+# Insertion -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Heading:
-    """A heading: its first line, the line behind it, its level from 1 to 6, and its title in lower case."""
+    """A heading: its first line, the line after it, its level from 1 to 6, and its title in lower case."""
 
     start: int
     end: int
@@ -204,7 +204,7 @@ class _Heading:
 
     @property
     def place(self) -> tuple[int, date] | None:
-        """Where it stands among our sections; None for one of somebody else."""
+        """The sort key of the section; None for a heading that is not one of ours."""
         if found := _REFLECTED.match(self.title):
             try:
                 return len(_ORDER), date.fromisoformat(found[1])
@@ -214,7 +214,7 @@ class _Heading:
 
 
 def _with_entries(lines: list[str], section: FileSection, texts: Sequence[str], end: str) -> list[str]:
-    """Return lines with entries in a section, which is made where it is missing."""
+    """Return the lines with entries added to a section, which is created if it is missing."""
     headings = list(_headings(lines))
     ours = [heading for heading in headings if heading.place is not None]
     stops = [*(heading.start for heading in headings[1:]), len(lines)]
@@ -229,7 +229,7 @@ def _with_entries(lines: list[str], section: FileSection, texts: Sequence[str], 
 
 
 def _in_section(lines: list[str], start: int, stop: int, texts: Sequence[str], end: str) -> list[str]:
-    """Return lines with entries behind the last line of the section between two places."""
+    """Return the lines with entries added after the last line of the section from `start` to `stop`."""
     body = lines[start:stop]
     while body and not body[-1].strip():
         body.pop()
@@ -240,26 +240,26 @@ def _in_section(lines: list[str], start: int, stop: int, texts: Sequence[str], e
 
 
 def _inserted(lines: list[str], at: int, new: Sequence[str], end: str, *, goes_on: bool = False) -> list[str]:
-    """Return lines with new ones at a place, apart from what stands around them; `goes_on`: a list goes on."""
-    before, behind = lines[:at], lines[at:]
+    """Return the lines with new ones at `at`, separated by blank lines; `goes_on`: they continue a list."""
+    before, after = lines[:at], lines[at:]
     if before and not before[-1].endswith(("\n", "\r")):
         before[-1] += end
     if before and before[-1].strip() and not goes_on:
-        # Behind an end of line that is a lone CR, an LF would be a part of it.
+        # After a lone CR, an LF would become part of the same line end.
         before.append("\r" if before[-1].endswith("\r") else end)
-    apart = [end] if behind and behind[0].strip() else []
-    return [*before, *(line + end for line in new), *apart, *behind]
+    blank = [end] if after and after[0].strip() else []
+    return [*before, *(line + end for line in new), *blank, *after]
 
 
 def _headings(lines: Sequence[str]) -> Iterator[_Heading]:
-    """Yield the headings of a file; what looks like one in its frontmatter, in code or in a comment is none."""
-    at = _behind_frontmatter(lines)
+    """Yield the headings of a file, skipping frontmatter, code and comments."""
+    at = _after_frontmatter(lines)
     while at < len(lines):
         line = lines[at].rstrip("\r\n")
         if found := _HEADING.match(line):
             yield _Heading(at, at + 1, len(found[1]), _title(found[2] or ""))
-        elif (behind := _behind_code(lines, at) or _behind_comment(lines, at)) is not None:
-            at = behind
+        elif (after := _after_code(lines, at) or _after_comment(lines, at)) is not None:
+            at = after
             continue
         elif _is_underlined(lines, at):
             level = 1 if lines[at + 1].lstrip().startswith("=") else 2
@@ -272,14 +272,14 @@ def _title(text: str) -> str:
     return " ".join(text.strip().strip("*_:").casefold().split())
 
 
-def _behind_frontmatter(lines: Sequence[str]) -> int:
+def _after_frontmatter(lines: Sequence[str]) -> int:
     if not lines or lines[0].rstrip() != "---":
         return 0
     return next((at + 1 for at, line in enumerate(lines[1:], start=1) if line.rstrip() in ("---", "...")), 0)
 
 
-def _behind_code(lines: Sequence[str], at: int) -> int | None:
-    """Return the line behind a block of code that begins here; one that is never closed is a slip, and none."""
+def _after_code(lines: Sequence[str], at: int) -> int | None:
+    """Return the line after a code block that begins here; None if none begins, or it is never closed (a slip)."""
     opened = _FENCE.match(lines[at])
     if not opened:
         return None
@@ -287,8 +287,8 @@ def _behind_code(lines: Sequence[str], at: int) -> int | None:
     return next((place + 1 for place in range(at + 1, len(lines)) if closing.match(lines[place])), None)
 
 
-def _behind_comment(lines: Sequence[str], at: int) -> int | None:
-    """Return the line behind a comment that begins here; one that is never closed is none."""
+def _after_comment(lines: Sequence[str], at: int) -> int | None:
+    """Return the line after a comment that begins here; None if none begins, or it is never closed."""
     if not lines[at].lstrip().startswith("<!--"):
         return None
     first = lines[at].partition("<!--")[2]
@@ -301,5 +301,5 @@ def _is_underlined(lines: Sequence[str], at: int) -> bool:
     line = lines[at]
     if not line.strip() or _MARKER.match(line) or _INDENTED.match(line) or at + 1 == len(lines):
         return False
-    # Of a paragraph the last line is the heading; what stands before it would be a part of it.
+    # An underline makes the whole paragraph before it a heading; we only read headings of one line.
     return bool(_UNDERLINE.match(lines[at + 1].rstrip("\r\n"))) and (at == 0 or not lines[at - 1].strip())
