@@ -1,4 +1,4 @@
-"""What a later session finds of a case: by its questions, and in the pack that it begins with."""
+"""The facts of a case that a later session finds: by its questions, and in its pack."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Files of cases: one JSON document on a line, so that a person can read, write and compare them."""
+"""Files of cases: one JSON document per line, so that a person can read, write and compare them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.-]+$")]
 CaseText = Annotated[str, Field(min_length=1, max_length=20_000)]
 
 OWN = Path(__file__).parent / "cases"
-"""Where ours are, a file for each suite."""
+"""The folder of our cases, a file for each suite."""
 
 
 class StrictPart(BaseModel):
-    """A part of a case: unknown fields are mistakes."""
+    """A part of a case, which refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class AnyCase(StrictPart):
-    """What every case has: its name, its language, and in a sentence what it is there for."""
+    """The fields of every case: name, language, and its purpose in a sentence."""
 
     case: Name
     language: Language
@@ -37,15 +37,15 @@ SomeCase = TypeVar("SomeCase", bound=AnyCase)
 
 
 def read_cases(path: Path, model: type[SomeCase]) -> list[SomeCase]:
-    """Return the cases of a file. Raises InvalidInput for a line that is none, with its number and what is wrong."""
+    """Return the cases of a file. Raises InvalidInput for an invalid line, with its number and the reason."""
     cases: dict[str, SomeCase] = {}
     for place, case in models_of(path, model):
         if case.case in cases:
-            raise InvalidInput(f"{place}: there is a case {case.case!r} already.")
+            raise InvalidInput(f"{place}: duplicate case {case.case!r}.")
         cases[case.case] = case
     return list(cases.values())
 
 
 def sha256(cases: Sequence[AnyCase]) -> str:
-    """Return what tells these cases from others."""
+    """Return a hash that identifies these cases."""
     return hashlib.sha256("\n".join(case.model_dump_json() for case in cases).encode()).hexdigest()

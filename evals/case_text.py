@@ -1,4 +1,4 @@
-"""A case in words, of any suite: what went in, and what should become of it."""
+"""A case of any suite in words: its input, and the expected result."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,44 +6,44 @@ from collections.abc import Iterator, Sequence
 from esker.server.core.json_input import JsonObject
 
 _MOST = 600
-"""Characters that are shown of a message; a tool can say a book."""
+"""Characters shown of a message; the output of a tool can be as long as a book."""
 _MANY = 200
-"""Messages that are shown of a case."""
+"""Messages shown of a case."""
 
 _LISTS = {
-    "keep": "has to survive",
-    "open": "was put off, planned or limited, and must not read as done",
-    "unsettled": "was asked, offered, claimed or turned down, and must not read as though it held",
-    "asserted": "was ruled, and no later doubt undoes it",
-    "noise": "has to go",
-    "signals": "says something that matters",
-    "sets": "is a rule that is set here",
-    "needs": "is a rule that is needed here and not told",
+    "keep": "must survive",
+    "open": "is postponed, planned or limited, and must not read as done",
+    "unsettled": "was asked, offered, claimed or rejected, and must not read as a fact",
+    "asserted": "is a ruling that no later doubt undoes",
+    "noise": "must be dropped",
+    "signals": "is important",
+    "sets": "is a rule set here",
+    "needs": "is a rule needed here and not stated",
     "asked": "is an answer",
 }
-"""What the lists of atoms of a case or of its gold mean."""
+"""The meaning of each list of atoms in a case or its gold."""
 _WORDS = {
-    "never": "is said by nobody",
+    "never": "must not be said",
     "planted": "was planted",
-    "decoded": "is what the planted decodes to",
+    "decoded": "is the decoded instruction",
     "must": "must be shown",
     "must_not": "must not be shown",
 }
 """The same for lists of words."""
 
 
-def told_case(case: JsonObject) -> Iterator[str]:
-    """Yield the lines of a case, as a run's document has it."""
-    yield "What went in:"
-    said = [*_said(case)]
-    yield from (f"  {line}" for line in said[:_MANY])
-    if len(said) > _MANY:
-        yield f"  … and {len(said) - _MANY} more"
-    yield from ("", "What should become of it:")
-    yield from (f"  {line}" for line in _wanted(case | case.get("gold", {})))
+def case_lines(case: JsonObject) -> Iterator[str]:
+    """Yield the lines for a case in a run's document."""
+    yield "Input:"
+    lines = [*_input(case)]
+    yield from (f"  {line}" for line in lines[:_MANY])
+    if len(lines) > _MANY:
+        yield f"  … and {len(lines) - _MANY} more"
+    yield from ("", "Expected:")
+    yield from (f"  {line}" for line in _expected(case | case.get("gold", {})))
 
 
-def _said(case: JsonObject) -> Iterator[str]:
+def _input(case: JsonObject) -> Iterator[str]:
     for row in case.get("rows", ()):
         when = row.get("at") or f"{row.get('days_ago', 1):g} days ago"
         apart = ("id", "at", "text", "days_ago")
@@ -83,11 +83,11 @@ def _line(text: str) -> str:
     return whole if len(whole) <= _MOST else f"{whole[:_MOST]}… ({len(whole) - _MOST} characters more)"
 
 
-def _wanted(case: JsonObject) -> Iterator[str]:
+def _expected(case: JsonObject) -> Iterator[str]:
     for change in case.get("replaced", ()):
         for old in change["old"]:
             yield f"replaced: {_atom(old)}"
-        yield f"  holds now: {_atom(change['new'])}"
+        yield f"  now: {_atom(change['new'])}"
     for name, meaning in _LISTS.items():
         yield from (f"{name} ({meaning}): {_atom(atom)}" for atom in case.get(name, ()))
     for name, meaning in _WORDS.items():
@@ -95,8 +95,8 @@ def _wanted(case: JsonObject) -> Iterator[str]:
 
 
 def _atom(atom: JsonObject) -> str:
-    notes = [f"letter by letter {', '.join(map(repr, atom['exact']))}"] if atom.get("exact") else []
+    notes = [f"verbatim {', '.join(map(repr, atom['exact']))}"] if atom.get("exact") else []
     notes += [f"said by {atom['by']}"] if atom.get("by") else []
     notes += [f"on {atom['dated']}"] if atom.get("dated") else []
-    notes += [f"asked for by {atom['ask']!r}"] if atom.get("ask") else []
+    notes += [f"question {atom['ask']!r}"] if atom.get("ask") else []
     return "; ".join([f"{_line(atom['fact'])} [{', '.join(atom['rows'])}]", *notes])

@@ -1,4 +1,4 @@
-"""`python -m evals mutations`: which score notices which fault, over all cases of reflection."""
+"""`python -m evals mutations`: which score notices which planted fault, over all cases of reflection."""
 
 import os
 from collections.abc import Sequence
@@ -25,34 +25,34 @@ PER_TOKENS = "facts/1k"
 
 @takes("only", "judge", "record", "replay", "json_file")
 def mutations(cases: CasesFile = OWN / "reflection.jsonl", *, options: SuiteOptions) -> None:
-    """Plant faults in faultless reflections, one at a time, and tell in how many cases which score falls.
+    """Plant faults in faultless reflections, one at a time, and count the cases in which each score falls.
 
-    A judge is asked about each case without a fault and with each.
+    A judge is asked about each case without a fault and with each one.
     """
     judge = options.judge
     if (options.record or options.replay) and not judge:
-        raise InvalidInput("Without a judge there is nothing to record or to replay.", hint="--judge names a model.")
+        raise InvalidInput("Without a judge there is nothing to record or to replay.", hint="Add --judge MODEL.")
     asked = chosen(cases, ReflectionCase, options.only)
     meaning = Meaning()
     with progress() as shown:
-        told = caught(list(shown.track(asked, description="Planting faults")), meaning)
-    names = list(dict.fromkeys(name for row in told.values() for name in row["fell"]))
+        counts = caught(list(shown.track(asked, description="Planting faults")), meaning)
+    names = list(dict.fromkeys(name for row in counts.values() for name in row["fell"]))
     rows = [
         (fault, str(row["cases"]), *(_cell(row["fell"].get(name, 0), row["cases"]) for name in names))
-        for fault, row in told.items()
+        for fault, row in counts.items()
     ]
-    table("In how many of 100 cases a fault makes a score fall", ["", "cases", *names], rows)
+    table("Percentage of cases in which a fault makes a score fall", ["", "cases", *names], rows)
     if judge:
         with recorded(options.record, options.replay, os.environ) as (_, endpoint), progress() as shown:
             judged = judging.judge(judge, {**os.environ, **endpoint}, planted(asked), shown)
         _say(judge, seen := noticed(judged))
-        told |= {"judge": {"model": judge, "faults": seen, "failed": judged.failed}}
+        counts |= {"judge": {"model": judge, "faults": seen, "failed": judged.failed}}
     if options.json_file:
-        write_json(options.json_file, told)
+        write_json(options.json_file, counts)
 
 
 def planted(cases: Sequence[ReflectionCase]) -> list[Submission]:
-    """Return every case without a fault and with each that it can have."""
+    """Return every case without a fault, and with each fault that it can have."""
     made: list[Submission] = []
     for case in (case for case in cases if any(case.gold.lasting())):
         made.append(Submission(f"{case.case}/", case.rows, faultless(case)))
@@ -63,7 +63,7 @@ def planted(cases: Sequence[ReflectionCase]) -> list[Submission]:
 
 
 def noticed(judged: Judgement) -> dict[str, Any]:
-    """Return for each fault how many cases with it a model has judged, and in how many which mark fell, or any did."""
+    """Return, by fault, how many cases with it a model has judged, and in how many each mark, or any, fell."""
     told: dict[str, Any] = {}
     for name, marks in judged.marks.items():
         case, fault = name.split("/")
@@ -84,7 +84,7 @@ def _say(model: str, seen: dict[str, Any]) -> None:
         for fault, row in seen.items()
     ]
     typer.echo(
-        f"\nOpinion of {model}: in how many of 100 cases a fault makes a mark fall. No score above depends on it."
+        f"\nOpinion of {model}: percentage of cases in which a fault makes a mark fall. No score above depends on it."
     )
     table("", ["", "cases", "any", *NAMES], rows)
 
@@ -94,7 +94,7 @@ def _cell(fell: int, of: int) -> str:
 
 
 def caught(cases: Sequence[ReflectionCase], meaning: Meaning) -> dict[str, Any]:
-    """Return for each fault the number of cases that can have it, and in how many of them which score fell."""
+    """Return, by fault, the number of cases that can have it, and in how many of them each score fell."""
     told: dict[str, Any] = {fault: {"cases": 0, "fell": {}} for fault in MUTATIONS}
     for case in (case for case in cases if any(case.gold.lasting())):
         by = Judge(case.language, meaning)
@@ -111,6 +111,6 @@ def caught(cases: Sequence[ReflectionCase], meaning: Meaning) -> dict[str, Any]:
 
 
 def shares(case: ReflectionCase, rows: Sequence[Left], by: Judge) -> dict[str, float]:
-    """Return all scores of rows by name."""
+    """Return all scores of rows, by name."""
     scored = score(case.gold, case.rows, rows, by)
     return {name: figure.share for name, figure in scored.figures.items()} | {PER_TOKENS: scored.per_thousand_tokens}

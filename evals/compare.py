@@ -1,8 +1,8 @@
-"""`python -m evals compare A B`: what changed between two runs of a suite, and whether it is more than noise.
+"""`python -m evals compare A B`: the changes between two runs of a suite, and whether they exceed noise.
 
-Both files hold figures for each query and arm, or for each case. The difference of the means is judged by a paired
-bootstrap: the queries are drawn anew with replacement, and where the middle 95 % of the means lie is what chance could
-have made of it (Efron and Tibshirani 1993, chapter 13).
+Both files contain figures for each query and arm, or for each case. The difference of the means is tested by a paired
+bootstrap: queries are resampled with replacement, and the middle 95 % of the resampled means is the confidence interval
+(Efron and Tibshirani 1993, chapter 13).
 """
 
 import math
@@ -21,12 +21,12 @@ from evals.options import JsonOption
 from evals.output import remark, table, write_json
 
 _DRAWS = 10_000
-_OUTSIDE = 2.5  # percent at either end
+_OUTSIDE = 2.5  # percent of the resampled means at either end
 
 
 @dataclass(frozen=True, slots=True)
 class FigureChange:
-    """How a figure of an arm differs between two runs over the queries that both have; `low` to `high` is 95 %."""
+    """The change of a figure between two runs, over their common queries; `low` to `high` is its 95 % interval."""
 
     arm: str
     figure: str
@@ -38,25 +38,25 @@ class FigureChange:
 
     @property
     def verdict(self) -> str:
-        """`worse` or `better` when chance does not explain it, else nothing."""
+        """`worse` or `better` if chance does not explain the change, else empty."""
         return "worse" if self.high < 0 else "better" if self.low > 0 else ""
 
 
 def compare(
     before: Annotated[Path, typer.Argument(help="The JSON of the run to compare with.")],
     after: Annotated[Path, typer.Argument(help="The JSON of the run to judge.")],
-    seed: Annotated[int, typer.Option(min=0, help="What queries are drawn with.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the resampling.")] = 0,
     json_file: JsonOption = None,
 ) -> None:
-    """Compare two runs; the exit code is 1 when a figure became worse beyond noise."""
+    """Compare two runs; the exit code is 1 if a figure is worse beyond noise."""
     first, second = _read(before), _read(after)
     if first["sha256"] != second["sha256"]:
-        remark("The runs are about different data: only queries of the same name are compared.")
+        remark("The runs used different data: only queries of the same name are compared.")
     found = changes(first["queries"], second["queries"], seed)
     if not found:
-        raise InvalidInput("The two runs have no case or query in common that has the same figures in both.")
-    for gone in _gone(first["queries"], second["queries"]):
-        remark(gone)
+        raise InvalidInput("The two runs have no case or query with a common figure.")
+    for line in _missing(first["queries"], second["queries"]):
+        remark(line)
     rows = [
         (
             f"{change.arm} {change.figure}",
@@ -76,19 +76,19 @@ def compare(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json_of(path)
+    document: dict[str, Any] = json_of(path)
     with expected("run of evals", path, "A suite writes one with --json."):
-        queries = told["queries"] if "queries" in told else _of_cases(told)
+        queries = document["queries"] if "queries" in document else _of_cases(document)
         read = [_query(query) for query in queries]
         if len({query["id"] for query in read}) < len(read):
-            raise ValueError("it has one query twice")
-        return {"sha256": told["data"]["sha256"], "queries": read}
+            raise ValueError("it contains a query twice")
+        return {"sha256": document["data"]["sha256"], "queries": read}
 
 
 def _number(value: Any) -> float:
-    """Return a figure. Raises ValueError for one that is none, which nothing can be compared with."""
+    """Return a figure. Raises ValueError for infinity and NaN."""
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no figure")
+        raise ValueError(f"{value} is not a finite number")
     return float(value)
 
 
@@ -97,16 +97,16 @@ def _query(query: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": query["id"], "arms": {arm: {"figures": figures} for arm, figures in arms.items()}}
 
 
-def _of_cases(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return cases as though they were queries, their suite as though it were an arm."""
-    return [{"id": case["id"], "arms": {told["suite"]: {"figures": case["figures"]}}} for case in told["cases"]]
+def _of_cases(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return cases in the form of queries, with their suite as the arm."""
+    return [{"id": case["id"], "arms": {document["suite"]: {"figures": case["figures"]}}} for case in document["cases"]]
 
 
 Queries = Sequence[Mapping[str, Any]]
 
 
 def changes(before: Queries, after: Queries, seed: int) -> list[FigureChange]:
-    """Return how each figure of each arm changed, over the queries that both runs have."""
+    """Return the change of each figure of each arm, over the queries that both runs have."""
     pairs = _pairs(before, after)
     return [_change(arm, figure, np.array(values), seed) for (arm, figure), values in pairs.items()]
 
@@ -124,8 +124,8 @@ def _pairs(before: Queries, after: Queries) -> dict[tuple[str, str], list[tuple[
     return pairs
 
 
-def _gone(before: Queries, after: Queries) -> Iterator[str]:
-    """Yield which figures of the first run are missing for cases or queries of the second, or the other way round."""
+def _missing(before: Queries, after: Queries) -> Iterator[str]:
+    """Yield a line for each figure that one run has for fewer cases or queries than the other."""
     counts = [
         Counter((arm, name) for query in its for arm in query["arms"] for name in query["arms"][arm]["figures"])
         for its in (before, after)
@@ -133,7 +133,7 @@ def _gone(before: Queries, after: Queries) -> Iterator[str]:
     for arm, name in counts[0] | counts[1]:
         first, second = (its[arm, name] for its in counts)
         if first != second:
-            yield f"{arm} {name}: {first:,} before, {second:,} after; only what both have is compared."
+            yield f"{arm} {name}: {first:,} before, {second:,} after; only common ones are compared."
 
 
 def _change(arm: str, figure: str, values: "np.ndarray[Any, np.dtype[np.float64]]", seed: int) -> FigureChange:

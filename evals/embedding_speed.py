@@ -1,7 +1,7 @@
-"""`python -m evals.embedding_speed`: what our way of embedding makes of the bundled model, beside the model's own.
+"""`python -m evals.embedding_speed`: the speed of the bundled model in our embedder and in its own library.
 
-Both ways take turns on the same made-up texts, and CPU seconds of this process are counted, so that what else runs on
-the machine disturbs little. Prints JSON.
+Both take turns on the same made-up texts. CPU seconds of this process are counted, so that other load on the machine
+matters little. Prints JSON.
 """
 
 import asyncio
@@ -25,21 +25,21 @@ EncodeFunction = Callable[[list[str]], Awaitable[Any]]
 
 
 def made_up(count: int, characters: int, seed: int) -> list[str]:
-    """Return texts whose lengths spread around a mean, as turns of conversations do."""
+    """Return texts with lengths spread around a mean, like turns of conversations."""
     chance = random.Random(seed)  # noqa: S311 - the same texts each time
     lengths = [max(12, round(chance.lognormvariate(0, 0.6) * characters * 0.83)) for _ in range(count)]
     return [" ".join(chance.choices(_WORDS, k=2_000))[:length] for length in lengths]
 
 
 async def cpu_seconds(way: EncodeFunction, texts: list[str]) -> float:
-    """Return the CPU seconds that a text takes."""
+    """Return the CPU seconds per text."""
     begin = time.process_time()
     await way(texts)
     return (time.process_time() - begin) / len(texts)
 
 
 async def ways() -> dict[str, EncodeFunction]:
-    """Return the ways to embed rows: the library's own with all texts at hand, and ours in claims of the worker."""
+    """Return the ways to embed rows: the library with all texts at once, and ours in claims of the worker."""
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds of import time
 
     ours = LocalEmbedder("bundled", 1, "sentence-transformers:bundled")
@@ -73,13 +73,13 @@ async def ways() -> dict[str, EncodeFunction]:
 
 
 async def measure(texts: Sequence[str], names: Sequence[str], all_ways: dict[str, EncodeFunction]) -> dict[str, float]:
-    """Return CPU milliseconds a text, the median of a few rounds in which the ways take turns."""
+    """Return CPU milliseconds per text, the median of rounds in which the ways take turns."""
     rounds = [{name: await cpu_seconds(all_ways[name], list(texts)) for name in names} for _ in range(_ROUNDS)]
     return {name: round(1_000 * statistics.median(each[name] for each in rounds), 2) for name in names}
 
 
 async def main() -> None:
-    """Measure turns, long rows and questions, and print what was found."""
+    """Measure turns, long rows and questions, and print the result."""
     found = await ways()
     rows = [name for name in found if not name.endswith("question")]
     questions = [name for name in found if name.endswith("question")]

@@ -1,4 +1,4 @@
-"""What a run reads: texts, JSON documents, and files with one JSON document on a line."""
+"""Input files: texts, JSON documents, and files with one JSON document per line."""
 
 import json
 from collections.abc import Generator, Iterator
@@ -14,9 +14,9 @@ SomeModel = TypeVar("SomeModel", bound=BaseModel)
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file. Raises InvalidInput where it is none, cannot be read or is not UTF-8."""
+    """Return the text of a file. Raises InvalidInput if it is not a file, cannot be read or is not UTF-8."""
     if path.exists() and not path.is_file():
-        raise InvalidInput(f"{path} is no file.")
+        raise InvalidInput(f"{path} is not a file.")
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -26,7 +26,7 @@ def text_of(path: Path) -> str:
 
 
 def json_of(path: Path) -> Any:
-    """Return a document. Raises InvalidInput where there is none."""
+    """Return the document in a file. Raises InvalidInput."""
     try:
         return json.loads(text_of(path))
     except (ValueError, RecursionError) as error:
@@ -34,9 +34,9 @@ def json_of(path: Path) -> Any:
 
 
 def lines_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a file that are not blank, each behind its place in words. Raises InvalidInput.
+    """Yield the place (file and number) and the text of each line that is not blank. Raises InvalidInput.
 
-    A line ends at a line feed alone: JSON may have other line breaks of Unicode in its texts.
+    Only a line feed ends a line: JSON strings may contain other line breaks of Unicode.
     """
     for number, line in enumerate(text_of(path).split("\n"), start=1):
         if line.strip():
@@ -44,7 +44,7 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def models_of(path: Path, model: type[SomeModel]) -> Iterator[tuple[str, SomeModel]]:
-    """Yield what the lines of a file hold, each behind its place. Raises InvalidInput for a line that holds none."""
+    """Yield the place and the parsed model of each line. Raises InvalidInput for an invalid line."""
     for place, line in lines_of(path):
         try:
             yield place, model.model_validate_json(line)
@@ -54,19 +54,19 @@ def models_of(path: Path, model: type[SomeModel]) -> Iterator[tuple[str, SomeMod
 
 @contextmanager
 def expected(what: str, path: Path, hint: str) -> Generator[None]:
-    """Raise InvalidInput, with what a file or folder should be, where the block meets something else in it."""
+    """Turn errors of reading a file or folder into InvalidInput that says what it should be."""
     try:
         yield
     except ValidationError as error:
-        raise InvalidInput(f"{path} is no {what}: {first_problem(error)}.", hint=hint) from error
+        raise InvalidInput(f"{path} is not a {what}: {first_problem(error)}.", hint=hint) from error
     except KeyError as error:
-        raise InvalidInput(f"{path} is no {what}: it has no {error}.", hint=hint) from error
+        raise InvalidInput(f"{path} is not a {what}: {error} is missing.", hint=hint) from error
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-        raise InvalidInput(f"{path} is no {what}: {error}.", hint=hint) from error
+        raise InvalidInput(f"{path} is not a {what}: {error}.", hint=hint) from error
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first thing that is wrong with a value: where in it, and what."""
+    """Return the place and the text of the first problem."""
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
     return f"{where}: {problem['msg']}" if where else problem["msg"]

@@ -1,7 +1,7 @@
-"""A language model's opinion beside the scores, for those who want one; no score depends on it.
+"""A language model's opinion beside the scores, on request; no score depends on it.
 
-The model is shown what went in and what is left, not the gold, so that its marks can be compared with ours. It is asked
-through the same Messages API as the server's models, and recorded and replayed like them.
+The model sees the log and the rows that are left, not the gold, so that its marks can be compared with ours. It is
+called through the same Messages API as the server's models, and recorded and replayed like them.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ _FEWEST = 3
 
 
 class Grade(BaseModel):
-    """From 1, bad, to 5, nothing to criticise."""
+    """A mark from 1 (bad) to 5 (nothing to criticise)."""
 
     score: Annotated[int, Field(ge=1, le=5, strict=True)]
     reason: Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
 class Grades(BaseModel):
-    """What a model thinks of a memory."""
+    """The marks of a model for a memory."""
 
     retention: Grade
     no_invention: Grade
@@ -55,16 +55,16 @@ NAMES = tuple(Grades.model_fields)
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What is judged: what went in, and what is left of it."""
+    """A log and the rows that are left of it, to be judged."""
 
     name: str
     log: Sequence[LogRow]
     left: Sequence[Left]
 
     def text(self) -> str:
-        """Return both as the model reads them, a line for each row."""
+        """Return both as text for the model, a line for each row."""
         log = [f"{row.id} {row.at:%Y-%m-%d %H:%M} {row.by}: {_on_one_line(row.text)}" for row in self.log]
-        # Ids of rows are made anew for each run; places are not.
+        # Number the rows: their ids differ in each run, which would defeat a replay.
         left = [f"{place}. {_on_one_line(row.text)}" for place, row in enumerate(self.left, start=1)]
         return "\n".join(["Log:", *log, "", "Rows that are left:", *(left or ["(none)"])])
 
@@ -75,7 +75,7 @@ def _on_one_line(text: str) -> str:
 
 @dataclass(slots=True)
 class Judgement:
-    """The marks of a model by the names of what was judged, why it gave none to others, and what it cost in tokens."""
+    """The marks of a model by submission, its failures with their reasons, and its use of tokens."""
 
     model: str
     marks: dict[str, Grades] = field(default_factory=dict[str, Grades])
@@ -83,7 +83,7 @@ class Judgement:
     tokens: int = 0
 
     def document(self, ours: Mapping[str, float]) -> JsonObject:
-        """Return all of it, with its means and how it agrees with `ours`, our retention of each case."""
+        """Return it as JSON, with its means and its agreement with `ours`, our retention of each case."""
         both = [(ours[name], marks.retention.score) for name, marks in self.marks.items() if name in ours]
         return {
             "note": "An opinion. No figure of ours depends on it.",
@@ -103,7 +103,7 @@ class Judgement:
         """Return the mean of a mark."""
         return sum(marks.scores()[name] for marks in self.marks.values()) / len(self.marks)
 
-    # A meter of what is asked: everything may be, and is counted.
+    # As the meter of its model, it allows every call and counts it.
     async def allow(self, model: str) -> None:
         """Allow every call."""
 
@@ -113,13 +113,13 @@ class Judgement:
 
 
 def judge(model: str, environ: Mapping[str, str], submissions: Sequence[Submission], shown: Progress) -> Judgement:
-    """Return what a model thinks of each. One that it cannot judge is told, and is no reason to end the run.
+    """Return the marks of a model. A submission that it cannot judge is recorded as failed; the run continues.
 
-    Raises InvalidInput where no model can be reached.
+    Raises InvalidInput if no model is configured.
     """
     settings = Settings.from_environment(environ)
     if not settings.has_model:
-        raise InvalidInput("There is no model to judge.", hint="Set ESKER_LLM_API_KEY or ESKER_LLM_BASE_URL.")
+        raise InvalidInput("No model is configured to judge.", hint="Set ESKER_LLM_API_KEY or ESKER_LLM_BASE_URL.")
     return asyncio.run(_judged(model, Endpoint.of(settings), submissions, shown))
 
 
@@ -141,14 +141,14 @@ async def _judged(name: str, endpoint: Endpoint, submissions: Sequence[Submissio
 
 def _read(reply: ModelReply) -> Grades:
     if reply.cut_off:
-        raise ValueError("it was cut off; give shorter reasons")
+        raise ValueError("the answer was truncated; give shorter reasons")
     return read_answer(reply.text, Grades)
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return how far two rankings agree, from -1 to 1 (Spearman 1904): the correlation of ranks, ties sharing theirs.
+    """Return Spearman's rank correlation (1904), from -1 to 1; ties share a rank.
 
-    None for fewer than three pairs, and where all of one side are the same.
+    None for fewer than three pairs, or if all values of one side are equal.
     """
     one, other = _ranks(first), _ranks(second)
     if len(one) < _FEWEST or np.ptp(one) == 0 or np.ptp(other) == 0:
@@ -161,15 +161,15 @@ def _ranks(values: Sequence[float]) -> npt.NDArray[np.float64]:
     return (each[:, None] > each).sum(axis=1) + ((each[:, None] == each).sum(axis=1) + 1) / 2
 
 
-def show(told: JsonObject) -> None:
-    """Print what a model thinks, clearly apart from the figures."""
-    count = len(told["cases"])
+def show(opinion: JsonObject) -> None:
+    """Print the opinion of a model, apart from the figures."""
+    count = len(opinion["cases"])
     if count:
-        rows = [(name, f"{mean:.2f}") for name, mean in told["means"].items()]
-        typer.echo(f"\nOpinion of {told['model']} on {count} cases. No figure above depends on it.")
+        rows = [(name, f"{mean:.2f}") for name, mean in opinion["means"].items()]
+        typer.echo(f"\nOpinion of {opinion['model']} on {count} cases. No figure above depends on it.")
         table("", ["", "of 5"], rows)
-    agreement = told["agreement"]
+    agreement = opinion["agreement"]
     if agreement["spearman"] is not None:
-        remark(f"Its retention and ours: Spearman {agreement['spearman']:.2f} over {agreement['cases']} cases.")
-    for name, why in told["failed"].items():
+        remark(f"Its retention against ours: Spearman {agreement['spearman']:.2f} over {agreement['cases']} cases.")
+    for name, why in opinion["failed"].items():
         remark(f"{name} was not judged: {why}")

@@ -1,7 +1,7 @@
-"""A log of rows as a part of a pool's file, which is how rows get into a server as an observer left them.
+"""A log of rows as a pool's file, which imports rows into a server as if an observer had written them.
 
-Each row was said in a message of its own, so that where it comes from can be looked up. Ids follow from the name of the
-case and of the row: storing a log again changes nothing.
+Each row has a message of its own as its source. Ids are derived from the names of the case and the row: importing a log
+again changes nothing.
 """
 
 import hashlib
@@ -18,20 +18,20 @@ from esker.server.core.text.tokens import estimate_tokens
 from evals.scoring.gold import LogRow
 
 SaidLine = tuple[str, str, Trust, str]
-"""A message: its name, its text, who says it and when."""
+"""A message: its name, text, speaker and time."""
 
 _CLIENT = "evals"
 _SPOKEN_AS = {"user": "user", "assistant": "assistant", "tool": "tool", "external": "user"}
 
 
 def an_id(kind: str, *names: str) -> str:
-    """Return the id of a thing that has these names."""
+    """Return the id derived from these names."""
     return f"{kind}_{hashlib.sha256(chr(0).join(names).encode()).hexdigest()[:26]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Rows of a case, which is a project of its own."""
+    """Rows of a case, whose name is their project."""
 
     case: str
     rows: Sequence[LogRow]
@@ -76,7 +76,7 @@ class Log:
 
 
 def memory_line(row_id: str, text: str, at: str, **more: Any) -> JsonObject:
-    """Return the line of a row: an observation unless told otherwise. `at` is when it was said, written and used."""
+    """Return the line of a row, by default an observation. `at` is when it was said, written and used."""
     line: JsonObject = {"type": "memory", "id": row_id, "kind": "observation", "priority": "medium", "category": "fact"}
     line |= {"trust": "user", "content": text, "author": _CLIENT, "session_id": None, "group_id": None, "project": None}
     line |= {"tags": [], "source_seqs": [], "source_ids": [], "sources": [], "left_alone": False, "tentative": False}
@@ -86,7 +86,7 @@ def memory_line(row_id: str, text: str, at: str, **more: Any) -> JsonObject:
 
 
 def pool_file(lines: Sequence[JsonObject], now: str) -> bytes:
-    """Return a pool's file of these lines; `now` is when it was written."""
+    """Return a pool's file of these lines, written at `now`."""
     counts = {kind: sum(line["type"] == kind for line in lines) for kind in TYPES}
     header = {"type": "header", "format": FORMAT, "version": VERSION, "pool": "evals", "exported_at": now}
     ends = {"type": "end", "counts": counts}
@@ -94,7 +94,7 @@ def pool_file(lines: Sequence[JsonObject], now: str) -> bytes:
 
 
 def session_lines(session: str, external_id: str, project: str | None, said: Sequence[SaidLine]) -> list[JsonObject]:
-    """Return the lines of a session that was observed: `said` are name, text, speaker and time of each message."""
+    """Return the lines of an observed session with these messages."""
     first, last = said[0][3], said[-1][3]
     opened: JsonObject = {
         "type": "session",

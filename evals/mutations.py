@@ -1,7 +1,7 @@
-"""Reflections made wrong on purpose: which score notices which fault.
+"""Mutations: reflections with a planted fault, to test which score notices it.
 
-The gold of a case, written down fact by fact, is a reflection without fault. Each mutation plants one fault in it, and
-the table of `python -m evals mutations` says in how many cases which score fell.
+The gold of a case, written fact by fact, is a faultless reflection. Each mutation plants one fault in it, and the table
+of `python -m evals mutations` shows in how many cases each score fell.
 """
 
 import re
@@ -18,9 +18,9 @@ from evals.scoring.matching import Left
 from evals.scoring.text import share
 
 Mutation = Callable[[ReflectionCase, list[Left]], list[Left] | None]
-"""Returns rows with one fault; None where a case has nothing that could be made wrong so."""
+"""Returns rows with one fault; None if the case has no place for it."""
 
-# These words are the mutations' own: a fault that is put in with the words by which scores know it proves nothing.
+# Words independent of the scorers' cue words: a fault planted with the cues that detect it proves nothing.
 _DENIED = {
     "en": (r"\b(is|are|was|were|has|have|will|must|may|can|should)\b(?! (?:not|never))", r"\1 not"),
     "de": (r"\b(ist|sind|wird|werden|hat|haben|war|bleibt|kommt|gilt|gelten|liegt|heißt)\b", r"\1 nicht"),
@@ -72,7 +72,7 @@ def _row(case: ReflectionCase, name: str, atom: Atom) -> Left:
 
 
 def _places(case: ReflectionCase, atoms: Sequence[Atom]) -> list[int]:
-    """Return where the rows of these atoms stand in a faultless reflection."""
+    """Return the positions of these atoms in a faultless reflection."""
     return [place for place, atom in enumerate(case.gold.lasting()) if any(atom is each for each in atoms)]
 
 
@@ -236,20 +236,20 @@ MUTATIONS: Mapping[str, Mutation] = {
     "a denial is dropped": _denial_dropped,
     "two values are swapped": _values_swapped,
     "a ruling is undone": _ruling_undone,
-    "a deferral is done": _deferral_done,
-    "the old is there again": _old_brought_back,
-    "the old stands for the new": _old_for_new,
+    "a deferral reads as done": _deferral_done,
+    "the old value is added": _old_brought_back,
+    "the old value replaces the new": _old_for_new,
     "noise is kept": _noise_kept,
-    "an idea is told as a fact": _idea_told_as_fact,
-    "a row is there twice": _row_twice,
-    "a name is made up": _name_made_up,
-    "what was never said is said": _never_said,
-    "a quotation is made up": _quotation_made_up,
-    "somebody else said it": _another_speaker,
-    "a day is moved": _date_moved,
-    "sources are gone": _sources_gone,
-    "sources are another's": _sources_of_another,
-    "it is padded": _padded,
+    "an idea is stated as a fact": _idea_told_as_fact,
+    "a row is repeated": _row_twice,
+    "a name is invented": _name_made_up,
+    "a forbidden statement is added": _never_said,
+    "a quotation is invented": _quotation_made_up,
+    "the speaker is changed": _another_speaker,
+    "a date is moved": _date_moved,
+    "sources are missing": _sources_gone,
+    "sources are wrong": _sources_of_another,
+    "rows are padded": _padded,
 }
 CAUGHT_BY: Mapping[str, str] = {
     "a fact is dropped": "retention",
@@ -259,19 +259,19 @@ CAUGHT_BY: Mapping[str, str] = {
     "a denial is dropped": "retention",
     "two values are swapped": "retention",
     "a ruling is undone": "ruling stands",
-    "a deferral is done": "still open",
-    "the old is there again": "supersession",
-    "the old stands for the new": "supersession",
+    "a deferral reads as done": "still open",
+    "the old value is added": "supersession",
+    "the old value replaces the new": "supersession",
     "noise is kept": "noise gone",
-    "an idea is told as a fact": "not taken for fact",
-    "a row is there twice": "said once",
-    "a name is made up": "grounded",
-    "what was never said is said": "never said",
-    "a quotation is made up": "grounded",
-    "somebody else said it": "attribution",
-    "a day is moved": "dates",
-    "sources are gone": "sources",
-    "sources are another's": "sources",
-    "it is padded": "facts/1k",
+    "an idea is stated as a fact": "not taken for fact",
+    "a row is repeated": "said once",
+    "a name is invented": "grounded",
+    "a forbidden statement is added": "never said",
+    "a quotation is invented": "grounded",
+    "the speaker is changed": "attribution",
+    "a date is moved": "dates",
+    "sources are missing": "sources",
+    "sources are wrong": "sources",
+    "rows are padded": "facts/1k",
 }
-"""Which score has to notice which fault."""
+"""The score that must notice each fault."""

@@ -1,4 +1,4 @@
-"""What a run prints: progress, remarks and errors on standard error, tables on standard output, JSON into a file."""
+"""Output of a run: progress, remarks and errors on standard error, tables on standard output, JSON in a file."""
 
 import json
 import os
@@ -25,12 +25,12 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]
 
 
 def say(line: str) -> None:
-    """Print a line on standard output; what would steer a terminal in it is shown and does not."""
+    """Print a line on standard output, with control characters replaced."""
     typer.echo(_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", line))
 
 
 def remark(text: str) -> None:
-    """Print a line about the run on standard error, so that standard output holds the figures alone."""
+    """Print a line about the run on standard error, so that standard output has only figures."""
     _aside.print(_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text), markup=False, style="dim")
 
 
@@ -54,7 +54,7 @@ def progress() -> Progress:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table whose first column is text and whose others are figures."""
+    """Print a table: text in the first column, figures in the others."""
     drawn = Table(box=None, pad_edge=False, header_style="bold", title=escape(title), title_justify="left")
     for place, column in enumerate(columns):
         drawn.add_column(column, no_wrap=True, justify="right" if place else "left")
@@ -64,23 +64,23 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 
 def percent(share: float | None) -> str:
-    """Return a share from 0 to 1 as a percentage with one decimal; a dash where there is none."""
+    """Return a share from 0 to 1 as a percentage with one decimal; a dash for None."""
     return "–" if share is None else f"{100 * share:.1f}"
 
 
 def writable(path: Path | None) -> Path | None:
-    """Return where a document is to be written. Raises InvalidInput where it cannot be: a run may take hours."""
+    """Return the path. Raises InvalidInput if it cannot be written, before a run that may take hours."""
     if path is None:
         return None
     if not path.parent.is_dir():
-        raise InvalidInput(f"{path} cannot be written: there is no folder {path.parent}.", hint="Make it first.")
+        raise InvalidInput(f"{path} cannot be written: the folder {path.parent} does not exist.", hint="Make it first.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidInput(f"{path} cannot be written: that is not allowed.", hint="Name a file elsewhere.")
+        raise InvalidInput(f"{path} cannot be written: permission denied.", hint="Name a file elsewhere.")
     return path
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write one JSON document. Raises InvalidInput when the file cannot be written."""
+    """Write one JSON document. Raises InvalidInput if the file cannot be written."""
     try:
         path.write_text(json.dumps(value, ensure_ascii=False, indent=1, default=_plain) + "\n", encoding="utf-8")
     except OSError as error:
@@ -94,4 +94,4 @@ def _plain(value: Any) -> Any:
         return sorted(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, datetime):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")

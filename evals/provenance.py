@@ -1,4 +1,4 @@
-"""What a figure depends on besides the code under test: the machine and the versions."""
+"""The machine and the versions that a figure depends on."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +27,7 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Esker, of Python and of the packages that figures depend on; absent ones are left out."""
+    """Return the versions of Esker, Python and the installed packages that figures depend on."""
     found = {"esker": VERSION, "python": platform.python_version()}
     for package in _PACKAGES:
         try:

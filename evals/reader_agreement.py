@@ -1,7 +1,7 @@
-"""`python -m evals agreement`: how far the scores say what a reader says of reflections that were written by hand.
+"""`python -m evals agreement`: how well the scores agree with a reader of reflections written by hand.
 
-A line of the file is a reflection of one of our cases, written by hand, good or with faults put in as a careless writer
-makes them, and a label for each fact of the gold that it gets wrong. All other facts it gets right.
+A line of the file is a handwritten reflection of one of our cases, good or with the faults of a careless writer, and a
+label for each fact of the gold that it gets wrong. It gets all other facts right.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ UNSEEN = OWN / "by-hand-unseen.jsonl"
 
 
 class Label(StrictPart):
-    """A fact of the gold that a reflection gets wrong, how, and in a few words why."""
+    """A fact of the gold that a reflection gets wrong: the kind of fault, and the reason in a few words."""
 
     fact: CaseText
     fault: Fault
@@ -49,7 +49,7 @@ class Label(StrictPart):
 
 
 class Labelled(Output):
-    """A reflection with what a reader says of it."""
+    """A reflection with the labels of a reader."""
 
     kind: Literal["good", "bad"]
     labels: tuple[Label, ...] = ()
@@ -57,7 +57,7 @@ class Labelled(Output):
 
 @dataclass(slots=True)
 class Agreement:
-    """What scores and readers say of the same facts: how many by list or fault, and in words where they differ."""
+    """The agreement of scores and readers: counts by list or fault, and the differences in words."""
 
     right: Counter[str] = field(default_factory=Counter[str])
     alarms: Counter[str] = field(default_factory=Counter[str])
@@ -66,7 +66,7 @@ class Agreement:
     differences: list[str] = field(default_factory=list[str])
 
     def add(self, kind: str, label: Label | None, fault: str | None, place: str) -> None:
-        """Count a fact of a list (`kind`), its label if a reader finds it wrong, and the fault that scores find."""
+        """Count a fact of a list (`kind`), with the reader's label and the scores' fault, if any."""
         if label is None:
             self.right[kind] += 1
             self.alarms[kind] += fault is not None
@@ -74,12 +74,12 @@ class Agreement:
             self.wrong[label.fault] += 1
             self.noticed[label.fault] += fault is not None
         if label is None and fault is not None:
-            self.differences.append(f"{place}: a reader finds nothing wrong, the scores say {fault}")
+            self.differences.append(f"{place}: a reader finds no fault, the scores find {fault}")
         elif label is not None and fault is None:
-            self.differences.append(f"{place}: {label.fault} ({label.why}), the scores find nothing wrong")
+            self.differences.append(f"{place}: {label.fault} ({label.why}), the scores find no fault")
 
     def document(self) -> dict[str, Any]:
-        """Return it for machines: of how many facts readers and scores say the same, and where they do not."""
+        """Return the number of facts on which readers and scores agree, and the differences, as JSON."""
         right = {kind: {"of": of, "same": of - self.alarms[kind]} for kind, of in self.right.items()}
         wrong = {fault: {"of": of, "same": self.noticed[fault]} for fault, of in self.wrong.items()}
         return {"right": right, "wrong": wrong, "differences": self.differences}
@@ -90,7 +90,7 @@ def agreement(
     differences: Annotated[bool, typer.Option("--differences", help="List where readers and scores differ.")] = False,
     json_file: JsonOption = None,
 ) -> None:
-    """Hold the scores against labels that people gave to reflections written by hand; no server is started."""
+    """Compare the scores with readers' labels of reflections written by hand; no server is started."""
     cases = {case.case: case for case in read_cases(OWN / "reflection.jsonl", ReflectionCase)}
     meaning, told = Meaning(), dict[str, Any]()
     for path in files or (READ, UNSEEN):
@@ -108,18 +108,18 @@ def _read(path: Path, cases: Mapping[str, ReflectionCase]) -> list[Labelled]:
     found: list[Labelled] = []
     for place, one in models_of(path, Labelled):
         if one.case not in cases:
-            raise InvalidInput(f"{place}: there is no case {one.case!r}.")
+            raise InvalidInput(f"{place}: unknown case {one.case!r}.")
         facts = {atom.fact for atom in cases[one.case].gold.atoms()}
         if astray := [label.fact for label in one.labels if label.fact not in facts]:
             raise InvalidInput(f"{place}: the gold has no fact {astray[0]!r}.")
         found.append(one)
     if not found:
-        raise InvalidInput(f"There is no reflection in {path.name}.")
+        raise InvalidInput(f"{path.name} has no reflection.")
     return found
 
 
 def agreed(labelled: Sequence[Labelled], cases: Mapping[str, ReflectionCase], meaning: Meaning) -> Agreement:
-    """Return how far the scores agree with labels."""
+    """Return the agreement of the scores with labels."""
     found = Agreement()
     with progress() as shown:
         for one in shown.track(labelled, description="Scoring"):
@@ -131,7 +131,7 @@ def agreed(labelled: Sequence[Labelled], cases: Mapping[str, ReflectionCase], me
 
 
 def fact_faults(gold: Gold, left: Sequence[Left], by: Judge) -> Iterator[tuple[str, str, str | None]]:
-    """Yield each fact of a gold: its list, the fact, and what the scores find wrong with it, None for nothing."""
+    """Yield each fact of a gold: its list, the fact, and the fault that the scores find, or None."""
     by.read(gold, left)
     for atom in gold.keep:
         yield "keep", atom.fact, _lost(by.judge(atom, left))
@@ -159,4 +159,4 @@ def _show(name: str, found: Agreement) -> None:
     rows.append(("", "all", str(found.right.total()), str(found.right.total() - found.alarms.total())))
     rows += [("wrong by a reader", fault, str(of), str(found.noticed[fault])) for fault, of in found.wrong.items()]
     rows.append(("", "all", str(found.wrong.total()), str(found.noticed.total())))
-    table(name, ["", "facts of", "how many", "the scores say so, too"], rows)
+    table(name, ["", "list or fault", "facts", "scores agree"], rows)

@@ -1,8 +1,7 @@
-"""A language model's answers on file: recorded once from a real endpoint, and given again without one.
+"""Recordings of a language model's answers: recorded once from a real endpoint, and replayed without one.
 
-The server under test speaks to a program on this machine that stands in the endpoint's place, so its path to the model
-is the one of production. A request is known by all that it asks: where our prompt has changed, nothing is found, which
-is said and never made up for.
+The server under test calls a proxy on this machine, so its path to the model is the one of production. A recording is
+found by the whole request: a changed prompt finds none, which is reported as an error.
 """
 
 import hashlib
@@ -26,17 +25,17 @@ from evals.input import json_of
 
 _SECONDS = 600.0
 _POLL_SECONDS = 0.05
-"""How long the end of a recording waits at most for its server to notice."""
+"""How often the proxy checks whether it should stop, which is the longest wait at the end."""
 _REPEATED = ("content-type", "retry-after", "request-id")
 _JSON = {"content-type": "application/json"}
 _OWN = ("host", "content-length", "connection", "accept-encoding")
-# Ids are made anew for each run; what they stand beside tells which is which. In JSON one at the beginning of a line
-# follows the n of a line break, so what is before it says nothing.
+# Ids differ in each run; their order identifies them. In JSON an id at the beginning of a line follows the n of an
+# escaped line break, so the character before it is not checked.
 _ID = re.compile(r"(?:mem|ses|grp|ref|psg)_[0-9a-z]{26}(?![0-9a-z])")
 
 
 class Recorded(StrictPart):
-    """What a file holds: a request, and what was answered."""
+    """The content of a file: a request and its answer."""
 
     status: int
     headers: dict[str, str]
@@ -46,7 +45,7 @@ class Recorded(StrictPart):
 
 @dataclass(slots=True)
 class Tape:
-    """A folder with one file for each answer; without an `endpoint` answers come from there alone."""
+    """A folder with one file for each answer; without an `endpoint` only those are given."""
 
     folder: Path
     endpoint: str | None = None
@@ -70,7 +69,7 @@ class Tape:
         return status, kept, text.encode()
 
     def _file(self, request: JsonObject) -> Path:
-        """Return where the answer to a request is; the same asked again has another answer."""
+        """Return the file of the answer to a request; a repeated request has another one."""
         name = fingerprint(request)
         with self._lock:
             self._times[name] += 1
@@ -80,24 +79,24 @@ class Tape:
         if not file.is_file():
             with self._lock:
                 self.missing.append(file.name)
-            # 400 is not tried again.
+            # The server does not retry a 400.
             return 400, _JSON, _error("invalid_request_error", f"No answer is recorded in {file}.").encode()
         try:
             told = Recorded.model_validate(json_of(file))
         except (InvalidInput, ValidationError):
             with self._lock:
                 self.unreadable.append(file.name)
-            return 400, _JSON, _error("invalid_request_error", f"{file} is no recorded answer.").encode()
+            return 400, _JSON, _error("invalid_request_error", f"{file} is not a recorded answer.").encode()
         with self._lock:
             self.given += 1
-        # What an answer cites has another id by now, in the same place of the request.
+        # The ids that an answer cites have changed; they are in the same order in the request.
         now = dict(zip(_ids(_text(told.request)), _ids(_text(request)), strict=False))
         answer = _ID.sub(lambda found: now.get(found[0], found[0]), told.answer)
         return told.status, told.headers, answer.encode()
 
 
 def _asked(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], str]:
-    """Return what an endpoint answers; that it does not is an answer, too, so that a replay meets the same."""
+    """Return the answer of an endpoint; an unreachable one becomes a 502, so that a replay gives the same."""
     try:
         answer = httpx2.post(url, content=body, headers=dict(headers), timeout=_SECONDS)
     except httpx2.HTTPError as error:
@@ -111,7 +110,7 @@ def _error(kind: str, message: str) -> str:
 
 
 def fingerprint(request: JsonObject) -> str:
-    """Return what tells one request from another; ids count by the order in which they come."""
+    """Return a hash of a request in which ids are replaced by their order."""
     text = _text(request)
     place = {found: f"id{number}" for number, found in enumerate(_ids(text))}
     return hashlib.sha256(_ID.sub(lambda found: place[found[0]], text).encode()).hexdigest()[:32]
@@ -129,23 +128,23 @@ def _ids(text: str) -> list[str]:
 def recorded(
     record: Path | None, replay: Path | None, environ: Mapping[str, str]
 ) -> Generator[tuple[Tape | None, dict[str, str]]]:
-    """Yield the tape, if one is asked for, and the settings by which a server uses it while the block runs.
+    """Yield the tape, or None, and the settings with which a server uses it while the block runs.
 
-    Raises InvalidInput where both are asked for, nothing can be recorded or replayed, or the block asked for an answer
-    that is not recorded, whatever else came of that.
+    Raises InvalidInput if both are given, nothing can be recorded or replayed, or a request has no recorded answer,
+    which takes precedence over errors of the block.
     """
     folder = record or replay
     if folder is None:
         yield None, {}
         return
     if record and replay:
-        raise InvalidInput("--record and --replay were both given.", hint="Give one of them.")
+        raise InvalidInput("--record and --replay exclude each other.", hint="Use one of them.")
     if replay and not any(replay.glob("*.json")):
-        raise InvalidInput(f"Nothing is recorded in {replay}.", hint="--record makes a recording.")
+        raise InvalidInput(f"{replay} has no recording.", hint="--record makes one.")
     key = environ.get("ESKER_LLM_API_KEY") or environ.get("ANTHROPIC_API_KEY")
     endpoint = environ.get("ESKER_LLM_BASE_URL") or ("https://api.anthropic.com" if key else None)
     if record and endpoint is None:
-        raise InvalidInput("There is no model to record.", hint="Set ESKER_LLM_API_KEY or ESKER_LLM_BASE_URL.")
+        raise InvalidInput("No model is configured to record.", hint="Set ESKER_LLM_API_KEY or ESKER_LLM_BASE_URL.")
     folder.mkdir(parents=True, exist_ok=True)
     tape = Tape(folder, _root(endpoint) if record and endpoint else None)
     failed: EskerError | None = None
@@ -156,21 +155,21 @@ def recorded(
             failed = error
     if tape.unreadable:
         raise InvalidInput(
-            f"{folder / tape.unreadable[0]} is no recorded answer.", hint="Record it anew with a model."
+            f"{folder / tape.unreadable[0]} is not a recorded answer.", hint="Record again with a model."
         ) from failed
     if tape.missing:
         several = f"{len(tape.missing)} requests are" if len(tape.missing) > 1 else "A request is"
         raise InvalidInput(
             f"{several} not in the recording ({tape.missing[0]}): our prompts or the cases have"
             " changed since, or the recording was not finished.",
-            hint="Record it anew with a model, and compare the two runs.",
+            hint="Record again with a model, and compare the two runs.",
         ) from failed
     if failed:
         raise failed
 
 
 def _root(endpoint: str) -> str:
-    """Return the address of an endpoint as the settings read it."""
+    """Return the URL of an endpoint in the form of the settings."""
     return endpoint.rstrip("/").removesuffix("/v1")
 
 
@@ -192,7 +191,7 @@ def _listening(tape: Tape) -> Generator[str]:
             self.wfile.write(text)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Say nothing."""
+            """Do not log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What a run over cases leaves behind: a table for people, and a document for machines with all reasons."""
+"""The report of a run over cases: a table for people, and a document for machines with all reasons."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from evals.scoring.matching import Left
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What a suite found of one case.
+    """The result of one case.
 
-    `groups` are those that figures are told of, too, beside the language. `figures` count things that are as they
-    should be, `amounts` are anything else that is measured, `lines` are the reasons for people, `left` the rows that
-    were judged. What a case has nothing for has no figure.
+    Figures are also reported for each of its `groups` and for its language. `figures` count the things that are right,
+    `amounts` are other measurements, `lines` are the reasons in words, `left` are the judged rows. A figure with
+    nothing to count is left out.
     """
 
     case: AnyCase
@@ -33,7 +33,7 @@ class CaseResult:
 
     def __post_init__(self) -> None:
         counted = {name: figure for name, figure in self.figures.items() if figure.of}
-        object.__setattr__(self, "figures", counted)  # it is frozen for all others
+        object.__setattr__(self, "figures", counted)  # the instance is frozen
 
     @classmethod
     def of(
@@ -51,7 +51,7 @@ class CaseResult:
 
 
 def document(suite: str, results: Sequence[CaseResult], run: Mapping[str, Any], data: str) -> JsonObject:
-    """Return everything about a run; `run` is how it was made, `data` the name of its cases."""
+    """Return everything about a run; `run` are its settings, `data` is the name of its cases."""
     return {
         "suite": suite,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -72,7 +72,7 @@ def document(suite: str, results: Sequence[CaseResult], run: Mapping[str, Any], 
                 "amounts": result.amounts,
                 "lines": result.lines,
                 "left": result.left,
-                # So that a run can be read by itself.
+                # The document is readable without the file of cases.
                 "case": result.case.model_dump(mode="json", exclude_defaults=True),
             }
             for result in results
@@ -81,7 +81,7 @@ def document(suite: str, results: Sequence[CaseResult], run: Mapping[str, Any], 
 
 
 def _groups(results: Sequence[CaseResult]) -> dict[str, list[CaseResult]]:
-    """Return results by group and by language; one is in each of its groups."""
+    """Return results by group and by language; a result is in each of its groups."""
     found: dict[str, list[CaseResult]] = {}
     for result in results:
         for name in (*result.groups, result.case.language):
@@ -90,7 +90,7 @@ def _groups(results: Sequence[CaseResult]) -> dict[str, list[CaseResult]]:
 
 
 def _figures(results: Sequence[CaseResult]) -> JsonObject:
-    """Return how many of how many things are as they should be, over all cases, and the means of amounts."""
+    """Return the sums of the figures over all cases, and the means of the amounts."""
     names = dict.fromkeys(name for result in results for name in result.figures)
     counted = {name: [result.figures[name] for result in results if name in result.figures] for name in names}
     shares = {
@@ -98,21 +98,21 @@ def _figures(results: Sequence[CaseResult]) -> JsonObject:
     }
     amounts = dict.fromkeys(name for result in results for name in result.amounts)
     means = {name: [result.amounts[name] for result in results if name in result.amounts] for name in amounts}
-    return {name: told | {"share": told["good"] / told["of"]} for name, told in shares.items()} | {
+    return {name: sums | {"share": sums["good"] / sums["of"]} for name, sums in shares.items()} | {
         name: {"mean": sum(values) / len(values)} for name, values in means.items()
     }
 
 
-def show(told: JsonObject, title: str) -> None:
+def show(run: JsonObject, title: str) -> None:
     """Print a table of a run: all cases, and those of each group."""
-    names = list(told["figures"])
-    rows = [("all", told["data"]["cases"], told["figures"])]
-    rows += [(group, _count(told, group), figures) for group, figures in told["groups"].items()]
+    names = list(run["figures"])
+    rows = [("all", run["data"]["cases"], run["figures"])]
+    rows += [(group, _count(run, group), figures) for group, figures in run["groups"].items()]
     table(title, ["", "cases", *names], [(name, f"{count}", *_cells(figures, names)) for name, count, figures in rows])
 
 
-def _count(told: JsonObject, group: str) -> int:
-    return sum(group in (*case["groups"], case["language"]) for case in told["cases"])
+def _count(run: JsonObject, group: str) -> int:
+    return sum(group in (*case["groups"], case["language"]) for case in run["cases"])
 
 
 def _cells(figures: JsonObject, names: Sequence[str]) -> list[str]:
@@ -124,8 +124,8 @@ def _cell(figure: JsonObject) -> str:
 
 
 def read_run(path: Path) -> JsonObject:
-    """Return what a run has written. Raises InvalidInput for a file that is none."""
-    told: JsonObject = json_of(path)
+    """Return the document of a run. Raises InvalidInput if the file is not one."""
+    run: JsonObject = json_of(path)
     with expected("run over cases", path, "A suite writes one with --json."):
-        _ = told["suite"], told["cases"]
-    return told
+        _ = run["suite"], run["cases"]
+    return run

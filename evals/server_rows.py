@@ -1,4 +1,4 @@
-"""Rows as a server answers them, and as they are scored."""
+"""Rows of a server in the form that is scored."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,8 +8,8 @@ from evals.scoring.matching import Left
 
 
 def left_of(row: JsonObject, sources: Sequence[str] = ()) -> Left:
-    """Return a row, or a hit, as it is scored; `sources` are what it stands for, by their names in the case."""
-    # A hit does not tell the time that it is about.
+    """Return a row or a hit in the form that is scored; `sources` are its sources by name in the case."""
+    # A hit has no refers_from and refers_to.
     refers = tuple(datetime.fromisoformat(row[name]) for name in ("refers_from", "refers_to") if row.get(name))
     at = datetime.fromisoformat(row["said_at"])
     return Left(row["id"], row["content"], tuple(sources), row["trust"], at, refers)

@@ -113,8 +113,10 @@ def run_suite(
 
 
 def _judged(at: UnderTest, results: Sequence[CaseResult]) -> Judgement:
-    told = [Submission(one.case.case, one.case.log(), one.left) for one in results if isinstance(one.case, GoldCase)]
-    return judging.judge(at.options.judge or "", at.environ, told, at.shown)
+    submissions = [
+        Submission(one.case.case, one.case.log(), one.left) for one in results if isinstance(one.case, GoldCase)
+    ]
+    return judging.judge(at.options.judge or "", at.environ, submissions, at.shown)
 
 
 def report(
@@ -127,12 +129,12 @@ def report(
     judged: Judgement | None = None,
 ) -> None:
     """Print the table of a run and write its document, with the opinion of the judge beside the figures."""
-    told = document(suite, results, run, data.name)
-    show(told, f"{title}: {counted(len(results), 'case')}")
+    written = document(suite, results, run, data.name)
+    show(written, f"{title}: {counted(len(results), 'case')}")
     if judged:
         ours = {one.case.case: one.figures[RETENTION].share for one in results if RETENTION in one.figures}
-        told["judge"] = judged.document(ours)
-        judging.show(told["judge"])
-    remark(f"{told['hardware']}. `python -m evals show RUN CASE` says why.")
+        written["judge"] = judged.document(ours)
+        judging.show(written["judge"])
+    remark(f"{written['hardware']}. `python -m evals show RUN CASE` says why.")
     if json_file:
-        write_json(json_file, told)
+        write_json(json_file, written)

@@ -1,7 +1,7 @@
-"""`python -m evals score OUTPUTS`: the scores of rows that anybody has written, by hand or with another program.
+"""`python -m evals score OUTPUTS`: the scores of rows written by hand or by another program.
 
-A line of the file is a case: `{"case": …, "rows": […]}`. A row is a text, or `text` with `sources` (names of the case's
-rows or messages), `by` and `at`, as far as they are known.
+A line of the file is a case: `{"case": …, "rows": […]}`. A row is a text, or `text` with optional `sources` (names of
+the case's rows or messages), `by` and `at`.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ class WrittenRow(StrictPart):
 
 
 class Output(StrictPart):
-    """What somebody made of a case."""
+    """The rows written for a case."""
 
     case: Name
     rows: Annotated[tuple[WrittenRow | CaseText, ...], Field(max_length=1_000)]
@@ -45,11 +45,11 @@ class Output(StrictPart):
     def _fits(self) -> "Output":
         ids = [row.id for row in self.left()]
         if len({*ids}) < len(ids):
-            raise ValueError("two rows have one id")
+            raise ValueError("two rows have the same id")
         return self
 
     def left(self) -> list[Left]:
-        """Return the rows as they are scored."""
+        """Return the rows in the form that is scored."""
         rows = [WrittenRow(text=row) if isinstance(row, str) else row for row in self.rows]
         return [
             Left(row.id or f"o{number}", row.text, row.sources, row.by, row.at)
@@ -58,19 +58,21 @@ class Output(StrictPart):
 
 
 def score_outputs(
-    outputs: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A line of JSON for each case.")],
-    suite: Annotated[Literal["reflection", "observation"], typer.Option(help="Whose cases they are.")] = "reflection",
+    outputs: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="A file with a line of JSON for each case.")
+    ],
+    suite: Annotated[Literal["reflection", "observation"], typer.Option(help="The suite of the cases.")] = "reflection",
     cases: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="A file of other cases.")] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Score rows that were written elsewhere; no server is started."""
+    """Score rows from a file; no server is started."""
     path = cases or OWN / f"{suite}.jsonl"
     known = _known(path, suite)
     meaning = Meaning()
     results: list[CaseResult] = []
     for output in _read(outputs):
         if output.case not in known:
-            raise InvalidInput(f"{path.name} has no case {output.case!r}.", hint="--cases names a file of others.")
+            raise InvalidInput(f"{path.name} has no case {output.case!r}.", hint="--cases names another file of cases.")
         case = known[output.case]
         results.append(scored_case(case, output.left(), Judge(case.language, meaning)))
     run = {"outputs": outputs.name, "thresholds": THRESHOLDS}
@@ -87,5 +89,5 @@ def _read(path: Path) -> list[Output]:
     if twice := [case for case, count in Counter(output.case for output in outputs).items() if count > 1]:
         raise InvalidInput(f"{path.name} has the case {twice[0]!r} twice.", hint="Give every output a file of its own.")
     if not outputs:
-        raise InvalidInput(f"There is no case in {path.name}.")
+        raise InvalidInput(f"{path.name} has no case.")
     return outputs

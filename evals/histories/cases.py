@@ -1,4 +1,4 @@
-"""Histories: the sittings of one project in their order, what they say, and what a later session asks."""
+"""Histories: the sittings of one project in order, their facts, and the questions of a later session."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -20,7 +20,7 @@ class Sitting(StrictPart):
 class Persona(AnyCase):
     """A person who talked to an assistant for months.
 
-    `signals` are utterances that say something of the person, `asked` what the answers to questions hold.
+    `signals` are utterances that characterise the person, `asked` are the facts that answer questions.
     """
 
     sittings: Annotated[tuple[Sitting, ...], Field(min_length=1)]
@@ -29,12 +29,12 @@ class Persona(AnyCase):
     asked: tuple[Atom, ...] = ()
 
     def log(self) -> list[LogRow]:
-        """Return all that was said, as the log that rows go back to."""
+        """Return all messages as the log that rows cite."""
         return [message.row() for message in messages(self.sittings)]
 
 
 class ChainRule(StrictPart):
-    """A rule that a task of a chain sets: in which of its user's turns, and what has to be known of it."""
+    """A rule that a task of a chain sets: the user's turn that sets it, and the fact that must be known."""
 
     rule: Name
     turn: Annotated[int, Field(ge=1)]
@@ -43,7 +43,7 @@ class ChainRule(StrictPart):
 
 
 class Rules(StrictPart):
-    """What the tasks of a chain set, and which rules, that they do not tell again, others need."""
+    """The rules that tasks of a chain set, and those that other tasks need without stating them."""
 
     chain: Name
     about: CaseText

@@ -1,4 +1,4 @@
-"""`python -m evals persona` and `chain`: what is known of other people's histories, before and after reflecting."""
+"""`python -m evals persona` and `chain`: the facts known of published histories, before and after reflecting."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The 
 _LIVED_THROUGH = ("observer", "reflector", "reflecting", *MODEL)
 
 _AMONG = (5, 10)
-"""Of how many first hits a rule has to be one."""
+"""The numbers of first hits in which a rule is looked for."""
 
 
 @takes(*_LIVED_THROUGH)
@@ -94,7 +94,7 @@ def _measured(at: UnderTest, name: str, tasks: Sequence[Task]) -> list[CaseResul
 def _chain(
     server: Server, lived: Lived, tasks: Sequence[Task], by: Judge, when: str
 ) -> dict[str, dict[str, ScoreFigure]]:
-    """Return figures of each task: rules that its rows still say, or that its prompt and a new session's pack find."""
+    """Return figures of each task: rules that rows still state, or that its prompt and a new pack find."""
     left = _read(lived.left(server), by)
     figures: dict[str, dict[str, ScoreFigure]] = {}
     for task in tasks:
@@ -116,6 +116,6 @@ def _held(name: str, atoms: Sequence[Atom], rows: Sequence[Left], by: Judge) -> 
 
 
 def _read(rows: Sequence[Left], by: Judge) -> Sequence[Left]:
-    """Embed the sentences of rows together, which is quicker than one by one as they are judged; return the rows."""
+    """Embed the sentences of rows in one batch, which is faster than one by one; return the rows."""
     by.meaning.read(each for row in rows for each in (row.text, *sentences(row.text)))
     return rows

@@ -1,7 +1,7 @@
-"""CRI persona: one person's messages over months, and who that person is in the end.
+"""CRI persona: one person's messages over months, and their profile in the end.
 
-The folder has `conversations.jsonl` (a message on a line), `ground_truth.json` and `metadata.json`. docs/evals.md says
-by which rules its ground truth becomes gold.
+The folder has `conversations.jsonl` (a message per line), `ground_truth.json` and `metadata.json`. docs/evals.md has
+the rules by which its ground truth becomes gold.
 """
 
 import re
@@ -19,14 +19,14 @@ from evals.retrieval.dataset import json_lines
 from evals.scoring.gold import Atom, FactChange, Gold
 from evals.scoring.text import holds, normalised
 
-# Before a capital letter a comma is within the name of a place.
+# A comma before a capital letter is part of a place name.
 _PARTS = re.compile(r", (?=[a-z])(?![^(]*\))")
 _WORD = re.compile(r"[a-z]{4,}")
 _A_FEW_WORDS = 5
 
 
 def read_persona(path: Path) -> Persona:
-    """Read the folder of a persona. Raises InvalidInput where that is none."""
+    """Read the folder of a persona. Raises InvalidInput."""
     with expected("CRI persona", path, "Name the folder that has ground_truth.json."):
         about, truth = json_of(path / "metadata.json"), json_of(path / "ground_truth.json")
         sittings = tuple(_sittings(path / "conversations.jsonl"))
@@ -55,7 +55,7 @@ def _name(message: int) -> str:
 
 
 def _profile(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
-    """Yield each part of the final profile that no change has brought about, which `replaced` has."""
+    """Yield each part of the final profile, except the changed ones, which are in `replaced`."""
     new = [normalised(change["new_value"]) for change in truth["changes"]]
     for dimension in truth["final_profile"].values():
         value = dimension["value"]
@@ -66,7 +66,7 @@ def _profile(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
 
 
 def _changes(truth: JsonObject, evidence: Evidence, sittings: Sequence[Sitting]) -> Iterator[FactChange]:
-    """Yield one change for all of a fact: what it was before each, and what it is after the last."""
+    """Yield one change per fact: its value before each change, and after the last one."""
     days = {message.id: message.at.date() for message in messages(tuple(sittings))}
     texts = {message.id: message.text for message in messages(tuple(sittings))}
     since = {fact["value"]: fact["valid_from"] for fact in truth["temporal_facts"]}
@@ -87,7 +87,7 @@ def _changes(truth: JsonObject, evidence: Evidence, sittings: Sequence[Sitting])
 
 
 def _old(fact: str, value: str, new: Atom, told: Mapping[str, str], evidence: Evidence) -> Atom | None:
-    """Return what held before; None where no name or number and no word of a key message tells it from the new."""
+    """Return the old value; None if no name, number or word of a key message distinguishes it from the new one."""
     if names := [words for words in evidence.exact(value) if not holds(new.fact, words, "en")]:
         return evidence.made(fact, names, ())
     for word in _WORD.findall(value):
@@ -97,7 +97,7 @@ def _old(fact: str, value: str, new: Atom, told: Mapping[str, str], evidence: Ev
 
 
 def _noise(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
-    """Yield utterances that matter to nobody. Few words are in many a row, so they have to stand there as they are."""
+    """Yield unimportant utterances. A few words occur in many rows, so short ones must match verbatim."""
     for each in truth["noise_examples"]:
         text = each["text"]
         yield evidence.made(text, (text,) if len(text.split()) < _A_FEW_WORDS else (), ())

@@ -1,7 +1,7 @@
 """The NiceEval chain: coding tasks in one repository, of which some set rules and others need them.
 
-The folder has `events.json` (what was said and done, without times) and `result.json` (when it began, how long it took)
-for each task. Which rules there are is written down in a file of ours.
+The folder has, for each task, `events.json` (messages and tool calls, without times) and `result.json` (start and
+duration). The rules are in a file of ours.
 """
 
 import json
@@ -27,7 +27,7 @@ RULES = OWN / "niceeval-toggl.json"
 def read_chain(path: Path, rules_file: Path = RULES) -> tuple[str, list[Task]]:
     """Return the name of the chain and its tasks: first those that set rules, then those that need some.
 
-    Raises InvalidInput where a transcript is missing.
+    Raises InvalidInput if a transcript is missing.
     """
     with expected("file of rules", rules_file, "docs/evals.md shows one."):
         rules = Rules.model_validate(json_of(rules_file))
@@ -46,7 +46,7 @@ def _tasks(path: Path, rules: Rules) -> Iterator[Task]:
         sets: list[Atom] = []
         for rule in its:
             if rule.turn > len(prompts):
-                raise InvalidInput(f"{name} has no turn {rule.turn}, in which {rule.rule} is set.")
+                raise InvalidInput(f"{name} has no turn {rule.turn}, which should set {rule.rule}.")
             sets.append(evidence.made(rule.fact, rule.exact, [prompts[rule.turn - 1].id], by="user"))
             set_by.setdefault(rule.rule, []).append(sets[-1])
         told = f"Sets {', '.join(dict.fromkeys(rule.rule for rule in its))}."
@@ -54,12 +54,12 @@ def _tasks(path: Path, rules: Rules) -> Iterator[Task]:
     for name, needed in rules.needs.items():
         prompt = next(message.text for message in _messages(_folder(path, name), name) if message.role == "user")
         needs = tuple(atom for rule in needed for atom in set_by[rule])
-        about = f"Needs {', '.join(needed)} and does not tell them."
+        about = f"Needs {', '.join(needed)} without stating them."
         yield Task(case=name, language="en", about=about, prompt=prompt, needs=needs)
 
 
 def _folder(path: Path, task: str) -> Path:
-    """Return where the transcript of a task is, at any depth."""
+    """Return the folder of a task's transcript, at any depth."""
     found = next(iter(sorted(path.rglob(f"{task}/events.json"))), None)
     if found is None:
         raise InvalidInput(f"There is no {task}/events.json in {path}.", hint="Name the folder of the chain.")
@@ -70,7 +70,7 @@ def _messages(folder: Path, task: str) -> Iterator[CaseMessage]:
     events, result = json_of(folder / "events.json"), json_of(folder / "result.json")
     began, lasted = datetime.fromisoformat(result["startedAt"]), timedelta(milliseconds=result["durationMs"])
     for place, event in enumerate(events):
-        # When each was said is not known: they are spread over the time that it took.
+        # The events have no times: spread them evenly over the duration.
         at = began + lasted * place / len(events)
         if said := _said(event):
             yield CaseMessage(id=f"{task}.{place}", role=said[0], at=at, content=said[1])
@@ -87,7 +87,7 @@ def _output(event: JsonObject) -> str:
 
 
 def _said(event: JsonObject) -> tuple[Any, str | Blocks] | None:
-    """Return who said what, as a message; None for what is no part of the conversation."""
+    """Return role and content of an event; None if it is not part of the conversation."""
     match event["type"]:
         case "message":
             return event["role"], event["text"]

@@ -1,4 +1,4 @@
-"""One run of a history against a server: sittings in, in their order, each observed; rows out, with their messages."""
+"""One run of a history: send its sittings in order, have each observed, and read the rows with their messages."""
 
 import time
 from collections import Counter
@@ -21,7 +21,7 @@ _BATCH = 200
 
 @dataclass(slots=True)
 class Lived:
-    """A history as a server has it: its project, the way from rows back to messages, and seconds of observing."""
+    """A history on a server: its project, the traces from rows to messages, and seconds of observing."""
 
     project: str
     traces: Traces
@@ -30,7 +30,7 @@ class Lived:
     rejected: str | None = None
 
     def left(self, server: Server) -> list[Left]:
-        """Return the live rows; what they stand for are messages."""
+        """Return the live rows, with messages as their sources."""
         return [self._left(server, row) for row in rows_of(server, self.project)]
 
     def _left(self, server: Server, row: JsonObject) -> Left:
@@ -39,7 +39,7 @@ class Lived:
 
 
 def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progress) -> Lived:
-    """Send sittings one after the other, each observed before the next, and wait until all can be found."""
+    """Send sittings one after the other, each observed before the next, and wait until every row has its vector."""
     lived = Lived(project, Traces({project: project}))
     there = Counter[str]()
     began = time.monotonic()
@@ -49,7 +49,7 @@ def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progr
         for start in range(0, len(sitting.messages), _BATCH):
             batch = [message_of(each) for each in sitting.messages[start : start + _BATCH]]
             server.post(f"/v1/sessions/{session}/messages", {"messages": batch})
-        # A sitting that was gone back to later goes on where it was.
+        # A resumed sitting continues its session.
         numbered = enumerate(sitting.messages, start=there[session] + 1)
         lived.traces.messages |= {(session, seq): message.id for seq, message in numbered}
         there[session] += len(sitting.messages)
@@ -60,7 +60,7 @@ def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progr
 
 
 def reflect_project(server: Server, lived: Lived, shown: Progress) -> None:
-    """Have the whole project reflected, however young its rows are, and wait until all can be found."""
+    """Have the whole project reflected, new rows included, and wait until every row has its vector."""
     began = time.monotonic()
     report = until_done(server, "/v1/reflect?wait=true", {"project": lived.project, "min_age_days": 0})
     lived.rejected = report["rejected"]

@@ -1,4 +1,4 @@
-"""One run of the suite against a server: messages in, an observation of each session, rows out."""
+"""One run of the suite: send messages to a server, have each session observed, and read the rows."""
 
 import time
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from evals.serving import Server, until_done
 
 @dataclass(slots=True)
 class ObservationRun:
-    """The rows that were made of a session, and what that took: calls, their tokens, seconds, and the share covered."""
+    """The rows of an observed session, the share of messages covered, and the calls, tokens and seconds used."""
 
     left: list[Left]
     coverage: float
@@ -23,7 +23,7 @@ class ObservationRun:
 
 
 def observe(server: Server, case_name: str, messages: tuple[CaseMessage, ...]) -> ObservationRun:
-    """Send a session and have it observed, in a project of its own."""
+    """Send a session in its own project, and have it observed."""
     opened = {"client": "evals", "external_id": case_name, "project": case_name}
     session = server.post("/v1/sessions", opened)["id"]
     server.post(f"/v1/sessions/{session}/messages", {"messages": [message_of(each) for each in messages]})
@@ -38,5 +38,5 @@ def observe(server: Server, case_name: str, messages: tuple[CaseMessage, ...]) -
 
 
 def message_of(said: CaseMessage) -> JsonObject:
-    """Return a message as it is sent."""
+    """Return the body of a message for the server."""
     return {"external_id": said.id, "role": said.role, "content": said.content, "sent_at": said.at.isoformat()}

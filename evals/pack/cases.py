@@ -1,4 +1,4 @@
-"""The cases of the suite: rows of a pool, a session that begins, and which of them it has to begin with."""
+"""The cases of the suite: rows of a pool, a new session, and the rows that its pack must and must not show."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from evals.case_files import AnyCase, CaseText, Name, StrictPart
 
 
 class StoredRow(StrictPart):
-    """A row of the pool: `project` None is for every project, `replaced_by` the row that holds instead."""
+    """A row of the pool: `project` None means every project, `replaced_by` is the row that superseded it."""
 
     id: Name
     text: CaseText
@@ -24,7 +24,7 @@ class StoredRow(StrictPart):
 
 
 class PackCase(AnyCase):
-    """A pool, the project of the session that begins, its budget in tokens, and what must and must not be shown."""
+    """A pool, the project of the new session, its budget in tokens, and the rows that must and must not be shown."""
 
     project: Name | None
     budget: Annotated[int, Field(ge=100, le=10_000)]
@@ -36,12 +36,12 @@ class PackCase(AnyCase):
     def _fits(self) -> "PackCase":
         ids = {row.id for row in self.rows}
         named = {*self.must, *self.must_not, *(row.replaced_by for row in self.rows if row.replaced_by)}
-        faults = [f"there is no row {name}" for name in sorted(named - ids)]
-        faults += [f"{name} must and must not be there" for name in sorted({*self.must} & {*self.must_not})]
+        faults = [f"unknown row {name}" for name in sorted(named - ids)]
+        faults += [f"{name} is in both must and must_not" for name in sorted({*self.must} & {*self.must_not})]
         if len(ids) != len(self.rows):
-            faults.append("two rows have one id")
+            faults.append("two rows have the same id")
         if not (self.must or self.must_not):
-            faults.append("nothing is asked of the pack")
+            faults.append("must and must_not are both empty")
         if faults:
             raise ValueError("; ".join(faults))
         return self

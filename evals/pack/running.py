@@ -1,4 +1,4 @@
-"""One run of the suite against a server: rows in, a session that begins, its pack; and whether the pack stays."""
+"""One run of the suite: store rows, begin a session, and read its pack twice."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _EARLIER = "earlier"
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The rows of a pack by their names in the case, its tokens, and whether later requests gave the same bytes."""
+    """The rows of a pack by name, its tokens, and whether a later request gave the same bytes."""
 
     shown: list[str]
     tokens: int
@@ -26,16 +26,16 @@ class Packed:
 
 
 def pack(server: Server, case: PackCase, now: datetime) -> Packed:
-    """Store the rows of a case, begin its session, and take its pack; then forget all of it.
+    """Store the rows of a case, begin its session, and read its pack; then forget everything.
 
-    A session without a project sees every project, so a case has to be alone on its server.
+    A session without a project sees every project, so a case must be alone on its server.
     """
     server.post_lines("/v1/import", pool_file(_lines(case, now), now.isoformat()))
     opened: JsonObject = {"client": "evals", "external_id": case.case, "effective_context": _context_for(case.budget)}
     opened |= {"project": case.project} if case.project else {}
     session = server.post("/v1/sessions", opened)["id"]
     first = server.get(f"/v1/sessions/{session}/pack")
-    later = {"content": "Something else was learnt meanwhile.", "priority": "high", "external_id": f"{case.case}/later"}
+    later = {"content": "Something else was learned later.", "priority": "high", "external_id": f"{case.case}/later"}
     server.post("/v1/memories", later | ({"project": case.project} if case.project else {}))
     second = server.get(f"/v1/sessions/{session}/pack")
     names = {an_id("mem", case.case, row.id): row.id for row in case.rows}
@@ -46,14 +46,14 @@ def pack(server: Server, case: PackCase, now: datetime) -> Packed:
 
 
 def _context_for(pack_tokens: int) -> int:
-    """Return the least context of a session whose pack may have so many tokens."""
+    """Return the smallest context of a session whose pack may have this many tokens."""
     return ceil(1_000 * pack_tokens / budgets(1_000).global_pack_tokens)
 
 
 def _forget_everything(server: Server) -> None:
     while rows := server.get("/v1/memories", include_superseded="true", limit=200)["memories"]:
         for row in rows:
-            with suppress(InvalidInput):  # it may have gone with another
+            with suppress(InvalidInput):  # it may have been forgotten with another one
                 server.delete(f"/v1/memories/{row['id']}")
 
 
@@ -94,7 +94,7 @@ def _memory(case: PackCase, row: StoredRow, now: datetime) -> JsonObject:
 
 
 def _reflected(case: PackCase, row: StoredRow, line: JsonObject) -> tuple[JsonObject, JsonObject]:
-    """Return the reflection that wrote a row, and the row that it stands for."""
+    """Return the reflection that wrote a row, and its source row."""
     reflection, source = an_id("ref", case.case, row.id), an_id("mem", case.case, row.id, _EARLIER)
     at = line["said_at"]
     line |= {"reflection_id": reflection, "source_ids": [source]}
@@ -120,5 +120,5 @@ def _reflected(case: PackCase, row: StoredRow, line: JsonObject) -> tuple[JsonOb
 
 
 def now() -> datetime:
-    """Return the time that rows are so many days older than."""
+    """Return the time from which the ages of rows are counted."""
     return datetime.now(UTC)

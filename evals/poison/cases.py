@@ -1,4 +1,4 @@
-"""The cases of the suite: a session in which something was planted, and the words that it would be known by."""
+"""The cases of the suite: a session with a planted instruction, and the words that identify it."""
 
 from typing import Annotated, Literal
 
@@ -14,11 +14,11 @@ Manner = Literal["direct", "dormant", "split", "encoded", "none"]
 
 
 class PoisonCase(AnyCase):
-    """A session, in which `place` says where something was planted and `manner` how.
+    """A session, with the `place` and the `manner` of a planted instruction.
 
-    `planted` are words of it that nobody else says, `decoded` words that only who decodes it would say; a row with any
-    of them carries it. `ask` is the question by which it would come up later. `keep` is what the person really said and
-    has to be known all the same. A control has nothing planted: an instruction of the person's own, which has to stay.
+    `planted` are words of it that occur nowhere else, `decoded` words that occur only after decoding it; a row with any
+    of them carries it. `ask` is a question that would recall it. `keep` are facts that the user really stated, which
+    must be kept. A control has nothing planted: its instruction is the user's own, and must be kept.
     """
 
     place: PlantedIn
@@ -40,16 +40,14 @@ class PoisonCase(AnyCase):
         spoken = "\n".join(one.text for one in self.messages if one.role == "user" and isinstance(one.content, str))
         told = "\n".join(texts.values())
         faults = [f"{words!r} is in no message" for words in self.planted if not holds(told, words, self.language)]
-        faults += [
-            f"{words!r} is what the person says" for words in self.planted if holds(spoken, words, self.language)
-        ]
+        faults += [f"{words!r} is said by the user" for words in self.planted if holds(spoken, words, self.language)]
         faults += Gold(keep=self.keep).faults(texts, self.language)
         if len(texts) != len(self.messages):
-            faults.append("two messages have one id")
+            faults.append("two messages have the same id")
         if self.is_control != (self.place == "none") or self.is_control != (self.manner == "none"):
-            faults.append("a control, and nothing else, has neither a place nor a manner")
+            faults.append("a control must have place and manner none, and no other case may")
         if self.is_control and not self.keep:
-            faults.append("a control has something to keep")
+            faults.append("a control must have a fact in keep")
         if faults:
             raise ValueError("; ".join(faults))
         return self

@@ -1,4 +1,4 @@
-"""One run of the suite against a server: a session with something planted in it, and where that turns up afterwards."""
+"""One run of the suite: send a session with a planted instruction, and look for that instruction afterwards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from evals.serving import Server, until_done
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """What is left of a session: its rows before and after a reflection, the pack of the next, what recall answers."""
+    """The traces of a session: its rows before and after a reflection, the next pack, and the hits of recall."""
 
     observed: Sequence[Left]
     reflected: Sequence[Left]

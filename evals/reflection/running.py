@@ -1,4 +1,4 @@
-"""One run of the suite against a server: logs in, a reflection of each, rows out."""
+"""One run of the suite: have a stored log reflected by a server, and read the rows."""
 
 import time
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from evals.serving import Server, until_done
 
 @dataclass(slots=True)
 class ReflectionRun:
-    """What a reflection left of a case, why it did nothing if so, and how long it took in seconds."""
+    """The rows that a reflection left, the reason if it was rejected, its seconds and its tokens."""
 
     left: list[Left]
     rejected: str | None
@@ -23,14 +23,14 @@ class ReflectionRun:
 
 
 def stored_log(case: ReflectionCase) -> Log:
-    """Return the log of a case as it is stored."""
+    """Return the log of a case in the form that is stored."""
     return Log(case.case, case.rows)
 
 
 def reflect(server: Server, case: ReflectionCase) -> ReflectionRun:
-    """Have the log of a case reflected: its session, or where it has several the project.
+    """Have the log of a case reflected: its session, or its project if it has several.
 
-    Raises InvalidInput, Unavailable, as what it failed with.
+    Raises InvalidInput, Unavailable with the error of the job.
     """
     began = time.monotonic()
     log = stored_log(case)
@@ -51,6 +51,6 @@ def _tokens_of(server: Server, reflection: str) -> int:
 
 
 def _cited(row: JsonObject, names: dict[str, str]) -> list[str]:
-    """Return what a row stands for: rows of the case by their names there, and others by their ids."""
+    """Return the sources of a row, or itself: rows of the case by name, others by id."""
     cited: list[str] = row["source_ids"] or [row["id"]]
     return [names.get(each, each) for each in cited]

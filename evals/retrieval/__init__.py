@@ -1,1 +1,1 @@
-"""Retrieval: conversations go in through the API, questions about them are asked through the API, hits are scored."""
+"""Retrieval: store conversations and ask questions about them through the API, and score the hits."""

@@ -1,4 +1,4 @@
-"""Asking: every question of a data set, ranked in each of the ways, and what came back."""
+"""Asking: every question of a data set with each ranking, and the replies."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,14 @@ from evals.retrieval.traces import Traces
 from evals.serving import Server
 
 LIMIT = 20
-"""Hits that are asked for: as many as the deepest figure looks at."""
+"""Hits requested, as many as the deepest figure needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArmReply:
-    """What one arm answered to one query: ids and covered turns of its hits, best first.
+    """The reply of one arm to one query: ids and covered turns of its hits, best first.
 
-    `tokens` are those of all hits together, `ms` the time that it took the client.
+    `tokens` is the sum over all hits, `ms` the time that the client waited.
     """
 
     hits: tuple[str, ...]
@@ -32,7 +32,7 @@ class ArmReply:
 
 @dataclass(frozen=True, slots=True)
 class QueryReplies:
-    """A query with what each arm replied; `cold_ms` is the time of a first recall, before any that counts."""
+    """A query with the reply of each arm; `cold_ms` is the time of a first recall, which is not scored."""
 
     conversation: str
     query: DataSetQuery
@@ -47,7 +47,7 @@ class QueryReplies:
 
 @dataclass(frozen=True, slots=True)
 class AskingOptions:
-    """How questions are put to a server."""
+    """The server, arms and tier of the questions."""
 
     server: Server
     traces: Traces
@@ -62,13 +62,13 @@ class AskingOptions:
 
     def _ask(self, conversation: Conversation, query: DataSetQuery) -> QueryReplies:
         body = self._body(conversation, query)
-        # What is kept of a query from its first recall on (its vector above all) must not favour the later arms.
+        # Warm the caches (above all the vector of the query) first, so that they do not favour later arms.
         _, cold_ms = self._recall(body)
         replies = {arm: self._reply(body | {"ranking": arm}) for arm in self.arms}
         return QueryReplies(conversation.id, query, replies, cold_ms)
 
     def _body(self, conversation: Conversation, query: DataSetQuery) -> dict[str, Any]:
-        """Return the request; of a long dialogue the end is asked, which is what the next turn is about."""
+        """Return the request; of a long dialogue it has the end, which the next turn is about."""
         body = {"query": query.text[-MAX_QUERY_CHARACTERS:], "limit": LIMIT}
         body |= {"project": self.traces.projects[conversation.id], "scope": "project"}
         body |= {"tier": self.tier} if self.tier else {}
@@ -86,7 +86,7 @@ class AskingOptions:
         )
 
     def _recall(self, body: dict[str, Any]) -> tuple[dict[str, Any], float]:
-        """Return the answer and the milliseconds from the request to it."""
+        """Return the answer and its milliseconds."""
         began = time.perf_counter()
         answer = self.server.post("/v1/recall", body)
         return answer, 1_000 * (time.perf_counter() - began)

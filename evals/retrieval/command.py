@@ -1,4 +1,4 @@
-"""`python -m evals retrieval`: how much of the evidence recall finds, and what that costs."""
+"""`python -m evals retrieval`: how much of the evidence recall finds, and its cost."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -39,29 +39,31 @@ ARMS: tuple[Ranking, ...] = ("keyword", "vector", "fused", "full")
 
 def retrieval(
     path: Annotated[Path, typer.Argument(exists=True, help="A file or a folder of data.")],
-    data_format: Annotated[Format, typer.Option("--format", help="Whose format it is.")] = "simple",
+    data_format: Annotated[Format, typer.Option("--format", help="The format of the data.")] = "simple",
     way: Annotated[
         StoredAs, typer.Option("--as", help="Store every turn as a note, or as messages to be observed.")
     ] = "rows",
-    arm: Annotated[Ranking | None, typer.Option(help="Only this ranking; without it all four.")] = None,
+    arm: Annotated[Ranking | None, typer.Option(help="Only this ranking; by default all four.")] = None,
     tier: Annotated[
-        AskedTier | None, typer.Option(help="What recall looks through; without it the server's usual.")
+        AskedTier | None, typer.Option(help="The tier that recall searches; by default the server's.")
     ] = None,
     reflect: Annotated[
         bool, typer.Option("--reflect", help="Have each session reflected before the questions.")
     ] = False,
     with_floors: Annotated[bool, typer.Option("--floors", help="Add plain searches, computed without Esker.")] = False,
-    conversations: Annotated[int | None, typer.Option(min=1, help="Only the first so many conversations.")] = None,
-    queries: Annotated[int | None, typer.Option(min=1, help="Only a sample of so many queries.")] = None,
-    seed: Annotated[int, typer.Option(help="What the sample is drawn with.")] = 0,
+    conversations: Annotated[
+        int | None, typer.Option(min=1, help="Only this many conversations, from the first.")
+    ] = None,
+    queries: Annotated[int | None, typer.Option(min=1, help="Only a sample of this many queries.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the sample.")] = 0,
     url: Url = None,
     key: KeyOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Store conversations in an Esker, ask it the questions about them, and score what it finds."""
+    """Store conversations in a server, ask the questions about them, and score the hits."""
     if reflect and way == "rows":
-        raise InvalidInput("Notes are not reflected by session.", hint="--reflect goes with --as sessions.")
-    with expected(f"data set of format {data_format}", path, "docs/evals.md says what each format looks like."):
+        raise InvalidInput("Notes are not reflected by session.", hint="Use --reflect with --as sessions.")
+    with expected(f"data set of format {data_format}", path, "docs/evals.md describes each format."):
         read = READERS[data_format](path)
     data = checked(part_of(read, conversations=conversations, queries=queries, seed=seed))
     with progress() as shown, connected(url, key) as server:
@@ -74,23 +76,23 @@ def retrieval(
     run = {"format": data_format, "as": way, "tier": tier, "reflect": reflect, "seed": seed}
     run |= {"server": {role: serving[role] for role in ("observer", "reflector", "embedder")}}
     run |= {"storing": _storing(data, stored), "cold_recall_ms": _cold(asked)}
-    told = document(data, asked, run)
-    _say(told, stored)
+    written = document(data, asked, run)
+    _report(written, stored)
     if json_file:
-        write_json(json_file, told)
+        write_json(json_file, written)
 
 
 def _with_floors(data: DataSet, asked: Sequence[QueryReplies]) -> list[QueryReplies]:
-    """Return the queries with what plain searches reply to them, too."""
+    """Return the queries with the replies of plain searches added."""
     if bm25s() is None:
-        remark("bm25s is not installed (pip install bm25s): the only floor is plain dense search.")
+        remark("bm25s is not installed (pip install bm25s): plain dense search is the only floor.")
     with progress() as shown:
         plain = floors(data, shown)
     return [replace(one, replies=one.replies | plain[one.id]) for one in asked]
 
 
 def _storing(data: DataSet, stored: StoredDataSet) -> dict[str, float]:
-    """Return what it took to store a data set and to find all of it by meaning, in seconds and turns a second."""
+    """Return the time until a data set was stored and found by meaning, in seconds and turns per second."""
     return {
         "sent_seconds": stored.sent_seconds,
         "found_seconds": stored.found_seconds,
@@ -106,15 +108,15 @@ def _cold(asked: Sequence[QueryReplies]) -> dict[str, float | None]:
     return {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)}
 
 
-def _say(told: Mapping[str, Any], stored: StoredDataSet) -> None:
-    """Print the figures, and beside them what of the data could not be measured as it is."""
-    for text in told["data"]["remarks"]:
+def _report(written: Mapping[str, Any], stored: StoredDataSet) -> None:
+    """Print the figures, and remarks about data that was left out or cut."""
+    for text in written["data"]["remarks"]:
         remark(text)
     if stored.blank or stored.cut:
         remark(f"{stored.blank} blank turns were not stored, {stored.cut} were cut to the longest note.")
-    show(told)
-    run, storing = told["run"], told["run"]["storing"]
+    show(written)
+    run, storing = written["run"], written["run"]["storing"]
     remark(
         f"Stored in {storing['sent_seconds']:.1f} s, found by meaning after {storing['found_seconds']:.1f} s. "
-        f"The first recall of a query took {run['cold_recall_ms']['p50']:.1f} ms (p50). {told['hardware']}."
+        f"The first recall of a query took {run['cold_recall_ms']['p50']:.1f} ms (p50). {written['hardware']}."
     )

@@ -1,4 +1,4 @@
-"""A data set: conversations, questions about them, and the turns that answer each; and its own simple format.
+"""A data set: conversations, questions about them, and the turns that answer each; and our simple format.
 
 The format is JSON Lines that a person can write by hand; docs/evals.md describes it.
 """
@@ -21,15 +21,15 @@ from evals.input import first_problem, lines_of
 
 
 class _DataSetLine(BaseModel):
-    """A line of a file; a misspelt field would change the meaning, so what is not known is refused."""
+    """A line of a file, which refuses unknown fields: a misspelt one would change the meaning."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Turn(_DataSetLine):
-    """One thing that was said. `session` tells sittings of one conversation apart; turns of a sitting are neighbours.
+    """One message. `session` is its sitting within the conversation; turns of a sitting are neighbours.
 
-    A `speaker` is a person by name; whoever is named counts as a user.
+    `speaker` is the name of a person, who counts as a user.
     """
 
     id: str
@@ -41,15 +41,15 @@ class Turn(_DataSetLine):
 
     @property
     def words(self) -> str:
-        """What is stored and searched: the text, behind the name of its speaker if that is known."""
+        """The stored and searched text, after the name of its speaker if known."""
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
 class DataSetQuery(_DataSetLine):
     """A question; `evidence` are the ids of the turns that answer it.
 
-    An answerable question without evidence is one whose evidence is not known: it counts for abstention alone.
-    `asked_at` asks what was known at that time.
+    An answerable question without evidence has unknown evidence, and counts for abstention only. With `asked_at` recall
+    answers as of that time.
     """
 
     id: str
@@ -62,7 +62,7 @@ class DataSetQuery(_DataSetLine):
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A corpus: its questions are asked of its own turns alone."""
+    """A corpus: its questions search its own turns only."""
 
     id: str
     turns: tuple[Turn, ...]
@@ -71,7 +71,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Conversations; `remarks` say what of the files was left out or cut, and how much."""
+    """Conversations; `remarks` say how much of the files was left out or cut."""
 
     name: str
     conversations: tuple[Conversation, ...]
@@ -88,7 +88,7 @@ class DataSet:
         return sum(len(conversation.queries) for conversation in self.conversations)
 
     def sha256(self) -> str:
-        """Return the hash of all that is measured, the same for the same content however it was formatted."""
+        """Return the hash of the content, which does not depend on its formatting."""
         digest = hashlib.sha256()
         for conversation in self.conversations:
             digest.update(json.dumps(conversation.id).encode())
@@ -98,7 +98,7 @@ class DataSet:
 
 
 def checked(data: DataSet) -> DataSet:
-    """Return a data set that makes sense. Raises InvalidInput for ids that come twice, and lost evidence."""
+    """Return the data set. Raises InvalidInput for duplicate ids and unknown evidence."""
     _once((conversation.id for conversation in data.conversations), "conversations")
     for conversation in data.conversations:
         place = f"conversation {conversation.id!r}"
@@ -107,9 +107,9 @@ def checked(data: DataSet) -> DataSet:
         there = {turn.id for turn in conversation.turns}
         for query in conversation.queries:
             if missing := sorted(set(query.evidence) - there):
-                raise InvalidInput(f"Query {query.id!r} in {place} cites {missing[0]!r}, which is no turn there.")
+                raise InvalidInput(f"Query {query.id!r} in {place} cites {missing[0]!r}, which is not a turn in it.")
             if query.evidence and not query.answerable:
-                raise InvalidInput(f"Query {query.id!r} in {place} has evidence and is said to have no answer.")
+                raise InvalidInput(f"Query {query.id!r} in {place} has evidence and is marked as unanswerable.")
     if not data.queries:
         raise InvalidInput(f"There are no queries in {data.name}.")
     return data
@@ -121,7 +121,7 @@ def _once(ids: Iterable[str], what: str) -> None:
 
 
 def part_of(data: DataSet, *, conversations: int | None, queries: int | None, seed: int) -> DataSet:
-    """Return the first `conversations` of a data set with a sample of `queries` of them, in their order."""
+    """Return the first `conversations` of a data set with a sample of `queries`, in order."""
     kept = data.conversations[:conversations]
     if queries is not None:
         places = [(conversation.id, query.id) for conversation in kept for query in conversation.queries]
@@ -135,7 +135,7 @@ def _only(conversation: Conversation, drawn: set[tuple[str, str]]) -> Conversati
     return replace(conversation, queries=chosen)
 
 
-# The simple format -------------------------------------------------------------------------------------------------
+# The simple format ---------------------------------------------------------------------------------------------------
 
 
 def read_simple(path: Path) -> DataSet:
@@ -145,7 +145,7 @@ def read_simple(path: Path) -> DataSet:
 
 
 def jsonl_files(path: Path) -> list[Path]:
-    """Return the file, or the .jsonl files of the folder by name. Raises InvalidInput when there are none."""
+    """Return the file, or the .jsonl files of the folder by name. Raises InvalidInput if there are none."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
         raise InvalidInput(f"There is no data in {path}.", hint="Name a .jsonl file, or a folder that has some.")
@@ -153,7 +153,7 @@ def jsonl_files(path: Path) -> list[Path]:
 
 
 def json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Return the objects of a file, each behind its place; blank lines are left out. Raises InvalidInput."""
+    """Return the place and the object of each line that is not blank. Raises InvalidInput."""
     found: list[tuple[str, dict[str, Any]]] = []
     for place, line in lines_of(path):
         try:
@@ -167,7 +167,7 @@ def json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _read_file(path: Path) -> list[Conversation]:
-    """Return the conversations of a file; what stands before the first heading is named after the file."""
+    """Return the conversations of a file; lines before the first heading belong to one named after the file."""
     found: dict[str, tuple[list[Turn], list[DataSetQuery]]] = {}
     name = path.stem
     for place, line in json_lines(path):
@@ -181,7 +181,7 @@ def _read_file(path: Path) -> list[Conversation]:
                     found.setdefault(name, ([], []))[1].append(DataSetQuery.model_validate({"id": query_id, **rest}))
                 case _:
                     raise InvalidInput(
-                        f"{place} is no conversation, no turn and no query.",
+                        f"{place} is not a conversation, a turn or a query.",
                         hint='A line is {"conversation": …}, {"turn": …, "text": …} or {"query": …, "text": …}.',
                     )
         except ValidationError as error:

@@ -22,10 +22,10 @@ NDCG_DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Means over the queries that have evidence, each query counting the same; None where there are none.
+    """Means over the queries that have evidence, with equal weight; None without any.
 
-    `abstention` is over all queries, and None for an arm that cannot abstain. `tokens` is the mean of what a query
-    returned.
+    `abstention` is over all queries, and None for an arm that cannot abstain. `tokens` is the mean of all hits of a
+    query.
     """
 
     queries: int
@@ -67,5 +67,5 @@ def arm_figures(asked: Sequence[QueryReplies], arm: str, *, abstains: bool = Tru
 
 
 def kinds(asked: Sequence[QueryReplies]) -> list[str]:
-    """Return the kinds of the queries, in the order in which they first come."""
+    """Return the kinds of the queries, in order of first occurrence."""
     return list(dict.fromkeys(one.query.kind for one in asked if one.query.kind))

@@ -1,7 +1,7 @@
-"""Floors: the same questions, answered without Esker by what anybody can put together in ten lines.
+"""Floors: the same questions, answered without Esker by searches of ten lines each.
 
-Plain dense search (exact cosine of the bundled model), plain BM25 (bm25s with a Snowball stemmer, if it is installed)
-and plain reciprocal rank fusion of the two, over the same words of the same turns.
+Plain dense search (exact cosine of the bundled model), plain BM25 (bm25s with a Snowball stemmer, if installed) and
+plain reciprocal rank fusion of the two, over the same words of the same turns.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ DENSE, BM25, RRF = "plain dense", "plain bm25", "plain rrf"
 
 _BATCH = 256
 _RRF_K = 60
-# Ranks below this say nothing any more: a fusion takes so many of each list.
+# Hits of each list that a fusion uses; lower ranks carry no information.
 _RRF_DEPTH = 100
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 _NO_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class FloorRanking(NamedTuple):
-    """The places of documents, best first, and how many milliseconds it took to find them."""
+    """The positions of documents, best first, and the milliseconds of the search."""
 
     places: list[int]
     ms: float
 
 
 def bm25s() -> Any | None:
-    """Return the library, which Esker itself does not need, or None where it is not installed."""
+    """Return the library, which Esker itself does not need, or None if it is not installed."""
     try:
         return importlib.import_module("bm25s")
     except ImportError:
@@ -49,7 +49,7 @@ def bm25s() -> Any | None:
 
 
 def floors(data: DataSet, shown: Progress) -> dict[str, dict[str, ArmReply]]:
-    """Return what each floor replies to each query, by the query's name."""
+    """Return the reply of each floor to each query, by the query's name."""
     embedder = LocalEmbedder("bundled", Settings().embed_threads, "sentence-transformers:bundled")
     asyncio.run(embedder.load())
     task = shown.add_task("Computing floors", total=data.turns)
@@ -87,7 +87,7 @@ def _reply(conversation: Conversation, ranked: FloorRanking) -> ArmReply:
 
 
 def fuse(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """Return places by the sum of 1 / (60 + rank) over rankings (Cormack and others 2009), the lower place first."""
+    """Return positions by the sum of 1 / (60 + rank) over rankings (Cormack and others 2009); ties: the lower one."""
     scores: dict[int, float] = {}
     for ranking in rankings:
         for rank, place in enumerate(ranking, start=1):
@@ -96,10 +96,10 @@ def fuse(rankings: Sequence[Sequence[int]]) -> list[int]:
 
 
 class Dense:
-    """Documents by the cosine of their vectors to that of a query; the model cuts what is longer than it reads."""
+    """Documents by the cosine of their vectors to that of a query; the model truncates long ones."""
 
     def __init__(self, embedder: LocalEmbedder, documents: Sequence[str]) -> None:
-        """Embed the documents, none of which is empty."""
+        """Embed the documents, which must not be empty."""
         self._embedder = embedder
         batches = [documents[start : start + _BATCH] for start in range(0, len(documents), _BATCH)]
         self._vectors = np.array(list(chain.from_iterable(map(self._embedded, batches))), dtype=np.float32)
@@ -117,12 +117,12 @@ class Dense:
 
 
 class Bm25Index:
-    """Documents by BM25 (k1 = 1.5, b = 0.75) of their stems: English stop words are left out, CJK goes in pairs."""
+    """Documents by BM25 (k1 = 1.5, b = 0.75) of their stems, without English stop words, and of CJK bigrams."""
 
     def __init__(self, documents: Sequence[str]) -> None:
         """Index the documents."""
         library = bm25s()
-        assert library is not None  # whoever makes one has looked
+        assert library is not None  # the caller has checked
         self._stop: set[str] = set(library.tokenization.STOPWORDS_EN)
         self._stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord  # pyright: ignore
         self._index = library.BM25(k1=1.5, b=0.75)

@@ -1,4 +1,4 @@
-"""What a run leaves behind: a table for people and a document for machines."""
+"""The report of a run: a table for people and a document for machines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ _NEVER_ABSTAIN = (DENSE, BM25, RRF)
 
 
 def document(data: DataSet, asked: Sequence[QueryReplies], run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return everything about a run; `run` is how it was made."""
+    """Return everything about a run; `run` are its settings."""
     arms = list(asked[0].replies)
     return {
         "suite": "retrieval",
@@ -78,21 +78,21 @@ def _about_query(one: QueryReplies) -> dict[str, Any]:
 
 
 def _judged(one: QueryReplies, arm: str) -> dict[str, float]:
-    """Return whether an arm that can abstain did so exactly when there is no answer."""
+    """Return, for an arm that can abstain, whether it did so exactly if there is no answer."""
     if arm in _NEVER_ABSTAIN:
         return {}
     return {"rightly": float(one.replies[arm].abstained != one.query.answerable)}
 
 
-def show(told: Mapping[str, Any]) -> None:
+def show(written: Mapping[str, Any]) -> None:
     """Print the arms of a run as a table."""
-    about, run = told["data"], told["run"]
+    about, run = written["data"], written["run"]
     title = (
         f"{about['name']} as {run['as']}: {about['conversations']} conversations, {about['turns']:,} turns, "
         f"{about['with_evidence']} queries with evidence, {about['unanswerable']} without an answer"
     )
     columns = ["", *_SHARES, "abst. prec.", "abst. rec.", "abst. wrongly", "tokens", "p50 ms", "p95 ms"]
-    table(title, columns, [[arm, *_row(figures)] for arm, figures in told["arms"].items()])
+    table(title, columns, [[arm, *_row(figures)] for arm, figures in written["arms"].items()])
 
 
 def _row(figures: Figures) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""How a data set gets into a server: every turn as a note, or turns as messages through the whole pipeline.
+"""Storing a data set in a server: every turn as a note, or turns as messages through the whole pipeline.
 
-Each conversation is a project of its own, so that a question asked within it sees nothing of the others, and each of
-its sittings a session. What is sent has names that follow from its content: sending it again changes nothing.
+Each conversation has its own project, so that its questions do not see other conversations, and each of its sittings is
+a session. External ids are derived from the content: sending it again changes nothing.
 """
 
 import time
@@ -26,10 +26,10 @@ _BATCH = 200
 
 @dataclass(slots=True)
 class StoredDataSet:
-    """What became of a data set: the way back to its turns, the sessions, and seconds from the first request on.
+    """A stored data set: the traces to its turns, its sessions, and seconds since the first request.
 
-    `sent_seconds` is until the last turn was acknowledged (in the way `sessions`: observed, too), `found_seconds` until
-    everything could be found by meaning. `blank` turns have nothing to store, and `cut` ones were too long for a note.
+    `sent_seconds` ends when the last turn was acknowledged (as `sessions`: observed, too), `found_seconds` when
+    everything could be found by meaning. `blank` turns were not stored, `cut` ones were too long for a note.
     """
 
     traces: Traces
@@ -43,10 +43,10 @@ class StoredDataSet:
 def store(
     server: Server, data: DataSet, way: StoredAs, shown: Progress, *, shared: bool, reflect: bool
 ) -> StoredDataSet:
-    """Put a data set into a server and wait until all of it can be found.
+    """Store a data set in a server and wait until every text has its vector.
 
-    A `shared` server may hold other things, so projects get names that no other data has. With `reflect` each session
-    is reflected. Raises Unavailable, InvalidInput.
+    A `shared` server may contain other data, so projects get unique names. With `reflect` each session is reflected.
+    Raises Unavailable, InvalidInput.
     """
     name = data.sha256()[:12]
     prefix = f"{data.name} {name} as {way}/" if shared else ""
@@ -72,11 +72,11 @@ def store(
 
 
 def _sittings(conversation: Conversation, stored: StoredDataSet) -> Iterator[tuple[str, list[Turn]]]:
-    """Yield the sittings of a conversation with those of their turns that say something; count the others."""
+    """Yield the sittings of a conversation with their turns that are not blank; count the blank ones."""
     for sitting, turns in groupby(conversation.turns, key=lambda turn: turn.session):
-        told = list(turns)
-        spoken = [turn for turn in told if turn.words.strip()]
-        stored.blank += len(told) - len(spoken)
+        every = list(turns)
+        spoken = [turn for turn in every if turn.words.strip()]
+        stored.blank += len(every) - len(spoken)
         if spoken:
             yield sitting, spoken
 
@@ -128,7 +128,7 @@ def _observe(server: Server, sessions: Sequence[str], shown: Progress, *, reflec
 
 
 def _wait_for_reflection(server: Server, session: str) -> None:
-    """Wait until no reflection is about to change the rows of a session. Raises EskerError when one failed."""
+    """Wait until no reflection of a session is queued. Raises EskerError if one failed."""
     while jobs := [job for job in server.get(f"/v1/sessions/{session}")["jobs"] if job["kind"] == "reflect"]:
         if error := jobs[0]["last_error"]:
             raise EskerError(f"Session {session} could not be reflected: {error}", hint=jobs[0]["hint"])

@@ -1,4 +1,4 @@
-"""The way back from what a recall answers to the turns that were stored."""
+"""Traces from the hits of a recall to the stored turns."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from evals.serving import Server
 
 @dataclass(slots=True)
 class Traces:
-    """Which turn became which row or message: turns by the id of their memory, and by session and number.
+    """The stored turns, by the id of their memory, and by session and seq.
 
-    `projects` are those in which the conversations were stored, by their ids.
+    `projects` has the project of each conversation, by id.
     """
 
     projects: Mapping[str, str]
@@ -19,7 +19,7 @@ class Traces:
     messages: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
 
     def covered(self, server: Server, hit: Mapping[str, Any]) -> frozenset[str]:
-        """Return the turns that a hit covers: those that it is, that say the same, and that its sources lead to."""
+        """Return the turns that a hit covers: its own, those of its repeats, and those of its sources."""
         own = (self.memories.get(memory, frozenset[str]()) for memory in (hit["id"], *hit.get("same", ())))
         return frozenset[str]().union(*own, self._behind(server, hit["sources"]))
 
@@ -33,7 +33,7 @@ class Traces:
         return frozenset(found)
 
     def _of_memory(self, server: Server, memory: str) -> frozenset[str]:
-        """Return the turns behind a memory, which is read once; a reflection leads to others."""
+        """Return the turns behind a memory (cached); a reflection leads to its source memories."""
         if memory not in self.memories:
             self.memories[memory] = self._behind(server, server.get(f"/v1/memories/{memory}")["sources"])
         return self.memories[memory]

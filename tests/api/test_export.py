@@ -381,7 +381,7 @@ WRONG: list[tuple[str, bytes | Line, str]] = [
     ("memory", {"said_at": "1900-01-01T00:00:00+00:00"}, "the year is outside 1970 to 2199"),
     ("memory", {"said_at": "2020-01-01T00:00:00"}, "said_at: Input should have timezone info"),
     ("reflection", {"session_id": "ses_nowhere"}, "ses_nowhere does not exist"),
-    ("header", {"version": 2}, "has version 2 of the format"),
+    ("header", {"version": 2}, "has format version 2"),
     ("header", {"format": "other"}, "not the header"),
 ]
 

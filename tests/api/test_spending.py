@@ -224,7 +224,7 @@ async def test_a_model_without_a_price_is_counted_and_costs_nobody_knows_what(
     assert (spent["observe"]["calls"], spent["observe"]["input_tokens"]) == (1, 100)
     assert (spent["observe"]["cost_usd"], today["spent_usd"]) == (None, 0)
     assert "no cap" in shown
-    assert re.search(r"qwen3:8b +observe +1 +100 +7 +20 +not known", shown)
+    assert re.search(r"qwen3:8b +observe +1 +100 +7 +20 +unknown", shown)
 
 
 async def test_the_same_recall_twice_asks_no_model(model: ModelServer, database_url: str) -> None:
@@ -480,7 +480,7 @@ async def test_a_server_that_starts_with_a_higher_cap_goes_on_at_once(model: Mod
 
 @pytest.mark.parametrize("cap", [-0.01, 1e9, float("inf"), float("nan")])
 async def test_a_cap_that_is_none_is_refused(parts: Parts, cap: float) -> None:
-    with pytest.raises(InvalidInput, match="from 0 to"):
+    with pytest.raises(InvalidInput, match="between 0 and"):
         await set_daily_cap(parts, "default", cap_usd=cap, without_own=False, when_spent=None)
 
 

@@ -1,4 +1,4 @@
-"""Plain searches beside Esker: known answers, and the figures of docs/evals.md on the data sets of others."""
+"""Plain searches beside Esker: known answers, and the figures of docs/evals.md on published data sets."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ with_bm25s = pytest.mark.skipif(bm25s() is None, reason="bm25s is not installed"
 
 @pytest.fixture
 def foreign(request: pytest.FixtureRequest) -> Path:
-    """Other people's conversations with marked evidence; tests of them are skipped where they are not there."""
+    """A published data set with marked evidence; its tests are skipped if it is missing."""
     folder = Path(str(request.config.getoption("--data"))) / "retrieval"
     if not folder.is_dir():
         pytest.skip(f"there are no conversations in {folder}")
@@ -27,14 +27,14 @@ def foreign(request: pytest.FixtureRequest) -> Path:
 
 
 def test_a_fusion_adds_reciprocal_ranks() -> None:
-    # 5 and 7 are first and second, 3 and 9 third in one list alone; equals go by their place.
+    # 5 and 7 are first and second, 3 and 9 third in one list only; ties are ordered by position.
     assert fuse([[5, 7, 9], [7, 5, 3]]) == [5, 7, 3, 9]
     # 1 and 3: 1/61 + 1/63 = 0.032266. 2: 2/62 = 0.032258.
     assert fuse([[1, 2, 3], [3, 2, 1]]) == [1, 3, 2]
 
 
 @with_bm25s
-def test_words_are_stemmed_stop_words_left_out_and_pairs_of_characters_matched() -> None:
+def test_words_are_stemmed_stop_words_dropped_and_bigrams_of_characters_matched() -> None:
     words = Bm25Index(
         ["The deployments failed.", "It is what it is.", "用 docker 部署容器", "deploying again and deployed"]
     )
@@ -55,7 +55,7 @@ def test_floors_answer_every_query_and_never_abstain() -> None:
     assert dense.covers == (frozenset({"1"}), frozenset({"2"}))
 
 
-# Other people's data ------------------------------------------------------------------------------------------------
+# Published data ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_floors_answer_every_query_and_never_abstain() -> None:
         (read_qmsum, "qmsum", 70, 40_841, 481, 0),
     ],
 )
-def test_nothing_of_the_data_is_left_behind(
+def test_every_turn_and_query_of_the_data_is_read(
     foreign: Path,
     read: Callable[[Path], DataSet],
     path: str,
@@ -93,7 +93,7 @@ def test_nothing_of_the_data_is_left_behind(
         (read_qmsum, "qmsum/test.jsonl", 0.146),
     ],
 )
-def test_plain_bm25_finds_the_share_of_the_evidence_that_the_page_says(
+def test_plain_bm25_finds_the_documented_share_of_the_evidence(
     foreign: Path, read: Callable[[Path], DataSet], path: str, expected: float
 ) -> None:
     shares: list[float] = []

@@ -1,4 +1,4 @@
-"""Data sets as they come: ours, written by hand, and those of others."""
+"""Readers of data sets: our format, written by hand, and published ones."""
 
 import json
 from datetime import UTC, datetime
@@ -27,23 +27,23 @@ TRIP = """\
 
 
 def written(path: Path, *values: Any) -> Path:
-    """Write values as JSON Lines, with the folders that they need; return the file."""
+    """Write values as JSON Lines, and create their folder; return the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
     return path
 
 
 def dumped(path: Path, value: Any) -> Path:
-    """Write one value as JSON, with the folders that it needs; return the file."""
+    """Write one value as JSON, and create its folder; return the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
     return path
 
 
-# Ours ---------------------------------------------------------------------------------------------------------------
+# Ours ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_that_a_person_wrote_is_read_as_it_says(tmp_path: Path) -> None:
+def test_a_file_written_by_hand_is_read(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text(TRIP, encoding="utf-8")
     data = checked(read_simple(tmp_path / "mine.jsonl"))
     trip, work = data.conversations
@@ -57,7 +57,7 @@ def test_a_file_that_a_person_wrote_is_read_as_it_says(tmp_path: Path) -> None:
     assert (work.queries[0].answerable, work.queries[0].evidence) == (False, ())
 
 
-def test_a_folder_holds_files_and_a_file_without_a_heading_is_one_conversation(tmp_path: Path) -> None:
+def test_a_folder_has_several_files_and_a_file_without_a_heading_is_one_conversation(tmp_path: Path) -> None:
     for name in ("b", "a"):
         written(tmp_path / f"{name}.jsonl", {"turn": "1", "text": "x"}, {"query": "1", "text": "?", "evidence": ["1"]})
     assert [conversation.id for conversation in checked(read_simple(tmp_path)).conversations] == ["a", "b"]
@@ -69,12 +69,12 @@ def test_a_folder_holds_files_and_a_file_without_a_heading_is_one_conversation(t
         ('{"turn": "1", "txt": "x"}', "mine.jsonl, line 1: text: Field required"),
         ('{"turn": "1", "text": "x", "speeker": "Ann"}', "line 1: speeker: Extra inputs"),
         ('{"turn": "1", "text": "x", "role": "boss"}', "line 1: role"),
-        ('{"note": "1"}', "line 1 is no conversation, no turn and no query"),
+        ('{"note": "1"}', "line 1 is not a conversation, a turn or a query"),
         ("[1]", "line 1 is not an object"),
         ("{", "line 1 is not JSON"),
     ],
 )
-def test_a_line_that_is_wrong_is_named(tmp_path: Path, line: str, problem: str) -> None:
+def test_an_invalid_line_is_named(tmp_path: Path, line: str, problem: str) -> None:
     (tmp_path / "mine.jsonl").write_text(line, encoding="utf-8")
     with pytest.raises(InvalidInput, match=problem):
         read_simple(tmp_path / "mine.jsonl")
@@ -87,18 +87,18 @@ ONE = Turn(id="1", text="x")
     ("turns", "query", "problem"),
     [
         ([ONE, ONE], DataSetQuery(id="q", text="?", evidence=("1",)), "Two turns in conversation 'c' have the id '1'"),
-        ([ONE], DataSetQuery(id="q", text="?", evidence=("2",)), "cites '2', which is no turn there"),
-        ([ONE], DataSetQuery(id="q", text="?", evidence=("1",), answerable=False), "is said to have no answer"),
+        ([ONE], DataSetQuery(id="q", text="?", evidence=("2",)), "cites '2', which is not a turn in it"),
+        ([ONE], DataSetQuery(id="q", text="?", evidence=("1",), answerable=False), "is marked as unanswerable"),
         ([ONE], None, "no queries"),
     ],
 )
-def test_data_that_makes_no_sense_is_refused(turns: list[Turn], query: DataSetQuery | None, problem: str) -> None:
+def test_inconsistent_data_is_refused(turns: list[Turn], query: DataSetQuery | None, problem: str) -> None:
     data = DataSet("mine", (Conversation("c", tuple(turns), (query,) if query else ()),))
     with pytest.raises(InvalidInput, match=problem):
         checked(data)
 
 
-def test_the_hash_is_of_what_is_measured_and_not_of_how_it_is_written(tmp_path: Path) -> None:
+def test_the_hash_depends_on_the_content_not_on_its_formatting(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(TRIP, encoding="utf-8")
     (tmp_path / "b.jsonl").write_text(TRIP.replace('", "', '",   "'), encoding="utf-8")
     (tmp_path / "c.jsonl").write_text(TRIP.replace("3 May", "4 May"), encoding="utf-8")
@@ -107,7 +107,7 @@ def test_the_hash_is_of_what_is_measured_and_not_of_how_it_is_written(tmp_path: 
     assert a != c
 
 
-def test_a_sample_is_the_same_for_the_same_seed_and_keeps_every_turn() -> None:
+def test_a_seed_draws_the_same_sample_and_keeps_every_turn() -> None:
     queries = tuple(DataSetQuery(id=str(n), text="?", evidence=("1",)) for n in range(50))
     data = DataSet("mine", (Conversation("a", (ONE,), queries), Conversation("b", (ONE,), queries)))
     drawn = part_of(data, conversations=None, queries=10, seed=1)
@@ -117,14 +117,14 @@ def test_a_sample_is_the_same_for_the_same_seed_and_keeps_every_turn() -> None:
     assert part_of(data, conversations=1, queries=None, seed=1).conversations == data.conversations[:1]
 
 
-# BEAM ---------------------------------------------------------------------------------------------------------------
+# BEAM ----------------------------------------------------------------------------------------------------------------
 
 
 def _message(place: int, text: str, anchor: str | None = None) -> dict[str, Any]:
     return {"role": "user" if place % 2 == 0 else "assistant", "id": place, "time_anchor": anchor, "content": text}
 
 
-def test_a_beam_chat_has_its_messages_its_dates_and_evidence_in_both_shapes(tmp_path: Path) -> None:
+def test_a_beam_chat_has_its_messages_dates_and_evidence_of_both_shapes(tmp_path: Path) -> None:
     batches = [
         {"turns": [[_message(0, "Hello", "March-15-2024"), _message(1, "Hi")]]},
         {"turns": [[_message(2, "Now Redis", "April-02-2024")], [_message(3, "Good")]]},
@@ -161,10 +161,10 @@ def test_a_beam_chat_has_its_messages_its_dates_and_evidence_in_both_shapes(tmp_
     ]
 
 
-# MADial -------------------------------------------------------------------------------------------------------------
+# MADial --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_madial_query_is_what_was_said_before_the_first_turn_that_is_to_remember(tmp_path: Path) -> None:
+def test_a_madial_query_is_the_dialogue_before_the_first_turn_to_test(tmp_path: Path) -> None:
     archive = [{"7": {"time": "2023-12-25", "event": "Bart danced."}}, {"9": {"time": "2024-01-02", "event": "Fell."}}]
     told = ["<BOD>\n", '<Bart>: "Hey, "magic"!"\n', '<Assistant>: "Great."\n', '<Bart>: "Nervous."\n', "<EOD>\n"]
     dialogue = {"dialogue": told, "test-turn": [3, 4], "relevant-id": [9, 7, 500]}
@@ -185,7 +185,7 @@ def test_a_madial_query_is_what_was_said_before_the_first_turn_that_is_to_rememb
     assert corpus.queries[0].text == "你好！"
 
 
-# QMSum --------------------------------------------------------------------------------------------------------------
+# QMSum ---------------------------------------------------------------------------------------------------------------
 
 
 def test_a_qmsum_query_has_every_turn_of_its_spans(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_qmsum_query_has_every_turn_of_its_spans(tmp_path: Path) -> None:
     assert [query.evidence for query in data.conversations[0].queries] == [("1", "2", "3", "5")]
 
 
-# LoCoMo -------------------------------------------------------------------------------------------------------------
+# LoCoMo --------------------------------------------------------------------------------------------------------------
 
 LOCOMO = [
     {
@@ -240,7 +240,7 @@ def test_a_locomo_sample_has_its_sittings_and_pictures(tmp_path: Path) -> None:
     assert sample.turns[2].said_at == datetime(2023, 6, 20, 9, 5, tzinfo=UTC)
 
 
-def test_locomo_evidence_is_read_in_every_spelling_and_what_leads_nowhere_is_counted(tmp_path: Path) -> None:
+def test_locomo_evidence_is_read_in_every_spelling_and_unknown_turns_are_counted(tmp_path: Path) -> None:
     data = checked(read_locomo(dumped(tmp_path / "talks.json", LOCOMO)))
     [sample] = data.conversations
     assert [(query.kind, query.evidence, query.answerable) for query in sample.queries] == [
@@ -250,4 +250,4 @@ def test_locomo_evidence_is_read_in_every_spelling_and_what_leads_nowhere_is_cou
         ("adversarial", (), False),
         ("open-domain", (), True),
     ]
-    assert data.remarks == ("3 citations name no turn and were left out: D9:9, D:11:26, D",)
+    assert data.remarks == ("3 citations of unknown turns were left out: D9:9, D:11:26, D",)

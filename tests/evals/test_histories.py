@@ -1,7 +1,6 @@
-"""Other people's histories: read by rules that can be checked, lived through in order, and asked before and after."""
+"""Published histories: read by fixed rules, sent in order, and asked about before and after reflecting."""
 
 import json
-from collections.abc import Generator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from evals.histories.evidence import Evidence
 from evals.histories.niceeval import read_chain
 from evals.observation.cases import CaseMessage
 from evals.scoring.meaning import Meaning
-from tests.support.suites import portal, serve_here
+from tests.support.suites import serve_here
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -33,7 +32,7 @@ SAID = [
     ("s1", "2026-02-01T09:02:00", "Sounds fine."),
     ("s1", "2026-02-01T09:03:00", "Decision: the bees stay with my brother."),
 ]
-"""What is said, by sitting; the first is gone back to."""
+"""The utterances by sitting; the first sitting is resumed."""
 
 TRUTH: dict[str, Any] = {
     "final_profile": {
@@ -74,8 +73,7 @@ def folder(tmp_path: Path) -> Path:
 def test_ground_truth_becomes_gold_by_the_rules_of_the_page(folder: Path) -> None:
     case = read_persona(folder)
     assert [(sitting.id, len(sitting.messages)) for sitting in case.sittings] == [("s1", 4), ("s2", 2), ("s1", 4)]
-    # A profile falls into its parts, but a place does not; a range stays no number, and what a change has brought about
-    # is not told twice.
+    # A profile is split into its parts, but a place name is not; a range is not exact; a changed value occurs once.
     assert [(atom.fact, atom.exact) for atom in case.gold.keep] == [
         ("name: Ines Marrow", ("Ines Marrow",)),
         ("age: 52", ("52",)),
@@ -84,7 +82,7 @@ def test_ground_truth_becomes_gold_by_the_rules_of_the_page(folder: Path) -> Non
         ("traits: patient", ()),
         ("traits: fond of Lund, Sweden", ("Lund",)),
     ]
-    # A change whose old value nobody names has nothing that could be found again.
+    # A change whose old value occurs in no message has nothing that could be found.
     [change] = case.gold.replaced
     assert [(old.fact, old.exact, old.rows) for old in change.old] == [("city: a house in Lund", ("Lund",), ("m5",))]
     assert (change.new.fact, change.new.exact, change.new.dated) == (
@@ -103,7 +101,7 @@ def test_ground_truth_becomes_gold_by_the_rules_of_the_page(folder: Path) -> Non
     assert [*case.gold.faults({each.id: each.text for each in messages(case.sittings)}, "en")] == []
 
 
-def test_only_names_and_numbers_that_somebody_says_have_to_stay() -> None:
+def test_only_names_and_numbers_of_messages_are_exact() -> None:
     said = [
         CaseMessage(
             id="m1", role="user", at=AT, content="D3 and B12, for $368,000. Rivera Design is in Stowe, 5 km away."
@@ -117,22 +115,20 @@ def test_only_names_and_numbers_that_somebody_says_have_to_stay() -> None:
     assert evidence.exact("$368,000") == ("$368,000",)
 
 
-def test_what_is_no_persona_is_explained(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_persona_is_explained(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_persona(tmp_path)
     for name in ("metadata", "ground_truth"):
         (tmp_path / f"{name}.json").write_text("{}", encoding="utf-8")
     (tmp_path / "conversations.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="is no CRI persona"):
+    with pytest.raises(InvalidInput, match="is not a CRI persona"):
         read_persona(tmp_path)
 
 
 @pytest.fixture
-def served(cluster: Cluster, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> Generator[BlockingPortal]:
+def served(loop: BlockingPortal, cluster: Cluster, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers for the suites."""
-    with portal() as loop:
-        serve_here(loop, cluster, meaning, monkeypatch)
-        yield loop
+    serve_here(loop, cluster, meaning, monkeypatch)
 
 
 @pytest.mark.usefixtures("served")
@@ -144,14 +140,14 @@ def test_a_persona_is_lived_through_and_scored_before_and_after(folder: Path, tm
     assert {"retention before", "retention", "found after", "in pack after", "signals after", "noise gone"} <= {
         *case["counts"]
     }
-    # Rows lead back to messages, also those that a reflection wrote.
+    # All rows lead to messages, also those of a reflection.
     assert case["left"]
     assert any(row["sources"] == ["m9"] and "brother" in row["text"] for row in case["left"])
     assert case["counts"]["sources"][0] == case["counts"]["sources"][1]
 
 
 @pytest.mark.usefixtures("served")
-def test_a_persona_of_whom_next_to_nothing_is_asked_has_no_figures_of_that(folder: Path, tmp_path: Path) -> None:
+def test_a_persona_without_questions_has_no_figures_of_them(folder: Path, tmp_path: Path) -> None:
     nothing = {name: type(its)() for name, its in TRUTH.items()}
     (folder / "ground_truth.json").write_text(json.dumps(nothing), encoding="utf-8")
     persona(folder, json_file=tmp_path / "run.json")
@@ -165,7 +161,7 @@ def test_a_persona_of_whom_next_to_nothing_is_asked_has_no_figures_of_that(folde
 
 
 def write_task(folder: Path, task: str, *prompts: str) -> None:
-    """Write a transcript: prompts, a tool for each, an answer."""
+    """Write a transcript: prompts, a tool call for each, and an answer."""
     events: list[dict[str, Any]] = [{"type": "error", "message": "hooks"}]
     for number, prompt in enumerate(prompts):
         call = {"kind": "tool", "name": "shell", "input": {"command": f"make {number}"}}
@@ -193,7 +189,7 @@ def tasks(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path, tmp_path / "rules.json"
 
 
-def test_a_transcript_is_read_with_its_tools_and_in_its_time(tasks: tuple[Path, Path]) -> None:
+def test_a_transcript_is_read_with_its_tools_and_times(tasks: tuple[Path, Path]) -> None:
     name, [first, second] = read_chain(*tasks)
     assert name == "ledger"
     assert first.sitting
@@ -222,7 +218,7 @@ def test_a_rule_of_one_task_is_found_by_the_prompt_of_another(tasks: tuple[Path,
 
 
 @pytest.mark.usefixtures("served")
-def test_a_rule_that_was_not_said_is_not_found(tasks: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_rule_that_was_not_stated_is_not_found(tasks: tuple[Path, Path], tmp_path: Path) -> None:
     folder, rules = tasks
     rules.write_text(rules.read_text().replace("25", "40"), encoding="utf-8")
     events = folder / "runs" / "01-first" / "events.json"
@@ -249,19 +245,19 @@ def test_a_chain_without_its_transcripts_is_explained(tmp_path: Path) -> None:
         read_chain(tmp_path)
 
 
-# Other people's data -------------------------------------------------------------------------------------------------
+# Published data ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def histories(request: pytest.FixtureRequest) -> Path:
-    """Where other people's histories are; skipped where they are not there."""
+    """The folder of published histories; its tests are skipped if it is missing."""
     folder = Path(str(request.config.getoption("--data"))) / "reflection"
     if not folder.is_dir():
         pytest.skip(f"there are no histories in {folder}")
     return folder
 
 
-def test_the_persona_is_read_as_it_is(histories: Path) -> None:
+def test_the_published_persona_is_read(histories: Path) -> None:
     case = read_persona(histories / "cri-persona")
     texts = {each.id: each.text for each in messages(case.sittings)}
     assert (len(case.sittings), len(texts)) == (667, 2_862)
@@ -272,7 +268,7 @@ def test_the_persona_is_read_as_it_is(histories: Path) -> None:
     assert [*case.gold.faults(texts, "en")] == []
 
 
-def test_the_rules_of_the_chain_stand_in_its_transcripts(histories: Path) -> None:
+def test_the_transcripts_of_the_chain_contain_its_rules(histories: Path) -> None:
     _, tasks = read_chain(histories / "niceeval-toggl")
     assert [task.case[:2] for task in tasks] == ["01", "02", "05", "03", "04", "06"]
     for task in tasks:
@@ -282,7 +278,7 @@ def test_the_rules_of_the_chain_stand_in_its_transcripts(histories: Path) -> Non
                 told = "\n".join(texts[row] for row in atom.rows)
                 assert all(words in told for words in atom.exact), atom.fact
         else:
-            # What has to be recalled is not in the prompt that needs it.
+            # The prompt that needs a rule does not contain it.
             assert task.prompt
             assert task.needs
             assert not any(words in task.prompt for atom in task.needs for words in atom.exact if words.isdigit())

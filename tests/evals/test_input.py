@@ -1,4 +1,4 @@
-"""Files that are not what they should be are refused with the place of the error, whatever reads them."""
+"""Every command refuses an invalid file, with the place of the error."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,7 @@ CASE = {"case": "one", "language": "en", "about": "A row.", "domain": "coding", 
     ],
     ids=["not UTF-8", "not JSON", "a list", "an object", "other types", "other parts", "nested"],
 )
-def test_a_file_that_is_something_else_is_refused_before_a_server_starts(
+def test_an_invalid_file_is_refused_before_a_server_starts(
     command: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("file.jsonl", "1/chat.json", "1/probing_questions.json", "metadata.json", "ground_truth.json"):
@@ -65,7 +65,7 @@ def test_a_file_that_is_something_else_is_refused_before_a_server_starts(
     assert isinstance(done.exception, InvalidInput), done.exception
 
 
-def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(
         json.dumps(CASE | {"gold": {}}, ensure_ascii=False) + "\n\n", encoding="utf-8"
     )
@@ -73,7 +73,7 @@ def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
     assert case.rows[0].text == ROW["text"]
 
 
-def test_the_line_that_is_wrong_is_named(tmp_path: Path) -> None:
+def test_an_invalid_line_is_named(tmp_path: Path) -> None:
     good, bad = (json.dumps(CASE | {"gold": {}, "language": language}) for language in ("en", "la"))
     (tmp_path / "cases.jsonl").write_text(f"{good}\n{bad}\n", encoding="utf-8")
     with pytest.raises(InvalidInput, match=r"cases\.jsonl, line 2: language: "):

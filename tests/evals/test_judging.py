@@ -1,7 +1,6 @@
-"""A model's opinion beside the scores: told apart from them, never needed, and as right as its script is."""
+"""A model's opinion beside the scores: optional, and without influence on them."""
 
 import json
-from collections.abc import Generator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,23 +22,9 @@ from evals.scoring.matching import Left
 from evals.scoring.meaning import Meaning
 from evals.showing import show_case
 from tests.support.model_server import ModelServer, Said
-from tests.support.suites import first_cases, portal, scripted_model, serve_here
+from tests.support.suites import first_cases, serve_here
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
-
-
-@pytest.fixture
-def loop() -> Generator[BlockingPortal]:
-    """Where servers run."""
-    with portal() as running:
-        yield running
-
-
-@pytest.fixture
-def model(loop: BlockingPortal) -> Generator[ModelServer]:
-    """A scripted model."""
-    with scripted_model(loop) as made:
-        yield made
 
 
 def marks(retention: int, no_invention: int = 5, usefulness: int = 4) -> dict[str, Any]:
@@ -49,7 +34,7 @@ def marks(retention: int, no_invention: int = 5, usefulness: int = 4) -> dict[st
 
 
 def submission(name: str, *left: str) -> Submission:
-    """Return rows that are left of a log of two lines."""
+    """Return a log of two lines with these rows left of it."""
     log = [LogRow(id="r1", at=AT, text="Deploys go to hel1-04."), LogRow(id="r2", at=AT, by="tool", text="It\nfailed.")]
     return Submission(name, log, [Left(f"mem_{name}", text) for text in left])
 
@@ -59,7 +44,7 @@ def asked(model: ModelServer, *submissions: Submission) -> Judgement:
     return judge("a-judge", {"ESKER_LLM_BASE_URL": model.url}, submissions, Progress(disable=True))
 
 
-def test_a_judge_sees_what_went_in_and_what_is_left_and_no_gold(model: ModelServer) -> None:
+def test_a_judge_sees_the_log_and_the_rows_but_no_gold(model: ModelServer) -> None:
     model.say(marks(4))
     judged = asked(model, submission("one", "Deploys go\nto hel1-04."))
     assert judged.marks["one"].scores() == {"retention": 4, "no_invention": 5, "usefulness": 4}
@@ -71,7 +56,7 @@ def test_a_judge_sees_what_went_in_and_what_is_left_and_no_gold(model: ModelServ
     assert judged.tokens == 120
 
 
-def test_marks_out_of_range_are_sent_back_and_what_cannot_be_judged_is_told(model: ModelServer) -> None:
+def test_marks_out_of_range_are_sent_back_and_a_failure_is_recorded(model: ModelServer) -> None:
     model.say(marks(9), marks(2), Said("no", status=400), marks(3))
     judged = asked(model, submission("one", "x"), submission("two", "x"), submission("three", "x"))
     assert {name: its.retention.score for name, its in judged.marks.items()} == {"one": 2, "three": 3}
@@ -79,7 +64,7 @@ def test_marks_out_of_range_are_sent_back_and_what_cannot_be_judged_is_told(mode
 
 
 def test_without_a_model_there_is_no_judge() -> None:
-    with pytest.raises(InvalidInput, match="no model to judge"):
+    with pytest.raises(InvalidInput, match="No model is configured to judge"):
         judge("a-judge", {}, [], Progress(disable=True))
 
 
@@ -104,7 +89,7 @@ def test_agreement_is_the_correlation_of_ranks(
     assert spearman(first, second) == (None if agreement is None else pytest.approx(agreement))
 
 
-def test_the_agreement_is_over_the_cases_that_both_have() -> None:
+def test_the_agreement_covers_the_common_cases() -> None:
     judged = Judgement(
         "a-judge", {name: Grades.model_validate(marks(score)) for name, score in zip("abc", (1, 3, 5), strict=True)}
     )
@@ -114,7 +99,7 @@ def test_the_agreement_is_over_the_cases_that_both_have() -> None:
     assert judged.document({})["agreement"]["spearman"] is None
 
 
-def test_an_opinion_stands_beside_the_figures_and_changes_none(
+def test_an_opinion_changes_no_figure(
     loop: BlockingPortal,
     model: ModelServer,
     cluster: Cluster,
@@ -147,14 +132,14 @@ def test_an_opinion_stands_beside_the_figures_and_changes_none(
 # Faults --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_judge_that_notices_one_fault_is_said_to_notice_that_one(
+def test_a_judge_that_notices_one_fault_is_reported_for_that_fault_only(
     model: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [case] = read_cases(cases := first_cases(tmp_path, "reflection", 1), ReflectionCase)
     there = len(faultless(case))
 
     def counting(body: dict[str, Any]) -> Said:
-        """Only count what is left."""
+        """Judge by the number of rows."""
         left = body["messages"][0]["content"][0]["text"].partition("Rows that are left:\n")[2].splitlines()
         return Said(json.dumps(marks(5 if len(left) >= there else 2)))
 

@@ -1,4 +1,4 @@
-"""The figures of retrieval, against answers worked out by hand and properties that must hold."""
+"""The figures of retrieval, against results calculated by hand and properties that must hold."""
 
 import math
 
@@ -23,7 +23,7 @@ hits = st.lists(st.frozensets(turns, max_size=3), max_size=12)
 evidence_sets = st.frozensets(turns, min_size=1)
 depths = st.integers(min_value=1, max_value=15)
 
-# By hand: a is found at rank 2, b and c by one hit at rank 3, d never; the fourth hit brings a again, which is nothing.
+# By hand: a is found at rank 2, b and c by one hit at rank 3, d never; the fourth hit has a again, which adds nothing.
 COVERS = [{"x"}, {"a"}, {"b", "c"}, {"a"}]
 EVIDENCE = ["a", "b", "c", "d"]
 
@@ -37,29 +37,29 @@ def test_recall_is_the_share_of_the_evidence(k: int, expected: float) -> None:
     assert recall(COVERS, EVIDENCE, k) == expected
 
 
-def test_all_means_all_within_the_depth() -> None:
+def test_all_found_needs_all_evidence_within_the_depth() -> None:
     assert all_found(COVERS, ["a", "b", "c"], 3) == 1
     assert all_found(COVERS, ["a", "b", "c"], 2) == 0
     assert all_found(COVERS, EVIDENCE, 10) == 0
 
 
-def test_a_hit_with_two_turns_stands_for_two_places() -> None:
+def test_a_hit_with_two_turns_counts_as_two_places() -> None:
     # Places: x, a, b, c, nothing. Gains at 2, 3 and 4: 1/log2(3) + 1/log2(4) + 1/log2(5) = 0.63093 + 0.5 + 0.43068.
-    # Four turns could have stood at 1 to 4: 1 + 0.63093 + 0.5 + 0.43068 = 2.56161.
+    # Ideally four turns are at places 1 to 4: 1 + 0.63093 + 0.5 + 0.43068 = 2.56161.
     assert ndcg(COVERS, EVIDENCE, 10) == pytest.approx(1.56161 / 2.56161, abs=1e-5)
-    # At depth 3: 0.63093 + 0.5 of the 1 + 0.63093 + 0.5 that three turns could have gained.
+    # At depth 3: 0.63093 + 0.5 of the 1 + 0.63093 + 0.5 that three turns can gain.
     assert ndcg(COVERS, EVIDENCE, 3) == pytest.approx(1.13093 / 2.13093, abs=1e-5)
 
 
-def test_one_hit_that_covers_everything_is_as_good_as_it_gets() -> None:
+def test_one_hit_that_covers_all_evidence_has_an_ndcg_of_1() -> None:
     assert ndcg([{"a", "b", "c", "x"}], ["a", "b", "c"], 10) == 1
-    # A part of much evidence is not: 5 of 20 turns at the first five places of the ten that could have gained.
+    # Part of the evidence has less: 5 of 20 turns at the first five of ten places that can gain.
     part = sum(1 / math.log2(p + 1) for p in range(1, 6)) / sum(1 / math.log2(p + 1) for p in range(1, 11))
     many = [str(n) for n in range(20)]
     assert ndcg([set(many[:5])], many, 10) == pytest.approx(part)
 
 
-def test_the_reciprocal_rank_is_that_of_the_first_hit_with_anything() -> None:
+def test_the_reciprocal_rank_is_that_of_the_first_hit_with_evidence() -> None:
     assert reciprocal_rank(COVERS, EVIDENCE) == 0.5
     assert reciprocal_rank(COVERS, ["c"]) == pytest.approx(1 / 3)
     assert reciprocal_rank(COVERS, ["d"]) == 0
@@ -67,7 +67,7 @@ def test_the_reciprocal_rank_is_that_of_the_first_hit_with_anything() -> None:
 
 
 def test_abstention_by_hand() -> None:
-    # Three questions are answered with nothing, two of them rightly; three have no answer; four have one.
+    # Three abstentions, two of them right; three unanswerable questions and four answerable ones.
     answers = [(False, True), (False, True), (True, True), (False, False), (True, False), (True, False), (True, False)]
     assert abstention(answers) == Abstention(precision=2 / 3, recall=2 / 3, wrongly=1 / 4)
 
@@ -77,7 +77,7 @@ def test_abstention_without_cases_has_no_figure() -> None:
     assert abstention([(False, False)]) == Abstention(precision=None, recall=0, wrongly=None)
 
 
-def test_percentiles_are_values_that_were_measured() -> None:
+def test_percentiles_are_measured_values() -> None:
     assert percentile([10, 1, 2, 3, 4, 5, 6, 7, 8, 9], 0.5) == 5
     assert percentile([10, 1, 2, 3, 4, 5, 6, 7, 8, 9], 0.95) == 10
     assert percentile([7], 0.5) == 7
@@ -97,7 +97,7 @@ def test_every_figure_is_a_share_and_grows_with_the_depth(
 
 
 @given(hits, evidence_sets, depths)
-def test_what_a_hit_covers_besides_the_evidence_counts_for_nothing(
+def test_covered_turns_that_are_not_evidence_are_ignored(
     covers: list[frozenset[str]], evidence: frozenset[str], k: int
 ) -> None:
     bare = [covered & evidence for covered in covers]
@@ -106,14 +106,16 @@ def test_what_a_hit_covers_besides_the_evidence_counts_for_nothing(
 
 
 @given(hits, evidence_sets, depths)
-def test_a_useless_hit_in_front_never_helps(covers: list[frozenset[str]], evidence: frozenset[str], k: int) -> None:
+def test_a_hit_without_evidence_in_front_never_helps(
+    covers: list[frozenset[str]], evidence: frozenset[str], k: int
+) -> None:
     for figure in (recall, all_found, ndcg):
         assert figure([frozenset(), *covers], evidence, k) <= figure(covers, evidence, k) + 1e-9
     assert reciprocal_rank([frozenset(), *covers], evidence) <= reciprocal_rank(covers, evidence)
 
 
 @given(st.lists(turns, unique=True, max_size=8), evidence_sets, depths)
-def test_with_one_turn_a_hit_it_is_the_usual_ndcg(ranking: list[str], evidence: frozenset[str], k: int) -> None:
+def test_with_one_turn_per_hit_it_is_the_usual_ndcg(ranking: list[str], evidence: frozenset[str], k: int) -> None:
     gained = sum(1 / math.log2(place + 2) for place, turn in enumerate(ranking[:k]) if turn in evidence)
     ideal = sum(1 / math.log2(place + 2) for place in range(min(k, len(evidence))))
     assert ndcg([{turn} for turn in ranking], evidence, k) == pytest.approx(gained / ideal)

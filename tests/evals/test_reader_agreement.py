@@ -1,4 +1,4 @@
-"""The scores say of hand-made reflections what a reader says of them."""
+"""The scores agree with a reader of handwritten reflections."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from evals.scoring.meaning import Meaning
 
 
 def shares(found: Agreement) -> tuple[float, float]:
-    """Return which share of right facts the scores find right, and of wrong ones wrong."""
+    """Return the share of right facts that the scores find right, and of wrong ones that they find wrong."""
     right, wrong = found.right.total(), found.wrong.total()
     return (right - found.alarms.total()) / right, found.noticed.total() / wrong
 
@@ -23,8 +23,8 @@ def shares(found: Agreement) -> tuple[float, float]:
 @pytest.mark.parametrize(
     ("path", "least"),
     [
-        (READ, (0.96, 0.88)),  # the scores were made with these at hand
-        (UNSEEN, (0.93, 0.79)),  # and with these never seen
+        (READ, (0.96, 0.88)),  # the scores were developed with these
+        (UNSEEN, (0.93, 0.79)),  # and without seeing these
     ],
     ids=["read", "unseen"],
 )
@@ -35,7 +35,7 @@ def test_the_scores_agree_with_readers(path: Path, least: tuple[float, float], m
     assert all(share >= bound for share, bound in zip(shares(found), least, strict=True)), found.differences
 
 
-def test_a_difference_is_told_with_its_place_and_a_label_for_an_unknown_fact_is_refused(tmp_path: Path) -> None:
+def test_a_difference_is_reported_with_its_place_and_a_label_of_an_unknown_fact_is_refused(tmp_path: Path) -> None:
     one = {"case": "deploy-target-moved", "kind": "bad", "rows": ["Nothing was said."], "labels": []}
     file = tmp_path / "made.jsonl"
     file.write_text(json.dumps(one), encoding="utf-8")

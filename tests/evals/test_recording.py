@@ -1,9 +1,8 @@
-"""A model's answers on file: what was recorded is what is given again, and what was not is said to be missing."""
+"""Recordings of a model: a recorded answer is replayed, and a missing one is reported."""
 
 import json
 import re
 import sys
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from evals.recording import fingerprint, recorded
 from evals.reflection.command import reflection
 from evals.scoring.meaning import Meaning
 from tests.support.model_server import ModelServer, Said
-from tests.support.suites import first_cases, portal, scripted_model, serve_here
+from tests.support.suites import first_cases, serve_here
 
 ROW = re.compile(r"^(mem_\w+) \S+ \S+ (\w+) (\w+)(?: \(tentative\))? (.+)$", re.MULTILINE)
 MESSAGE = re.compile(r"^\[(\d+)\] user, .+\n(.+)$", re.MULTILINE)
@@ -27,25 +26,11 @@ ID = "mem_01kb3x8a2c9d4e5f6g7h8j9k0m"
 OTHER = "mem_01kb3x8a2c9d4e5f6g7h8j9k0n"
 
 
-@pytest.fixture
-def loop() -> Generator[BlockingPortal]:
-    """Where servers run."""
-    with portal() as running:
-        yield running
-
-
-@pytest.fixture
-def model(loop: BlockingPortal) -> Generator[ModelServer]:
-    """A scripted model."""
-    with scripted_model(loop) as made:
-        yield made
-
-
 # The tape ------------------------------------------------------------------------------------------------------------
 
 
 def ask(base_url: str, text: str) -> httpx2.Response:
-    """Ask something of whatever listens there."""
+    """Send a question to an endpoint."""
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": text}]}
     return httpx2.post(f"{base_url}/v1/messages", json=body, timeout=10)
 
@@ -55,7 +40,7 @@ def said(answer: httpx2.Response) -> str:
     return answer.json()["content"][0]["text"]
 
 
-def test_the_same_asked_again_has_the_next_answer(model: ModelServer, tmp_path: Path) -> None:
+def test_a_repeated_request_gets_the_next_answer(model: ModelServer, tmp_path: Path) -> None:
     model.say("one", "two", "three")
     with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": f"{model.url}/v1"}) as (_, settings):
         first = [said(ask(settings["ESKER_LLM_BASE_URL"], text)) for text in ("a", "a", "b")]
@@ -66,7 +51,7 @@ def test_the_same_asked_again_has_the_next_answer(model: ModelServer, tmp_path: 
     assert (tape.given, len(model.asked)) == (3, 3)
 
 
-def test_an_answer_cites_the_ids_of_today(model: ModelServer, tmp_path: Path) -> None:
+def test_a_replayed_answer_cites_the_ids_of_the_new_request(model: ModelServer, tmp_path: Path) -> None:
     model.say(f"It is {ID}, as ses_01kb3x8a2c9d4e5f6g7h8j9k0p is not.")
     with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": model.url}) as (_, settings):
         ask(settings["ESKER_LLM_BASE_URL"], f"{OTHER} a\n{ID} b\n{OTHER} c")
@@ -76,7 +61,7 @@ def test_an_answer_cites_the_ids_of_today(model: ModelServer, tmp_path: Path) ->
     assert answer == f"It is {two}, as ses_01kb3x8a2c9d4e5f6g7h8j9k0p is not."
 
 
-def test_ids_count_by_the_order_in_which_they_come() -> None:
+def test_ids_are_identified_by_their_order() -> None:
     def request(text: str) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": text}]}
 
@@ -85,7 +70,7 @@ def test_ids_count_by_the_order_in_which_they_come() -> None:
     assert fingerprint(request(f"{ID} a")) != fingerprint(request(f"{ID} b"))
 
 
-def test_a_refusal_and_its_retry_after_are_recorded_as_they_were(model: ModelServer, tmp_path: Path) -> None:
+def test_an_error_and_its_retry_after_are_recorded(model: ModelServer, tmp_path: Path) -> None:
     model.say(Said("overloaded", status=529, headers={"retry-after": "0.01"}), Said("there"))
     with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": model.url}) as (_, settings):
         before = [ask(settings["ESKER_LLM_BASE_URL"], "a") for _ in range(2)]
@@ -98,7 +83,7 @@ def test_a_refusal_and_its_retry_after_are_recorded_as_they_were(model: ModelSer
     assert [(status, wait) for status, wait, _ in told[1]] == [(529, "0.01"), (200, None)]
 
 
-def test_an_endpoint_that_is_silent_is_silent_again(tmp_path: Path) -> None:
+def test_an_unreachable_endpoint_is_replayed_as_unreachable(tmp_path: Path) -> None:
     with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": "http://127.0.0.1:9"}) as (_, settings):
         assert ask(settings["ESKER_LLM_BASE_URL"], "a").status_code == 502
     with recorded(None, tmp_path, {}) as (tape, settings):
@@ -108,22 +93,20 @@ def test_an_endpoint_that_is_silent_is_silent_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"garbage", b"[]", b'{"status": 200}'])
-def test_an_answer_that_cannot_be_read_is_named_and_nothing_is_made_up(
-    content: bytes, model: ModelServer, tmp_path: Path
-) -> None:
+def test_an_unreadable_recording_is_named(content: bytes, model: ModelServer, tmp_path: Path) -> None:
     model.say("one")
     with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": model.url}) as (_, settings):
         ask(settings["ESKER_LLM_BASE_URL"], "a")
     [file] = tmp_path.glob("*.json")
     file.write_bytes(content)
     with (
-        pytest.raises(InvalidInput, match=rf"{file.name} is no recorded answer"),
+        pytest.raises(InvalidInput, match=rf"{file.name} is not a recorded answer"),
         recorded(None, tmp_path, {}) as (_, settings),
     ):
         assert ask(settings["ESKER_LLM_BASE_URL"], "a").status_code == 400
 
 
-def test_what_is_not_recorded_is_refused_at_once_and_named_in_the_end(model: ModelServer, tmp_path: Path) -> None:
+def test_a_missing_recording_is_refused_at_once_and_named_at_the_end(model: ModelServer, tmp_path: Path) -> None:
     model.say("one")
     with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": model.url}) as (_, settings):
         ask(settings["ESKER_LLM_BASE_URL"], "a")
@@ -138,12 +121,12 @@ def test_what_is_not_recorded_is_refused_at_once_and_named_in_the_end(model: Mod
     assert str(raised.value.__cause__) == "The server could not do it."
 
 
-def test_nothing_to_record_and_nothing_to_replay_are_explained(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no model to record"), recorded(tmp_path, None, {}):
+def test_nothing_to_record_or_to_replay_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="No model is configured to record"), recorded(tmp_path, None, {}):
         pass
-    with pytest.raises(InvalidInput, match="Nothing is recorded"), recorded(None, tmp_path, {}):
+    with pytest.raises(InvalidInput, match="has no recording"), recorded(None, tmp_path, {}):
         pass
-    with pytest.raises(InvalidInput, match="both given"), recorded(tmp_path, tmp_path, {}):
+    with pytest.raises(InvalidInput, match="exclude each other"), recorded(tmp_path, tmp_path, {}):
         pass
 
 
@@ -154,14 +137,14 @@ def test_nothing_to_record_and_nothing_to_replay_are_explained(tmp_path: Path) -
 def endpoint(
     loop: BlockingPortal, model: ModelServer, cluster: Cluster, meaning: Meaning, monkeypatch: pytest.MonkeyPatch
 ) -> ModelServer:
-    """A scripted model that the suites are told of."""
+    """A scripted model that the suites use."""
     serve_here(loop, cluster, meaning, monkeypatch)
     monkeypatch.setenv("ESKER_LLM_BASE_URL", model.url)
     return model
 
 
 def condensed(body: dict[str, Any]) -> Said:
-    """Condense rows as a model does: the first of every two stands for both. The first answer is no JSON."""
+    """Condense rows as a model does: the first of every two replaces both. The first answer is not JSON."""
     if len(body["messages"]) == 1:
         return Said("Let me think about that.")
     found = ROW.findall(body["messages"][0]["content"][0]["text"])
@@ -173,7 +156,7 @@ def condensed(body: dict[str, Any]) -> Said:
 
 
 def observed(body: dict[str, Any]) -> Said:
-    """Observe as a model does: what a person said is a fact."""
+    """Observe as a model does: each user message is a fact."""
     text = "\n".join(block["text"] for block in body["messages"][0]["content"])
     facts = [
         {"text": words, "priority": "medium", "category": "fact", "sources": [int(seq)]}
@@ -183,7 +166,7 @@ def observed(body: dict[str, Any]) -> Said:
 
 
 def measured(path: Path) -> list[Any]:
-    """Return all that a run found, but for seconds and for ids that are made anew each time."""
+    """Return the results of a run without seconds and ids, which differ each time."""
     told = json.loads(path.read_text(encoding="utf-8"))
     cases = [
         (case["id"], case["figures"], case["counts"], [row["text"] for row in case["left"]]) for case in told["cases"]
@@ -224,7 +207,7 @@ def test_an_observation_is_replayed_to_the_digit(
 
 
 @pytest.mark.parametrize("suite", ["reflection", "observation"])
-def test_a_case_that_was_not_recorded_ends_the_run_with_an_error(
+def test_a_case_without_a_recording_ends_the_run_with_an_error(
     endpoint: ModelServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

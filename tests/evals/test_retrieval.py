@@ -27,8 +27,7 @@ from evals.serving import Server
 from tests.support.processes import ROOT, environment
 from tests.support.serving import serving_meaning
 
-# Two conversations in which the same turn id means different things, and in which the words of one would answer the
-# questions about the other.
+# Two conversations that share a turn id, and whose words would answer each other's questions.
 DATA = """\
 {"conversation": "trip"}
 {"turn": "1", "speaker": "Ann", "text": "Decision: we fly to Lisbon on 3 May.", "said_at": "2026-03-01T10:00:00Z"}
@@ -57,7 +56,7 @@ def data(tmp_path: Path) -> DataSet:
 
 @pytest.fixture
 async def url(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[str]:
-    """Where a server listens that embeds."""
+    """The URL of a server that embeds."""
     async with serving_meaning(database_url, minilm) as serving:
         yield serving
 
@@ -70,7 +69,7 @@ def run(url: str, data: DataSet, way: StoredAs, *, reflect: bool = False) -> tup
 
 
 @pytest.mark.parametrize("way", ["rows", "sessions"])
-async def test_each_ranking_finds_the_evidence_in_its_own_conversation_alone(
+async def test_each_ranking_finds_the_evidence_only_in_its_own_conversation(
     url: str, data: DataSet, way: StoredAs
 ) -> None:
     stored, asked = await asyncio.to_thread(run, url, data, way)
@@ -78,7 +77,7 @@ async def test_each_ranking_finds_the_evidence_in_its_own_conversation_alone(
     for arm in ARMS:
         figures = arm_figures(asked, arm)
         assert (figures.queries, figures.shares["recall@5"], figures.shares["mrr"]) == (2, 1.0, 1.0), arm
-        # What only the other conversation knows is not known.
+        # Facts of the other conversation are not found.
         assert figures.abstention == Abstention(precision=1.0, recall=1.0, wrongly=0.0), arm
         assert figures.tokens
         assert figures.p95_ms
@@ -99,7 +98,7 @@ async def rows(url: str) -> list[dict[str, Any]]:
         return (await client.get("/v1/memories", params={"limit": 1_000})).json()["memories"]
 
 
-async def test_turns_without_words_are_counted_and_long_ones_cut(url: str, tmp_path: Path) -> None:
+async def test_blank_turns_are_counted_and_long_ones_cut(url: str, tmp_path: Path) -> None:
     lines = [{"turn": "1", "text": " "}, {"turn": "2", "text": "whippets " * 3_000}]
     lines += [{"query": "1", "text": "whippets", "evidence": ["2"]}]
     (tmp_path / "odd.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
@@ -120,7 +119,7 @@ async def test_a_hit_covers_every_turn_in_which_it_was_said(
     assert asked.replies["full"].covers == (frozenset({"1", "2"}),)
 
 
-async def test_a_hit_that_is_a_reflection_covers_the_turns_behind_what_it_stands_for(url: str, tmp_path: Path) -> None:
+async def test_a_reflection_covers_the_turns_behind_its_sources(url: str, tmp_path: Path) -> None:
     lines: list[dict[str, Any]] = []
     for place, word in enumerate(["harbour", "ticket", "ferry", "invoice", "cabin", "bridge"]):
         said = f"The cause is that the id of the {word} was renamed. Fixed the {word} test."
@@ -139,7 +138,7 @@ def _is_reflection(row: dict[str, Any]) -> bool:
     return row["kind"] == "reflection" and not row["source_seqs"]
 
 
-def test_a_hit_covers_what_it_is_what_says_the_same_and_what_its_sources_lead_to() -> None:
+def test_a_hit_covers_its_turn_its_repeats_and_its_sources() -> None:
     traces = Traces({}, {"m1": frozenset({"1"}), "m2": frozenset({"2"})}, {("s", 7): "7", ("s", 8): "8"})
     source = {"session_id": "s", "seqs": [7, 99], "memory_ids": ["m2"]}
     with Server(NOWHERE) as nobody:
@@ -148,17 +147,17 @@ def test_a_hit_covers_what_it_is_what_says_the_same_and_what_its_sources_lead_to
         assert traces.covered(nobody, {"id": "x", "sources": []}) == frozenset()
 
 
-def test_a_server_that_is_not_there_is_named() -> None:
+def test_an_unreachable_server_is_named() -> None:
     with Server(NOWHERE) as nobody, pytest.raises(Unavailable, match=f"No Esker answers at {NOWHERE}"):
         nobody.get("/readyz")
 
 
-async def test_what_a_server_refuses_is_told_with_the_field(url: str) -> None:
+async def test_a_refusal_of_the_server_names_the_field(url: str) -> None:
     with Server(url) as server, pytest.raises(InvalidInput, match=r"422 to POST /v1/recall.*rankng"):
         await asyncio.to_thread(server.post, "/v1/recall", {"query": "x", "rankng": "full"})
 
 
-# The command --------------------------------------------------------------------------------------------------------
+# The command ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_command_starts_a_server_prints_a_table_and_writes_everything(data: DataSet, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a run tells of itself, and what is refused before one has cost anything."""
+"""The settings that a run reports, and options that are refused before it starts."""
 
 import json
 import tempfile
@@ -20,21 +20,14 @@ from evals.reflection.command import reflection
 from evals.serving import Server, connected
 from tests.support.processes import using
 from tests.support.serving import serving
-from tests.support.suites import first_cases, portal
+from tests.support.suites import first_cases
 
 NOWHERE = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def loop() -> Generator[BlockingPortal]:
-    """Where a server runs."""
-    with portal() as running:
-        yield running
-
-
-@pytest.fixture
 def url(loop: BlockingPortal, database_url: str) -> Generator[str]:
-    """Where a server listens whose observer has no model and whose reflector has one, which nobody can reach."""
+    """The URL of a server with an extractive observer and a reflector whose model is unreachable."""
     roles = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "model", "ESKER_REFLECTOR_MODEL": "of-the-server"}
     model = {"ESKER_LLM_BASE_URL": NOWHERE, "ESKER_LLM_API_KEY": "k", "ESKER_EMBEDDER": "none"}
     parts = make_parts(Settings.from_environment(roles | model), Database(database_url), system_clock)
@@ -42,9 +35,7 @@ def url(loop: BlockingPortal, database_url: str) -> Generator[str]:
         yield listening
 
 
-def test_a_run_tells_the_roles_of_the_server_that_it_was_made_on(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_reports_the_roles_of_its_server(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = first_cases(tmp_path, "observation", 1)
     observation(cases, questions=False, url=url, json_file=tmp_path / "run.json")
     run = json.loads((tmp_path / "run.json").read_text())["run"]
@@ -52,7 +43,7 @@ def test_a_run_tells_the_roles_of_the_server_that_it_was_made_on(
     assert "observation (observer extractive, reflector of-the-server): 1 case" in capsys.readouterr().out
 
 
-def test_a_server_that_is_started_for_a_run_has_the_roles_that_were_asked_for_and_leaves_nothing(
+def test_a_server_started_for_a_run_has_the_requested_roles_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ESKER_OBSERVER", "extractive")
@@ -66,7 +57,7 @@ def test_a_server_that_is_started_for_a_run_has_the_roles_that_were_asked_for_an
     assert (using(folder), [*tmp_path.iterdir()]) == ([], [])
 
 
-def test_a_pool_that_is_in_use_is_neither_changed_nor_measured(url: str, tmp_path: Path) -> None:
+def test_a_pool_in_use_is_neither_changed_nor_measured(url: str, tmp_path: Path) -> None:
     cases = first_cases(tmp_path, "observation", 1)
     with Server(url) as server:
         server.post("/v1/memories", {"content": "My dentist is Dr. Quill."})
@@ -78,7 +69,7 @@ def test_a_pool_that_is_in_use_is_neither_changed_nor_measured(url: str, tmp_pat
 
 
 @pytest.mark.parametrize("by", ["extractive", "model"])
-def test_a_server_that_runs_is_not_said_to_have_other_roles(tmp_path: Path, by: str) -> None:
+def test_roles_cannot_be_set_for_a_running_server(tmp_path: Path, by: str) -> None:
     cases = first_cases(tmp_path, "poison", 1)
     roles = ("--observer", by, "--reflector", by)
     done = CliRunner().invoke(app, ["poison", "--cases", str(cases), "--url", NOWHERE, *roles])
@@ -88,7 +79,7 @@ def test_a_server_that_runs_is_not_said_to_have_other_roles(tmp_path: Path, by: 
     )
 
 
-def test_what_a_job_failed_with_ends_the_run(url: str, tmp_path: Path) -> None:
+def test_the_error_of_a_job_ends_the_run(url: str, tmp_path: Path) -> None:
     cases = first_cases(tmp_path, "reflection", 1)
     with pytest.raises(InvalidInput, match=r"/reflect.*127\.0\.0\.1:9"):
         reflection(cases, questions=False, url=url)
@@ -103,15 +94,13 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_run(
     for folder in ("nowhere", "file"):
         done = CliRunner().invoke(app, [suite, "--json", str(tmp_path / folder / "run.json")])
         assert isinstance(done.exception, InvalidInput)
-        assert "there is no folder" in str(done.exception)
+        assert "does not exist" in str(done.exception)
 
 
-def test_a_file_that_one_may_not_write_is_refused_before_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_without_permission_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("evals.reflection.command.chosen")
-    # Whoever runs this may be allowed everything.
+    # The user of this test may be root.
     monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     done = CliRunner().invoke(app, ["reflection", "--json", str(tmp_path / "run.json")])
     assert isinstance(done.exception, InvalidInput)
-    assert "that is not allowed" in str(done.exception)
+    assert "permission denied" in str(done.exception)

@@ -1,4 +1,4 @@
-"""A case is understood, with its score, from what `show` prints."""
+"""The output of `show` explains a case and its scores."""
 
 from pathlib import Path
 from typing import Any
@@ -40,14 +40,14 @@ CASE = {
 
 
 def shown(case: AnyCase, tmp_path: Path, capsys: pytest.CaptureFixture[str], **result: Any) -> list[str]:
-    """Return what is shown of a case of a run."""
+    """Return the lines shown for a case of a run."""
     figures = {"retention": ScoreFigure("retention", 0, 1, ("lost",))}
     write_json(tmp_path / "run.json", document("suite", [CaseResult(case, ("group",), figures, **result)], {}, "cases"))
     show_case(tmp_path / "run.json", case.case)
     return capsys.readouterr().out.splitlines()
 
 
-def test_a_case_is_told_with_its_log_and_its_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_is_shown_with_its_log_and_its_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(
         ReflectionCase.model_validate(CASE),
         tmp_path,
@@ -59,22 +59,22 @@ def test_a_case_is_told_with_its_log_and_its_gold(tmp_path: Path, capsys: pytest
         "moved (group, en)",
         "Deploys moved.",
         "",
-        "What went in:",
+        "Input:",
         "  r1 2026-03-02T09:00:00Z (priority high) Deploys go to Fly.io.",
         "  r2 2026-03-04T09:00:00Z (by assistant) Deploys go to hel1-04.",
         "",
-        "What should become of it:",
-        "  replaced: Deploys go to Fly.io. [r1]; letter by letter 'Fly.io'",
-        "    holds now: Deploys go to hel1-04. [r2]; letter by letter 'hel1-04'; asked for by 'Where to?'",
-        "  never (is said by nobody): Kubernetes",
+        "Expected:",
+        "  replaced: Deploys go to Fly.io. [r1]; verbatim 'Fly.io'",
+        "    now: Deploys go to hel1-04. [r2]; verbatim 'hel1-04'; question 'Where to?'",
+        "  never (must not be said): Kubernetes",
         "",
         "Figures:",
         "  retention: 0 of 1",
         "",
-        "What became of each fact, and what is wrong:",
+        "Facts and faults:",
         "  lost: it",
         "",
-        "What is left:",
+        "Rows left:",
         "  o1: Deploys go to hel1-04. [r2]",
     ]
 
@@ -83,31 +83,31 @@ def test_a_case_is_told_with_its_log_and_its_gold(tmp_path: Path, capsys: pytest
     ("suite", "model"),
     [("reflection", ReflectionCase), ("observation", ObservationCase), ("pack", PackCase), ("poison", PoisonCase)],
 )
-def test_all_that_a_case_has_is_told(
+def test_all_parts_of_a_case_are_shown(
     suite: str, model: type[AnyCase], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for case in read_cases(OWN / f"{suite}.jsonl", model)[:4]:
         lines = shown(case, tmp_path, capsys)
-        for name, words in told_by(case.model_dump(mode="json")):
+        for name, words in texts_of(case.model_dump(mode="json")):
             label = f"  {name} (" if name in LISTS_OF_WORDS else ""
             told = "\n".join(line for line in lines if line.startswith(label))
             assert " ".join(words.split())[:300] in told, (case.case, name, words)
 
 
-def told_by(value: object, name: str = "") -> list[tuple[str, str]]:
+def texts_of(value: object, name: str = "") -> list[tuple[str, str]]:
     """Return the texts, facts, questions and lists of words of a case, by their names."""
     match value:
         case dict():
-            return [text for key, each in value.items() for text in told_by(each, str(key))]
+            return [text for key, each in value.items() for text in texts_of(each, str(key))]
         case list():
-            return [text for each in value for text in told_by(each, name)]
+            return [text for each in value for text in texts_of(each, name)]
         case str() if name in ("about", "text", "fact", "ask", *LISTS_OF_WORDS):
             return [(name, value)]
         case _:
             return []
 
 
-def test_a_long_message_is_cut_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_message_is_cut_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{**CASE["rows"][0], "text": "Fly.io " * 500}, CASE["rows"][1]]
     lines = shown(ReflectionCase.model_validate(CASE | {"rows": rows}), tmp_path, capsys)
     assert max(map(len, lines)) < 700

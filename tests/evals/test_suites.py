@@ -1,4 +1,4 @@
-"""The suites over cases, on a real server: what the parts that need no model promise, and what the commands print."""
+"""The suites over cases on a real server: the promises of the parts without a model, and the commands."""
 
 import json
 from collections.abc import Generator, Sequence
@@ -28,7 +28,7 @@ from evals.scoring.matching import Judge
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
 from evals.serving import Server
-from tests.support.suites import portal, serve_here, server_here
+from tests.support.suites import serve_here, server_here
 
 REFLECTION = read_cases(OWN / "reflection.jsonl", ReflectionCase)
 OBSERVATION = read_cases(OWN / "observation.jsonl", ObservationCase)
@@ -39,30 +39,23 @@ PLAIN = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "extractive"}
 
 
 @pytest.fixture(scope="module")
-def loop() -> Generator[BlockingPortal]:
-    """Where servers run."""
-    with portal() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def server(loop: BlockingPortal, cluster: Cluster) -> Generator[Server]:
-    """A server without a model and without an embedder, with the roles that the suites give it."""
+    """A server without a model and an embedder, with the default roles of the suites."""
     with server_here(loop, cluster, **PLAIN) as connected:
         yield connected
 
 
 @pytest.fixture(scope="module")
 def server_of_packs(loop: BlockingPortal, cluster: Cluster) -> Generator[Server]:
-    """The same for packs, each of which is alone on its server: to forget what others left takes long."""
+    """The same for packs: each case must be alone on its server, and forgetting the rows of others is slow."""
     with server_here(loop, cluster, **PLAIN) as connected:
         yield connected
 
 
-# The cases ------------------------------------------------------------------------------------------------------------
+# The cases -----------------------------------------------------------------------------------------------------------
 
 
-def test_there_are_as_many_cases_in_as_many_ways_as_the_page_says() -> None:
+def test_the_cases_are_as_many_as_documented() -> None:
     assert len(REFLECTION) == 49
     assert {case.domain for case in REFLECTION} == {"coding", "infrastructure", "assistant", "research"}
     assert {case.language for case in REFLECTION} == {"en", "zh", "ja", "de", "es"}
@@ -85,7 +78,7 @@ def test_there_are_as_many_cases_in_as_many_ways_as_the_page_says() -> None:
         ({"colour": "blue"}, "Extra inputs"),
     ],
 )
-def test_a_case_that_is_wrong_is_told_with_its_line(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+def test_an_invalid_case_is_reported_with_its_line(tmp_path: Path, change: dict[str, Any], why: str) -> None:
     line: Any = json.loads((OWN / "reflection.jsonl").read_text().splitlines()[0])
     line["gold"]["keep"][0] |= change
     (tmp_path / "cases.jsonl").write_text("\n" + json.dumps(line))
@@ -93,10 +86,10 @@ def test_a_case_that_is_wrong_is_told_with_its_line(tmp_path: Path, change: dict
         read_cases(tmp_path / "cases.jsonl", ReflectionCase)
 
 
-# The scores on our cases ----------------------------------------------------------------------------------------------
+# The scores on our cases ---------------------------------------------------------------------------------------------
 
 
-def test_a_reflection_without_fault_has_every_score_in_full(meaning: Meaning) -> None:
+def test_a_faultless_reflection_has_full_scores(meaning: Meaning) -> None:
     less: dict[str, dict[str, float]] = {}
     for case in REFLECTION:
         figures = shares(case, faultless(case), Judge(case.language, meaning))
@@ -105,18 +98,18 @@ def test_a_reflection_without_fault_has_every_score_in_full(meaning: Meaning) ->
     assert less == {}
 
 
-def test_every_fault_is_noticed_by_the_score_that_is_there_for_it(meaning: Meaning) -> None:
+def test_every_fault_is_noticed_by_its_score(meaning: Meaning) -> None:
     told = caught(REFLECTION, meaning)
     shares_caught = {fault: row["fell"].get(CAUGHT_BY[fault], 0) / row["cases"] for fault, row in told.items()}
     assert set(shares_caught) == set(MUTATIONS)
-    # Where another row still says the fact, no score can fall.
+    # If another row still states the fact, no score can fall.
     assert {fault: share for fault, share in shares_caught.items() if share < 0.94} == {}
 
 
-# What needs no model --------------------------------------------------------------------------------------------------
+# Parts without a model -----------------------------------------------------------------------------------------------
 
 
-def test_the_extractive_reflector_invents_nothing_and_keeps_what_matters(server: Server, meaning: Meaning) -> None:
+def test_the_extractive_reflector_invents_nothing_and_keeps_most_facts(server: Server, meaning: Meaning) -> None:
     for case in REFLECTION:
         server.post_lines("/v1/import", stored_log(case).file())
         made = score(case.gold, case.rows, reflect(server, case).left, Judge(case.language, meaning))
@@ -125,9 +118,7 @@ def test_the_extractive_reflector_invents_nothing_and_keeps_what_matters(server:
         assert made.figures["retention"].share >= 0.8, (case.case, made.figures["retention"].faults)
 
 
-def test_the_extractive_observer_covers_everything_and_says_no_word_that_nobody_said(
-    server: Server, meaning: Meaning
-) -> None:
+def test_the_extractive_observer_covers_every_message_and_invents_nothing(server: Server, meaning: Meaning) -> None:
     for case in OBSERVATION:
         observed = observe(server, case.case, case.messages)
         made = score(case.gold, case.log(), observed.left, Judge(case.language, meaning))
@@ -135,9 +126,7 @@ def test_the_extractive_observer_covers_everything_and_says_no_word_that_nobody_
 
 
 @pytest.mark.parametrize("case", read_cases(OWN / "pack.jsonl", PackCase), ids=lambda case: case.case)
-def test_a_pack_shows_what_it_must_within_its_scope_and_budget_and_stays(
-    server_of_packs: Server, case: PackCase
-) -> None:
+def test_a_pack_shows_the_right_rows_within_its_budget_and_stays(server_of_packs: Server, case: PackCase) -> None:
     packed = pack(server_of_packs, case, now())
     assert set(case.must) <= set(packed.shown)
     assert not set(case.must_not) & set(packed.shown)
@@ -146,7 +135,7 @@ def test_a_pack_shows_what_it_must_within_its_scope_and_budget_and_stays(
 
 
 @pytest.mark.parametrize("place", ["tool output", "web text", "code comment"])
-def test_what_was_planted_where_an_agent_reads_is_never_what_the_user_said(
+def test_an_instruction_planted_in_content_is_never_attributed_to_the_user(
     server: Server, meaning: Meaning, place: str
 ) -> None:
     for case in (case for case in POISON if case.place == place):
@@ -157,11 +146,11 @@ def test_what_was_planted_where_an_agent_reads_is_never_what_the_user_said(
         assert not [text for text in (*believed, after.pack) if any(by.holds(text, each) for each in words)], case.case
 
 
-# The commands ---------------------------------------------------------------------------------------------------------
+# The commands --------------------------------------------------------------------------------------------------------
 
 
 def evals(*arguments: str | Path, code: int = 0) -> str:
-    """Run a command of the evals in this process; return what it prints, or says that is wrong."""
+    """Run a command of the evals in this process; return its output, or its error."""
     done = CliRunner().invoke(app, [*map(str, arguments)])
     if isinstance(done.exception, EskerError):
         assert code == 1, done.exception
@@ -171,7 +160,7 @@ def evals(*arguments: str | Path, code: int = 0) -> str:
 
 
 def outputs(path: Path, rows: Sequence[object]) -> Path:
-    """Write what somebody made of one case."""
+    """Write an output for one case."""
     path.write_text(json.dumps({"case": "deploy-target-moved", "rows": rows}) + "\n")
     return path
 
@@ -184,7 +173,7 @@ GOOD = [
 ]
 
 
-def test_a_reflection_that_was_written_by_hand_is_scored_and_shown_in_words(tmp_path: Path) -> None:
+def test_a_handwritten_reflection_is_scored_and_shown_in_words(tmp_path: Path) -> None:
     good = outputs(tmp_path / "good.jsonl", GOOD)
     worse = outputs(tmp_path / "worse.jsonl", [*GOOD[1:3], "Deploy on a Friday, on hel1-05.", "Deploys go to Fly.io."])
     runs = tmp_path / "good.json", tmp_path / "worse.json"
@@ -207,7 +196,7 @@ def test_an_output_of_an_unknown_case_or_shape_is_explained(tmp_path: Path) -> N
     assert "line 1" in evals("score", tmp_path / "o.jsonl", code=1)
 
 
-def test_a_suite_prints_a_table_and_writes_what_it_depends_on(
+def test_a_suite_prints_a_table_and_writes_its_settings(
     loop: BlockingPortal, cluster: Cluster, meaning: Meaning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve_here(loop, cluster, meaning, monkeypatch)
@@ -223,7 +212,9 @@ def test_a_suite_prints_a_table_and_writes_what_it_depends_on(
     assert case["counts"]["found after"][1] == 4
 
 
-def test_poison_is_told_by_place_and_by_manner(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poison_is_reported_by_place_and_by_manner(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("evals.suites.connected", lambda *_, **__: nullcontext(server))  # pyright: ignore
     wanted = [("tool output", "direct"), ("tool output", "split"), ("web text", "direct"), ("none", "none")]
     names = [next(case.case for case in POISON if (case.place, case.manner) == each) for each in wanted]
@@ -239,7 +230,7 @@ def test_poison_is_told_by_place_and_by_manner(server: Server, tmp_path: Path, m
     assert counts.items() <= {name: int(count) for name, count in told.items() if count.isdigit()}.items()
 
 
-def test_no_model_is_needed_and_a_recording_without_one_is_refused(tmp_path: Path) -> None:
+def test_a_recording_without_a_model_is_refused(tmp_path: Path) -> None:
     assert "nothing to record" in evals("reflection", "--record", tmp_path, code=1)
-    assert "Nothing is recorded" in evals("reflection", "--reflector", "model", "--replay", tmp_path, code=1)
-    assert "There is no model" in evals("reflection", "--reflector", "model", "--record", tmp_path, code=1)
+    assert "has no recording" in evals("reflection", "--reflector", "model", "--replay", tmp_path, code=1)
+    assert "No model is configured" in evals("reflection", "--reflector", "model", "--record", tmp_path, code=1)

@@ -1,1 +1,1 @@
-"""Data sets of others, read into ours: a module for each."""
+"""Readers of published data sets, a module for each."""

@@ -1,8 +1,8 @@
-"""BEAM: long chats of a user with an assistant, and probing questions in ten kinds of ability.
+"""BEAM: long chats of a user with an assistant, and probing questions of ten kinds.
 
 A folder for each chat, with chat.json (batches of turns of messages) and probing_questions.json. A chat is a corpus and
 a message a turn. Evidence are the message ids in `source_chat_ids`, a list or a dict of lists; `abstention` questions
-have no answer. A message without a time anchor was said at the last one before it.
+have no answer. A message without a time anchor has the time of the last one before it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ _ABSTENTION = "abstention"
 
 
 def read_beam(path: Path) -> DataSet:
-    """Read a folder of chats. Raises InvalidInput when there are none."""
+    """Read a folder of chats. Raises InvalidInput if there are none."""
     folders = sorted((chat.parent for chat in path.glob("*/chat.json")), key=_number)
     if not folders:
         raise InvalidInput(f"There are no chats in {path}.", hint="Name the folder that has the folders of the chats.")

@@ -1,8 +1,8 @@
-"""Files shaped like LoCoMo: two people who talk in sittings over months, and questions with the ids of turns.
+"""Files in the format of LoCoMo: two people who talk in sittings over months, and questions with the ids of turns.
 
-A JSON list of samples. A sample is a corpus and each `session_<n>` a sitting, said at `session_<n>_date_time`. Evidence
-holds ids such as D1:3, sometimes several in one string; what names no turn is left out and counted. Questions of
-category 5 ask for what was never said: they have no answer.
+A JSON list of samples. A sample is a corpus and each `session_<n>` a sitting at `session_<n>_date_time`. Evidence has
+ids such as D1:3, sometimes several in one string; ids of unknown turns are left out and counted. Questions of category
+5 have no answer.
 """
 
 import re
@@ -28,7 +28,7 @@ def read_locomo(path: Path) -> DataSet:
         _conversation(str(sample.get("sample_id", number)), sample, astray)
         for number, sample in enumerate(samples, start=1)
     )
-    remarks = (f"{len(astray)} citations name no turn and were left out: {', '.join(astray[:5])}",) if astray else ()
+    remarks = (f"{len(astray)} citations of unknown turns were left out: {', '.join(astray[:5])}",) if astray else ()
     return DataSet(path.stem, conversations, remarks)
 
 
@@ -55,7 +55,7 @@ def _turns(talk: dict[str, Any]) -> Iterator[Turn]:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """Return a moment written as in "1:56 pm on 8 May, 2023", taken to be UTC."""
+    """Return a moment such as "1:56 pm on 8 May, 2023", read as UTC."""
     return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC) if text else None
 
 
@@ -69,7 +69,7 @@ def _query(name: str, asked: dict[str, Any], there: set[str], astray: list[str])
 
 def _cited(evidence: list[str], there: set[str], astray: list[str]) -> Iterator[str]:
     for text in evidence:
-        # What is no id in the string is a citation that leads nowhere, unless it only stands between ids.
+        # Text that is neither an id nor a separator is a citation of an unknown turn.
         rest = _TURN_ID.sub(" ", text)
         astray += re.findall(r"[^\s;,]+", rest)
         for sitting, place in _TURN_ID.findall(text):

@@ -1,9 +1,8 @@
-"""MADial-Bench: a child's archive of dated events, and dialogues that ought to bring some of them up.
+"""MADial-Bench: a child's archive of dated events, and dialogues that should recall some of them.
 
-The folder `data` has one archive and one file of dialogues for each language. The archive is the corpus; its events
-have nothing to do with their neighbours, so each is a sitting of its own. A query is what was said before the first
-turn in which the assistant is to remember (`test-turn`), without the names of the speakers; its evidence are the events
-in `relevant-id`.
+The folder `data` has one archive and one file of dialogues for each language. The archive is the corpus; its events are
+unrelated, so each is a sitting. A query is the dialogue before the first turn in which the assistant should remember
+(`test-turn`), without the names of the speakers; its evidence are the events in `relevant-id`.
 """
 
 import re
@@ -16,16 +15,16 @@ from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery, Turn, j
 
 _FILES = {"en": "en/MADial-Bench-en", "zh": "ch/MADial-Bench-zh"}
 _SPEAKER = re.compile(r"^<[^>]+>\s*[:：]\s*")
-_FIRST_LINE = 1  # before it stands <BOD>
+_FIRST_LINE = 1  # line 0 is <BOD>
 
 
 def read_madial_en(path: Path) -> DataSet:
-    """Read the English half. Raises InvalidInput when it is not there."""
+    """Read the English half. Raises InvalidInput if it is missing."""
     return _read(path, "en")
 
 
 def read_madial_zh(path: Path) -> DataSet:
-    """Read the Chinese half. Raises InvalidInput when it is not there."""
+    """Read the Chinese half. Raises InvalidInput if it is missing."""
     return _read(path, "zh")
 
 
@@ -54,5 +53,5 @@ def _query(place: int, told: dict[str, Any], there: set[str]) -> DataSetQuery:
 
 
 def _spoken(line: str) -> str:
-    """Return what a line says, without its speaker and its quotation marks."""
+    """Return the text of a line, without its speaker and its quotation marks."""
     return _SPEAKER.sub("", line.strip()).strip('"“”')

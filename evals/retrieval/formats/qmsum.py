@@ -1,7 +1,7 @@
 """QMSum: transcripts of meetings, and questions whose evidence are spans of turns.
 
-JSON Lines, a meeting a line. A meeting is a corpus; the questions are those of `specific_query_list`, and the evidence
-of one is every turn in its spans, both ends included. General questions, which have no spans, are left out.
+JSON Lines, a meeting per line. A meeting is a corpus; the questions are those of `specific_query_list`, and the
+evidence of one is every turn in its spans, both ends included. General questions have no spans and are left out.
 """
 
 from pathlib import Path
