@@ -10,7 +10,7 @@ from esker.server.core.errors import EskerError
 from esker.server.core.records import JobKind, Lease
 from esker.server.db.database import listening
 from esker.server.store.jobs import job_name
-from esker.server.usecases.cut_passages import index_all_behind
+from esker.server.usecases.cut_passages import cut_all_behind
 from esker.server.usecases.expire import mark_expired
 from esker.server.usecases.observe import observe_leased
 from esker.server.usecases.parts import Parts
@@ -78,7 +78,7 @@ async def keep_up(parts: Parts) -> None:
     while True:
         try:
             await mark_expired(parts)
-            if behind := await index_all_behind(parts):
+            if behind := await cut_all_behind(parts):
                 log.info("passages of %d sessions were behind", behind)
         except EskerError as error:
             log.warning("the upkeep has to wait: %s", error)

@@ -32,7 +32,7 @@ async def insert(
     connection: Connection,
     *,
     reflection_id: str,
-    place: ReflectionSubject,
+    subject: ReflectionSubject,
     reflector: str,
     level: int,
     input_ids: Sequence[str],
@@ -47,9 +47,9 @@ async def insert(
     """Record one reflection; with a `reason` it changed nothing. Tokens before and after are our estimates."""
     values = {
         "id": reflection_id,
-        "scope": place.scope,
-        "session": place.session_id,
-        "project": place.project,
+        "scope": subject.scope,
+        "session": subject.session_id,
+        "project": subject.project,
         "reflector": reflector,
         "level": level,
         "reason": reason,

@@ -1,4 +1,4 @@
-"""Keys: who may do what in which pool."""
+"""Pools and their keys: which pool a request belongs to, and what it may do there."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ _POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was just made: the only moment at which its secret can be seen."""
+    """A key that was just created. `key` is the secret itself, which is shown only now."""
 
     id: str
     name: str
@@ -29,7 +29,7 @@ class NewKey:
 
 
 async def authenticate(parts: Parts, key: str | None) -> Principal:
-    """Return who asks. Without a key that is the default pool, as long as no key was ever made.
+    """Return the caller. Without a key it is the default pool, as long as no key was ever created.
 
     Raises Unauthorized.
     """
@@ -45,7 +45,7 @@ async def authenticate(parts: Parts, key: str | None) -> Principal:
 
 
 async def keys_required(parts: Parts) -> bool:
-    """Tell whether a key has ever been made here."""
+    """Whether a key was ever created on this server."""
     return await keys.any_required(parts.database)
 
 
@@ -58,12 +58,12 @@ async def require_pool(parts: Parts, name: str) -> Pool:
 
 
 async def create_pool(parts: Parts, name: str) -> Pool:
-    """Make a pool. Raises InvalidInput for a name that is not one, Conflict for one that is taken."""
+    """Create a pool. Raises InvalidInput for a malformed name, Conflict for a name that is taken."""
     if not _POOL_NAME.fullmatch(name):
-        raise InvalidInput("A pool's name is 1 to 63 of a-z, 0-9, '-' and '_', and begins with a letter or a digit.")
+        raise InvalidInput("A pool name must be 1 to 63 of a-z, 0-9, '-' and '_', and begin with a letter or a digit.")
     pool = await pools.create(parts.database, name)
     if pool is None:
-        raise Conflict(f"There is a pool {name!r} already.")
+        raise Conflict(f"A pool {name!r} exists already.")
     return pool
 
 
@@ -75,9 +75,9 @@ async def list_pools(parts: Parts) -> list[ListedPool]:
 async def create_key(
     parts: Parts, *, name: str, pool: str, scopes: list[str], expires: datetime | None = None
 ) -> NewKey:
-    """Make a key for a pool; from the first one on, every request needs a key. Raises InvalidInput, NotFound."""
+    """Create a key for a pool; from the first one on, every request needs a key. Raises InvalidInput, NotFound."""
     if not scopes or not set(scopes) <= set(SCOPES):
-        raise InvalidInput(f"Scopes are {' and '.join(SCOPES)}.")
+        raise InvalidInput(f"scopes must be {' or '.join(SCOPES)}, or both.")
     found = await require_pool(parts, pool)
     secret = secrets.token_urlsafe(32)  # 256 random bits
     now = parts.clock()
@@ -105,7 +105,7 @@ async def list_keys(parts: Parts, pool: str) -> list[ListedKey]:
 
 
 async def revoke_key(parts: Parts, *, key: str, pool: str) -> list[str]:
-    """Revoke the keys of a pool with this id or name; return their ids. Raises NotFound when there is none."""
+    """Revoke the keys of a pool with this id or name; return their ids. Raises NotFound without such a key."""
     found = await require_pool(parts, pool)
     now = parts.clock()
     async with parts.database.tenant(found.id) as connection:
@@ -113,7 +113,7 @@ async def revoke_key(parts: Parts, *, key: str, pool: str) -> list[str]:
         for key_id in revoked:
             await audit.insert(connection, "operator", "key.revoke", key_id, {}, now)
     if not revoked:
-        raise NotFound(f"Pool {pool!r} has no key {key!r} that is not revoked.")
+        raise NotFound(f"Pool {pool!r} has no key {key!r}, or it is revoked already.")
     return revoked
 
 

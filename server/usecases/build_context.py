@@ -1,4 +1,4 @@
-"""Building a context: what an agent's own loop sends to a model next, from what a session holds. It only reads."""
+"""Build a context: the next model request of an agent's loop. It writes nothing but a pack that is not frozen yet."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -20,19 +20,19 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import MAX_QUERY_CHARACTERS, RecallRequest
 
-# So many messages are read at once, from the latest back.
+# Messages read per statement, from the latest back.
 _PAGE = 500
-# What is recalled, and how much is looked at for it, since the model sees some of that anyway.
-_RECALLED = 8
-_RECALLED_TOKENS = 2_000
-_LOOKED_AT = 24
+# Most hits that are shown, and their tokens. More are recalled, since some are in the context already.
+_SHOWN_HITS = 8
+_SHOWN_TOKENS = 2_000
+_RECALLED_HITS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """What a caller wants sent: its own `system` blocks, how much of the tail, and what is to be recalled.
+    """Options of a context: the caller's own `system` blocks, the length of the tail, and the query to recall.
 
-    `message_tokens` None is the session's budget; `recall` True asks about the last that the user said.
+    `message_tokens` None means the session's budget; `recall` True takes the user's last words as the query.
     """
 
     system: Sequence[Block] = ()
@@ -42,10 +42,10 @@ class ContextRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """What a session holds: its latest messages, its own live rows and their groups, and whether those are too many.
+class _SessionContent:
+    """The latest messages of a session, its own live rows and their groups.
 
-    Messages from seq `needed` on have to be sent.
+    Messages from seq `needed` on must be sent. `reflect_due`: the rows have reached the trigger.
     """
 
     session: Session
@@ -54,23 +54,23 @@ class _Held:
     budget: int
     rows: Sequence[PackRow]
     groups: Mapping[str, Group]
-    full: bool
+    reflect_due: bool
 
 
 async def build_context(parts: Parts, pool_id: str, session_id: str, asked: ContextRequest) -> Context:
-    """Return what to send to the Messages API next. The same session gives the same bytes.
+    """Return the next request to the Messages API. An unchanged session gives the same bytes.
 
-    No language model is called. Raises NotFound, and InvalidInput for a `system` with too many marks.
+    No language model is called. Raises NotFound, and InvalidInput for a `system` with too many cache breakpoints.
     """
     pack = await get_pack(parts, pool_id, session_id)
-    held = await _held(parts, pool_id, session_id, asked)
-    tail, observed, shown = await asyncio.to_thread(_cut, held, pack, asked.system)
-    found = await _recalled(parts, pool_id, held, asked.recall)
+    content = await _content(parts, pool_id, session_id, asked)
+    tail, observed, shown = await asyncio.to_thread(_cut, content, pack, asked.system)
+    found = await _recalled(parts, pool_id, content, asked.recall)
     hits = news(found.hits, {*pack.memory_ids, *shown}, session_id, tail) if found else []
-    hits = fitting(hits[:_RECALLED], _RECALLED_TOKENS)
-    session = held.session
-    told = changing(session, tail, observed, hits)
-    system, tokens = await asyncio.to_thread(assemble, pack, tail, told, asked.system)
+    hits = fitting(hits[:_SHOWN_HITS], _SHOWN_TOKENS)
+    session = content.session
+    changing_text = changing(session, tail, observed, hits)
+    system, tokens = await asyncio.to_thread(assemble, pack, tail, changing_text, asked.system)
     return Context(
         system=system,
         messages=tail.messages,
@@ -78,9 +78,9 @@ async def build_context(parts: Parts, pool_id: str, session_id: str, asked: Cont
         last_seq=session.last_seq,
         left_out=session.last_seq if tail.first_seq is None else tail.first_seq - 1,
         pending_calls=tail.pending,
-        over_budget=tail.tokens > held.budget,
+        over_budget=tail.tokens > content.budget,
         should_observe=session.unobserved_tokens >= parts.settings.observe_tokens,
-        should_reflect=held.full,
+        should_reflect=content.reflect_due,
         pack_version=pack.version,
         pack_sha256=pack.sha256,
         recalled_ids=[hit.id for hit in hits],
@@ -89,26 +89,28 @@ async def build_context(parts: Parts, pool_id: str, session_id: str, asked: Cont
     )
 
 
-async def _held(parts: Parts, pool_id: str, session_id: str, asked: ContextRequest) -> _Held:
+async def _content(parts: Parts, pool_id: str, session_id: str, asked: ContextRequest) -> _SessionContent:
     async with parts.database.moment(pool_id) as connection:
         session = await sessions.get(connection, session_id)
         wanted = asked.message_tokens
         budget = budgets(session.effective_context).message_tokens if wanted is None else wanted
         needed = first_needed(session.last_seq, session.observed_seq, asked.keep_last_messages)
-        there = await memories.observation_tokens(connection, session_id)
-        return _Held(
+        live_tokens = await memories.observation_tokens(connection, session_id)
+        return _SessionContent(
             session=session,
             messages=await _latest(connection, session, needed, budget),
             needed=needed,
             budget=budget,
-            rows=await memories.own_pack_rows(connection, session_id, parts.clock()) if there else [],
-            groups={group.id: group for group in await groups.of_session(connection, session_id)} if there else {},
-            full=there >= reflect_trigger(session.effective_context, session.reflect_at_tokens),
+            rows=await memories.own_pack_rows(connection, session_id, parts.clock()) if live_tokens else [],
+            groups={group.id: group for group in await groups.of_session(connection, session_id)}
+            if live_tokens
+            else {},
+            reflect_due=live_tokens >= reflect_trigger(session.effective_context, session.reflect_at_tokens),
         )
 
 
 async def _latest(connection: Connection, session: Session, needed: int, budget: int) -> list[Message]:
-    """Return the latest messages of a session, in order, as many as a tail may hold."""
+    """Return the latest messages of a session, in order, at least as many as its tail can contain."""
     read: list[Message] = []
     while session.last_seq and not is_enough(read, needed, budget):
         before = read[0].seq if read else session.last_seq + 1
@@ -116,31 +118,33 @@ async def _latest(connection: Connection, session: Session, needed: int, budget:
     return read
 
 
-def _cut(held: _Held, pack: Pack, system: Sequence[Block]) -> tuple[Tail, str, list[str]]:
-    told = {str(block.get("text")).strip() for block in system} - {""}
-    tail = cut_tail(held.messages, held.needed, held.budget, told)
-    observed, shown = behind_pack(pack, held.rows, held.groups, held.session, tail)
+def _cut(content: _SessionContent, pack: Pack, system: Sequence[Block]) -> tuple[Tail, str, list[str]]:
+    system_texts = {str(block.get("text")).strip() for block in system} - {""}
+    tail = cut_tail(content.messages, content.needed, content.budget, system_texts)
+    observed, shown = behind_pack(pack, content.rows, content.groups, content.session, tail)
     return tail, observed, shown
 
 
-async def _recalled(parts: Parts, pool_id: str, held: _Held, wanted: str | Literal[True] | None) -> Recalled | None:
-    """Return what is known about a query, or about the last that the user said; None where there is no question."""
-    query = _last_words(held.messages) if wanted is True else wanted
+async def _recalled(
+    parts: Parts, pool_id: str, content: _SessionContent, wanted: str | Literal[True] | None
+) -> Recalled | None:
+    """Recall a query, or (True) the user's last words; None without a query."""
+    query = _last_words(content.messages) if wanted is True else wanted
     if not query:
         return None
-    project = held.session.project
+    project = content.session.project
     asked = RecallRequest(
         query[:MAX_QUERY_CHARACTERS],
-        limit=_LOOKED_AT,
+        limit=_RECALLED_HITS,
         scope="project" if project else "pool",
-        session_id=held.session.id,
+        session_id=content.session.id,
         project=project,
     )
-    # A context waits for no language model.
+    # No paraphrases: building a context does not wait for a language model.
     return await recall(replace(parts, paraphrases=None), pool_id, asked)
 
 
-def _last_words(said: Sequence[Message]) -> str:
-    """Return what the user said last, without what only tools answered."""
-    heard = (spoken(message.content) for message in reversed(said) if message.role == "user")
-    return next((words for words in heard if words.strip()), "")
+def _last_words(messages_in_order: Sequence[Message]) -> str:
+    """Return the last text of the user; messages that contain only tool results are skipped."""
+    texts = (spoken(message.content) for message in reversed(messages_in_order) if message.role == "user")
+    return next((text for text in texts if text.strip()), "")

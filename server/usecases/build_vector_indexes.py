@@ -1,6 +1,6 @@
-"""Index vectors: large tiers get an index, small ones have none, and every day each is compared with the exact search.
+"""Vector indexes: large tiers have one, small ones do not, and each is compared with the exact search once a day.
 
-docs/decisions/approximate-search.md says why, and has the figures behind these numbers.
+docs/decisions/approximate-search.md explains why and has the measurements behind these numbers.
 """
 
 import logging
@@ -20,39 +20,40 @@ from esker.server.usecases.parts import Parts
 log = logging.getLogger(__name__)
 
 LARGE = 10_000
-"""So many vectors have an index: docs/decisions/approximate-search.md has the figures."""
+"""Vectors from which on a tier gets an index."""
 SMALL = LARGE // 2
-"""A tier that has shrunk so far loses its index, and one about as large as LARGE does not gain and lose it by turns."""
+"""Vectors below which a tier loses its index; well below LARGE, so that a tier near it does not switch to and fro."""
 _DAY = timedelta(days=1)
+# Vectors of the tier that are searched for in one comparison.
 _QUESTIONS = 20
 
 
 async def index_large_tiers(parts: Parts) -> None:
-    """Make the indexes that are wanted, in all pools and spaces, and drop those that are not."""
+    """Create missing indexes and drop unneeded ones, in all pools and spaces."""
     for tier in await vector_indexes.tiers_to_change(parts.database, LARGE, SMALL):
         try:
             await _change(parts, tier)
         except EskerError as error:
-            # Until then the search is exact. A writer may have been in the way; the next round tries again.
-            log.warning("pool %s: the index of its %s vectors has to wait: %s", tier.pool_id, tier.tier, error)
+            # A writer may hold a lock. The search stays exact, and the next round tries again.
+            log.warning("pool %s: changing the index of its %s vectors failed: %s", tier.pool_id, tier.tier, error)
 
 
 async def _change(parts: Parts, tier: TierOfSpace) -> None:
     async with parts.database.tenant(tier.pool_id) as connection:
         if tier.indexed:
             await vector_indexes.drop(connection, tier.space, tier.tier)
-            log.info("pool %s: so few %s vectors need no index any more", tier.pool_id, tier.tier)
+            log.info("pool %s: dropped the index of its %s vectors, too few are left", tier.pool_id, tier.tier)
             return
         if not await vector_indexes.has_vectors(connection, tier.space, tier.tier, LARGE):
             return
         began = parts.clock()
         if await vector_indexes.create(connection, tier.space, tier.tier):
             seconds = (parts.clock() - began).total_seconds()
-            log.info("pool %s: its %s vectors have an index, made in %.0f s", tier.pool_id, tier.tier, seconds)
+            log.info("pool %s: indexed its %s vectors in %.0f s", tier.pool_id, tier.tier, seconds)
 
 
 async def probe_indexes(parts: Parts) -> None:
-    """Compare each index with the exact search that has not been compared for a day, and keep how well they agree."""
+    """Compare each index that was not compared for a day with the exact search, and record how well they agree."""
     now = parts.clock()
     for tier in await vector_indexes.tiers_to_probe(parts.database, now - _DAY):
         async with parts.database.tenant(tier.pool_id) as connection:
@@ -61,13 +62,14 @@ async def probe_indexes(parts: Parts) -> None:
                 continue
             await vector_indexes.record_probe(connection, tier.space, tier.tier, now, questions, agreed)
         level = logging.WARNING if agreed < LEAST else logging.INFO
-        log.log(level, "pool %s: the index of its %s vectors finds %.1f %%", tier.pool_id, tier.tier, agreed * 100)
+        message = "pool %s: the index of its %s vectors finds %.1f %% of the nearest"
+        log.log(level, message, tier.pool_id, tier.tier, agreed * 100)
 
 
 async def compare_index(connection: Connection, tier: TierOfSpace, seed: str, now: datetime) -> tuple[int, float]:
-    """Ask an index with some of its own vectors, the same ones for the same seed.
+    """Query an index with a sample of its own vectors, the same sample for the same seed.
 
-    Return with how many, and which share of the nearest it has found.
+    Return the size of the sample, and the share (0 to 1) of the nearest vectors that the index found.
     """
     asked = await vector_indexes.some_vectors(connection, tier.space, tier.tier, seed, _QUESTIONS)
     what = Filter(now, with_superseded=True)
@@ -78,8 +80,8 @@ async def compare_index(connection: Connection, tier: TierOfSpace, seed: str, no
 async def _agreement(
     connection: Connection, tier: TierOfSpace, number: int, vector: list[float], what: Filter
 ) -> float:
-    """Ask both searches as a recall asks; the text whose vector it is would be found by any index."""
-    # The text itself stands among the first, so one more is asked for.
+    """Query both searches as recall does. The queried text itself is left out, because any index finds it."""
+    # One more, because the text itself is among the nearest.
     exact = await search.by_vector(connection, tier.tier, tier.space, vector, what, NEAREST + 1)
     near = await search.by_vector_index(connection, tier.tier, tier.space, tier.pool_id, vector, what, MOST)
     return agreement(_others(exact, number), _others(near, number))

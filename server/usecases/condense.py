@@ -1,4 +1,4 @@
-"""Condense: have rows reflected until a candidate is good enough, and put it in their place."""
+"""Condense rows: ask a reflector for candidates until one is good enough, and replace the rows by it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,11 +23,11 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.spending import PoolMeter, falls_back
 
 BATCH_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
-"""How much is condensed at a time, whatever a session's context; a row that is larger stands alone."""
-# What a row costs in a prompt beside its text: its id, its date, its priority.
+"""Tokens condensed at a time, whatever the session's context; a larger row is a batch of its own."""
+# Tokens of a row in a prompt besides its text: id, date and priority.
 _LINE_TOKENS = 30
 LEVELS = 4
-"""How many candidates there are at most, each with more guidance than the one before."""
+"""Most candidates that are asked for, each with more guidance than the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Candidate:
 
     @property
     def nothing(self) -> bool:
-        """Whether there was nothing to gain."""
+        """Whether the reflector had nothing to condense."""
         return self.problem is None and not self.reflected.drafts
 
 
@@ -51,14 +51,13 @@ async def condense(
     lease: Lease,
     reflector: Reflector,
     task: ReflectionTask,
-    place: ReflectionSubject,
+    subject: ReflectionSubject,
     and_then: Callable[[Connection, datetime], Awaitable[None]] | None = None,
 ) -> bool:
-    """Condense the rows of a task and tell whether something was gained.
+    """Condense the rows of a task; return whether anything was gained.
 
-    If so, all of it is written in one transaction, with what `and_then` does; or else nothing. Raises LeaseLost, what
-    asking a model may fail with, and RowsChanged when a row is not live any more: what was forgotten must not come
-    back.
+    A gain is written in one transaction, together with `and_then`; without one, no row changes. Raises LeaseLost, the
+    errors of a model call, and RowsChanged when a row is not live any more: a forgotten row must not come back.
     """
     async with parts.database.tenant(lease.pool_id) as connection:
         await jobs.hold(connection, lease, lease.until)
@@ -69,11 +68,11 @@ async def condense(
     if candidate.problem:
         async with parts.database.tenant(lease.pool_id) as connection:
             await jobs.hold(connection, lease, lease.until)
-            await _record_rejection(connection, candidate, task.rows, place, now)
+            await _record_rejection(connection, candidate, task.rows, subject, now)
         return False
-    made = await asyncio.to_thread(_made, candidate, task.rows, place, now)
+    made = await asyncio.to_thread(_made, candidate, task.rows, subject, now)
     async with parts.database.tenant(lease.pool_id) as connection:
-        # So that nobody else condenses or forgets the rows meanwhile.
+        # No other transaction may condense or forget the rows meanwhile.
         await sessions.lock_all(connection, {row.session_id for row in task.rows if row.session_id})
         await _write(connection, made, now)
         if and_then:
@@ -84,10 +83,10 @@ async def condense(
 
 
 async def _best_candidate(parts: Parts, pool_id: str, reflector: Reflector, task: ReflectionTask) -> _Candidate:
-    """Return the first candidate that is good enough, or what was wrong with the last.
+    """Return the first candidate that is good enough, or else the last one with its problem.
 
-    Where the day's money is spent and the pool wants it, the candidate is made without a model. Raises ModelFailed
-    when the model cannot be asked, SpendCapReached.
+    If the daily cap is reached and the pool falls back, the candidate is made without a model. Raises ModelFailed
+    when the model cannot be called, SpendCapReached.
     """
     meter = PoolMeter(parts, pool_id, "reflect")
     try:
@@ -105,7 +104,7 @@ async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> _
         try:
             reflected = await reflector.reflect(replace(task, level=level, complaint=problem), meter)
         except UnusableAnswer as error:
-            # Any other failure says nothing about the rows: it fails the job, which is tried again.
+            # Any other error says nothing about the rows: it fails the job, which is retried.
             problem = str(error)
             continue
         used.append(reflected.used)
@@ -119,10 +118,10 @@ async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> _
 
 @dataclass(frozen=True, slots=True)
 class _ReadyReflection:
-    """A reflection that is ready to be written. `replaced` are the old rows, each with what takes its place."""
+    """A reflection that is ready to be written. `replaced`: id of an old row → its superseder."""
 
     id: str
-    place: ReflectionSubject
+    subject: ReflectionSubject
     candidate: _Candidate
     inputs: Sequence[Memory]
     rows: list[IndexedMemory]
@@ -130,17 +129,19 @@ class _ReadyReflection:
 
     @property
     def tokens(self) -> int:
-        """What takes the place of the inputs, with what stays of them as it was."""
+        """Tokens of the new rows and of the inputs that stay as they were."""
         stays = sum(row.tokens for row in self.inputs if row.id not in self.replaced)
         return stays + sum(row.tokens for row in self.rows)
 
 
-def _made(candidate: _Candidate, inputs: Sequence[Memory], place: ReflectionSubject, now: datetime) -> _ReadyReflection:
+def _made(
+    candidate: _Candidate, inputs: Sequence[Memory], subject: ReflectionSubject, now: datetime
+) -> _ReadyReflection:
     reflection_id = new_id("ref", now)
     by_id = {row.id: row for row in inputs}
     drafts = candidate.reflected.drafts
     fresh = [
-        _row(memory_id, draft, [by_id[source] for source in draft.source_ids], place, candidate.reflector, now)
+        _row(memory_id, draft, [by_id[source] for source in draft.source_ids], subject, candidate.reflector, now)
         for memory_id, draft in zip(new_ids("mem", now, len(drafts)), drafts, strict=True)
     ]
     fresh = [replace(row, reflection_id=reflection_id) for row in fresh]
@@ -149,13 +150,13 @@ def _made(candidate: _Candidate, inputs: Sequence[Memory], place: ReflectionSubj
     for draft, row in zip(drafts, fresh, strict=True):
         if not draft.facet:
             replaced |= {source: Superseder(row.id, row.said_at) for source in row.source_ids}
-    return _ReadyReflection(reflection_id, place, candidate, inputs, indexed(fresh), replaced)
+    return _ReadyReflection(reflection_id, subject, candidate, inputs, indexed(fresh), replaced)
 
 
 def _row(
-    memory_id: str, draft: Draft, sources: Sequence[Memory], place: ReflectionSubject, reflector: str, now: datetime
+    memory_id: str, draft: Draft, sources: Sequence[Memory], subject: ReflectionSubject, reflector: str, now: datetime
 ) -> NewMemory:
-    """Return the row of a draft: it is trusted and dated as its sources are, and says it is by the reflector."""
+    """Return the row of a draft, with the trust and the times of its sources, and the reflector as its author."""
     began = [row.refers_from for row in sources if row.refers_from]
     ended = [end for row in sources if (end := row.refers_to or row.refers_from)]
     limits = [row.valid_until for row in sources]
@@ -170,21 +171,21 @@ def _row(
         said_at=max(row.said_at for row in sources),
         last_used_at=max(row.last_used_at for row in sources),
         created_at=now,
-        session_id=None if draft.facet else place.session_id,
-        project=place.project,
+        session_id=None if draft.facet else subject.session_id,
+        project=subject.project,
         tags=tuple(dict.fromkeys(tag for row in sources for tag in row.tags)),
         facet=draft.facet,
         source_ids=draft.source_ids,
         refers_from=min(began, default=None),
         refers_to=max(ended, default=None) if began else None,
-        # It expires with the last of its sources, if all of them do.
+        # It expires with the last of its sources, if all of them expire.
         valid_until=max(filter(None, limits)) if all(limits) else None,
         tentative=all(row.tentative for row in sources),
     )
 
 
 async def _write(connection: Connection, made: _ReadyReflection, now: datetime) -> None:
-    """Write a reflection and supersede what it stands for. The caller holds the sessions' locks. Raises RowsChanged."""
+    """Write a reflection and supersede the rows that it replaces. The sessions are locked. Raises RowsChanged."""
     drawn_from = {source for row in made.rows for source in row.memory.source_ids}
     touched = {*made.replaced, *drawn_from}
     if await memories.lock_live(connection, touched) != touched:
@@ -195,7 +196,7 @@ async def _write(connection: Connection, made: _ReadyReflection, now: datetime) 
     await reflections.insert(
         connection,
         reflection_id=made.id,
-        place=made.place,
+        subject=made.subject,
         reflector=made.candidate.reflector,
         level=made.candidate.level,
         input_ids=[row.id for row in made.inputs],
@@ -210,16 +211,16 @@ async def _write(connection: Connection, made: _ReadyReflection, now: datetime) 
 
 
 async def _record_rejection(
-    connection: Connection, candidate: _Candidate, inputs: Sequence[Memory], place: ReflectionSubject, now: datetime
+    connection: Connection, candidate: _Candidate, inputs: Sequence[Memory], subject: ReflectionSubject, now: datetime
 ) -> None:
     """Record that no candidate was good enough; nothing else changes."""
     await reflections.insert(
         connection,
         reflection_id=new_id("ref", now),
-        place=place,
+        subject=subject,
         reflector=candidate.reflector,
         level=candidate.level,
-        reason=redact(candidate.problem or "it was no better"),
+        reason=redact(candidate.problem or "it was not better"),
         input_ids=[row.id for row in inputs],
         tokens_before=tokens_of(inputs),
         tokens_after=tokens_of(inputs),
@@ -229,7 +230,7 @@ async def _record_rejection(
 
 
 def batches(rows: Sequence[Memory]) -> list[list[Memory]]:
-    """Cut rows into runs that can be condensed at a time, each as long as it can be."""
+    """Split rows into batches of at most BATCH_TOKENS, each as long as possible."""
     cut: list[list[Memory]] = []
     room = 0
     for row in rows:
@@ -242,5 +243,5 @@ def batches(rows: Sequence[Memory]) -> list[list[Memory]]:
 
 
 def tokens_of(rows: Sequence[Memory]) -> int:
-    """Return what rows cost."""
+    """Return the sum of the tokens of rows."""
     return sum(row.tokens for row in rows)

@@ -1,4 +1,4 @@
-"""Correct: a row that is wrong is replaced by one that is right, and kept as superseded."""
+"""Correct a memory: a right row replaces the wrong one, which is kept as superseded."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from esker.server.usecases.remember import Note, is_own_name, limit_pins, prepar
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What is to be right from now on; None keeps what the row has."""
+    """The new values of a row; None keeps the old value."""
 
     content: str | None = None
     priority: Priority | None = None
@@ -27,15 +27,15 @@ class Correction:
 
 
 async def correct(parts: Parts, who: Principal, memory_id: str, correction: Correction) -> SourcedMemory:
-    """Replace a live row by a note of its place, and return the note. A pinned row stays pinned.
+    """Replace a live row by a note of the same session and project; return the note. A pinned row stays pinned.
 
-    The id is the version that is meant: of two who correct one row at the same time the second is told. Raises
-    NotFound, InvalidInput (also for a passage, which is what was said), and Conflict when the row has been replaced.
+    The id names a version: of two callers that correct the same row, the second gets a Conflict. Raises NotFound,
+    InvalidInput (also for a passage, which is verbatim), and Conflict when the row has been replaced.
     """
     if is_passage(memory_id):
-        raise InvalidInput("A passage is what was said, and cannot be corrected.", hint="Remember what is right.")
+        raise InvalidInput("A passage is verbatim and cannot be corrected.", hint="Remember the right fact instead.")
     if correction == Correction():
-        raise InvalidInput("Nothing is to be corrected.", hint="Give content, priority, category or tags.")
+        raise InvalidInput("The correction is empty.", hint="Give content, priority, category or tags.")
     now = parts.clock()
     async with parts.database.tenant(who.pool_id) as connection:
         old = (await memories.get(connection, [memory_id])).get(memory_id)
@@ -53,15 +53,15 @@ async def correct(parts: Parts, who: Principal, memory_id: str, correction: Corr
         named = (await memories.by_external_id(connection, [name])).get(name)
         if named is not None and named.id != memory_id:
             if named.content != row.memory.content:
-                raise Conflict(f"The external id {name!r} names {named.id}, which says something else.")
-            # What is right stands there already.
+                raise Conflict(f"The external id {name!r} belongs to {named.id}, which has other content.")
+            # The right content is stored under this external id already.
             await memories.supersede(connection, {memory_id: Superseder(named.id, now)}, now)
             return (await with_sources(connection, [(await memories.get(connection, [named.id]))[named.id]]))[0]
-        # The name is free for the new row when the old one is not live any more.
+        # Superseding the old row frees its external id for the new one.
         await memories.supersede(connection, {memory_id: Superseder(row.memory.id, row.memory.said_at)}, now)
         written = await memories.insert(connection, [row])
         if not written:
-            raise Conflict("The same is being written by somebody else; nothing was changed.", hint="Try again.")
+            raise Conflict("Another request is writing this memory; nothing was changed.", hint="Try again.")
         there = await memories.get(connection, [row.memory.id])
         await limit_pins(connection, there.values())
         await vectors.enqueue(connection, written, now)
@@ -71,7 +71,7 @@ async def correct(parts: Parts, who: Principal, memory_id: str, correction: Corr
 
 
 def _note(old: Memory, correction: Correction) -> Note:
-    # A name that its caller gave stays; one that was made from the words is made anew.
+    # An external id that the caller gave stays; one that was derived from the content is derived again.
     named = old.external_id if old.external_id and not is_own_name(old.external_id) else None
     return Note(
         old.content if correction.content is None else correction.content,
@@ -86,7 +86,7 @@ def _note(old: Memory, correction: Correction) -> Note:
 
 
 async def _replaced(connection: Connection, memory_id: str) -> Exception:
-    """Return why a row is not live any more."""
+    """Return the error for a row that is not live any more."""
     row = (await memories.get(connection, [memory_id])).get(memory_id)
     if row is None:
         return memories.missing(memory_id)

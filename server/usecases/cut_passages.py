@@ -1,7 +1,7 @@
-"""Index passages: what messages said becomes searchable word for word, right after it was stored.
+"""Cut messages into passages, which are searchable word for word, right after they were stored.
 
-Windows are cut without a connection held and written if nobody else was faster; whatever is left by a crash, or by a
-pool that had no passages for a while, is made up for by the next call.
+Passages are cut without holding a connection, and written unless another call was faster. The next call catches up on
+messages that a crash left out, or that arrived while the pool had passages switched off.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ _MOST_MESSAGES = 1_000
 _MOST_SESSIONS = 100
 
 OnProgress = Callable[[int, int], None]
-"""Is told how much is done, and of how much."""
+"""Called with how many are done, and how many there are in all."""
 
 
 async def cut_passages(parts: Parts, pool_id: str, session_id: str) -> None:
-    """Bring a session's passages up to its last message, unless its pool has none. Raises NotFound."""
-    while await _index_some(parts, pool_id, session_id):
+    """Cut a session's messages up to the last one, unless its pool has passages switched off. Raises NotFound."""
+    while await _cut_some(parts, pool_id, session_id):
         pass
 
 
-async def _index_some(parts: Parts, pool_id: str, session_id: str) -> bool:
-    """Index the next messages; return whether there was anything to do."""
+async def _cut_some(parts: Parts, pool_id: str, session_id: str) -> bool:
+    """Cut the next messages; return whether there were any."""
     async with parts.database.tenant(pool_id) as connection:
         seen = await passages.progress(connection, session_id)
         if seen.passages_seq >= seen.last_seq or not await passages.wanted(connection):
@@ -41,7 +41,7 @@ async def _index_some(parts: Parts, pool_id: str, session_id: str) -> bool:
             return True
         known: dict[int, str] = {}
         if seen.open_id and seen.open_first:
-            # The last window had room for more, so it was cut anew.
+            # The last passage had room for more messages, so it was cut again.
             known[seen.open_first] = seen.open_id
             numbers = await passages.delete_from(connection, session_id, seen.open_first)
             await vectors.delete(connection, "passage", numbers)
@@ -52,16 +52,16 @@ async def _index_some(parts: Parts, pool_id: str, session_id: str) -> bool:
 
 
 async def _to_cut(connection: Connection, session_id: str, seen: PassageProgress) -> Sequence[Message]:
-    """Return the messages of the last window and the next ones; what stands between them says nothing."""
-    again: list[Message] = []
+    """Return the messages of the last passage and the next ones; those between them have no text."""
+    last_passage: list[Message] = []
     if seen.open_first and seen.open_last:
-        again = await _span(connection, session_id, seen.open_first, seen.open_last)
-    return [*again, *await messages.searchable(connection, session_id, seen.passages_seq, _MOST_MESSAGES)]
+        last_passage = await _span(connection, session_id, seen.open_first, seen.open_last)
+    return [*last_passage, *await messages.searchable(connection, session_id, seen.passages_seq, _MOST_MESSAGES)]
 
 
-async def index_behind(parts: Parts, pool_id: str, told: OnProgress | None = None) -> int:
-    """Index the sessions of a pool whose passages are behind; return how many there were."""
-    indexed, last = 0, ""
+async def cut_behind(parts: Parts, pool_id: str, on_progress: OnProgress | None = None) -> int:
+    """Cut the sessions of a pool whose passages are behind; return how many there were."""
+    done, last = 0, ""
     async with parts.database.tenant(pool_id) as connection:
         total = await passages.count_behind(connection) if await passages.wanted(connection) else 0
     while total:
@@ -69,21 +69,21 @@ async def index_behind(parts: Parts, pool_id: str, told: OnProgress | None = Non
             behind = await passages.behind(connection, last, _MOST_SESSIONS)
         for last in behind:
             await cut_passages(parts, pool_id, last)
-            indexed += 1
-            if told:
-                told(indexed, max(total, indexed))
+            done += 1
+            if on_progress:
+                on_progress(done, max(total, done))
         if len(behind) < _MOST_SESSIONS:
             break
-    return indexed
+    return done
 
 
-async def index_all_behind(parts: Parts) -> int:
-    """Make up in all pools for what a crash left; return in how many sessions."""
-    return sum([await index_behind(parts, pool_id) for pool_id in await pools.ids(parts.database)])
+async def cut_all_behind(parts: Parts) -> int:
+    """Cut what a crash left out, in all pools; return the number of sessions."""
+    return sum([await cut_behind(parts, pool_id) for pool_id in await pools.ids(parts.database)])
 
 
 async def leave_out_of_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> None:
-    """Take messages, given by their sessions, out of the passages that show them, for good.
+    """Remove messages (session id → seqs) from the passages that show them, for good.
 
     The caller holds the locks of the sessions.
     """
@@ -98,7 +98,7 @@ async def leave_out_of_passages(parts: Parts, connection: Connection, said_in: M
 
 
 async def _cut_again(parts: Parts, connection: Connection, session_id: str, gone: Sequence[Deleted]) -> None:
-    """Write passages of a session anew that were deleted, without what is left out by now."""
+    """Write deleted passages of a session again, without the messages that are left out now."""
     spans = [await _span(connection, session_id, one.first_seq, one.last_seq) for one in gone]
     kept = [passage for span in spans if (passage := passage_over(span))]
     if kept:
@@ -109,5 +109,5 @@ async def _cut_again(parts: Parts, connection: Connection, session_id: str, gone
 
 
 async def _span(connection: Connection, session_id: str, first_seq: int, last_seq: int) -> list[Message]:
-    """Return the messages from one to another."""
+    """Return the searchable messages of a span."""
     return await messages.searchable(connection, session_id, first_seq - 1, last_seq - first_seq + 1)

@@ -1,4 +1,4 @@
-"""Embed: rows without a vector get one. The steps of the embedding worker, each in a transaction of its own."""
+"""Embed rows that have no vector: the steps of the embedding worker, each in a transaction of its own."""
 
 import asyncio
 import logging
@@ -22,19 +22,19 @@ log = logging.getLogger(__name__)
 
 BATCH = 64
 _ROUND = 100
-"""Batches after which a long backfill lets the worker look at new pools, upkeep and rows to try again."""
+"""Batches after which a long backfill pauses for new pools, upkeep and retries."""
 MAX_ATTEMPTS = 8
 PAUSE = timedelta(seconds=60)
-"""How long the worker leaves a provider alone after an error of its own."""
+"""How long the worker does not call a provider that was down."""
 _COOLDOWN = timedelta(minutes=5)
 _LONGEST_COOLDOWN = timedelta(hours=1)
 _LEASE = timedelta(minutes=5)
-"""How long a claim holds: a batch waits for the one before it, and each may take the longest call of a provider."""
+"""How long a claim lasts. A batch waits for the one before it, and each may take a provider's longest call."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Claimed:
-    """Rows of one pool that are ours for a while."""
+    """Rows of one pool that this worker has claimed."""
 
     pool_id: str
     batch: ClaimedBatch
@@ -42,24 +42,24 @@ class _Claimed:
 
 @dataclass(slots=True)
 class _EmbeddedRows:
-    """What an embedder made of some rows: the vectors of the parts of each, or the reason why it refused one."""
+    """Embedded rows with the vectors of the parts of each, and refused rows with the reason."""
 
     rows: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
     vectors: list[list[list[float]]] = field(default_factory=list[list[list[float]]])
     refused: list[tuple[ClaimedRow, str]] = field(default_factory=list[tuple[ClaimedRow, str]])
 
     def add(self, other: "_EmbeddedRows") -> None:
-        """Take in what was made of other rows."""
+        """Add the result of other rows."""
         self.rows += other.rows
         self.vectors += other.vectors
         self.refused += other.refused
 
 
 async def embed_untried(parts: Parts, embedder: Embedder, space: Space, stop: asyncio.Event) -> None:
-    """Embed rows of all pools that were never tried: until there are none, `stop` is set or the round is over.
+    """Embed untried rows of all pools until none are left, `stop` is set or the round is over. Pools take turns.
 
-    While the model works on a batch, the vectors of the one before are stored and the next one is claimed; pools take
-    turns. Raises EmbedderDown; what is in hand is then given back untried.
+    While the model works on a batch, the vectors of the one before are stored and the next one is claimed. Raises
+    EmbedderDown; claimed rows are then released untried.
     """
     turns: deque[str] = deque()
     seen: set[str] = set()
@@ -82,17 +82,17 @@ async def embed_untried(parts: Parts, embedder: Embedder, space: Space, stop: as
         finally:
             if storing:
                 await storing
-    # Not before: a row in hand counts as tried.
+    # Only now: a claimed row is not finished.
     for pool_id in seen:
         await switch_when_complete(parts, space, pool_id)
 
 
 async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str) -> int:
-    """Embed one batch of a pool and return how many rows got a vector or a reason why not; 0 when nothing is due.
+    """Embed one batch of a pool; return how many rows got a vector or were refused, 0 when nothing is due.
 
-    Raises EmbedderDown; the batch is then given back untried.
+    Raises EmbedderDown; the batch is then released untried.
     """
-    # What failed before, or killed its worker, is tried alone, so that it takes no other row with it.
+    # A row that failed before, or killed its worker, is retried alone, so that no other row fails with it.
     claimed = await _claim(parts, space, pool_id, tried=False) or await _claim(parts, space, pool_id, tried=True)
     if claimed is None:
         return 0
@@ -101,7 +101,7 @@ async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str
 
 
 async def _claim_next(parts: Parts, space: Space, turns: deque[str]) -> _Claimed | None:
-    """Claim a batch of the next pool that has rows which were never tried; None when no pool has."""
+    """Claim a batch of the next pool that has untried rows; None if no pool has any."""
     if not turns:
         turns.extend(await pools_with_work(parts, space))
     while turns:
@@ -129,13 +129,15 @@ async def _made_or_given_back(parts: Parts, embedder: Embedder, claimed: _Claime
 
 
 async def _embed(embedder: Embedder, rows: list[ClaimedRow]) -> _EmbeddedRows:
-    """Embed rows together, part by part; when one is refused, row by row, so that it harms no other."""
+    """Embed the parts of all rows together; if one is refused, embed row by row, so that only its row fails."""
     split = await embedder.split([without_label(row.content) for row in rows])
-    texts = [text for parts in split for text in parts]
+    texts = [text for row_parts in split for text in row_parts]
     try:
-        made_of = [vector for n in range(0, len(texts), BATCH) for vector in await embedder.embed(texts[n : n + BATCH])]
-        vectors_in_order = iter(made_of)
-        return _EmbeddedRows(rows, [list(islice(vectors_in_order, len(parts))) for parts in split])
+        embedded = [
+            vector for n in range(0, len(texts), BATCH) for vector in await embedder.embed(texts[n : n + BATCH])
+        ]
+        vectors_in_order = iter(embedded)
+        return _EmbeddedRows(rows, [list(islice(vectors_in_order, len(row_parts))) for row_parts in split])
     except TextRefused as error:
         if len(rows) == 1:
             return _EmbeddedRows(refused=[(rows[0], error_text(error))])
@@ -152,13 +154,13 @@ async def _keep(parts: Parts, claimed: _Claimed, made: _EmbeddedRows) -> None:
         dead = row.attempts >= MAX_ATTEMPTS
         log.warning("%s has no vector%s: %s", row.id, " for good" if dead else " yet", error)
         again = parts.clock() + cooldown(row.attempts)
-        # Each alone: one transaction would hold places in the queue in an order of its own.
+        # One transaction each: locking several queue rows in this order could deadlock.
         async with parts.database.tenant(claimed.pool_id) as connection:
             await vectors.fail(connection, claimed.batch, row, error, again, dead=dead)
 
 
 async def _give_back_next(parts: Parts, claiming: "asyncio.Task[_Claimed | None]") -> None:
-    """Give back what was claimed ahead and will not be embedded now; if that fails, its lease ends by itself."""
+    """Release the batch that was claimed ahead; if that fails, its lease expires."""
     with suppress(EskerError):
         if claimed := await claiming:
             await _give_back(parts, claimed, None, parts.clock())
@@ -170,7 +172,7 @@ async def _give_back(parts: Parts, claimed: _Claimed, error: str | None, not_bef
 
 
 def cooldown(attempts: int) -> timedelta:
-    """Return how long a row rests after so many failures: 5 minutes, doubling to an hour."""
+    """Return how long to wait after so many failures of a row: 5 minutes, doubling up to an hour."""
     return min(_LONGEST_COOLDOWN, _COOLDOWN * 2 ** min(attempts - 1, 8))
 
 
@@ -180,25 +182,25 @@ async def pools_with_work(parts: Parts, space: Space) -> list[str]:
 
 
 async def make_space(parts: Parts, space: Space) -> None:
-    """Make the table of a space, if it is not there."""
+    """Create the table of a space, if it is missing."""
     await vectors.create_space(parts.database, space)
 
 
 async def calibrated(embedder: Embedder, space: Space) -> Space:
-    """Return a space with what its cosines are worth. Raises EmbedderDown."""
+    """Return a space with its measured calibration. Raises EmbedderDown."""
     asked, answered = calibration_texts()
     try:
         questions, answers = await embedder.embed_queries(asked), await embedder.embed(answered)
     except TextRefused as error:
-        log.warning("what cosines of %s are worth cannot be measured: %s", space.model, error)
+        log.warning("the cosines of %s cannot be calibrated: %s", space.model, error)
         return space
     return replace(space, calibration=calibrate(questions, answers))
 
 
 async def register(parts: Parts, space: Space, *, or_retired: bool) -> None:
-    """Make the space known to every pool that does not know it or, if asked, has retired it, and queue their rows.
+    """Add the space to every pool that lacks it (with `or_retired`: or has retired it), and queue its rows.
 
-    Pools for which a model was chosen by command stay with that.
+    Pools whose model was chosen by command keep that model.
     """
     for pool_id in await vectors.pools_without(parts.database, space, or_retired=or_retired):
         async with parts.database.tenant(pool_id) as connection:
@@ -209,7 +211,7 @@ async def register(parts: Parts, space: Space, *, or_retired: bool) -> None:
 
 
 async def switch_when_complete(parts: Parts, space: Space, pool_id: str) -> None:
-    """Have recall use a space that was built beside another, as soon as every row has a vector or a reason why not."""
+    """Switch recall to a space that was built beside another, once each row has a vector or failed at least once."""
     async with parts.database.tenant(pool_id) as connection:
         building = {there.name for there in await vectors.spaces(connection) if there.state == "building"}
         if space.name in building and not await vectors.unfinished(connection, space.name):
@@ -218,12 +220,12 @@ async def switch_when_complete(parts: Parts, space: Space, pool_id: str) -> None
 
 
 async def chosen_settings(parts: Parts) -> set[str]:
-    """Return the settings that make the embedders of the models which were chosen by command."""
+    """Return the embedder settings of the models that were chosen by command."""
     return set(await vectors.chosen_sources(parts.database))
 
 
 async def keep_up(parts: Parts, space: Space) -> None:
-    """Queue rows that slipped through, and delete vectors whose rows are gone, in the pools that want the space."""
+    """Queue missed rows and delete vectors whose rows are gone, in the pools that use or build the space."""
     for pool_id in await pools.ids(parts.database):
         async with parts.database.tenant(pool_id) as connection:
             await vectors.lock_spaces(connection)
@@ -234,4 +236,4 @@ async def keep_up(parts: Parts, space: Space) -> None:
             queued = await vectors.enqueue_missing(connection, space.name, parts.clock())
             orphans = await vectors.delete_orphans(connection, space.name)
         if queued or orphans:
-            log.info("pool %s: %d rows had slipped through, %d vectors had no row", pool_id, queued, orphans)
+            log.info("pool %s: queued %d missed rows, deleted %d vectors without a row", pool_id, queued, orphans)

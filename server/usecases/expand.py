@@ -1,4 +1,4 @@
-"""Expand: from a memory or a passage to what it was drawn from, and to the messages where that was said."""
+"""Expand a memory or a passage: its sources, and the messages in which they were said."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,19 +30,19 @@ from esker.server.usecases.parts import Parts
 
 MAX_AROUND = 20
 MAX_TOKENS = 200_000
-# Beyond these an answer is no evidence any more but an export; what is left out is counted.
+# Limits of an expansion: levels of sources, memories, and cited messages. What they leave out is counted.
 _DEEPEST = 8
 _MOST_MEMORIES = 200
 _MOST_CITED = 500
-# A longer message is shown up to here; its session has it whole.
+# A longer message is truncated here; its session has it whole.
 _MOST_CHARACTERS = 32_000
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandRequest:
-    """What to expand: a memory or a passage, with so many messages on either side of each that is cited.
+    """A memory or a passage to expand, with `around` messages on either side of each cited one.
 
-    `max_tokens` is what the text of the answer may cost, as a model reads it.
+    `max_tokens` limits the text of the answer, as a model reads it.
     """
 
     text_id: str
@@ -51,8 +51,8 @@ class ExpandRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenRow:
-    """A row on the way to its messages: how deep it was found, and in the sources of which row."""
+class _WalkedRow:
+    """A row of the walk through the sources: its distance from the expanded memory, and the row it is a source of."""
 
     memory: Memory
     depth: int
@@ -60,7 +60,7 @@ class _OpenRow:
 
 
 async def expand(parts: Parts, pool_id: str, asked: ExpandRequest) -> Expansion:
-    """Return a memory, what it was drawn from, and the messages behind it, or a passage and its messages.
+    """Return a memory with its sources and their messages, or a passage with its messages.
 
     Raises InvalidInput, NotFound.
     """
@@ -70,17 +70,17 @@ async def expand(parts: Parts, pool_id: str, asked: ExpandRequest) -> Expansion:
     async with parts.database.moment(pool_id) as connection:
         expand_one = _expand_passage if is_passage(text_id) else _expand_memory
         whole = await expand_one(connection, text_id, asked.around, now)
-    # Counting the tokens of many messages takes its time.
+    # In a thread: counting the tokens of many messages is slow.
     return await asyncio.to_thread(fitted, whole, asked.max_tokens)
 
 
 async def _expand_memory(connection: Connection, memory_id: str, around: int, now: datetime) -> Expansion:
-    rows, unseen = await _walk(connection, memory_id)
-    again = await memories.other_sources(connection, [row.memory.id for row in rows])
-    expanded = [_expanded(row, again.get(row.memory.id, ()), now) for row in rows]
+    rows, omitted = await _walk(connection, memory_id)
+    other_sources = await memories.other_sources(connection, [row.memory.id for row in rows])
+    expanded = [_expanded(row, other_sources.get(row.memory.id, ()), now) for row in rows]
     cited = _cited(row.memory for row in expanded)
     excerpts = await _excerpts(connection, cited[:_MOST_CITED], around, now)
-    left_out = OmittedCounts(memories=unseen, cited=len(cited[_MOST_CITED:]))
+    left_out = OmittedCounts(memories=omitted, cited=len(cited[_MOST_CITED:]))
     return Expansion(expanded[0], expanded[1:], excerpts, left_out)
 
 
@@ -110,8 +110,8 @@ def _check(asked: ExpandRequest) -> None:
         raise InvalidInput(f"max_tokens must be between {MIN_TOKENS} and {MAX_TOKENS:,}.")
 
 
-async def _walk(connection: Connection, memory_id: str) -> tuple[list[_OpenRow], int]:
-    """Return a row and what it was drawn from, nearest first and each once, and how many of these are left aside.
+async def _walk(connection: Connection, memory_id: str) -> tuple[list[_WalkedRow], int]:
+    """Return a row and its sources, nearest first and each once, and how many sources are omitted.
 
     Raises NotFound.
     """
@@ -120,43 +120,43 @@ async def _walk(connection: Connection, memory_id: str) -> tuple[list[_OpenRow],
         raise memories.missing(memory_id)
     level = found
     for depth in range(1, _DEEPEST + 1):
-        behind = _sources(level, found)
-        wanted = dict(islice(behind.items(), _MOST_MEMORIES - len(found)))
+        sources = _sources(level, found)
+        wanted = dict(islice(sources.items(), _MOST_MEMORIES - len(found)))
         level = await _rows(connection, wanted, depth)
         found = [*found, *level]
-        if len(wanted) < len(behind):
-            return found, len(behind) - len(wanted)
+        if len(wanted) < len(sources):
+            return found, len(sources) - len(wanted)
     return found, len(_sources(level, found))
 
 
-def _sources(level: Sequence[_OpenRow], found: Sequence[_OpenRow]) -> dict[str, str]:
+def _sources(level: Sequence[_WalkedRow], found: Sequence[_WalkedRow]) -> dict[str, str]:
     """Return the new ids among the sources of these rows, each with a row that it is a source of."""
     known = {row.memory.id for row in found}
-    behind: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for row in level:
         for source_id in row.memory.source_ids:
             if source_id not in known:
-                behind.setdefault(source_id, row.memory.id)
-    return behind
+                sources.setdefault(source_id, row.memory.id)
+    return sources
 
 
-async def _rows(connection: Connection, wanted: Mapping[str, str | None], depth: int) -> list[_OpenRow]:
-    """Return the rows of these ids that are there, in the order of the ids."""
+async def _rows(connection: Connection, wanted: Mapping[str, str | None], depth: int) -> list[_WalkedRow]:
+    """Return the rows of these ids that exist, in the order of the ids."""
     rows = await memories.get(connection, wanted.keys()) if wanted else {}
-    return [_OpenRow(rows[row_id], depth, source_of) for row_id, source_of in wanted.items() if row_id in rows]
+    return [_WalkedRow(rows[row_id], depth, source_of) for row_id, source_of in wanted.items() if row_id in rows]
 
 
-def _expanded(row: _OpenRow, again: Sequence[Source], now: datetime) -> ExpandedMemory:
-    memory = sourced(row.memory, again)
+def _expanded(row: _WalkedRow, other_sources: Sequence[Source], now: datetime) -> ExpandedMemory:
+    memory = sourced(row.memory, other_sources)
     return ExpandedMemory(memory, age(now - memory.said_at), row.depth, row.source_of)
 
 
 def _cited(rows: Iterable[SourcedMemory]) -> list[tuple[str, int]]:
-    """Return the messages in which rows were said, by session and seq, each once, those of the first row first."""
-    places = (
+    """Return the messages in which rows were said as (session id, seq), each once, in the order of the rows."""
+    cited = (
         (source.session_id, seq) for row in rows for source in row.sources if source.session_id for seq in source.seqs
     )
-    return list(dict.fromkeys(places))
+    return list(dict.fromkeys(cited))
 
 
 async def _excerpts(

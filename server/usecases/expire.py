@@ -1,14 +1,14 @@
-"""Upkeep of what expires: a row whose time is over is hidden by its `valid_until`; here it is taken out of the way."""
+"""Upkeep of expired rows: `valid_until` hides them at once; marking them removes them from the indexes of packs."""
 
 from esker.server.store import memories
 from esker.server.usecases.parts import Parts
 
-# A batch is over well before anybody who wants one of its rows would notice.
+# Rows marked in one transaction, few enough that a request waiting for one of them does not notice.
 _BATCH = 500
 
 
 async def mark_expired(parts: Parts) -> int:
-    """Take the rows that have expired, of all pools, out of what packs walk; return how many."""
+    """Mark the expired rows of all pools, so that packs do not walk past them; return how many."""
     now, marked = parts.clock(), 0
     for pool_id in await memories.pools_with_expired(parts.database, now):
         batch = _BATCH

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from esker.server.store import audit, passages, vectors
 from esker.server.usecases.authenticate import require_pool
-from esker.server.usecases.cut_passages import OnProgress, index_behind
+from esker.server.usecases.cut_passages import OnProgress, cut_behind
 from esker.server.usecases.parts import Parts
 
 # A batch is over well before anybody who waits for its rows would notice.
@@ -35,7 +35,7 @@ async def switch_passages(parts: Parts, pool: str, *, on: bool, told: OnProgress
         return Switched(on=False, sessions=0, deleted=deleted)
     async with parts.database.tenant(found.id) as connection:
         await passages.switch(connection, on=True)
-    return Switched(on=True, sessions=await index_behind(parts, found.id, told), deleted=0)
+    return Switched(on=True, sessions=await cut_behind(parts, found.id, told), deleted=0)
 
 
 async def _delete_all(parts: Parts, pool_id: str, told: OnProgress) -> int:

@@ -104,8 +104,8 @@ async def test_what_an_observer_wrote_can_be_corrected_and_forgotten(client: htt
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ({}, 422, "Nothing is to be corrected"),
-        ({"content": None}, 422, "Nothing is to be corrected"),
+        ({}, 422, "The correction is empty"),
+        ({"content": None}, 422, "The correction is empty"),
         ({"content": " \n"}, 422, "empty"),
         ({"content": "x" * 16_001}, 422, "16,000"),
         ({"priority": "huge"}, 422, "priority"),

@@ -19,7 +19,7 @@ from esker.server.providers.embedders import LocalEmbedder
 from esker.server.usecases import cut_passages as cutting
 from esker.server.usecases import ingest as ingesting
 from esker.server.usecases import switch_passages as switching
-from esker.server.usecases.cut_passages import index_all_behind
+from esker.server.usecases.cut_passages import cut_all_behind
 from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe
@@ -376,7 +376,7 @@ async def test_what_a_crash_left_is_made_up_for_by_the_upkeep(
         while not await found(parts, pool_id):
             pass
     assert await found(parts, pool_id) == [f"user: {FERRY}"]
-    assert await index_all_behind(parts) == 0
+    assert await cut_all_behind(parts) == 0
 
 
 # Forgotten ------------------------------------------------------------------------------------------------------------
@@ -574,7 +574,7 @@ async def test_a_pool_without_passages_keeps_its_messages_and_has_them_back_when
     assert (off.deleted, steps) == (5, [(2, 5), (4, 5), (5, 5)])
     assert await found(parts, pool_id) == []
     await ingest(parts, pool_id, sessions[0].id, [IncomingMessage("m2", "user", "The ferry was late.")])
-    assert (await index_all_behind(parts), stored(owner_url)) == (0, [])
+    assert (await cut_all_behind(parts), stored(owner_url)) == (0, [])
     with psycopg.connect(owner_url) as connection:
         left = connection.execute(
             "SELECT (SELECT count(*) FROM postings WHERE tier = 'p'), (SELECT count(*) FROM messages),"
