@@ -114,7 +114,7 @@ def _switch(settings: Settings, pool: str, on: bool, *, shown: bool) -> Switched
         def told(done: int, total: int) -> None:
             display.update(task, completed=done, total=total)
 
-        return with_database(settings, lambda parts: switch_passages(parts, pool, on=on, told=told))
+        return with_database(settings, lambda parts: switch_passages(parts, pool, on=on, on_progress=told))
 
 
 def _switched(pool: str, switched: Switched) -> str:

@@ -344,9 +344,9 @@ async def lock_to_delete(connection: Connection, ids: Collection[str]) -> set[st
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
-async def stood_for(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Return those of `ids` that exist, and all rows that they stand for, over any number of steps."""
-    cursor = await connection.execute(SQL["stood_for"], {"ids": list(ids)})
+async def with_sources_of(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Return those of `ids` that exist, with their sources and the sources of those, over any number of steps."""
+    cursor = await connection.execute(SQL["with_sources_of"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
 
 

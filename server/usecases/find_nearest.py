@@ -1,4 +1,4 @@
-"""Find the nearest: the search by meaning in one tier, by the way that suits its size and the filter."""
+"""Vector search in one tier, by the method that suits its size and the filter."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from esker.server.store import search
 from esker.server.store.search import Size
 from esker.server.store.vectors import PoolSpace
 
-# So many the search by index looks at before it gives up; to look up as many costs no more.
-_PASSED_BY = 2_000
+# Vectors that the index search reads at most. If no more are in scope, looking them up costs no more.
+_READ_BY_INDEX = 2_000
 
 
 async def find_nearest(
@@ -22,13 +22,13 @@ async def find_nearest(
     size: Size,
     limit: int,
 ) -> list[TextHit]:
-    """Return the texts nearest to a vector that may be seen, each by its nearest part, best first.
+    """Return the visible texts nearest to a vector, each by its nearest part, best first.
 
-    `limit` counts parts, and `size` is among how many texts is searched. A search by index that ends with fewer has met
-    a filter that leaves few, or has missed some: then it is made again, exactly.
+    `limit` counts parts. If the index search returns fewer, the filter leaves few or the index missed some, so the
+    search is repeated exactly.
     """
     is_indexed = tier in space.indexed
-    if size.is_narrow and (not is_indexed or size.searched <= _PASSED_BY):
+    if size.is_narrow and (not is_indexed or size.searched <= _READ_BY_INDEX):
         found = await search.by_vector_filtered(connection, tier, space.name, vector, what, limit)
     elif not is_indexed:
         found = await search.by_vector(connection, tier, space.name, vector, what, limit)

@@ -1,4 +1,4 @@
-"""Find repeats: which of some rows say the same, as recall and the observer understand it."""
+"""Find rows that state the same fact, by the rules of recall and the observer."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,15 +10,15 @@ from esker.server.core.records import Memory
 from esker.server.db.database import Connection
 from esker.server.store import search
 
-# So many rows of small groups are compared by meaning in one statement, each with each.
+# Rows whose vectors are compared pairwise in one statement.
 _AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """For each row that is not alone with what it says, the ids of the others that say it.
+    """`said_by`: id of a row → ids of the other rows that state the same.
 
-    `crowded` rows share their words with so many others that they were not compared with each of those.
+    `crowded` rows share words with so many others that they were not compared with all of them.
     """
 
     said_by: Mapping[str, set[str]]
@@ -26,9 +26,9 @@ class Repeats:
 
 
 async def find_repeats(connection: Connection, space: str | None, rows: Iterable[Memory]) -> Repeats:
-    """Return which rows say the same; of too many that are alike, only the first ones are compared.
+    """Return which rows state the same; of too many similar ones, only the first are compared.
 
-    Without a `space` only those count that say it in nearly the same words.
+    Without a `space`, only rows with nearly the same words count.
     """
     ready = await asyncio.to_thread(compared, rows)
     near: dict[tuple[str, str], float] = {}
@@ -38,12 +38,12 @@ async def find_repeats(connection: Connection, space: str | None, rows: Iterable
 
 
 def _batches(groups: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Yield the ids of groups together, as many as fit; a group is never divided, and none is very large."""
-    held: list[str] = []
+    """Yield the ids of as many groups as fit. A group is never divided, and none is very large."""
+    batch: list[str] = []
     for group in groups:
-        if held and len(held) + len(group) > _AT_ONCE:
-            yield held
-            held = []
-        held = [*held, *group]
-    if held:
-        yield held
+        if batch and len(batch) + len(group) > _AT_ONCE:
+            yield batch
+            batch = []
+        batch = [*batch, *group]
+    if batch:
+        yield batch

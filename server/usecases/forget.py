@@ -1,4 +1,4 @@
-"""Forget: a row, its vectors and terms, the reflections drawn from it and the packs that show it, at once.
+"""Forget a row with its vectors and terms, the reflections drawn from it and the packs that show it, at once.
 
 A passage is forgotten with the words of its messages and the rows that were taken from them.
 """
@@ -20,16 +20,15 @@ _MOST_TRIES = 5
 
 
 async def forget(parts: Parts, who: Principal, text_id: str, *, with_messages: bool) -> Receipt:
-    """Delete a row and everything that says the same; with `with_messages` also the words of all messages it was
-    said in, of whatever session.
+    """Delete a row and all rows that say the same; `with_messages` also blanks the messages that it was said in.
 
-    A reflection goes with the rows that it stands for, and every row with the reflections drawn from it; what else
-    such a reflection stood for comes back. Packs that showed any of it go too, and are frozen anew when they are next
-    asked for, which changes a frozen prefix: forgetting goes before freezing.
+    A reflection is deleted with its sources, and a row with the reflections drawn from it; other sources of such a
+    reflection are live again. Packs that show any of these are deleted and frozen again at the next request. That
+    changes a frozen prefix: forgetting is more important.
 
-    A passage is nothing but the words of its messages, so they go in any case, and with them the rows that were taken
-    from them; `with_messages` is about where else those rows were said. Raises NotFound, and Conflict when sessions
-    say it again as fast as it is forgotten.
+    A passage contains only the words of its messages, so these are blanked in any case, and the rows taken from them
+    are deleted; `with_messages` is then about other messages in which those rows were said. Raises NotFound, and
+    Conflict when sessions repeat it faster than it can be forgotten.
     """
     forget_one = _forget_passage if is_passage(text_id) else _forget_memory
     locked: set[str] = set()
@@ -38,13 +37,13 @@ async def forget(parts: Parts, who: Principal, text_id: str, *, with_messages: b
             async with parts.database.tenant(who.pool_id) as connection:
                 await sessions.lock_all(connection, locked)
                 return await forget_one(parts, connection, who, text_id, locked, with_messages=with_messages)
-        except _Elsewhere as error:
+        except _SessionsNotLocked as error:
             locked |= error.sessions
-    raise Conflict("This is being said again while it is forgotten.", hint="Try again.")
+    raise Conflict("Sessions keep repeating this; nothing was forgotten.", hint="Try again.")
 
 
-class _Elsewhere(Exception):
-    """What goes is about sessions that are not locked. More locks would be out of order, so all begins anew."""
+class _SessionsNotLocked(Exception):
+    """More sessions are concerned than are locked. Locking them now would break the lock order, so start again."""
 
     def __init__(self, sessions: set[str]) -> None:
         super().__init__()
@@ -54,11 +53,11 @@ class _Elsewhere(Exception):
 async def _forget_memory(
     parts: Parts, connection: Connection, who: Principal, memory_id: str, locked: Set[str], *, with_messages: bool
 ) -> Receipt:
-    """Delete a row and what goes with it. Raises NotFound, _Elsewhere."""
-    meant, rows = await _lock(connection, [memory_id], locked)
+    """Delete a row and what depends on it. Raises NotFound, _SessionsNotLocked."""
+    same, rows = await _lock(connection, [memory_id], locked)
     if memory_id not in rows:
         raise memories.missing(memory_id)
-    said_in = await _said_in(connection, [rows[i] for i in sorted(meant & rows.keys())])
+    said_in = await _said_in(connection, [rows[i] for i in sorted(same & rows.keys())])
     blanked = await _forget_messages(connection, said_in) if with_messages else 0
     return await _delete(parts, connection, who, memory_id, rows, said_in, blanked)
 
@@ -66,16 +65,16 @@ async def _forget_memory(
 async def _forget_passage(
     parts: Parts, connection: Connection, who: Principal, passage_id: str, locked: Set[str], *, with_messages: bool
 ) -> Receipt:
-    """Blank the messages of a passage and delete the rows that were taken from them. Raises NotFound, _Elsewhere."""
+    """Blank the messages of a passage, delete the rows taken from them. Raises NotFound, _SessionsNotLocked."""
     found = (await passages.get(connection, [passage_id])).get(passage_id)
     if found is None:
         raise passages.missing(passage_id)
     own = {found.session_id: list(range(found.first_seq, found.last_seq + 1))}
     taken = await memories.taken_from(connection, found.session_id, own[found.session_id])
-    meant, rows = await _lock(connection, taken, locked, found.session_id)
-    # Whoever reads these messages now must not write down what they said.
+    same, rows = await _lock(connection, taken, locked, found.session_id)
+    # An observer that is reading these messages must not store facts from them.
     await jobs.take_back(connection, "observe", found.session_id)
-    said_in = await _said_in(connection, [rows[i] for i in sorted(meant & rows.keys())])
+    said_in = await _said_in(connection, [rows[i] for i in sorted(same & rows.keys())])
     said_in = {**said_in, **{s: sorted({*seqs, *said_in.get(s, ())}) for s, seqs in own.items()}}
     blanked = await _forget_messages(connection, said_in if with_messages else own)
     return await _delete(parts, connection, who, passage_id, rows, said_in, blanked)
@@ -90,8 +89,8 @@ async def _delete(
     said_in: Mapping[str, Sequence[int]],
     blanked: int,
 ) -> Receipt:
-    """Delete rows that are locked and all that shows them, and take what they were said in out of passages."""
-    # Whoever looks for it must not find it word for word.
+    """Delete locked rows and all that shows them, and remove their messages from passages."""
+    # Otherwise recall would still find it word for word.
     await leave_out_of_passages(parts, connection, said_in)
     numbers = await memories.delete(connection, rows.keys())
     restored = await memories.restore(connection, rows.keys())
@@ -110,35 +109,35 @@ async def _delete(
 async def _lock(
     connection: Connection, memory_ids: Collection[str], locked: Set[str], *own: str
 ) -> tuple[set[str], dict[str, Memory]]:
-    """Return the ids that some rows stand for and all rows that go with them, locked, as far as they are there.
+    """Return the ids of all rows that say the same as these; and those rows, with all drawn from them, locked.
 
-    A reflection that commits meanwhile may draw from them: the session's lock waits for it, and then it goes too.
-    Raises _Elsewhere unless the sessions that any of it is about, and those in `own`, are `locked`.
+    A reflection that commits meanwhile may draw from them: the session's lock waits for it, so it is included.
+    Raises _SessionsNotLocked unless the sessions of all these rows, and those in `own`, are `locked`.
     """
-    meant = await _meant(connection, memory_ids)
-    rows = await memories.get(connection, meant | await memories.drawn_from(connection, meant))
-    again = await memories.other_sources(connection, meant)
-    # What comes back is locked with the rest, so its sessions are, too.
+    same = await _saying_the_same(connection, memory_ids)
+    rows = await memories.get(connection, same | await memories.drawn_from(connection, same))
+    other_sources = await memories.other_sources(connection, same)
+    # Rows that become live again are locked with the rest, and so are their sessions.
     replaced = await memories.get(connection, await memories.replaced_by(connection, rows))
-    heard = (*rows.values(), *replaced.values(), *(source for sources in again.values() for source in sources))
-    concerned = {place.session_id for place in heard if place.session_id} | {*own}
+    sources = (source for each in other_sources.values() for source in each)
+    concerned = {one.session_id for one in (*rows.values(), *replaced.values(), *sources) if one.session_id} | {*own}
     if not concerned <= locked:
-        raise _Elsewhere(concerned)
+        raise _SessionsNotLocked(concerned)
     # In one statement, so that all locks are taken in one order.
-    there = await memories.lock_to_delete(connection, rows.keys() | replaced.keys())
-    return meant, {row_id: row for row_id, row in rows.items() if row_id in there}
+    existing = await memories.lock_to_delete(connection, rows.keys() | replaced.keys())
+    return same, {row_id: row for row_id, row in rows.items() if row_id in existing}
 
 
-async def _meant(connection: Connection, memory_ids: Collection[str]) -> set[str]:
-    """Return the ids of all that some rows stand for, and of what such a row replaced by saying it with a word more."""
-    meant = await memories.stood_for(connection, memory_ids)
+async def _saying_the_same(connection: Connection, memory_ids: Collection[str]) -> set[str]:
+    """Return the ids of these rows and their sources, and of rows that they replaced by a slightly longer wording."""
+    same = await memories.with_sources_of(connection, memory_ids)
     while True:
-        replaced = await memories.replaced_by(connection, meant) - meant
-        rows = await memories.get(connection, meant | replaced)
-        same = {row.id for row in rows.values() if row.id in replaced and _says_the_same(row, rows)}
-        if not same:
-            return meant
-        meant |= await memories.stood_for(connection, same)
+        replaced = await memories.replaced_by(connection, same) - same
+        rows = await memories.get(connection, same | replaced)
+        reworded = {row.id for row in rows.values() if row.id in replaced and _says_the_same(row, rows)}
+        if not reworded:
+            return same
+        same |= await memories.with_sources_of(connection, reworded)
 
 
 def _says_the_same(row: Memory, rows: Mapping[str, Memory]) -> bool:
@@ -147,10 +146,10 @@ def _says_the_same(row: Memory, rows: Mapping[str, Memory]) -> bool:
 
 
 async def _said_in(connection: Connection, rows: Sequence[Memory]) -> dict[str, list[int]]:
-    """Return the messages in which rows were said, the first time and again, by their sessions."""
-    again = await memories.other_sources(connection, [row.id for row in rows])
+    """Return the messages in which rows were said, first or again, as session id → seqs."""
+    other_sources = await memories.other_sources(connection, [row.id for row in rows])
     said_in: dict[str, set[int]] = {}
-    for source in (source for row in rows for source in sources_of(row, again.get(row.id, ()))):
+    for source in (source for row in rows for source in sources_of(row, other_sources.get(row.id, ()))):
         if source.session_id and source.seqs:
             said_in.setdefault(source.session_id, set()).update(source.seqs)
     return {session_id: sorted(seqs) for session_id, seqs in said_in.items()}

@@ -1,4 +1,4 @@
-"""Giving a briefing: what matters in a project, and what its latest session is at."""
+"""Give a briefing: the rows that matter in a project, and the current task of its latest session."""
 
 import asyncio
 
@@ -16,14 +16,14 @@ MAX_TOKENS = 100_000
 
 
 async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens: int) -> Briefing:
-    """Return what is pinned and the high-priority rows that rank best, and what the latest session is at.
+    """Return the pinned rows, the best-ranked high-priority rows and the current task of the latest session.
 
-    Of a project that is its own rows and those of none; without one, the whole pool's. Where nothing belongs to a
-    project, that is told. No model is called. Raises InvalidInput.
+    For a project, these are its own rows and those without a project; for None, all rows of the pool. A project that
+    nothing belongs to is reported as unknown. No model is called. Raises InvalidInput.
     """
     if not MIN_TOKENS <= tokens <= MAX_TOKENS:
         raise InvalidInput(f"tokens must be between {MIN_TOKENS} and {MAX_TOKENS:,}.")
-    # A session is kept under the name of its project as it was redacted.
+    # Project names are stored redacted.
     project = redact(clean_text(project)).strip() or None if project else None
     now = parts.clock()
     async with parts.database.moment(pool_id) as connection:

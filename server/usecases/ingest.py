@@ -1,4 +1,4 @@
-"""Ingest: messages in, exactly once, in order of arrival, without waiting for anything."""
+"""Ingest messages: stored exactly once, in order of arrival, without waiting for a model."""
 
 import asyncio
 import hashlib
@@ -31,7 +31,7 @@ from esker.server.usecases.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessage:
-    """A message as a client sends it. A `sent_at` without an offset is local to the session; None is now."""
+    """A message as a client sends it. A `sent_at` without an offset is local to the session; None means now."""
 
     external_id: str
     role: Role
@@ -41,7 +41,7 @@ class IncomingMessage:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedMessage:
-    """A message whose content is valid and redacted, with the hash that tells it from another of the same name."""
+    """A valid and redacted message. `digest` differs from that of another message with the same external id."""
 
     incoming: IncomingMessage
     blocks: list[Block]
@@ -49,7 +49,7 @@ class _PreparedMessage:
 
 
 async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[IncomingMessage]) -> IngestReport:
-    """Store those messages of a batch that are new, make them searchable, and have them observed in time.
+    """Store the new messages of a batch, make them searchable, and schedule their observation.
 
     The batch is stored whole or not at all. A message whose external id is known is a duplicate and changes nothing.
     Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid.
@@ -57,13 +57,13 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
     now = parts.clock()
     prepared = await asyncio.to_thread(_prepare, batch)
     names = {message.incoming.external_id for message in prepared}
-    # What takes long is computed before the session is locked, from what is known of it by then.
+    # The slow work is done before the session is locked, with its state so far.
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.get(connection, session_id)
         fresh, conflicts = _sort_out(prepared, await messages.known(connection, session_id, names))
         tools = await _tool_names(connection, session, fresh)
     if not fresh:
-        # Whoever sends a batch again may do so because we crashed before its passages were written.
+        # A batch may be sent again because the server crashed before its passages were written.
         await cut_passages(parts, pool_id, session_id)
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
     stored = await asyncio.to_thread(_stored, fresh, tools, session.timezone, now)
@@ -82,21 +82,21 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
 
 
 def observe_due(settings: Settings, unobserved_tokens: int, last_received_at: datetime, now: datetime) -> datetime:
-    """Return when a session is to be observed: at once from enough tokens on, else when it has been idle."""
+    """Return when to observe a session: now if it has enough unobserved tokens, else after it has been idle."""
     if unobserved_tokens >= settings.observe_tokens:
         return now
     return last_received_at + timedelta(seconds=settings.observe_idle_seconds)
 
 
 def _prepare(batch: Sequence[IncomingMessage]) -> list[_PreparedMessage]:
-    return [_prepare_one(place, incoming) for place, incoming in enumerate(batch)]
+    return [_prepare_one(index, incoming) for index, incoming in enumerate(batch)]
 
 
-def _prepare_one(place: int, incoming: IncomingMessage) -> _PreparedMessage:
+def _prepare_one(index: int, incoming: IncomingMessage) -> _PreparedMessage:
     try:
         blocks = as_blocks(redact_json(incoming.content))
     except InvalidInput as error:
-        raise InvalidInput(f"messages[{place}]: {error}") from error
+        raise InvalidInput(f"messages[{index}]: {error}") from error
     canonical = json.dumps([incoming.role, blocks], sort_keys=True)
     incoming = replace(incoming, external_id=redact_name(incoming.external_id))
     return _PreparedMessage(incoming, blocks, hashlib.sha256(canonical.encode()).digest())
@@ -105,7 +105,7 @@ def _prepare_one(place: int, incoming: IncomingMessage) -> _PreparedMessage:
 def _sort_out(
     prepared: Sequence[_PreparedMessage], known: Mapping[str, bytes]
 ) -> tuple[list[_PreparedMessage], list[str]]:
-    """Return the new messages, and the names that came again with other content than what is kept."""
+    """Return the new messages, and the external ids that were sent again with different content."""
     seen = dict(known)
     fresh: list[_PreparedMessage] = []
     conflicts: dict[str, None] = {}
@@ -125,7 +125,7 @@ async def _append(connection: Connection, session: Session, new: Sequence[Stored
 
 
 async def _tool_names(connection: Connection, session: Session, fresh: Sequence[_PreparedMessage]) -> Mapping[str, str]:
-    """Return the names of the tools whose results the batch holds, also of those called in an earlier batch."""
+    """Return the tool name of each call id, including calls of earlier batches whose results are in this one."""
     names = {call: name for message in fresh for call, name in tool_names(message.blocks).items()}
     missing = {call for message in fresh for call in result_ids(message.blocks)} - names.keys()
     if not missing:

@@ -1,4 +1,4 @@
-"""Knowing a project: a misspelt one looks like one that nothing is remembered of, so an answer says which it is."""
+"""Recognize an unknown project, so that an answer can tell a misspelt name from a project without memories."""
 
 import asyncio
 
@@ -6,12 +6,12 @@ from esker.server.core.projects import UnknownProject, nearest
 from esker.server.db.database import Connection
 from esker.server.store import projects
 
-# Names are compared with so many.
+# Most project names that an unknown one is compared with.
 _MOST_NAMES = 2_000
 
 
 async def unknown_project(connection: Connection, project: str | None) -> UnknownProject | None:
-    """Return a project that nothing belongs to, with those whose names are like it; None where it is known."""
+    """Return a project that nothing belongs to, with similar names; None if it is known."""
     if project is None or await projects.is_known(connection, project):
         return None
     known = await projects.names(connection, _MOST_NAMES)

@@ -1,4 +1,4 @@
-"""Opening a session: the same client and external id always give the same session."""
+"""Open and read sessions. The same client and external id always give the same session."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from esker.server.usecases.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """What a client says about its session; None says nothing about it."""
+    """A session as its client describes it; None keeps the stored value."""
 
     client: str
     external_id: str
@@ -25,7 +25,7 @@ class SessionRequest:
 
 
 async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Session:
-    """Find or make a session. Raises InvalidInput for a time zone that is none."""
+    """Find or create a session. Raises InvalidInput for an unknown time zone."""
     if asked.timezone is not None:
         zone(asked.timezone)
     now = parts.clock()
@@ -45,10 +45,10 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Ses
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """A session with what came of it: groups and observations, superseded ones included, and its jobs.
+    """A session with the counts of its groups and observations, superseded ones included, and its jobs.
 
-    `coverage` is the share (0 to 1) of its messages that stand in a group; `lost` ones are neither in a group nor
-    waiting for one, and there are none.
+    `coverage` is the share (0 to 1) of its messages that are in a group. `lost` counts messages that are neither in a
+    group nor waiting for one; it is always 0.
     """
 
     session: Session
@@ -60,7 +60,7 @@ class SessionReport:
 
 
 async def get_session(parts: Parts, pool_id: str, session_id: str) -> SessionReport:
-    """Return a session and what came of it. Raises NotFound."""
+    """Return a session with its counts and jobs. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.get(connection, session_id)
         counted = await groups.count(connection, session_id)
@@ -84,7 +84,7 @@ async def list_sessions(
     before: PageCursor | None,
     limit: int,
 ) -> list[Session]:
-    """Return sessions, the last that began first, that come after a place in that order."""
+    """Return sessions, the latest begun first, after the cursor `before`."""
     async with parts.database.tenant(pool_id) as connection:
         return await sessions.listed(
             connection,
@@ -97,7 +97,7 @@ async def list_sessions(
 
 
 async def list_messages(parts: Parts, pool_id: str, session_id: str, *, after: int, limit: int) -> list[Message]:
-    """Return messages of a session behind seq `after`, in order. Raises NotFound."""
+    """Return messages of a session that follow seq `after`, in order. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
         await sessions.get(connection, session_id)
         return await messages.listed(connection, session_id, after, limit)

@@ -1,4 +1,4 @@
-"""The pack of a session: frozen until a reflection commits, messages were evicted, or something in it is forgotten."""
+"""The pack of a session: frozen until a reflection commits, messages are evicted, or a row in it is forgotten."""
 
 import asyncio
 import hashlib
@@ -15,7 +15,7 @@ from esker.server.db.database import Connection
 from esker.server.store import groups, memories, packs, sessions
 from esker.server.usecases.parts import Parts
 
-# So many rows are chosen from within a few milliseconds, in which a thread of their own would free nobody.
+# Up to this many rows are ranked in a few ms; a worker thread is not worth it.
 _FEW = 1_000
 
 
@@ -26,9 +26,9 @@ async def get_pack(parts: Parts, pool_id: str, session_id: str) -> Pack:
 
 
 async def explain_pack(parts: Parts, pool_id: str, session_id: str) -> tuple[Pack, PackExplanation | None]:
-    """Return the session's pack, frozen now if there is none, and what decided about its rows when it was frozen.
+    """Return the session's pack, frozen now if there is none, and the reasons for its rows.
 
-    There is no explanation of a pack that was frozen before explanations were kept. Raises NotFound.
+    A pack that was frozen before reasons were stored has none. Raises NotFound.
     """
     async with parts.database.tenant(pool_id) as connection:
         pack = await _current(parts, connection, session_id)
@@ -39,7 +39,7 @@ async def _current(parts: Parts, connection: Connection, session_id: str) -> Pac
     if pack := await packs.current(connection, session_id):
         return pack
     session = await sessions.lock(connection, session_id)
-    # Whoever held the lock before us may have frozen it.
+    # The previous holder of the lock may have frozen it.
     if session.pack_version and (pack := await packs.current(connection, session_id)):
         return pack
     reason: PackReason = "forgotten" if session.pack_version else "initial"
@@ -64,16 +64,16 @@ async def freeze_pack(connection: Connection, session: Session, reason: PackReas
 
 
 async def choose_rows(connection: Connection, session: Session, now: datetime) -> PackChoice:
-    """Return what a pack of a session would show now. Nothing is frozen."""
+    """Return the rows that a pack of the session would show now. Nothing is frozen."""
     pinned = await memories.pinned(connection, session.project, now)
     own = await memories.own_pack_rows(connection, session.id, now)
-    known = {group.id: group for group in await groups.of_session(connection, session.id)} if own else {}
+    own_groups = {group.id: group for group in await groups.of_session(connection, session.id)} if own else {}
     walks, tokens = walks_for(session.project), budgets(session.effective_context).global_pack_tokens
     while True:
         walks, candidates = await best_rows(
             connection, walks, tokens, project=session.project, without_session=session.id, now=now
         )
-        offered = pinned, candidates, own, known, session
+        offered = pinned, candidates, own, own_groups, session
         few = len(candidates) + len(own) <= _FEW
         choice = choose(*offered) if few else await asyncio.to_thread(choose, *offered)
         if choice.settled or all(walk.ended for walk in walks):
@@ -90,7 +90,7 @@ async def best_rows(
     without_session: str | None,
     now: datetime,
 ) -> tuple[list[Walk], list[PackRow]]:
-    """Walk as far as it takes; return the walks and the best rows, so many tokens of them and a few more."""
+    """Walk until the best rows are known; return the walks, and the best rows of at least `tokens` tokens."""
     while pages := next_pages(walks, tokens):
         walks = await memories.walk_on(
             connection, walks, pages, project=project, without_session=without_session, now=now

@@ -1,4 +1,4 @@
-"""Paraphrase: ask a language model for paraphrases of a question, if it is in time and the pool may pay for it."""
+"""Paraphrase a question with a language model, if it answers in time and the daily cap allows it."""
 
 from esker.server.core.errors import ModelFailed, ModelTooSlow, SpendCapReached
 from esker.server.core.recall.answer import ModelStepOutcome
@@ -7,7 +7,7 @@ from esker.server.usecases.spending import PoolMeter
 
 
 async def paraphrase(parts: Parts, pool_id: str, query: str) -> tuple[list[str], ModelStepOutcome]:
-    """Return paraphrases of a question and the outcome of asking for them; without an "ok" there are none."""
+    """Return paraphrases of a question and the outcome of asking for them; there are none unless it is "ok"."""
     if parts.paraphrases is None:
         return [], "off"
     try:

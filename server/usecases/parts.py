@@ -1,4 +1,4 @@
-"""What the use cases work with; the composition root puts it together."""
+"""The dependencies of the use cases, which the composition root creates."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,9 @@ from esker.server.providers.roles import Observer, Reflector
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The database, the time, the settings, and who observes, reflects, embeds queries, says them in other
-    words and puts hits in order; None: switched off.
+    """The database, the clock, the settings and the models; a model that is None is switched off.
 
-    The spare ones work for pools that have spent their day's money and want to go on without a model.
+    The spare observer and reflector need no model; they serve pools that have reached their daily cap and fall back.
     """
 
     database: Database

@@ -1,4 +1,4 @@
-"""The terms and the vector by which a question and its paraphrases are searched for."""
+"""The terms and the vectors by which a question and its paraphrases are searched for."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,13 +17,12 @@ from esker.server.usecases.recall_request import RecallRequest
 
 _MOST_WORDS = 200
 _EMBED_SECONDS = 2.0
-_LITTLE = "the embedding model hardly tells texts in this language apart, so what it finds weighs {:.0%}"
+_WEAK = "the embedding model hardly tells texts in this language apart, so vector search weighs {:.0%}"
 
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """What the search by meaning has to work with: a vector in a space, or the reason why there is none, or why it says
-    little (`weak`)."""
+    """The input of a vector search: a vector in a space. `reason` says why it is missing, or why it is `weak`."""
 
     space: str | None = None
     vector: Sequence[float] = ()
@@ -36,7 +35,7 @@ async def active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace 
     spaces = await vectors.spaces(connection)
     if parts.embedders:
         for space in spaces:
-            # The model that recall will go over to is there when it does.
+            # Load the model that recall will switch to before it does.
             if space.state == "building":
                 parts.embedders.prepare(space.source)
     active = next((space for space in spaces if space.state == "active"), None)
@@ -46,14 +45,14 @@ async def active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace 
 
 
 async def semantic_of(parts: Parts, space: PoolSpace | None, asked: RecallRequest, query: str) -> QueryVector:
-    """Return what the search by meaning has to work with for some words; nothing where it was not asked for."""
+    """Return the vector of a query; an empty one if the ranking is by keyword alone."""
     return QueryVector() if asked.ranking == "keyword" else await _embed(parts, space, query)
 
 
 def question_of(
     words: str, query: str, asked: RecallRequest, space: PoolSpace | None, semantic: QueryVector
 ) -> Question:
-    """Return what is searched for: `words` by keyword, and the vector of the whole query."""
+    """Return the question to search for: `words` by keyword, and the vector of the whole query."""
     terms = _words("" if asked.ranking == "vector" else words)
     calibration = calibration_for(query, space.calibration if space else {})
     return Question(
@@ -80,7 +79,7 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> QueryVect
     except (EmbedderDown, TextRefused) as error:
         return QueryVector(reason=str(error).rstrip("."))
     calibration = calibration_for(query, space.calibration)
-    reason = _LITTLE.format(calibration.weight) if calibration.is_weak else None
+    reason = _WEAK.format(calibration.weight) if calibration.is_weak else None
     return QueryVector(space.name, vector, reason, weak=calibration.is_weak)
 
 
@@ -100,7 +99,7 @@ async def paraphrased_questions(
 
 
 def _words(query: str) -> QueryTerms:
-    """Return the terms to search by, with the number of the word that each is a form of; of a long query the first."""
+    """Return the search terms of a query, each with the number of its word; only the first words of a long query."""
     forms = asked_terms(query)[:_MOST_WORDS]
     listed = [(term, word) for word, terms in enumerate(forms) for term in terms]
     once = dict(reversed(listed))

@@ -1,4 +1,4 @@
-"""What is asked of memory, and where: a request is checked and its scope resolved before anything is searched for."""
+"""A question to memory: the request is checked and its scope resolved before the search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,14 +20,12 @@ MAX_WITHOUT = 5_000
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """A question to memory. Times filter by when a thing was said or what time it speaks of.
+    """A question to memory. `since` and `until` filter by when a fact was said or the time that it is about.
 
-    `timezone` is where "yesterday" is meant; without it that of the session, and without one UTC.
-
-    Without a `scope` it is asked of the project that is named, and else of the pool. `ranking` chooses what the answer
-    is ranked by: one of the two searches alone, both, or both and all else that is known; the others are there to be
-    measured against. `without` are ids of what the caller has before it anyway, such as the rows of a pack: neither
-    they nor what says the same is shown.
+    `timezone` is that of "yesterday" in the query; the default is the session's, or UTC without a session. `scope`
+    defaults to "project" if there is a `project`, else to "pool". `ranking` selects the evidence: one of the two
+    searches, both ("fused"), or both with everything else ("full"); all but "full" exist for comparison. `without`
+    are ids that the caller has already, such as the rows of a pack: they and texts that say the same are not returned.
     """
 
     query: str
@@ -51,7 +49,7 @@ class RecallRequest:
 
 
 def checked(asked: RecallRequest) -> RecallRequest:
-    """Return a request with its text cleaned, whoever sent it. Raises InvalidInput."""
+    """Return a request with its text cleaned. Raises InvalidInput."""
     if asked.timezone is not None:
         zone(asked.timezone)
     query = redact(clean_text(asked.query)).strip()
@@ -76,7 +74,7 @@ def checked(asked: RecallRequest) -> RecallRequest:
 
 
 def tiers(asked: RecallRequest) -> Sequence[Tier]:
-    """Return where to search. Passages have no kind, tag or priority, so whoever asks for those asks for memories."""
+    """Return the tiers to search. Passages have no kind, tag or priority, so a filter by these excludes them."""
     if asked.tier == "both":
         return ("memory",) if _asks_of_memories(asked) else ("memory", "passage")
     return ("memory",) if asked.tier == "memories" else ("passage",)
@@ -87,7 +85,7 @@ def _asks_of_memories(asked: RecallRequest) -> bool:
 
 
 async def resolved(connection: Connection, asked: RecallRequest, now: datetime) -> tuple[Filter, str]:
-    """Resolve the scope and the time zone. A scope that names nothing is an error."""
+    """Return the filter and the time zone. Raises InvalidInput for a scope without its session or project; NotFound."""
     scope = asked.scope or ("project" if asked.project else "pool")
     session = await sessions.get(connection, asked.session_id) if asked.session_id else None
     project = asked.project or (session.project if session else None)

@@ -1,4 +1,4 @@
-"""Events: what a client says happens to its context."""
+"""Client events: what happens to the context of a client."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +15,7 @@ EventKind = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
 
 @dataclass(frozen=True, slots=True)
 class EventReport:
-    """What an event set off. `repeated`: it was told before, so nothing was done."""
+    """The effect of an event. `repeated`: it was reported before, so nothing was done."""
 
     received: EventKind
     repeated: bool
@@ -27,10 +27,10 @@ async def receive_event(
 ) -> EventReport:
     """Act on an event, once for each kind and `dedupe_key`. Raises NotFound.
 
-    `evicted`: the client has dropped messages, so its prefix is lost anyway and the pack is built anew; and as with
-    `compaction_pending`, everything that the session holds is observed now, in the background.
-    `session_end`: the same, if a person said enough in it; else it is observed when it has been idle.
-    `turn_end`: nothing; the tokens decide.
+    `compaction_pending`: all messages of the session are observed now, in the background.
+    `evicted`: the same, and the pack is rebuilt: the client has dropped messages, so its cached prefix is lost anyway.
+    `session_end`: the session is observed now if it has enough user messages, else when it has been idle.
+    `turn_end`: nothing; the unobserved tokens decide.
     """
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:

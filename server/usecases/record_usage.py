@@ -1,4 +1,4 @@
-"""Recording usage: what a client says that a call of its model used."""
+"""Record the tokens that a call of a client's model used, as the client reports them."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _EVENT = "usage"
 
 @dataclass(frozen=True, slots=True)
 class UsageRequest:
-    """What a call used, of which model, and the provider's name for it, under which it counts once."""
+    """The usage of one model call. With the provider's `request_id`, the call is counted once."""
 
     used: TokenUse
     model: str | None = None
@@ -22,7 +22,7 @@ class UsageRequest:
 
 @dataclass(frozen=True, slots=True)
 class UsageAnswer:
-    """The usage of the session by now. `repeated`: this call was reported before, and is not counted again."""
+    """The usage of the session so far. `repeated`: this call was reported before and is not counted again."""
 
     repeated: bool
     usage: UsageReport

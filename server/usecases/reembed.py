@@ -1,8 +1,8 @@
-"""Re-embed: pools go over to another embedding model, while recall goes on with the one they have; and back.
+"""Re-embed: move pools to another embedding model and back, while recall continues with the current one.
 
-The vectors of the new model are made beside the old ones, with the queue and the steps of the embedding worker. What is
-done is in the database at every moment, so whoever is killed begins again where it stopped. The switch is one
-statement. The old vectors stay, so that going back is one statement, too, until they are dropped.
+The vectors of the new model are made beside the old ones, with the queue and the steps of the embedding worker. All
+progress is in the database, so a killed run continues where it stopped. Switching is one statement, and so is going
+back, as long as the old vectors are not dropped.
 """
 
 import asyncio
@@ -29,22 +29,22 @@ _LOOK_AGAIN_SECONDS = 1.0
 
 
 class Watcher(Protocol):
-    """Whoever watches a re-embedding."""
+    """An observer of the progress of a re-embedding."""
 
     def step(self, what: str, total: int, done: int) -> AbstractContextManager[Callable[[int], None]]:
-        """Show a step of so many texts while the block runs; what it yields is told how many more are done."""
+        """Show a step of `total` texts while the block runs; the yielded function takes how many more are done."""
         ...
 
     def waits(self, why: str) -> None:
-        """Show what is waited for."""
+        """Show the reason for waiting."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceStatus:
-    """How a pool stands with one space; `missing` texts have no vector in it, counted from the texts themselves.
+    """The coverage of a pool in one space. `missing` texts have no vector in it, counted from the texts themselves.
 
-    Of those, `waiting` ones stand in the queue, and `failed` ones were refused for good.
+    Of these, `waiting` ones are queued, and `failed` ones were refused for good.
     """
 
     pool: str
@@ -62,9 +62,9 @@ class SpaceStatus:
 
 @dataclass(frozen=True, slots=True)
 class WentBack:
-    """What going back meant for a pool: the model that recall uses now, and which one it left or gave up building.
+    """A pool that went back: the `model` that recall uses now, and the one that it `left` or stopped building.
 
-    So many texts were `queued`, since they have no vector of that model yet.
+    `queued` texts have no vector of `model` yet.
     """
 
     pool: str
@@ -76,7 +76,7 @@ class WentBack:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A model whose vectors a pool does not keep any more."""
+    """A model whose vectors were deleted from a pool."""
 
     pool: str
     model: str
@@ -90,7 +90,7 @@ class _ReembeddedPool:
 
 
 async def status(parts: Parts, pool: str | None = None) -> list[SpaceStatus]:
-    """Return how pools stand with the spaces that they have, the one in use first. Raises NotFound."""
+    """Return the status of the spaces of all pools (or one), the one in use first. Raises NotFound."""
     found: list[SpaceStatus] = []
     for each in await _pools(parts, pool):
         async with parts.database.tenant(each.id) as connection:
@@ -122,10 +122,10 @@ async def reembed(
     pool: str | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> list[SpaceStatus]:
-    """Have pools (or one) go over to the model of `embedder`, and return how they stand with all their spaces.
+    """Move pools (or one) to the model of `embedder`; return the status of all their spaces.
 
-    Recall uses the new model in each pool as soon as all its texts have vectors, or a reason why not. From then on the
-    setting of a worker does not take it to another model. Raises Misconfigured, before anything is changed, for a model
+    Recall uses the new model in a pool as soon as each of its texts has a vector or has failed. From then on, the
+    setting of a worker does not change the pool's model. Raises Misconfigured, before anything is changed, for a model
     that cannot be loaded or has too many dimensions; EmbedderDown when it cannot be reached at all; NotFound.
     """
     wanted = await _pools(parts, pool)
@@ -148,7 +148,7 @@ async def _build(
     watcher: Watcher,
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
-    """Embed until every text of the pool has a vector or a reason why not."""
+    """Embed until each text of the pool has a vector or has failed."""
     async with parts.database.tenant(pool.id) as connection:
         texts = (await vectors.coverage(connection, space.name)).texts
         unfinished = await vectors.unfinished(connection, space.name)
@@ -158,19 +158,19 @@ async def _build(
                 done = await embed_due(parts, embedder, space, pool.id)
                 advance(done)
                 if done == 0:
-                    watcher.waits(f"{counted(unfinished, 'text is', 'texts are')} with a worker, or with one that died")
+                    watcher.waits(f"{counted(unfinished, 'text is', 'texts are')} claimed by a worker or one that died")
                     await sleep(_LOOK_AGAIN_SECONDS)
             except EmbedderDown as error:
-                watcher.waits(f"{error} Trying again in {PAUSE.total_seconds():.0f} s; what is done stays done.")
+                watcher.waits(f"{error} Retrying in {PAUSE.total_seconds():.0f} s; finished texts are kept.")
                 await sleep(PAUSE.total_seconds())
             async with parts.database.tenant(pool.id) as connection:
                 unfinished = await vectors.unfinished(connection, space.name)
 
 
 async def roll_back(parts: Parts, pool: str | None = None) -> list[WentBack]:
-    """Have pools (or one) use the model again that they used before, or give up one that is being built.
+    """Return pools (or one) to their previous model, or stop building a new one.
 
-    What has no vector of that model yet is queued. Raises InvalidInput when no pool has a way back; NotFound.
+    Texts without a vector of that model are queued. Raises InvalidInput if no pool can go back; NotFound.
     """
     went: list[WentBack] = []
     for each in await _pools(parts, pool):
@@ -187,26 +187,26 @@ async def roll_back(parts: Parts, pool: str | None = None) -> list[WentBack]:
 
 
 async def _go_back(parts: Parts, connection: Connection, pool: _ReembeddedPool) -> WentBack | None:
-    """Go back in one pool; return None, and change nothing, without a way back."""
+    """Go back in one pool; return None, and change nothing, if there is nothing to go back to."""
     spaces = await vectors.spaces(connection)
     active = next((space for space in spaces if space.state == "active"), None)
     building = [space for space in spaces if space.state == "building"]
     before = [(space.left_at, space.name, space) for space in spaces if space.left_at and space.state == "retired"]
     if not active or not (building or before):
         return None
-    now = active if building else max(before)[2]
-    # Queued first: that locks texts, and what follows locks places in the queue.
-    queued = await vectors.enqueue_missing(connection, now.name, parts.clock())
+    target = active if building else max(before)[2]
+    # Enqueue first: this locks texts, and the next statements lock queue rows.
+    queued = await vectors.enqueue_missing(connection, target.name, parts.clock())
     if building:
         await vectors.give_up_building(connection)
     else:
-        await vectors.activate(connection, now.name, parts.clock(), chosen=True)
+        await vectors.activate(connection, target.name, parts.clock(), chosen=True)
     left = ", ".join(space.model for space in building or [active])
-    return WentBack(pool.name, now.model, now.source, left, queued)
+    return WentBack(pool.name, target.model, target.source, left, queued)
 
 
 async def drop_retired(parts: Parts, pool: str | None = None) -> list[Dropped]:
-    """Delete the vectors of models that pools (or one) do not use any more; there is no way back then.
+    """Delete the vectors of the retired models of pools (or one); going back to these is then impossible.
 
     Raises NotFound.
     """

@@ -1,4 +1,4 @@
-"""Reflect: the live rows of a session become fewer rows, and a bad reflection changes nothing."""
+"""Reflect a session: condense its live rows into fewer. A bad reflection changes nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ from esker.server.usecases.pack import freeze_pack
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.run_job import wait_for_job
 
-# After a reflection that gained nothing, so much of the trigger must be new before the next.
-_ENOUGH_NEW = 8
+# After a reflection that gained nothing, 1/8 of the trigger must be new before the next one.
+_NEW_PART = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectReport:
-    """What reflecting changed. Tokens are those of the live rows that it looked at, before and after.
+    """The effect of reflecting. Tokens are those of the live rows that it read, before and after.
 
-    Of the `superseded` rows `left_out` have no row that says the same: they can be found, but only when asked for.
+    `left_out` of the `superseded` rows have no successor: recall finds them only if superseded rows are asked for.
     `rejected` says why no candidate was good enough; then nothing was changed.
     """
 
@@ -43,18 +43,18 @@ class ReflectReport:
 
 
 async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) -> ReflectReport:
-    """Have a session reflected, in the background or, with `wait`, before returning.
+    """Reflect a session, in the background or, with `wait`, before returning.
 
-    When nothing was observed since the last reflection, or nothing can be condensed, nothing changes. What takes
-    longer than a request may last goes on in the background; asking again waits on. Raises NotFound, Conflict when
-    reflecting is switched off, and with `wait` whatever the job failed with.
+    If nothing was observed since the last reflection, or nothing can be condensed, nothing changes. A run that
+    outlasts the request continues in the background; call again to keep waiting. Raises NotFound, Conflict when
+    reflecting is switched off, and with `wait` the error of the job.
     """
     reflector = reflector_of(parts)
     async with parts.database.tenant(pool_id) as connection:
         await sessions.lock(connection, session_id)
-        there = await memories.live_of_session(connection, session_id)
+        rows = await memories.live_of_session(connection, session_id)
         newest = next((r.id for r in await reflections.listed(connection, session_id=session_id, limit=1)), "")
-        # Whoever waits, waits for the run that has begun; to ask for another each time would never end.
+        # A caller that waits, waits for the run that has begun; requesting another each time would never end.
         if not (wait and await jobs.runs(connection, "reflect", session_id)):
             await jobs.request(connection, "reflect", session_id, parts.clock())
 
@@ -64,13 +64,13 @@ async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     finished = wait and await wait_for_job(parts, pool_id, session_id, "reflect", done)
     async with parts.database.tenant(pool_id) as connection:
         made = await reflections.listed(connection, session_id=session_id, after=newest)
-        return await report_of(connection, made, reflector.name, tokens_of(there), queued=not finished)
+        return await report_of(connection, made, reflector.name, tokens_of(rows), queued=not finished)
 
 
 async def report_of(
     connection: Connection, made: Sequence[Reflection], reflector: str, untouched: int, *, queued: bool
 ) -> ReflectReport:
-    """Return what some reflections changed together; without any, `untouched` tokens are as they were."""
+    """Return the combined effect of some reflections; without any, the tokens are `untouched`."""
     committed = [reflection for reflection in made if reflection.state == "committed"]
     rejected = next((reflection.reason for reflection in made if reflection.state == "rejected"), None)
     outputs = await memories.get(connection, {i for reflection in committed for i in reflection.output_ids})
@@ -90,9 +90,9 @@ async def report_of(
 
 
 async def reflect_leased(parts: Parts, lease: Lease) -> None:
-    """Reflect what a session has observed, batch by batch, and end the job, whether or not there is something to gain.
+    """Reflect the live rows of a session, batch by batch, and finish the job.
 
-    Where nothing was gained, the session is let alone until enough is new. Raises LeaseLost, RowsChanged.
+    If nothing was gained, the next reflection waits until enough rows are new. Raises LeaseLost, RowsChanged.
     """
     async with parts.database.tenant(lease.pool_id) as connection:
         session = await sessions.get(connection, lease.subject)
@@ -106,7 +106,7 @@ async def reflect_leased(parts: Parts, lease: Lease) -> None:
 
 
 def _is_worth_it(batch: Sequence[Memory]) -> bool:
-    """Tell whether rows can become fewer or shorter: what was reflected is not, until something is observed beside."""
+    """Whether rows could get fewer or shorter: reflected ones could not, until an observation is added."""
     return any(row.kind == "observation" for row in batch) and (len(batch) > 1 or tokens_of(batch) > MAX_ROW_TOKENS)
 
 
@@ -126,14 +126,14 @@ async def _reflect_batch(parts: Parts, lease: Lease, session: Session, rows: Seq
 
 
 def reflector_of(parts: Parts) -> Reflector:
-    """Return who reflects. Raises Conflict when that is switched off."""
+    """Return the reflector. Raises Conflict when reflecting is switched off."""
     if parts.reflector is None:
         raise Conflict("Reflecting is switched off on this server.", hint="Set ESKER_REFLECTOR to switch it on.")
     return parts.reflector
 
 
 async def wait_for_more(connection: Connection, session: Session) -> None:
-    """Let a session be reflected by itself only when an eighth of its trigger is new. The caller holds its lock."""
+    """Postpone the automatic reflection until an eighth of the session's trigger is new. The session is locked."""
     trigger = budgets(session.effective_context).observation_tokens
-    there = await memories.observation_tokens(connection, session.id)
-    await sessions.reflect_at(connection, session.id, max(trigger, there + max(1, trigger // _ENOUGH_NEW)))
+    live_tokens = await memories.observation_tokens(connection, session.id)
+    await sessions.reflect_at(connection, session.id, max(trigger, live_tokens + max(1, trigger // _NEW_PART)))

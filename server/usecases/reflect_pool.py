@@ -1,4 +1,4 @@
-"""Reflect the pool: what sessions left behind days ago is condensed across sessions, project by project."""
+"""Reflect the pool: condense rows that are days old across sessions, project by project."""
 
 import logging
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ from esker.server.usecases.run_job import wait_for_job
 log = logging.getLogger(__name__)
 
 MIN_TARGET_TOKENS = 100
-# Notes are what an agent chose to write down, so they rest this long whatever is asked for.
+# Minimum age of notes, which an agent chose to write down, even if a lower age is asked for.
 _NOTES_AGE = timedelta(days=3)
-# Of a pool that was never reflected, so many rows are looked at in one run.
+# Most rows that one run reads, in a pool that was never reflected.
 _MOST_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class PoolReflection:
-    """How a pool is to be reflected. None: the settings say, every project, half of what a batch holds."""
+    """Options of a pool reflection. None: every project and none, the age in the settings, half of a batch."""
 
     project: str | None = None
     min_age_days: float | None = None
@@ -49,7 +49,7 @@ class RowBatch:
 
 
 async def plan_pool_reflection(parts: Parts, pool_id: str, asked: PoolReflection) -> list[RowBatch]:
-    """Return what a reflection of the pool would look at; nothing is changed and no model is asked.
+    """Return the batches that a reflection of the pool would condense. Nothing changes, and no model is called.
 
     Raises InvalidInput.
     """
@@ -60,30 +60,30 @@ async def plan_pool_reflection(parts: Parts, pool_id: str, asked: PoolReflection
 
 
 async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wait: bool) -> ReflectReport:
-    """Have the pool reflected, in the background or, with `wait`, before returning.
+    """Reflect the pool, in the background or, with `wait`, before returning.
 
-    With nothing that is old enough no model is asked and nothing changes. What takes longer than a request may last
-    goes on in the background; asking again waits on. Raises InvalidInput, Conflict when reflecting is switched off,
-    and with `wait` whatever the job failed with.
+    If no rows are old enough, no model is called and nothing changes. A run that outlasts the request continues in
+    the background; call again to keep waiting. Raises InvalidInput, Conflict when reflecting is switched off, and
+    with `wait` the error of the job.
     """
     reflector = reflector_of(parts)
     asked = _checked(asked)
     subject = jobs.asked_subject(asdict(asked))
     async with parts.database.tenant(pool_id) as connection:
-        there = await _batches(parts, connection, asked)
+        due = await _batches(parts, connection, asked)
         newest = next((found.id for found in await reflections.listed(connection, scope="pool", limit=1)), "")
-        if there and not (wait and await jobs.runs(connection, "reflect_pool", subject)):
+        if due and not (wait and await jobs.runs(connection, "reflect_pool", subject)):
             await jobs.request(connection, "reflect_pool", subject, parts.clock(), options=asdict(asked))
 
     async def done(connection: Connection) -> bool:
         return not await jobs.about(connection, subject)
 
-    finished = not there or (wait and await wait_for_job(parts, pool_id, subject, "reflect_pool", done))
+    finished = not due or (wait and await wait_for_job(parts, pool_id, subject, "reflect_pool", done))
     async with parts.database.tenant(pool_id) as connection:
         latest = await reflections.listed(connection, scope="pool", after=newest, limit=_MOST_ROWS)
-        concerned = {batch[0].project for batch in there}
+        concerned = {batch[0].project for batch in due}
         made = [found for found in latest if found.project in concerned]
-        untouched = sum(map(tokens_of, there))
+        untouched = sum(map(tokens_of, due))
         return await report_of(connection, made, reflector.name, untouched, queued=not finished)
 
 
@@ -96,7 +96,7 @@ def _checked(asked: PoolReflection) -> PoolReflection:
 
 
 async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) -> list[list[Memory]]:
-    """Return what is to be condensed together. What no candidate was good enough for before is left out."""
+    """Return the batches to condense. A batch for which no candidate was good enough before is left out."""
     now = parts.clock()
     days = parts.settings.pool_reflect_min_age_days if asked.min_age_days is None else asked.min_age_days
     age = timedelta(days=days)
@@ -105,13 +105,13 @@ async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) 
         connection, asked.project, until=now - age, notes_until=notes_until, now=now, limit=_MOST_ROWS
     )
     found = [batch for _, same in groupby(rows, lambda row: row.project) for batch in batches(list(same))]
-    # A single row is worth it only where it is too large for any other.
+    # A single row is condensed only if it is larger than a batch.
     found = [batch for batch in found if len(batch) > 1 or tokens_of(batch) > BATCH_TOKENS]
     return [b for b in found if not await reflections.was_rejected(connection, [row.id for row in b])]
 
 
 async def reflect_pool_leased(parts: Parts, lease: Lease) -> None:
-    """Condense every batch that is due, each in a transaction of its own, and end the job."""
+    """Condense every batch that is due, each in a transaction of its own, and finish the job."""
     asked = _asked(lease)
     async with parts.database.tenant(lease.pool_id) as connection:
         planned = [[row.id for row in batch] for batch in await _batches(parts, connection, asked)]
@@ -131,7 +131,7 @@ def _asked(lease: Lease) -> PoolReflection:
 
 
 async def _reflect_batch(parts: Parts, lease: Lease, asked: PoolReflection, ids: Sequence[str]) -> None:
-    """Condense one batch; what was changed or forgotten meanwhile is left for another day."""
+    """Condense one batch; if a row was changed or forgotten meanwhile, leave the batch to another run."""
     async with parts.database.tenant(lease.pool_id) as connection:
         rows = await memories.get(connection, ids)
         known = await vectors.of_rows(connection, ids)
@@ -143,11 +143,11 @@ async def _reflect_batch(parts: Parts, lease: Lease, asked: PoolReflection, ids:
     try:
         await condense(parts, lease, reflector_of(parts), task, ReflectionSubject(None, batch[0].project))
     except RowsChanged:
-        log.info("a batch of %s rows was changed while it was being condensed; it has another day", len(batch))
+        log.info("a batch of %s rows changed while it was being condensed; it is left to another run", len(batch))
 
 
 async def _end(parts: Parts, lease: Lease) -> None:
-    """End the job; the daily one comes again as long as there is something that will be old enough one day."""
+    """Finish the job; the periodic one is scheduled again as long as some row will be old enough one day."""
     now = parts.clock()
     daily = lease.subject == POOL and parts.settings.pool_reflect_hours > 0
     async with parts.database.tenant(lease.pool_id) as connection:
@@ -158,7 +158,7 @@ async def _end(parts: Parts, lease: Lease) -> None:
 
 
 async def schedule_daily(parts: Parts, connection: Connection, now: datetime) -> None:
-    """Have the pool reflected in a day, in the transaction that adds to it."""
+    """Schedule the next periodic reflection of the pool, in the transaction that adds to the pool."""
     if parts.reflector and parts.settings.pool_reflect_hours:
         await jobs.schedule_first(connection, "reflect_pool", POOL, _next_run(parts, now), now)
 

@@ -1,4 +1,4 @@
-"""Looking at reflections, what they changed, and taking them back."""
+"""List, inspect and undo reflections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ RowChange = Literal["became", "dropped", "kept", "insight"]
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """One change that a reflection made: rows `before`, and the row that stands for them.
+    """One change of a reflection: rows `before`, and the row `after` that replaced them.
 
-    `dropped` rows have none, `kept` ones stayed as they were, and an `insight` stands beside its rows.
+    `dropped` rows have no successor, `kept` ones stayed as they were, and an `insight` was added beside its rows.
     """
 
     change: RowChange
@@ -30,7 +30,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What a reflection changed, row by row; what was forgotten since is in it no more."""
+    """The changes of a reflection, row by row, without rows that were forgotten since."""
 
     reflection: Reflection
     changes: list[Changed]
@@ -45,7 +45,7 @@ async def list_reflections(
     before: str | None = None,
     limit: int = 100,
 ) -> list[Reflection]:
-    """Return reflections, newest first, that come after the one called `before`. Raises NotFound."""
+    """Return reflections, newest first, that are older than the one with the id `before`. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
         if session_id is not None:
             await sessions.get(connection, session_id)
@@ -86,7 +86,7 @@ def _changes(reflection: Reflection, rows: Mapping[str, Memory]) -> list[Changed
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What undoing a reflection did: how many rows are live again, and how many of its rows are no more."""
+    """The effect of an undo: how many rows were restored, and how many rows of the reflection were superseded."""
 
     id: str
     restored: int
@@ -94,11 +94,11 @@ class Undone:
 
 
 async def undo_reflection(parts: Parts, who: Principal, reflection_id: str) -> Undone:
-    """Take a reflection back: what it stood for is live again, and its rows are superseded.
+    """Undo a reflection: the rows that it replaced are live again, and its own rows are superseded.
 
-    What has replaced one of its rows since replaces what that row stood for. The session's pack is built anew; a
-    frozen pack that shows rows of a reflection of the pool stays. Raises NotFound, and Conflict when it did nothing,
-    was undone before, or a later reflection stands on it.
+    A row that has replaced one of its rows since also replaces what that row had replaced. The session's pack is
+    rebuilt; frozen packs that show rows of a pool reflection stay. Raises NotFound, and Conflict if the reflection
+    changed nothing, was undone before, or a later one builds on it.
     """
     now = parts.clock()
     async with parts.database.tenant(who.pool_id) as connection:
@@ -117,12 +117,12 @@ async def undo_reflection(parts: Parts, who: Principal, reflection_id: str) -> U
 
 
 async def _lock(connection: Connection, reflection: Reflection) -> None:
-    """Lock the sessions and the rows that a reflection touched, in the order that everybody keeps."""
+    """Lock the sessions and the rows that a reflection touched, in the common lock order."""
     touched = [*reflection.input_ids, *reflection.output_ids]
     rows = await memories.get(connection, touched)
     own = [reflection.session_id] if reflection.session_id else []
     await sessions.lock_all(connection, {*own, *(row.session_id for row in rows.values() if row.session_id)})
-    # Also what was written again under the name of a row, since that row will be replaced by it.
+    # Also rows that were written again under the same external id: they replace the restored ones.
     names = {row.external_id for row in rows.values() if row.external_id}
     again = [named.id for named in (await memories.by_external_id(connection, names)).values()]
     await memories.lock_to_change(connection, {*touched, *again})
@@ -139,5 +139,5 @@ async def _require_undoable(connection: Connection, reflection: Reflection) -> N
     later |= {superseder for superseder in by if superseder.startswith("ref_")}
     if later:
         raise Conflict(
-            f"The reflection {min(later)} stands on this one.", hint=f"Undo {min(later)} first; its diff shows it."
+            f"The reflection {min(later)} builds on this one.", hint=f"Undo {min(later)} first; its diff shows it."
         )

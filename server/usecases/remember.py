@@ -1,4 +1,4 @@
-"""Remember: rows that an agent or a person writes, and reading rows back."""
+"""Remember: write the rows of an agent or a person, and read rows."""
 
 import asyncio
 import hashlib
@@ -33,12 +33,12 @@ MAX_CHARACTERS = 16_000
 _MOST_TRIES = 5
 _OWN = "sha256:"
 MAX_PINNED_TOKENS = 2_500
-"""What may be pinned for one project, and for all: together a third of a pack of the default size."""
+"""Most pinned tokens of one project, and of rows without one; together a third of a pack of the default size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A row as it is handed in. A `said_at` without an offset is UTC; None is now."""
+    """A row as the caller writes it. A `said_at` without an offset is UTC; None means now."""
 
     content: str
     manual: bool = False
@@ -65,15 +65,15 @@ class PreparedNote:
 async def remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[str]:
     """Write notes and return their ids, in order. All are written or none.
 
-    A note with an external id that is known, or without one and word for word like a live note of the same place, is
-    that note: what is asked for now can make it matter more, never less. Raises NotFound for an unknown session,
-    InvalidInput, and Conflict when an external id names a row that says something else.
+    A note with a known external id, or with the words, session and project of a live note, is that note: writing it
+    again can raise its priority or pin it, never the reverse. Raises NotFound for an unknown session, InvalidInput,
+    and Conflict when an external id belongs to a row with other content.
     """
     return [row.id for row in await _remember(parts, who, notes)]
 
 
 async def remember_one(parts: Parts, who: Principal, note: Note) -> SourcedMemory:
-    """Write a note as `remember` does, and return its row as it was written, whatever becomes of it afterwards."""
+    """Write a note as `remember` does; return its row as of that transaction."""
     [row] = await _remember(parts, who, [note])
     return row
 
@@ -94,11 +94,11 @@ async def _remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list
 
 
 class _Gone(Exception):
-    """A row that was there for one statement was forgotten before the next."""
+    """A row that one statement read was forgotten before the next."""
 
 
 async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) -> list[SourcedMemory]:
-    """Write rows and return them, or those that they are the same as. Raises _Gone, Conflict, InvalidInput."""
+    """Write rows and return them, or the live rows that they repeat. Raises _Gone, Conflict, InvalidInput."""
     names = {_named(row.memory) for row in rows}
     async with parts.database.tenant(who.pool_id) as connection:
         if any(row.memory.kind == "manual" for row in rows):
@@ -106,7 +106,7 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) ->
         written = await memories.insert(connection, rows)
         known = await memories.by_external_id(connection, names)
         if known.keys() != names:
-            # Whoever goes on in this transaction would take locks out of order, so it begins anew.
+            # Going on in this transaction would break the lock order, so start again.
             raise _Gone
         ids = [_settled(row.memory, known) for row in rows]
         again = [
@@ -169,7 +169,7 @@ def _row(
         kind="manual" if note.manual else "note",
         priority=note.priority,
         category=note.category,
-        # Pinning is what a person does; who else wrote it is not known, and an agent is the likely one.
+        # Only people pin rows. The author of any other note is not known, but most likely an agent.
         trust="user" if note.manual else "assistant",
         content=prepared.content,
         author=author,
@@ -185,45 +185,45 @@ def _row(
 
 
 def _own_name(note: Note, content: str, project: str | None) -> str:
-    """Return the name of a note that its caller did not name: what it says and where."""
-    place = "\0".join([project or "", note.session_id or "", content])
-    return f"{_OWN}{hashlib.sha256(place.encode()).hexdigest()}"
+    """Return the external id of a note without one: a hash of its project, session and content."""
+    identity = "\0".join([project or "", note.session_id or "", content])
+    return f"{_OWN}{hashlib.sha256(identity.encode()).hexdigest()}"
 
 
 def is_own_name(external_id: str) -> bool:
-    """Tell whether a note was named after its words, since its caller did not name it."""
+    """Whether an external id was derived from the note, because the caller gave none."""
     return external_id.startswith(_OWN)
 
 
 def _named(row: NewMemory) -> str:
-    """Return the name of a note, which every note has."""
-    assert row.external_id is not None  # a note that its caller did not name has its own
+    """Return the external id of a note; every note has one."""
+    assert row.external_id is not None  # `_row` derives one if the caller gave none
     return row.external_id
 
 
 def _settled(row: NewMemory, known: Mapping[str, memories.NamedMemory]) -> str:
-    there = known[_named(row)]
-    if there.content != row.content:
+    named = known[_named(row)]
+    if named.content != row.content:
         raise Conflict(
-            f"The external id {row.external_id!r} names {there.id}, which says something else.",
+            f"The external id {row.external_id!r} belongs to {named.id}, which has other content.",
             hint="Delete that one first, or use another external id.",
         )
-    return there.id
+    return named.id
 
 
 async def limit_pins(connection: Connection, touched: Collection[Memory]) -> None:
-    """Raise InvalidInput when these rows pin more than every pack could show."""
+    """Raise InvalidInput if the projects of these rows pin more than every pack can show."""
     for project in {row.project for row in touched if row.kind == "manual"}:
         if await memories.pinned_tokens(connection, project) > MAX_PINNED_TOKENS:
             place = f"project {project!r}" if project else "all projects"
             raise InvalidInput(
                 f"More than {MAX_PINNED_TOKENS:,} tokens would be pinned for {place}.",
-                hint="What is pinned stands in every pack. Forget a pinned row first, or write this one as a note.",
+                hint="Pinned rows are in every pack. Forget a pinned row first, or write this one as a note.",
             )
 
 
 async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> SourcedMemory:
-    """Return one row with every place that it came from. Raises NotFound."""
+    """Return one row with all its sources. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
         found = await memories.get(connection, [memory_id])
         if memory_id not in found:
@@ -232,7 +232,7 @@ async def get_memory(parts: Parts, pool_id: str, memory_id: str) -> SourcedMemor
 
 
 async def get_text(parts: Parts, pool_id: str, text_id: str) -> SourcedMemory | Passage:
-    """Return one row with every place that it came from, or a passage. Raises NotFound."""
+    """Return one row with all its sources, or a passage. Raises NotFound."""
     if not is_passage(text_id):
         return await get_memory(parts, pool_id, text_id)
     async with parts.database.tenant(pool_id) as connection:
@@ -243,22 +243,25 @@ async def get_text(parts: Parts, pool_id: str, text_id: str) -> SourcedMemory | 
 
 
 async def with_sources(connection: Connection, rows: Sequence[Memory]) -> list[SourcedMemory]:
-    """Return rows with every place that they came from."""
-    again = await memories.other_sources(connection, [row.id for row in rows])
-    return [sourced(row, again.get(row.id, ())) for row in rows]
+    """Return rows with all their sources."""
+    other_sources = await memories.other_sources(connection, [row.id for row in rows])
+    return [sourced(row, other_sources.get(row.id, ())) for row in rows]
 
 
 async def list_memories(
     parts: Parts, pool_id: str, what: Filter, *, before: str | None, limit: int
 ) -> list[SourcedMemory]:
-    """Return rows with their sources, newest first, that come after the row `before` in that order.
+    """Return rows with their sources, newest first, that are older than the row `before`.
 
-    Raises InvalidInput for a time out of range, NotFound for a session or a row `before` that is not there.
+    Raises InvalidInput for a time out of range, NotFound for an unknown session or row `before`.
     """
     bounded = replace(what, since=as_utc(what.since), until=as_utc(what.until), as_of=as_utc(what.as_of))
     async with parts.database.tenant(pool_id) as connection:
         if what.session is not None:
             await sessions.get(connection, what.session)
         if before is not None and not await memories.get(connection, [before]):
-            raise NotFound(f"There is no memory {before!r} any more to go on from.", hint="Begin the list again.")
+            raise NotFound(
+                f"There is no memory {before!r} any more, after which the list would continue.",
+                hint="Begin the list again.",
+            )
         return await with_sources(connection, await memories.listed(connection, bounded, before, limit))

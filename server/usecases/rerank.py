@@ -1,4 +1,4 @@
-"""Rerank: let a model that reads a question together with each hit put the first hits in order, if it is in time."""
+"""Rerank the first hits with a model that reads the question together with each hit, if it answers in time."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from esker.server.providers.reranking import Reranking
 
 
 async def rerank(reranking: Reranking | None, query: str, hits: Sequence[Hit]) -> tuple[list[Hit], ModelStepOutcome]:
-    """Return hits in a better order, or as they are, and which of the two."""
+    """Return the hits and the outcome of reranking; unless it is "ok", they keep their order."""
     if reranking is None or len(hits) < 2:
         return list(hits), "off"
     try:

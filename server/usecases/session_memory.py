@@ -1,4 +1,4 @@
-"""Looking into the memory of one session: what was observed, what is waiting, what its prefix was, what it saved."""
+"""Report the memory of one session: its groups, rows, jobs, pack versions and usage."""
 
 from dataclasses import asdict
 
@@ -8,12 +8,12 @@ from esker.server.core.context.usage import report_of
 from esker.server.store import groups, jobs, memories, packs, sessions, usage
 from esker.server.usecases.parts import Parts
 
-# So many versions of a pack are told of.
+# Most pack versions that are reported.
 _MOST_VERSIONS = 100
 
 
 async def session_memory(parts: Parts, pool_id: str, session_id: str) -> SessionMemory:
-    """Return all that is known about the memory of a session, as it was at one moment. Raises NotFound."""
+    """Return the state of a session's memory, read at one moment. Raises NotFound."""
     async with parts.database.moment(pool_id) as connection:
         session = await sessions.get(connection, session_id)
         counted = await groups.count(connection, session_id)

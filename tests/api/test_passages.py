@@ -570,7 +570,7 @@ async def test_a_pool_without_passages_keeps_its_messages_and_has_them_back_when
         await ingest(parts, pool_id, session.id, [IncomingMessage("m1", "user", FERRY)])
     before = sorted(stored(owner_url))
     steps: list[tuple[int, int]] = []
-    off = await switch_passages(parts, "default", on=False, told=lambda done, total: steps.append((done, total)))
+    off = await switch_passages(parts, "default", on=False, on_progress=lambda done, total: steps.append((done, total)))
     assert (off.deleted, steps) == (5, [(2, 5), (4, 5), (5, 5)])
     assert await found(parts, pool_id) == []
     await ingest(parts, pool_id, sessions[0].id, [IncomingMessage("m2", "user", "The ferry was late.")])
@@ -583,10 +583,10 @@ async def test_a_pool_without_passages_keeps_its_messages_and_has_them_back_when
     assert left == (0, 6, 0)
 
     steps.clear()
-    on = await switch_passages(parts, "default", on=True, told=lambda done, total: steps.append((done, total)))
+    on = await switch_passages(parts, "default", on=True, on_progress=lambda done, total: steps.append((done, total)))
     assert (on.sessions, steps) == (5, [(n, 5) for n in range(1, 6)])
     assert sorted(stored(owner_url)) == [*before[1:], (1, 2, f"user: {FERRY}\nuser: The ferry was late.")]
-    again = await switch_passages(parts, "default", on=True, told=lambda _, __: None)
+    again = await switch_passages(parts, "default", on=True, on_progress=lambda _, __: None)
     assert (again.sessions, again.deleted) == (0, 0)
 
 
@@ -604,7 +604,7 @@ async def test_a_message_that_is_being_indexed_while_passages_are_switched_off_l
     monkeypatch.setattr(cutting, "passages_of", slowly)
     posting = asyncio.create_task(ingest(parts, pool_id, session.id, [IncomingMessage("m1", "user", FERRY)]))
     await asyncio.to_thread(reading.wait, 30)
-    await switch_passages(parts, "default", on=False, told=lambda _, __: None)
+    await switch_passages(parts, "default", on=False, on_progress=lambda _, __: None)
     off.set()
     await posting
     assert stored(owner_url) == []

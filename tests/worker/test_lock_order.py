@@ -178,7 +178,7 @@ class Crowd:
     async def switch(self) -> None:
         """Switch passages off and on."""
         for on in (False, True):
-            await switch_passages(self.parts, self.who.pool_name, on=on, told=lambda done, total: None)
+            await switch_passages(self.parts, self.who.pool_name, on=on, on_progress=lambda done, total: None)
 
     async def bring_back(self) -> None:
         """Import what the pool held a moment ago, with what was forgotten since."""

@@ -189,7 +189,7 @@ async def test_who_was_killed_goes_on_where_it_stopped(filled: Parts, clock: Fak
         watching = Watching()
         await reembed(filled, new, watching, sleep=pass_time)
         assert watching.steps[0][2] == 64
-        assert watching.waited == ["10 texts are with a worker, or with one that died"]
+        assert watching.waited == ["10 texts are claimed by a worker or one that died"]
         done = (await by_state(filled))["active"]
         assert (done.model, done.missing) == ("new", 0)
         again = [text for texts in endpoint.asked[asked:] for text in texts if text.startswith("River")]

@@ -304,8 +304,8 @@ SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE
 -- Lock rows that are about to be deleted; whoever changes one is waited for.
 SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR UPDATE
 
--- name: stood_for
--- These rows, and all rows that they stand for, and those stand for.
+-- name: with_sources_of
+-- These rows with their sources, and the sources of those, over any number of steps.
 WITH RECURSIVE meant AS (
     SELECT id, source_ids FROM memories WHERE id = ANY (%(ids)s)
     UNION
