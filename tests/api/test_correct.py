@@ -126,7 +126,7 @@ async def test_a_passage_cannot_be_corrected(client: httpx2.AsyncClient) -> None
     await said(client, session, "The river is the Rhine.")
     [hit] = (await recalled(client, "river"))["hits"]
     answer = await client.patch(f"/v1/memories/{hit['id']}", json={"content": "No."})
-    assert (answer.status_code, "what was said" in answer.json()["detail"]) == (422, True)
+    assert (answer.status_code, "is verbatim" in answer.json()["detail"]) == (422, True)
 
 
 async def test_another_pools_row_is_not_there(client: httpx2.AsyncClient, parts: Parts) -> None:
