@@ -1,4 +1,4 @@
-"""`python -m embedding_worker`: the worker as a process.
+"""`python -P -m esker.embedding_worker`: the worker as a process.
 
 `esker serve` starts it with `--until-stdin-closes`: a pipe closes when the process at its other end dies, however it
 dies, so no worker outlives its server.

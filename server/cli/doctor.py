@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +18,7 @@ from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
-from esker.server.core.errors import EskerError, Misconfigured, named
+from esker.server.core.errors import EskerError, Misconfigured, Unavailable, named
 from esker.server.db.data_dir import holder
 from esker.server.db.embedded import is_made
 from esker.server.providers.embedders import embedder_of
@@ -325,8 +325,16 @@ def _server(settings: Settings) -> Iterator[Finding]:
     other = None if settings.database_url or "ESKER_URL" in os.environ else holder(settings.data_dir)
     client = ClientSettings.from_environment(os.environ)
     api = Api(other.url if other and other.url else client.url, client.key)
-    ready = api.get("/readyz")
+    ready: Any = api.get("/readyz")
+    if not isinstance(ready, dict) or "embedder" not in ready:
+        raise Unavailable(f"The program that answers at {api.url} is not Esker.", hint="Check ESKER_URL.")
     yield Finding("ok", f"The server at {api.url} is ready; its embedder is {ready['embedder']}.")
+    if str(ready["worker"]).startswith("died"):
+        yield Finding(
+            "wrong",
+            f"The embedding worker of the server {ready['worker']}",
+            "Without it new rows are found by keyword only. The server's standard error has the whole error.",
+        )
     api.get("/v1/memories", limit=1)
     yield Finding("ok", "Requests of this command line are let in.")
     for part, choice, model in (

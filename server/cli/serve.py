@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -19,10 +19,12 @@ from esker.server.app import make_app, make_parts
 from esker.server.background import beside
 from esker.server.cli.catching_up import catch_up
 from esker.server.cli.output import AsJson, DataDir, print_json, say
+from esker.server.cli.worker_process import keep_worker
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import EskerError, Misconfigured
+from esker.server.core.reports import WorkerHealth
 from esker.server.db.data_dir import holder
 from esker.server.db.database import Database
 from esker.server.db.embedded import Cluster, embedded, prepare
@@ -36,7 +38,6 @@ log = logging.getLogger(__name__)
 
 _SHUTDOWN_SECONDS = 10
 _LOOK_AFTER_POSTGRES_SECONDS = 5
-_LONGEST_PAUSE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,8 @@ def _require_schema(database_url: str) -> None:
 async def _run(place: _Listener, as_json: bool) -> None:
     settings = place.settings
     parts = make_parts(settings, Database(place.database_url, connections=settings.database_connections))
+    if settings.worker and settings.embedder != "none":
+        parts = replace(parts, worker=WorkerHealth())
     await _require_keys(parts, place.database_url)
     started = asyncio.Event()
     server = ServerWithoutSignals(
@@ -167,8 +170,10 @@ async def _run(place: _Listener, as_json: bool) -> None:
         await stack.enter_async_context(beside("catching up", lambda: catch_up(started, place.url)))
         if cluster := place.cluster:
             await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
-        if settings.worker and settings.embedder != "none":
-            await stack.enter_async_context(beside("the embedding worker", lambda: _keep_worker(place.database_url)))
+        if health := parts.worker:
+            await stack.enter_async_context(
+                beside("the embedding worker", lambda: keep_worker(place.database_url, health))
+            )
         await server.serve(sockets=[place.listener])
 
 
@@ -245,41 +250,3 @@ async def _look_after(cluster: Cluster) -> None:
                 log.warning("Postgres had stopped and was started again")
         except EskerError as error:
             log.error("%s %s", error, error.hint or "")
-
-
-async def _keep_worker(database_url: str) -> None:
-    """Run an embedding worker, and another one when it dies."""
-    environment = dict(os.environ) | {"ESKER_DATABASE_URL": database_url}
-    pause = 1.0
-    while True:
-        began = asyncio.get_running_loop().time()
-        await _run_worker(environment)
-        ran = asyncio.get_running_loop().time() - began
-        pause = 1.0 if ran > _LONGEST_PAUSE else min(2 * pause, _LONGEST_PAUSE)
-        await asyncio.sleep(pause)
-
-
-async def _run_worker(environment: dict[str, str]) -> None:
-    """Run a worker until it ends; when we are cancelled, close its standard input, which ends it."""
-    worker = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        "esker.embedding_worker",
-        "--until-stdin-closes",
-        stdin=asyncio.subprocess.PIPE,
-        env=environment,
-        start_new_session=True,  # Ctrl-C in a terminal goes to the whole group
-    )
-    try:
-        await worker.wait()
-    finally:
-        if worker.returncode is None:
-            assert worker.stdin is not None  # it is a pipe
-            worker.stdin.close()
-            try:
-                async with asyncio.timeout(_SHUTDOWN_SECONDS):
-                    await worker.wait()
-            except TimeoutError:
-                worker.kill()
-                await worker.wait()

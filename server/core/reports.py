@@ -1,7 +1,11 @@
-"""Reports of the API: what was forgotten, how much a pool holds, and what observing a session wrote."""
+"""Reports: what a pool contains, what forgetting or observing changed, and how the server's worker is doing."""
 
 from dataclasses import dataclass
 from datetime import datetime
+
+from esker.server.core.redaction import redact
+
+_LONGEST_LINE = 300  # characters of a worker's output that a report repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +68,27 @@ class ObserveReport:
     queued: bool
     group_ids: list[str]
     memory_ids: list[str]
+
+
+@dataclass(slots=True)
+class WorkerHealth:
+    """The embedding worker of a server: how often it died in a row, and the last line that it then printed."""
+
+    deaths: int = 0
+    last_line: str = ""
+
+    def died(self, printed: str) -> None:
+        """Record a death; `printed` is the end of what the worker printed."""
+        self.deaths += 1
+        lines = [line for line in printed.splitlines() if line.strip()]
+        self.last_line = redact(lines[-1].strip())[:_LONGEST_LINE] if lines else ""
+
+    def recovered(self) -> None:
+        """Forget the deaths of workers before this one."""
+        self.deaths, self.last_line = 0, ""
+
+    def __str__(self) -> str:
+        if not self.deaths:
+            return "running"
+        times = "once" if self.deaths == 1 else f"{self.deaths} times in a row"
+        return f"died {times}: {self.last_line or 'it printed nothing'}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from esker.server.core.clock import Clock
 from esker.server.core.config.settings import Settings
+from esker.server.core.reports import WorkerHealth
 from esker.server.db.database import Database
 from esker.server.providers.paraphrases import Paraphrases
 from esker.server.providers.query_embedders import QueryEmbedders
@@ -28,3 +29,4 @@ class Parts:
     spare_reflector: Reflector | None = None
     paraphrases: Paraphrases | None = None
     reranking: Reranking | None = None
+    worker: WorkerHealth | None = None

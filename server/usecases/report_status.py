@@ -19,6 +19,7 @@ class Readiness:
     embedder: str
     paraphraser: str
     reranker: str
+    worker: str
 
 
 async def readiness(parts: Parts) -> Readiness:
@@ -36,6 +37,7 @@ async def readiness(parts: Parts) -> Readiness:
         embedder=parts.embedders.state if parts.embedders else "none",
         paraphraser=parts.paraphrases.name if parts.paraphrases else "off",
         reranker=parts.reranking.state if parts.reranking else "none",
+        worker=str(parts.worker) if parts.worker else "none",
     )
 
 

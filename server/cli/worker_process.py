@@ -1,0 +1,77 @@
+"""The embedding worker of `esker serve`: a child process that is started again when it dies."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from esker.server.core.reports import WorkerHealth
+
+_COMMAND = (sys.executable, "-P", "-m", "esker.embedding_worker", "--until-stdin-closes")
+_SHUTDOWN_SECONDS = 10
+_STABLE_SECONDS = 30.0
+"""A worker that has run for so long counts as well; a higher value keeps its deaths on record for longer."""
+_LONGEST_PAUSE_SECONDS = 30.0
+_CHUNK_BYTES = 64 * 1024
+
+
+async def keep_worker(database_url: str, health: WorkerHealth) -> None:
+    """Run a worker, and another one when it dies, until cancelled; `health` records each death."""
+    environment = dict(os.environ) | {"ESKER_DATABASE_URL": database_url}
+    while True:
+        printed = await _run_worker(environment, health.recovered)
+        health.died(printed)
+        await asyncio.sleep(pause_seconds(health.deaths))
+
+
+def pause_seconds(deaths: int) -> float:
+    """Return how long to wait before the next start, after so many deaths in a row."""
+    return min(2.0 ** min(deaths, 10), _LONGEST_PAUSE_SECONDS)
+
+
+async def _run_worker(environment: dict[str, str], when_stable: Callable[[], None]) -> str:
+    """Run a worker until it ends, and return the end of what it printed on standard error, which is passed on.
+
+    When this is cancelled, the worker's standard input is closed, which ends it.
+    """
+    worker = await asyncio.create_subprocess_exec(
+        *_COMMAND,
+        stdin=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment,
+        start_new_session=True,  # Ctrl-C in a terminal goes to the whole group
+    )
+    assert worker.stderr is not None  # it is a pipe
+    passing_on = asyncio.create_task(_pass_on(worker.stderr))
+    stable = asyncio.get_running_loop().call_later(_STABLE_SECONDS, when_stable)
+    try:
+        await worker.wait()
+        return await passing_on
+    finally:
+        stable.cancel()
+        await _end(worker)
+        passing_on.cancel()
+
+
+async def _pass_on(output: asyncio.StreamReader) -> str:
+    """Copy output to standard error until it ends, and return its last part."""
+    last = b""
+    while chunk := await output.read(_CHUNK_BYTES):
+        last = (last + chunk)[-_CHUNK_BYTES:]
+        with suppress(OSError):
+            os.write(sys.stderr.fileno(), chunk)
+    return last.decode("utf-8", "replace")
+
+
+async def _end(worker: asyncio.subprocess.Process) -> None:
+    if worker.returncode is not None:
+        return
+    assert worker.stdin is not None  # it is a pipe
+    worker.stdin.close()
+    try:
+        async with asyncio.timeout(_SHUTDOWN_SECONDS):
+            await worker.wait()
+    except TimeoutError:
+        worker.kill()
+        await worker.wait()
