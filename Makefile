@@ -40,7 +40,7 @@ lock:
 	.venv-lock/bin/pip install --quiet .
 	.venv-lock/bin/pip freeze --exclude esker | sed 's/+cpu$$//' > requirements/runtime.txt
 	.venv-lock/bin/pip install --quiet '.[dev]'
-	.venv-lock/bin/pip freeze --exclude esker | sed 's/+cpu$$//' > requirements/dev.txt
+	.venv-lock/bin/pip freeze --all --exclude esker --exclude pip | sed 's/+cpu$$//' > requirements/dev.txt
 	rm -rf .venv-lock build esker.egg-info
 
 clean:

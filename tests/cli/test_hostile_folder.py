@@ -8,7 +8,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.processes import environment, made_at, ready
+from tests.support.made import made_at
+from tests.support.processes import environment, ready
 
 NAMES = ("esker", "server", "embedding_worker", "evals", "sitecustomize", "usercustomize", "json", "typing", "torch")
 # The program that pip writes: it is not in the working directory, so neither is the head of its import path.

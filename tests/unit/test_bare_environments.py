@@ -51,7 +51,7 @@ def test_a_hook_without_a_home_directory_says_what_to_set_and_succeeds(capsys: p
 
 
 def test_the_home_of_an_unknown_user_is_explained() -> None:
-    with pytest.raises(Misconfigured, match="no such user"):
+    with pytest.raises(Misconfigured, match="does not exist"):
         expanded(Path("~nobody-of-that-name/data"))
 
 
