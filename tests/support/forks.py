@@ -58,7 +58,7 @@ class Forked:
         self._answers = self._connection.makefile()
         self.pid = int(self._answers.readline())
 
-    def wait(self, timeout: float = 60) -> int:
+    def wait(self, timeout: float = 280) -> int:
         """Return how it ended, as soon as it has. Raises TimeoutExpired when that takes too long."""
         if self.returncode is None:
             if not select.select([self._connection], [], [], timeout)[0]:

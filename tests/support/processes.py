@@ -71,7 +71,7 @@ def serve(*arguments: str, **more: str) -> Generator[tuple[subprocess.Popen[str]
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=SECONDS)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def served(*arguments: str, **more: str) -> Generator[tuple[Forked, dict[str, An
             yield process, said
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(60)
+            process.wait(SECONDS)
 
 
 def ready(process: subprocess.Popen[str]) -> dict[str, Any]:
