@@ -1,6 +1,8 @@
 """SQL: every statement that ships is valid, named, explained, and used."""
 
 import re
+from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from typing import LiteralString
 from uuid import UUID
@@ -9,7 +11,9 @@ import psycopg
 import pytest
 from psycopg.sql import Composed
 
+from esker.server.db.embedded import OWNER, Cluster
 from esker.server.db.statements import Statements, for_pool, for_space
+from tests.support.databases import cloned
 
 SERVER = Path(__file__).parents[2] / "server"
 FILES = sorted(SERVER.rglob("*.sql"))
@@ -23,15 +27,23 @@ _UTILITIES |= {"create_directions", "draw_directions", "fill_vectors", "made_vec
 PREPARED = [(path, name) for path, name in EVERY if name not in _UTILITIES]
 
 
+@pytest.fixture(scope="module")
+def connection(cluster: Cluster) -> Generator[psycopg.Connection]:
+    """A connection of the owner to a database with a table of vectors."""
+    with cloned(cluster) as name, psycopg.connect(cluster.url(OWNER, name)) as connected:
+        connected.execute("SELECT create_embedding_space('test_3', 3)")
+        yield connected
+
+
 @pytest.mark.parametrize(("path", "name"), PREPARED, ids=[f"{path.stem}.{name}" for path, name in PREPARED])
-def test_postgres_accepts_the_statement(path: Path, name: str, owner_url: str) -> None:
-    with psycopg.connect(owner_url) as connection:
-        connection.execute("SELECT create_embedding_space('test_3', 3)")
-        statement = Statements(path)[name]
-        composed = _filled_in(statement).as_string(connection) if "{vectors}" in statement else statement
-        numbers: dict[str, int] = {}
-        body = re.sub(r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", composed)
+def test_postgres_accepts_the_statement(path: Path, name: str, connection: psycopg.Connection) -> None:
+    statement = Statements(path)[name]
+    composed = _filled_in(statement).as_string(connection) if "{vectors}" in statement else statement
+    numbers: dict[str, int] = {}
+    body = re.sub(r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", composed)
+    with connection.transaction(force_rollback=True):
         connection.execute(f"PREPARE tried AS {body}".encode())
+        connection.execute("DEALLOCATE tried")
 
 
 def _filled_in(statement: LiteralString) -> Composed:
@@ -40,8 +52,12 @@ def _filled_in(statement: LiteralString) -> Composed:
 
 @pytest.mark.parametrize(("path", "name"), EVERY, ids=[f"{path.stem}.{name}" for path, name in EVERY])
 def test_a_statement_is_used(path: Path, name: str) -> None:
-    code = "\n".join(file.read_text() for file in SERVER.rglob("*.py"))
-    assert f'"{name}"' in code
+    assert f'"{name}"' in _code()
+
+
+@cache
+def _code() -> str:
+    return "\n".join(file.read_text() for file in SERVER.rglob("*.py"))
 
 
 def test_no_sql_stands_in_the_code() -> None:

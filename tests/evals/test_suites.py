@@ -89,28 +89,36 @@ def test_an_invalid_case_is_reported_with_its_line(tmp_path: Path, change: dict[
 # The scores on our cases ---------------------------------------------------------------------------------------------
 
 
-def test_a_faultless_reflection_has_full_scores(meaning: Meaning) -> None:
+@pytest.fixture(scope="module")
+def sample(request: pytest.FixtureRequest) -> Sequence[ReflectionCase]:
+    """All cases in a full run, every fifth otherwise."""
+    return REFLECTION if request.config.getoption("--full") else REFLECTION[::5]
+
+
+def test_a_faultless_reflection_has_full_scores(sample: Sequence[ReflectionCase], meaning: Meaning) -> None:
     less: dict[str, dict[str, float]] = {}
-    for case in REFLECTION:
+    for case in sample:
         figures = shares(case, faultless(case), Judge(case.language, meaning))
         if low := {name: share for name, share in figures.items() if name != PER_TOKENS and share < 1}:
             less[case.case] = low
     assert less == {}
 
 
-def test_every_fault_is_noticed_by_its_score(meaning: Meaning) -> None:
-    told = caught(REFLECTION, meaning)
-    shares_caught = {fault: row["fell"].get(CAUGHT_BY[fault], 0) / row["cases"] for fault, row in told.items()}
-    assert set(shares_caught) == set(MUTATIONS)
+def test_every_fault_is_noticed_by_its_score(sample: Sequence[ReflectionCase], meaning: Meaning) -> None:
+    told = caught(sample, meaning)
+    assert set(told) == set(MUTATIONS)
+    missed = {fault: row["cases"] - row["fell"].get(CAUGHT_BY[fault], 0) for fault, row in told.items()}
     # If another row still states the fact, no score can fall.
-    assert {fault: share for fault, share in shares_caught.items() if share < 0.94} == {}
+    assert {fault: count for fault, count in missed.items() if count > max(1, 0.06 * told[fault]["cases"])} == {}
 
 
 # Parts without a model -----------------------------------------------------------------------------------------------
 
 
-def test_the_extractive_reflector_invents_nothing_and_keeps_most_facts(server: Server, meaning: Meaning) -> None:
-    for case in REFLECTION:
+def test_the_extractive_reflector_invents_nothing_and_keeps_most_facts(
+    server: Server, sample: Sequence[ReflectionCase], meaning: Meaning
+) -> None:
+    for case in sample:
         server.post_lines("/v1/import", stored_log(case).file())
         made = score(case.gold, case.rows, reflect(server, case).left, Judge(case.language, meaning))
         for name in ("grounded", "never said", "sources"):
