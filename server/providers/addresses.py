@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 
 def is_plain(url: str) -> bool:
-    """Tell whether a URL is one of a web server, without credentials."""
+    """Whether a URL is one of a web server, without credentials."""
     try:
         parts = urlsplit(url)
     except ValueError:

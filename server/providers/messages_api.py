@@ -229,7 +229,7 @@ def _client(endpoint: Endpoint) -> "AsyncAnthropic":
 
 
 def _has_blocks(answer: "Message") -> bool:
-    """Tell whether the content is what it should be; the client takes whatever it is given."""
+    """Whether the content is what it should be; the client takes whatever it is given."""
     given: Any = answer.content
     if not isinstance(given, list):
         return given is None

@@ -1,6 +1,6 @@
-"""What makes a reflection good enough: what it must keep, and when it is no better than what is there.
+"""When a reflection is good enough: which rows must survive it, and when it does not improve on them.
 
-Pure rules over a candidate; who made it does not matter.
+Pure rules about a candidate, whichever reflector made it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +16,18 @@ from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
 
 MAX_ROW_TOKENS = 600
-"""How long one row of a reflection may be, unless it is a row that stays in its own words."""
-# A row with fewer terms than these, or less than this share of the tokens of its sources, or of its largest source of
-# high priority, is no reflection of them.
+"""Maximum tokens of one row of a reflection, unless it repeats its source word for word."""
+# Minimum terms of a row, and minimum share of the tokens of its sources, or of its largest source of high priority:
+# a row below one of these is not a reflection of them.
 _FEWEST_TERMS = 2
 _LEAST_SHARE = 0.02
 _LEAST_SHARE_OF_HIGH = 0.3
-# Of the terms of a row that must survive, so many must stand in the row that stands for it.
+# Minimum share of the terms of a row that must survive which the row that replaces it contains.
 _PRESERVED = 0.7
 
 
 def must_survive(row: Memory) -> bool:
-    """Tell whether a row may be reworded but not left out: what a person ruled, and what is open or put off."""
+    """Whether a row may be reworded but not left out: a person's ruling, or something open or postponed."""
     if row.priority == "high":
         return True
     if row.category == "next_step":
@@ -36,19 +36,19 @@ def must_survive(row: Memory) -> bool:
 
 
 def is_insight(row: Memory) -> bool:
-    """Tell whether a reflection's row stands beside its sources, for the whole pool, and not in their place."""
+    """Whether a reflection's row is kept beside its sources, for the whole pool, instead of replacing them."""
     return row.facet is not None
 
 
 def carried(row: Memory) -> Draft:
-    """Return a draft that says what a row says, word for word."""
+    """Return a draft that repeats a row word for word."""
     return Draft(row.content, row.priority, row.category, (row.id,))
 
 
 def completed(rows: Sequence[Memory], drafts: Sequence[Draft], *, untouched: Iterable[str] = ()) -> Reflected:
-    """Return a candidate that keeps what must survive, in its own words where the drafts lost it.
+    """Return a candidate that keeps every row that must survive, word for word where the drafts lost it.
 
-    `untouched` rows stay as they are. What is neither cited nor must survive is dropped.
+    `untouched` rows stay as they are. Other rows that no draft cites and that need not survive are dropped.
     """
     by_id = {row.id: row for row in rows}
     kept: list[Draft] = []
@@ -67,18 +67,18 @@ def completed(rows: Sequence[Memory], drafts: Sequence[Draft], *, untouched: Ite
 
 
 def _survives(row: Memory, draft: Draft, rows: Mapping[str, Memory]) -> bool:
-    """Tell whether a draft still says what a source of it says, where that must survive."""
+    """Whether a draft preserves one of its sources, or need not."""
     if not must_survive(row):
         return True
     open_ended = row.category == "next_step" or (row.category == "issue" and row.priority == "high")
     ended = any(rows[source].category == "outcome" for source in draft.source_ids)
     if open_ended and draft.category == "outcome" and not ended:
-        return False  # nothing becomes done because it was talked about
+        return False  # an open matter is not done because it was talked about
     return preserves(fingerprint(draft.content), fingerprint(row.content))
 
 
 def preserves(text: Fingerprint, said: Fingerprint) -> bool:
-    """Tell whether a text still holds what was said: most of its terms, every number and name, and its negations."""
+    """Whether a text preserves another: most of its terms, every number and name, and its negations."""
     if not set(said.exact) <= set(text.exact) or (negates(said) and not negates(text)):
         return False
     return len(said.terms & text.terms) >= _PRESERVED * len(said.terms)
@@ -86,16 +86,16 @@ def preserves(text: Fingerprint, said: Fingerprint) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCandidate:
-    """What a candidate costs, with what stays as it was, and why it is not good enough (None: it is)."""
+    """A candidate's tokens, including the rows that stay, and why it is not good enough (None: it is)."""
 
     tokens: int
     problem: str | None
 
 
 def judge(rows: Sequence[Memory], candidate: Reflected, target_tokens: int) -> JudgedCandidate:
-    """Judge a candidate for `rows`: it must be smaller, within its target, no loop, and say what it stands for.
+    """Judge a candidate for `rows`: it must be smaller, within its target, not a loop, and say enough of its sources.
 
-    The target is for what was reworded; what stays in its own words is as long as it is.
+    The target limits reworded rows only; rows that are repeated word for word may have any length.
     """
     by_id = {row.id: row for row in rows}
     replaced = {i for draft in candidate.drafts if not draft.facet for i in draft.source_ids} | {*candidate.dropped_ids}
@@ -117,7 +117,7 @@ def judge(rows: Sequence[Memory], candidate: Reflected, target_tokens: int) -> J
 
 
 def _too_little(written: Iterable[Draft], by_id: Mapping[str, Memory]) -> str | None:
-    """Say which reworded row says next to nothing of what it stands for, above all of what matters most."""
+    """Return a complaint if a reworded row says next to nothing of its sources or of its most important one."""
     for draft in written:
         if draft.facet:
             continue

@@ -2,24 +2,24 @@
 
 from esker.server.core.facts.similarity import Fingerprint
 
-# Two rows are about the same thing when so much of what both are about is shared, apart from how they judge it.
+# Minimum share of their subjects, without the judging verbs, that two rows about the same thing have in common.
 _SAME_THING = 0.6
 _NEGATION = "not"
 
 
 def negates(row: Fingerprint) -> bool:
-    """Tell whether a row denies something."""
+    """Whether a row denies something."""
     return any(mark == _NEGATION for mark, _ in row.marks)
 
 
 def denied(row: Fingerprint) -> frozenset[str]:
-    """Return what a row denies or gives up; a row that denies doing something denies all that it is about."""
+    """Return the terms that a row denies or gives up; a row that denies an action denies all of its terms."""
     follow = {follows for mark, follows in row.marks if mark == _NEGATION}
     return row.terms if follow - row.subject else frozenset(follow)
 
 
 def contradicts(newer: Fingerprint, older: Fingerprint) -> bool:
-    """Tell whether two rows judge the same thing in opposite ways: "loves X" and "hates X", "do Y" and "never do Y"."""
+    """Whether two rows judge the same thing in opposite ways: "loves X" and "hates X", "do Y" and "never do Y"."""
     if set(newer.exact) != set(older.exact):
         return False
     opposite = any((pair, side) not in older.directions for pair, side in _judged_by_both(newer, older))

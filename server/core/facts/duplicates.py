@@ -1,8 +1,9 @@
-"""Which rows may say the same, without comparing each with each.
+"""Which rows may say the same, without comparing every pair.
 
-Both ways in which rows can be the same have something that both must share. In nearly the same words (`same_fact`): of
-two sets of terms that share at least the share t, one of the rarest |a| - ⌈t·|a|⌉ + 1 terms of each is shared (prefix
-filtering; Chaudhuri, Ganti and Kaushik, 2006). Retold (`same_meaning`, `retells`): the same gist, in some order.
+Rows that are the same in one of two ways must share something that can be indexed. In nearly the same words
+(`same_fact`): of two sets of terms that share at least the share t, one of the rarest |a| - ⌈t·|a|⌉ + 1 terms of each
+is shared (prefix filtering; Chaudhuri, Ganti and Kaushik, 2006). Retold (`same_meaning`, `retells`): the same gist, in
+some order.
 """
 
 import math
@@ -17,16 +18,16 @@ from esker.server.core.facts.similarity import SAME_WORDS, Fingerprint, fingerpr
 from esker.server.core.records import Memory
 from esker.server.core.text.folding import same_words_key
 
-# So many rows that have something in common are compared, each with each: with thousands it would take minutes.
+# Maximum rows of a group in which every pair is compared; thousands would take minutes.
 _MOST_ALIKE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows with what is compared of them, by id: one for each wording and project; `worded` are all that share it.
+    """Rows ready to be compared, by id: one for each wording and project; `worded` are all rows that share it.
 
-    Only those that stand in one group are compared. For those `by_gist` it counts how near they are by meaning.
-    `crowded` are the rows that are missing in a group which would have become too large.
+    Only rows of one group are compared; those grouped `by_gist` also by the cosine of their vectors. `crowded` are the
+    rows that were left out of a group because it was full.
     """
 
     by_id: Mapping[str, Memory]
@@ -38,7 +39,7 @@ class Rows:
 
 
 def compared(rows: Iterable[Memory]) -> Rows:
-    """Return rows ready to be compared; of too many that have something in common, the first ones."""
+    """Return rows ready to be compared; of a group that would be too large, the first ones."""
     worded: dict[tuple[str, str | None], list[Memory]] = defaultdict(list)
     for row in rows:
         worded[same_words_key(row.content), row.project].append(row)
@@ -77,10 +78,9 @@ def _of_several(groups: Mapping[Hashable, Mapping[str, None]]) -> list[list[str]
 
 
 def repeats(rows: Rows, near: Mapping[tuple[str, str], float]) -> dict[str, set[str]]:
-    """Return, for each row that is not alone with what it says, the others that say it; `near` are cosines by pairs.
+    """Return, for each row that others repeat, those others; `near` are cosines by pair of ids.
 
-    Rows of two projects are never shown together, and what a reflection was drawn from stands behind it: neither
-    counts.
+    Rows of two projects do not count, since they are never shown together, nor do the sources of a reflection.
     """
     found: dict[str, set[str]] = defaultdict(set)
     retold = cache(retold_print)
@@ -98,7 +98,7 @@ def repeats(rows: Rows, near: Mapping[tuple[str, str], float]) -> dict[str, set[
 
 
 def repeated(said_by: Mapping[str, set[str]]) -> list[str]:
-    """Return the rows that say what one before them says, by id: so many could go and nothing would be lost."""
+    """Return the ids of the rows that repeat one before them: they could be deleted and nothing would be lost."""
     kept: set[str] = set()
     for row_id in sorted(said_by):
         if said_by[row_id].isdisjoint(kept):
@@ -112,7 +112,7 @@ def _meet(one: Memory, other: Memory) -> bool:
 
 
 def _pairs(rows: Rows) -> set[tuple[str, str]]:
-    """Return the pairs of ids, each in order, that are worth comparing."""
+    """Return the pairs of ids, each sorted, that are worth comparing."""
     groups = (*rows.by_words, *rows.by_gist)
     return {(min(pair), max(pair)) for group in groups for pair in combinations(group, 2)}
 

@@ -1,8 +1,8 @@
-"""Whether a fact that a language model wrote is grounded: what it names, counts and quotes stands in what it cites.
+"""Whether a fact that a language model wrote is grounded: its sources contain its names, numbers and quotations.
 
-A text is cut into what can be looked up: names (paths, flags, versions, code), numbers (also dates and clock times) and
-quoted words. Ordinary words are free, since a fact may say things in its own. A name or a quotation must occur as it is
-written, apart from case and typography; a number must occur as a value, however it is written.
+Names are paths, flags, versions and code; numbers include dates and clock times. Ordinary words are not looked up,
+since a fact may use its own. A name or a quotation must occur as it is written, apart from case and typography; a
+number must occur as a value, in any notation.
 """
 
 import re
@@ -33,7 +33,7 @@ from esker.server.core.text.folding import LETTERS, NOT_GLUED, folded_form, norm
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What texts give to facts: what they say, folded, and the values of the numbers and dates in them."""
+    """Source texts: their folded words, and the values of the numbers and dates in them."""
 
     text: str
     values: frozenset[str]
@@ -66,7 +66,7 @@ class Grounds:
         return any(all(value in self.values or value in known for value in reading) for reading in piece.readings)
 
     def _says(self, quoted: str) -> bool:
-        """Tell whether each part of a quotation occurs, apart from punctuation at its ends; some are names."""
+        """Whether each part of a quotation occurs, apart from punctuation at its ends, or it is a known name."""
         parts = (part.strip(_PUNCTUATION) for part in _ELLIPSIS.split(quoted))
         if all(len(part) < _SHORTEST_QUOTATION or occurs(folded_form(part), self.text) for part in parts):
             return True
@@ -83,12 +83,12 @@ class Grounds:
         return self._places(folded) or self._joins(folded)
 
     def _places(self, name: str) -> bool:
-        """Tell whether `name` is a file and a line of it that are named apart."""
+        """Whether `name` is a file and a line of it that are named separately."""
         place = PLACE.fullmatch(name)
         return bool(place) and self._names(place[1]) and all(n in self.values for n in plain_numbers(place[2]))
 
     def _joins(self, path: str) -> bool:
-        """Tell whether `path` is a folder that is named and, below it, a path that is named without it."""
+        """Whether `path` joins a folder and a relative path that are named separately."""
         if not ROOTED.match(path):
             return False
         for slash in re.finditer(r"(?<=.)[/\\]", path):
@@ -100,7 +100,7 @@ class Grounds:
 
 
 def grounds_in(text: str) -> Grounds:
-    """Read a text once, so that many facts can be held against it. Takes time linear in its length."""
+    """Read a text once, so that many facts can be checked against it, in time linear in its length."""
     normal = normal_form(text)
     tokens = {(token.lastgroup, token[0]) for token in _TOKEN.finditer(normal)}
     pieces = chain.from_iterable(_token_pieces(kind, 0, token) for kind, token in tokens)
@@ -109,12 +109,12 @@ def grounds_in(text: str) -> Grounds:
 
 
 def joined(grounds: Iterable[Grounds]) -> Grounds:
-    """Return what several texts give together. Nothing occurs across the end of one and the beginning of another."""
+    """Return the grounds of several texts together. Nothing occurs across the border of two texts."""
     every = list(grounds)
     return Grounds("\n".join(each.text for each in every), frozenset[str]().union(*(each.values for each in every)))
 
 
-# Pieces: what is looked up
+# Pieces: the names, numbers and quotations that are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class _Identifier:
 
 @dataclass(frozen=True, slots=True)
 class _Quotation:
-    """What stands between quotation marks or, as code, between backticks."""
+    """The words between quotation marks or backticks."""
 
     start: int
     text: str
@@ -146,18 +146,17 @@ def _sentences(normal: str) -> Iterator[tuple[int, int]]:
 
 
 _TOKEN = re.compile(
-    # Looked at first, so that most places are passed at once.
+    # A cheap test that most positions fail.
     rf"(?=[{LETTERS}.:/\\@#~-])"
     rf"(?:(?P<url>[A-Za-z][A-Za-z0-9+.-]{{1,20}}://[{LETTERS}%&=?#~+.:;@$/-]+)"
     rf"|(?P<date>{DATE})|(?P<clock>{CLOCK})|(?P<scaled>{SCALED})"
     rf"|(?P<grouped>\d{{1,3}}(?:\ \d{{3}})+(?![{LETTERS}]|[-.,:/]\d))"
     rf"|(?P<chunk>(?!-\d)(?:[{LETTERS}:/\\@#~-]|(?<!\.)\.(?!\.)|\.\.(?=[/\\])|(?<=\d)[,'](?=\d))+))"
 )
-# Where a chunk really begins: behind bullets, repeated slashes and the like, but not behind what belongs to a path or
-# to a flag.
+# Bullets, repeated slashes and the like before a chunk, but not what belongs to a path or a flag.
 _LEAD = re.compile(r"(?:[:#\\,']|-(?!-?[A-Za-z])|~(?![/\\])|/(?=/)|\.(?=\d))*")
 _TRAIL = ".:-/\\@#~,'"
-# Characters of a name that are compared.
+# Characters of a name that are compared; the rest is ignored.
 _LONGEST_NAME = 300
 
 
@@ -184,7 +183,7 @@ def _token_pieces(kind: str | None, start: int, text: str) -> Iterator[_Identifi
 
 
 def _chunk_pieces(start: int, text: str) -> Iterator[_Identifier | Number]:
-    """Yield a chunk as one name if it is one, else what stands in its parts."""
+    """Yield a chunk as one name if it is one, else the pieces of its parts."""
     lead = _LEAD.match(text)
     begin = lead.end() if lead else 0
     start, word = start + begin, text[begin:].rstrip(_TRAIL)
@@ -206,7 +205,7 @@ def _chunk_pieces(start: int, text: str) -> Iterator[_Identifier | Number]:
 
 
 def _given(piece: _Identifier | Number) -> Iterable[str]:
-    """Return the values that a piece of a source gives: a name gives the numbers in it."""
+    """Return the values that a piece of a source grounds; a name grounds the numbers in it."""
     if isinstance(piece, Number):
         return (*chain.from_iterable(piece.readings), *piece.implied)
     if not any(character.isdigit() for character in piece.text):
@@ -230,7 +229,7 @@ _SHORTEST_QUOTATION = 3
 
 
 def _quotations(normal: str) -> Iterator[_Quotation]:
-    """Yield what stands between quotation marks or backticks; a number there is left to the numbers."""
+    """Yield the words between quotation marks or backticks, except quantities, which are read as numbers."""
     for found in _QUOTATION.finditer(normal):
         group = found.lastindex or 0
         quoted = found[group].lstrip()

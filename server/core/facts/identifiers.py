@@ -1,4 +1,4 @@
-"""Names: which words are identifiers, such as paths, flags, versions and code, and how else one is spelled."""
+"""Identifiers: which words are paths, flags, versions or code, and in which other ways one is spelled."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from esker.server.core.facts.numerals import is_quantity
 from esker.server.core.text.folding import LETTERS, NOT_GLUED
 from esker.server.core.words.lists import any_of, words
 
-# In German, an ordinary word may be tied to a name: `ECONNRESET-Fehler`.
+# A German compound of a name and an ordinary word: `ECONNRESET-Fehler`.
 COMPOUND = re.compile(r"(?<=[^\W_])-[A-ZÄÖÜ][a-zäöüß]+(?:-[A-ZÄÖÜ][a-zäöüß]+)*\Z")
 _FLAG = re.compile(rf"--[A-Za-z]|-[A-Za-z]{NOT_GLUED}")
 ROOTED = re.compile(rf"(?:~|\.{{1,2}})?[/\\][{LETTERS}.]|[A-Za-z]:[/\\]")
@@ -26,7 +26,7 @@ _LINKS = frozenset(words("facts.links"))
 
 
 def is_name(word: str) -> bool:
-    """Tell whether a word, without punctuation around it, is an identifier."""
+    """Whether a word, without punctuation around it, is an identifier."""
     if _FLAG.match(word) or ROOTED.match(word) or _TIED.search(word):
         return True
     if place := PLACE.fullmatch(word):
@@ -37,7 +37,7 @@ def is_name(word: str) -> bool:
 
 
 def _is_path(parts: list[str]) -> bool:
-    """Tell paths from alternatives (`and/or`, `Q1/Q2`, `a.py/b.py`): some part looks like a file's, and not all do."""
+    """Whether parts are a path and not alternatives (`and/or`, `a.py/b.py`): some look like a file's, but not all."""
     dotted = [_is_dotted(part) for part in parts]
     if dotted[-1]:
         return not all(dotted)
@@ -67,7 +67,7 @@ def _is_kebab(word: str) -> bool:
 
 
 def is_code_word(word: str) -> bool:
-    """Tell whether a word of letters, digits and underscores looks like code: `setModel`, `snake_case`, `ENOENT`."""
+    """Whether a word of letters, digits and underscores looks like code: `setModel`, `snake_case`, `ENOENT`."""
     if word.isalpha():
         return bool(_INNER_CAPITAL.search(word)) or (len(word) > 3 and word.isupper())
     if not any(character.isalpha() for character in word) or is_quantity(word):
@@ -77,7 +77,7 @@ def is_code_word(word: str) -> bool:
 
 
 def spellings(name: str) -> Iterator[str]:
-    """Yield the ways to write a folded name that are the same name."""
+    """Yield the spellings of a folded name."""
     yield name
     relative = re.sub(r"^(?:(?:~|\.{1,2})?[/\\])+", "", name)
     if relative != name and (name[0] != "/" or "/" in relative):

@@ -12,7 +12,10 @@ from esker.server.core.text.folding import LETTERS, NOT_GLUED
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number, date or time: it can be read in several ways, each of them some values that must all be known."""
+    """A number, date or time with its possible readings; all values of one reading must be known to ground it.
+
+    `implied` are values that a source which contains it also grounds, such as the month of a date.
+    """
 
     start: int
     text: str
@@ -28,13 +31,13 @@ _QUANTITY = re.compile(
 )
 _DOTTED_NUMBER = re.compile(r"\d+(?:\.\d+){2}")
 _GROUPS = re.compile(r"[1-9]\d{0,2}([.,'_])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d+)?")
-# Made of digits, and yet names.
+# Names that are made of digits.
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}", re.IGNORECASE)
 
 
 def is_quantity(word: str) -> bool:
-    """Tell whether `word` is made of numbers with units and ordinary words: `8-16`, `30s`, `50-tablet`, `2h30m`."""
+    """Whether `word` consists of numbers with units and ordinary words: `8-16`, `30s`, `50-tablet`, `2h30m`."""
     if not word[:1].isdigit() or HASH.fullmatch(word) or _ADDRESS.fullmatch(word):
         return False
     if _DOTTED_NUMBER.match(word) and not _GROUPS.fullmatch(word):
@@ -55,9 +58,9 @@ def plain_numbers(text: str) -> list[str]:
 
 
 def values_of(written: str) -> list[str]:
-    """Return the value of a number, however its thousands are set apart; those of a list such as `1,2,3` singly.
+    """Return the value of a number with any thousands separator, or the values of a list such as `1,2,3`.
 
-    Groups of three digits are thousands, so `8.000` is eight thousand. Zeros count behind other decimals: `3.10`.
+    Groups of three digits are thousands, so `8.000` is eight thousand. Trailing zeros count in decimals: `3.10`.
     """
     if groups := _GROUPS.fullmatch(written):
         whole, _, decimals = written.replace(groups[1], "").replace(",", ".").partition(".")
@@ -83,11 +86,11 @@ _POWERS = {
 } | {"K": 3}
 _SCALE = "|".join(sorted(_POWERS, key=len, reverse=True))
 SCALED = rf"\d{{1,12}}(?:[.,'_]\d{{1,12}}){{0,4}}(?:[kKM]|\s?(?![kKM]{NOT_GLUED})(?:{_SCALE})){NOT_GLUED}"
-"""A pattern for what `scaled` reads."""
+"""A pattern for the input of `scaled`."""
 
 
 def scaled(start: int, text: str) -> Iterator[Number]:
-    """Yield `8k`, `8 thousand` or `3万` as what it comes to."""
+    """Yield the value of `8k`, `8 thousand` or `3万`."""
     written = re.match(_NUMBER, text)
     digits = written[0] if written else ""
     [base, *more] = values_of(digits)
@@ -99,13 +102,13 @@ def scaled(start: int, text: str) -> Iterator[Number]:
     whole, _, decimals = base.partition(".")
     decimals = decimals.ljust(power, "0")
     [value] = values_of(f"{whole}{decimals[:power]}.{decimals[power:] or '0'}")
-    # What stands by itself may be told by itself.
+    # A number before a separate word also counts alone.
     yield Number(start, text, ((value,),), (base,) if scale[0].isspace() else ())
 
 
 # Dates and times
 
-# Only what is written in lower case in its language may be: in English, "may" and "march" are mostly no months.
+# Lower case only where the language writes it so: in English, "may" and "march" are mostly not months.
 _WRITTEN_MONTHS = {*NAMES} | {name.title() for name in MONTHS}
 _SHORT_MONTHS = ABBREVIATIONS | {name.title() for name in ABBREVIATIONS}
 
@@ -131,17 +134,17 @@ _WRITTEN_DATE = "|".join(
 )
 _TIME = rf"T?(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:[.,]\d{{1,9}})?)?(?: ?[AaPp]\.?[Mm]\.?)?Z?(?![{LETTERS}]|:\d)"
 CLOCK = rf"{_TIME}|(?:1[0-2]|0?[1-9]) ?[AaPp](?:[Mm]|\.[Mm]\.?){NOT_GLUED}"
-"""A pattern for what `timed` reads."""
+"""A pattern for the input of `timed`."""
 DATE = (
     r"(?:(?:19|20)\d\d(?:(?P<a>[-/.])\d{1,2}(?P=a)\d{1,2}|-\d\d)|\d{1,2}(?P<b>[-/.])\d{1,2}(?P=b)(?:19|20)\d\d)"
     rf"(?:(?=T)(?={_TIME})|(?![{LETTERS}]|[-/.:][{LETTERS}]))|{_WRITTEN_DATE}"
 )
-"""A pattern for what `dated` reads."""
+"""A pattern for the input of `dated`."""
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 def dated(start: int, text: str) -> Iterator[Number]:
-    """Yield a date; one that no calendar has is some numbers."""
+    """Yield a date, or its numbers if no calendar has it."""
     month = next((MONTHS[word.casefold()] for word in _WORD.findall(text) if word.casefold() in MONTHS), None)
     parts = [int(digits) for digits in re.findall(r"\d+", text)]
     dates = [each for each in _date_readings(text, parts, month) if _is_date(*each)]
@@ -173,7 +176,7 @@ def _date_readings(text: str, parts: list[int], month: int | None) -> list[_Part
 
 def _is_date(year: int | None, month: int, day: int | None) -> bool:
     try:
-        # A leap year allows every day that there is.
+        # A leap year has every day of the calendar.
         date(year or 2000, month, 1 if day is None else day)
     except ValueError:
         return False
@@ -181,14 +184,14 @@ def _is_date(year: int | None, month: int, day: int | None) -> bool:
 
 
 def _date_values(year: int | None, month: int, day: int | None) -> list[str]:
-    """Return a date as a value, and then what it says when less of it is told."""
+    """Return the value of a date, followed by those of its less precise forms."""
     months = [f"--{month:02}"] if year is None else [f"{year:04}-{month:02}", f"--{month:02}"]
     days = [] if day is None else [f"{each}-{day:02}" for each in months]
     return days + months
 
 
 def day_values(day: date) -> list[str]:
-    """Return what may be said of a day: the date, its month, its year and what is left without the year."""
+    """Return the values that a day grounds: its date, month and year, and the date and month without the year."""
     return [str(day.year), *_date_values(day.year, day.month, day.day)]
 
 
@@ -197,13 +200,13 @@ def _month_value(month: int) -> str:
 
 
 def timed(start: int, text: str) -> Number:
-    """Return a clock time on 24 hours; seconds count when they are told."""
+    """Return a clock time on 24 hours, with seconds if they are written."""
     hour, minute, second, *_ = [*re.findall(r"\d+", text), "00", "00"]
     half = re.search("[AaPp]", text)
     hours = int(hour) % 12 + (12 if half[0] in "Pp" else 0) if half and int(hour) <= 12 else int(hour)
     short = f"{hours:02}:{minute}"
     value = f"{short}:{second}" if text.count(":") > 1 else short
-    # In German, "5 am" is most often no time: "Version 5 am Montag".
+    # In German, "5 am" is mostly not a time: "Version 5 am Montag".
     readings = ((value,), (hour.lstrip("0"),)) if text.endswith(" am") and ":" not in text else ((value,),)
     return Number(start, text.lstrip("T").rstrip("Z"), readings, (short, *plain_numbers(text)))
 
@@ -257,7 +260,7 @@ _HAN_NUMBER = re.compile(f"[{''.join((*_HAN_DIGITS, *_HAN_POWERS))}]{{1,20}}")
 
 
 def word_values(normal: str) -> set[str]:
-    """Return the values of numbers and months that a text has as words."""
+    """Return the values of the numbers and months that are written as words."""
     written = set(_WORD.findall(normal))
     whole = {word.casefold() for word in written}
     words = whole | {part for word in whole for part in word.split("-")}

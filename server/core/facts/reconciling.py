@@ -1,6 +1,6 @@
-"""What becomes of facts: rows of their own, another source of rows that say the same, or rows in the place of others.
+"""Decides whether a new fact becomes a row, is merged into a row that says the same, or replaces rows.
 
-Pure rules; `server/usecases/keep_facts.py` finds the rows and writes what is decided here.
+Pure rules; `server/usecases/keep_facts.py` finds the rows and writes the plan.
 """
 
 import math
@@ -22,20 +22,20 @@ from esker.server.core.text.indexing import IndexedMemory, indexed
 
 # Minimum share of their terms that two rows have in common if they are one (see `similarity.py`).
 _SHARED = 0.8
-# So many more terms than are needed to find every such row, so that rows which share most come first.
+# Terms searched for in addition to those that find every such row, so that rows which share most come first.
 _SPARE_TERMS = 2
 _RULINGS = ("decision", "preference")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 AnyRow = Memory | NewMemory
-"""A row that is there, or that this call writes."""
+"""A row that exists, or that this call writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact with the row that it would be, and what tells it from others.
+    """A fact with the row that it would become, and its fingerprint.
 
-    `voice` is whose word stands behind it, `asserted` whether anybody said it or it was merely asked.
+    `voice` is the trust of the one who vouches for it; `asserted` is False when it was merely asked.
     """
 
     fact: Fact
@@ -47,9 +47,9 @@ class NewFact:
 
 @dataclass(slots=True)
 class ReconciliationPlan:
-    """What is to become of facts: rows to write, and by their ids rows that were said again, superseded or used.
+    """Rows to write, and the ids of rows to merge into, to supersede or to mark as used.
 
-    `said_by` names, for a row that is replaced by one that says all of it, that one: it has its sources too.
+    `said_by`: id of a replaced row → id of the row that restates all of it and takes over its sources.
     """
 
     fresh: list[IndexedMemory] = field(default_factory=list[IndexedMemory])
@@ -63,7 +63,7 @@ class ReconciliationPlan:
 def new_facts(
     shown: TranscriptSlice, group_id: str, author: str, facts: Sequence[Fact], now: datetime
 ) -> list[NewFact]:
-    """Return facts, by time and each wording once, with the rows that they would be."""
+    """Return facts by time, each wording once, with the rows that they would become."""
     cleaned = [replace(fact, content=redact(fact.content)) for fact in facts]
     distinct = _each_once(sorted(cleaned, key=lambda fact: fact.said_at))
     ids = new_ids("mem", now, len(distinct))
@@ -79,7 +79,7 @@ def new_facts(
 
 
 def _each_once(facts: Sequence[Fact]) -> list[tuple[Fact, Fingerprint]]:
-    """Return facts, by time, each wording once; what was taken back between two mentions is two facts."""
+    """Return facts by time, each wording once; a fact that was taken back between two mentions is two facts."""
     distinct: list[tuple[Fact, Fingerprint]] = []
     for fact in facts:
         mark = fingerprint(fact.content)
@@ -93,23 +93,23 @@ def _each_once(facts: Sequence[Fact]) -> list[tuple[Fact, Fingerprint]]:
 
 
 def _taken_back(facts: Sequence[tuple[Fact, Fingerprint]], place: int) -> bool:
-    """Tell whether one of the later facts says that it replaces the one at a place."""
+    """Whether a later fact says that it replaces the one at index `place`."""
     mark = facts[place][1]
     named = (named_by(fact) for fact, _ in facts[place + 1 :])
     return any(words and same_subject(fingerprint(words), mark) >= SAME_SUBJECT for words in named)
 
 
 def _voice(fact: Fact, cited: Sequence[Message]) -> Trust:
-    """Return whose word stands behind a fact.
+    """Return the trust of the one who vouches for a fact.
 
-    A person's yes makes a proposal of the assistant their own word, but what a tool or a page says stays what it is.
+    A person's yes makes a proposal of the assistant their own, but not the words of a tool or a page.
     """
     trusts: list[Trust] = [message.trust for message in cited]
     return highest_trust(trusts) if at_least_as_trusted(lowest_trust(trusts), "assistant") else fact.trust
 
 
 def _asserts(message: Message) -> bool:
-    """Tell whether a message says anything that is no question."""
+    """Whether a message contains a sentence that is not a question."""
     said = _SENTENCE_END.split(spoken(message.content) or message.text)
     return any(sentence.strip() and not sentence.rstrip(" \t\"'”’)]").endswith(("?", "？")) for sentence in said)
 
@@ -155,10 +155,10 @@ def planned(
     meant: Sequence[Sequence[Memory]],
     offered: Mapping[str, Memory],
 ) -> ReconciliationPlan:
-    """Decide fact by fact, by time, so that a later one can replace what an earlier one says or joins.
+    """Decide fact by fact, by time, so that a later one can replace the row of an earlier one.
 
-    `alike` and `meant` are the live rows that say much the same as each fact, and as what it says it replaces;
-    `offered` are those that the observer was shown.
+    `alike` are, for each fact, the live rows that share its terms; `meant` those that share the terms of what it says
+    it replaces; `offered` those that the observer was shown.
     """
     plan = ReconciliationPlan()
     said: dict[str, AnyRow] = {}
@@ -177,21 +177,21 @@ def planned(
 
 
 def discriminating_terms(terms: Iterable[str]) -> list[str]:
-    """Return as many of a text's terms as every row that says the same must share one of, the longest (rarest) first.
+    """Return so many of a text's terms that every row which says the same shares one, the longest (rarest) first.
 
-    Of n terms a row shares at least 0.8 n, so of any n - 0.8 n + 1 at least one.
+    Such a row shares at least 0.8 n of n terms, so at least one of any n - 0.8 n + 1.
     """
     distinct = sorted(set(terms), key=lambda term: (-len(term), term))
     return distinct[: len(distinct) - math.ceil(_SHARED * len(distinct)) + 1 + _SPARE_TERMS]
 
 
 def named_by(fact: Fact) -> str:
-    """Return what a fact says it replaces, unless it may replace nothing."""
+    """Return what a fact says it replaces, or nothing if it may not replace anything."""
     return fact.replaces or "" if not fact.tentative else ""
 
 
 def _same_row(fact: NewFact, rows: Iterable[Memory]) -> Memory | None:
-    """Return the row that says all of what a fact says, and with as much weight."""
+    """Return the row that says all that a fact says, with at least as much weight."""
     return next((row for row in rows if _says(row, fact.print) and not _weighs_less(row, fact)), None)
 
 
@@ -201,13 +201,13 @@ def _says(row: AnyRow, mark: Fingerprint) -> bool:
 
 
 def _weighs_less(row: AnyRow, fact: NewFact) -> bool:
-    """Tell whether others may undo a row that may not undo a fact: it would not do to keep that in this."""
+    """Whether `row` is easier to supersede than `fact` would be: merging the fact into it would weaken the fact."""
     ruled = fact.fact.category in _RULINGS and row.category not in _RULINGS
     return not at_least_as_trusted(row.trust, fact.voice) or (ruled and fact.voice == "user")
 
 
 def _lesser(fact: NewFact, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
-    """Yield the rows that a fact says with a word or with weight more: it replaces them, so that nothing is lost."""
+    """Yield the rows that a fact restates with a word or with weight more: it can replace them without loss."""
     for row in rows:
         mark = fingerprint(row.content)
         if not same_fact(fact.print, mark) or not _outranks(fact, row):
@@ -217,7 +217,7 @@ def _lesser(fact: NewFact, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
 
 
 def _replaced_rows(fact: NewFact, offered: Mapping[str, Memory], there: Mapping[str, AnyRow]) -> list[AnyRow]:
-    """Return the rows that a fact replaces: those that it names, among those that were shown, or the one it means."""
+    """Return the rows that a fact replaces: the shown rows that it names by id, or the best match for its words."""
     named = named_by(fact.fact)
     if not named or not fact.asserted:
         return []
@@ -227,7 +227,7 @@ def _replaced_rows(fact: NewFact, offered: Mapping[str, Memory], there: Mapping[
 
 
 def _meant(named: Fingerprint, rows: Mapping[str, AnyRow]) -> list[AnyRow]:
-    """Return the rows that are about what is named and hold every name and number of it, best first."""
+    """Return the rows about the named subject that contain all its names and numbers, best first."""
     scores = {row.id: _about(named, fingerprint(row.content)) for row in rows.values()}
     fitting = [row for row in rows.values() if scores[row.id] >= SAME_SUBJECT]
     return sorted(fitting, key=lambda row: (-scores[row.id], -row.said_at.timestamp(), row.id))
@@ -239,19 +239,18 @@ def _about(named: Fingerprint, row: Fingerprint) -> float:
 
 
 def _may_replace(fact: NewFact, row: AnyRow) -> bool:
-    """Tell whether a fact may supersede a row that it names."""
+    """Whether a fact may supersede a row that it names."""
     return _outranks(fact, row) and not same_fact(fact.print, fingerprint(row.content))
 
 
 def _outranks(fact: NewFact, row: AnyRow) -> bool:
-    """Tell whether a fact may take the place of a row: said no earlier, by somebody who is trusted as much.
+    """Whether a fact may replace a row: it was said no earlier, with at least as much trust.
 
-    What a person ruled or wants is undone by a person alone, who says so and does not merely ask, and what is pinned by
-    nobody but who pinned it.
+    Only a person's assertion, not a question, undoes what a person ruled or wants, and no fact undoes a pinned row.
     """
     new = fact.row.memory
     if row.project != new.project and row.session_id != new.session_id:
-        return False  # whoever sees the row would see nothing in its place
+        return False  # readers of the row would see nothing in its place
     if row.kind == "manual" or row.said_at > fact.fact.said_at or fact.fact.tentative > row.tentative:
         return False
     if row.category in _RULINGS:
@@ -270,7 +269,7 @@ def _add(plan: ReconciliationPlan, fact: NewFact, row: Memory | None, former: It
 
 
 def _said_again(before: SaidAgain | None, row: Memory, fact: NewFact) -> SaidAgain:
-    """Return what a fact gives to a row: it matters more, or is certain, only on the word of somebody as trusted."""
+    """Return what a fact adds to a row; only equal trust raises its priority or makes it certain."""
     heard = at_least_as_trusted(fact.voice, row.trust)
     again = SaidAgain(
         row.id,
@@ -291,13 +290,13 @@ def _said_again(before: SaidAgain | None, row: Memory, fact: NewFact) -> SaidAga
 
 
 def _rank(row: Memory) -> tuple[bool, float, str]:
-    """Order rows as a pack does: what is pinned, then by score."""
+    """Return a sort key in the order of a pack: pinned rows first, then by score."""
     pinned = row.kind == "manual"
     return not pinned, 0.0 if pinned else -pack_score(row.kind, row.priority, row.last_used_at), row.id
 
 
 def best_used(offered: Mapping[str, Memory], used_ids: Sequence[str]) -> list[str]:
-    """Return the shown rows that an agent really used; of several that say the same, only the best."""
+    """Return the shown rows that an agent really used; of rows that say the same, only the best."""
     used = sorted(
         (offered[memory_id] for memory_id in dict.fromkeys(used_ids) if memory_id in offered),
         key=_rank,

@@ -50,10 +50,10 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptSlice:
-    """What an observer is shown: consecutive messages, what the session already keeps, and what its agent was shown.
+    """The input of an observer: consecutive messages, and rows that exist already.
 
     `previous` are the session's own latest rows, `known` the rows that came to the agent in a pack or by a recall, and
-    `related` those of its project that are about what is said here.
+    `related` rows of its project about the same subjects.
     """
 
     session: Session
@@ -73,7 +73,7 @@ class TranscriptSlice:
 class Draft:
     """A reflection row that a reflector proposes, drawn from the memories `source_ids`.
 
-    With a `facet` it is a lasting insight for the whole pool beside those memories; without, it stands for them.
+    With a `facet` it is a lasting insight for the whole pool beside those memories; without one it replaces them.
     """
 
     content: str
@@ -85,10 +85,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionTask:
-    """What a reflector is asked to condense, by time, and into how many tokens at most.
+    """The rows that a reflector condenses, by time, and the maximum tokens of the result.
 
-    `vectors` are those of rows that have one, of one space. `level` (0 to 3) grows with every candidate that was no
-    good; `complaint` says what was wrong with the last one.
+    `vectors` are those of one space, for the rows that have one. `level` (0 to 3) rises with every rejected candidate;
+    `complaint` says why the last one was rejected.
     """
 
     rows: tuple["Memory", ...]
@@ -102,9 +102,9 @@ class ReflectionTask:
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """One reflector call's output; no drafts: there is nothing to gain.
+    """One reflector call's output; without drafts there is nothing to gain.
 
-    `dropped_ids` are sources that need no row of their own any more. What no draft cites and is not dropped stays.
+    `dropped_ids` are sources that are dropped without a replacement. Rows that are neither cited nor dropped stay.
     """
 
     drafts: tuple[Draft, ...]
@@ -114,7 +114,7 @@ class Reflected:
 
 @dataclass(frozen=True, slots=True)
 class SaidAgain:
-    """A row that was said once more, in these messages of one group."""
+    """A row that was repeated in these messages of one group."""
 
     id: str
     seqs: Sequence[int]
@@ -125,7 +125,7 @@ class SaidAgain:
 
 @dataclass(frozen=True, slots=True)
 class Superseder:
-    """What replaces a row: a memory or a reflection, and when the newest of it was said."""
+    """The memory or reflection that replaces a row, and when its newest source was said."""
 
     id: str
     said_at: datetime

@@ -1,8 +1,8 @@
-"""Tells whether two rows of memory state the same fact, and how far they are about the same subject.
+"""Whether two rows of memory state the same fact, and how far they are about the same subject.
 
-Keeping a fact twice costs a few tokens; merging two facts loses one. So rows are the same only when nothing speaks
-against it: a number, an identifier, a name, a negation, a direction ("enable", "disable"), a wish or a duty, the time
-of a verb, who does what to whom, or a word of one that stands in the place of a word of the other.
+Keeping a fact twice costs a few tokens; merging two facts loses one. So two rows are the same only when they do not
+differ in a number, an identifier, a name, a negation, a direction ("enable", "disable"), a wish or a duty, the tense of
+a verb, who does what to whom, or one word that takes the place of another.
 """
 
 import re
@@ -19,21 +19,21 @@ from esker.server.core.words.lists import groups, words
 from esker.server.core.words.scripts import CJK
 
 SAME_WORDS = 0.8
-"""Share of terms (Jaccard) from which two rows say something in nearly the same words."""
+"""Minimum share of common terms (Jaccard) for two rows to say something in nearly the same words."""
 
 SAME_MEANING = 0.85
-"""Cosine from which two rows mean the same, if nothing speaks against it.
+"""Minimum cosine for two rows to mean the same, if their words allow it.
 
-Measured with the bundled model on 45 paraphrases and 172 near misses: statements about the same that differ in one
-thing. The cosine tells them apart badly: paraphrases have from 0.81 to 0.99, near misses from 0.54 to 1.00, and 115 of
-the latter 0.85 and more. So what speaks against it decides: it stops every near miss, whatever its cosine, and lets
-12 of the paraphrases pass, which have 0.87 and more. The rules were made with these lists at hand; of 40 near misses
+Measured with the bundled model on 45 paraphrases and 172 near misses: statements about one subject that differ in one
+point. The cosine hardly separates them: 0.81 to 0.99 for paraphrases, 0.54 to 1.00 for near misses, 115 of which have
+0.85 or more. So the rules decide: they stop every near miss, whatever its cosine, and let 12 of the paraphrases pass,
+which have 0.87 or more. The rules were made with these lists; of 40 near misses
 written last, 8 passed, 5 since "this" and "that" are told apart, by a small word ("on the server", "of the server").
 A paraphrase that is missed costs a row.
 """
 
 SAME_SUBJECT = 0.6
-"""How much a row must be about what is named, to be what is meant."""
+"""Minimum of `same_subject` for a row to be the one that a fact says it replaces."""
 
 _LITTLE_SHARED = 0.3
 _SHORT = 3
@@ -53,7 +53,7 @@ _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*')
 
 @lru_cache(20_000)
 def _key(word: str) -> str:
-    """Return the first term of a word, or the word itself where it has none."""
+    """Return the first term of a word, or the word itself if it has none."""
     return next(iter(terms(word)), word)
 
 
@@ -84,7 +84,7 @@ _SIDES = {
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What is compared of a row.
+    """The parts of a row's text that are compared.
 
     `sequence` are its terms in order, `words` all of its words. `exact` are its numbers and identifiers, sorted.
     `gist` are the terms that say something, synonyms as one; `subject` are those that a row can be about, and
@@ -105,10 +105,10 @@ class Fingerprint:
     past: frozenset[str]
 
 
-# A row is compared with many, so that its print is asked for again and again.
+# A row is compared with many others, so its fingerprint is needed again and again.
 @lru_cache(4_000)
 def fingerprint(text: str) -> Fingerprint:
-    """Return what is compared of a row's text; the label that introduces it does not count."""
+    """Return the fingerprint of a row's text, without the label that introduces it."""
     plain = _spelled_out(unicodedata.normalize("NFKC", without_label(text)))
     sequence = tuple(terms(plain))
     spelled = tuple(word.casefold() for word in _WORD.findall(plain)) or (plain.strip(),)
@@ -148,7 +148,7 @@ def _marks(keys: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Yield the words with a capital that does not come from the beginning of a sentence."""
+    """Yield the capitalised words that are not the first of a sentence."""
     for match in _WORD.finditer(text):
         word = match[0]
         before = text[max(0, match.start() - 3) : match.start()].rstrip(" ")[-1:]
@@ -158,9 +158,9 @@ def _names(text: str) -> Iterator[str]:
 
 
 def same_fact(one: Fingerprint, other: Fingerprint) -> bool:
-    """Tell whether two rows state the same fact in nearly the same words, in the same order.
+    """Whether two rows state the same fact in nearly the same words, in the same order.
 
-    One may say a little more than the other. Rows that both have words of their own state different facts.
+    One may say a little more than the other. Two rows that each have a word of their own state different facts.
     """
     if one.exact != other.exact or one.marks != other.marks:
         return False
@@ -175,29 +175,29 @@ def same_fact(one: Fingerprint, other: Fingerprint) -> bool:
 
 
 def same_meaning(one: Fingerprint, other: Fingerprint, cosine: float, *, least: float = SAME_MEANING) -> bool:
-    """Tell whether one row is a paraphrase of the other; `cosine` is that of their embeddings, `least` what it must be.
+    """Whether one row is a paraphrase of the other; `cosine` is that of their embeddings, `least` its minimum.
 
-    Both have to be made of the same terms (small words and a few synonyms aside), in the same order, but for
+    Both must consist of the same terms (small words and a few synonyms aside), in the same order, except for
     circumstances that one states first ("In spring …"), and for active and passive.
     """
     return (
         cosine >= least
         and one.exact == other.exact
         and _jaccard(one, other) >= _LITTLE_SHARED
-        and (_told_alike(one, other) or _is_passive_of(one, other) or _is_passive_of(other, one))
+        and (_is_worded_alike(one, other) or _is_passive_of(one, other) or _is_passive_of(other, one))
     )
 
 
 def says_the_same(one: Fingerprint, other: Fingerprint, cosine: float | None) -> bool:
-    """Tell whether two rows say the same, in nearly the same words or, where both have a vector, as a paraphrase."""
+    """Whether two rows say the same, in nearly the same words or, where both have a vector, as a paraphrase."""
     return same_fact(one, other) or (cosine is not None and same_meaning(one, other, cosine))
 
 
 def same_subject(newer: Fingerprint, older: Fingerprint) -> float:
-    """Return from 0 to 1 how far the older row is about what the newer is about.
+    """Return from 0 to 1 how far two rows have one subject.
 
-    Two thirds are the share of the older one's subject that the newer names, one third the reverse; numbers,
-    identifiers and names count twice.
+    The share of the older one's subject that the newer names has a weight of 2/3, the reverse 1/3; numbers, identifiers
+    and names count twice.
     """
     shared = newer.subject & older.subject
     if not shared:
@@ -217,7 +217,7 @@ def _jaccard(one: Fingerprint, other: Fingerprint) -> float:
 
 
 def _contradict(one: Fingerprint, other: Fingerprint) -> bool:
-    """Tell whether both name other people or things, the opposite, or another time."""
+    """Whether two rows name different people or things, opposites, or different times."""
     names = one.names - other.names - other.terms and other.names - one.names - one.terms
     times = (one.past ^ other.past) & one.terms & other.terms
     return bool(names or times) or _opposite(one.directions, other.directions)
@@ -231,7 +231,7 @@ def _opposite(one: frozenset[tuple[int, int]], other: frozenset[tuple[int, int]]
 
 
 def _own(one: Iterable[str], other: Iterable[str]) -> bool:
-    """Tell whether one has terms that the other has not; a pair of CJK characters only for a character of its own."""
+    """Whether one has terms that the other lacks; a pair of CJK characters only if it has a character of its own."""
     missing = set(one).difference(other)
     characters = set("".join(other)) if missing else set[str]()
     return any(term[0] < _FIRST_CJK or not characters.issuperset(term) for term in missing)
@@ -242,22 +242,22 @@ def _shared(sequence: Iterable[str], other: Iterable[str]) -> list[str]:
     return [term for term in sequence if term in within]
 
 
-def _told_alike(one: Fingerprint, other: Fingerprint) -> bool:
-    """Tell whether two rows put the same gist together in the same way."""
+def _is_worded_alike(one: Fingerprint, other: Fingerprint) -> bool:
+    """Whether two rows have the same gist, negations and directions in the same order."""
     if one.marks != other.marks or _contradict(one, other):
         return False
     return one.gist == other.gist or _is_turned(one, other) or _is_turned(other, one)
 
 
 def _is_turned(one: Fingerprint, other: Fingerprint) -> bool:
-    """Tell whether one states first what the other states last."""
+    """Whether one begins with the circumstances that the other ends with."""
     if one.words[0] not in _OPENERS or other.words[0] in _OPENERS:
         return False
     return any((*one.gist[at:], *one.gist[:at]) == other.gist for at in range(1, len(one.gist)))
 
 
 def _is_passive_of(one: Fingerprint, other: Fingerprint) -> bool:
-    """Tell whether one says "B is done by A" where the other says "A does B"."""
+    """Whether one says "B is done by A" where the other says "A does B"."""
     extra = Counter(mark for mark, _ in one.marks if mark != "was")
     extra.subtract(mark for mark, _ in other.marks if mark != "was")
     only_by = {mark: count for mark, count in extra.items() if count} == {"by": 1}
@@ -265,5 +265,5 @@ def _is_passive_of(one: Fingerprint, other: Fingerprint) -> bool:
 
 
 def _is_swapped(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Tell whether two sequences are the same around one term, with what is before and behind it swapped."""
+    """Whether two sequences are equal when the parts before and after one term are swapped."""
     return any((*one[at + 1 :], one[at], *one[:at]) == other for at in range(1, len(one) - 1))
