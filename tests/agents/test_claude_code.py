@@ -74,7 +74,7 @@ def test_messages_become_entries_in_order(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "broken line"),
     ],
 )
-def test_what_is_no_message_is_counted_and_stops_nothing(tmp_path: Path, other: Any, reason: str) -> None:
+def test_lines_that_are_not_messages_are_counted_and_stop_nothing(tmp_path: Path, other: Any, reason: str) -> None:
     reading = read_transcript(written(tmp_path, line(content="Before."), other, line(content="After.")))
     [transcript] = reading.transcripts
     assert [entry.content for entry in transcript.entries] == ["Before.", "After."]
@@ -92,13 +92,13 @@ def test_a_sub_agent_is_a_session_of_its_own(tmp_path: Path) -> None:
     assert found == {"s1": ["Main."], "s1/sidechain": ["Side."], "s1/agent-a1": ["Agent."]}
 
 
-def test_stray_parts_of_content_are_kept_as_text_or_left_out(tmp_path: Path) -> None:
+def test_stray_parts_of_content_become_text_or_are_skipped(tmp_path: Path) -> None:
     content = ["wow error", {"type": "text", "text": "x"}, {"no": "type"}, 5]
     [transcript] = read_transcript(written(tmp_path, line(content=content))).transcripts
     assert transcript.entries[0].content == [{"type": "text", "text": "wow error"}, {"type": "text", "text": "x"}]
 
 
-def test_each_message_says_where_the_session_was(tmp_path: Path) -> None:
+def test_each_message_has_the_directory_of_its_time(tmp_path: Path) -> None:
     lines = (line(content="A."), line(content="B.", cwd="/home/me/other"), line(content="C.", cwd=None))
     [transcript] = read_transcript(written(tmp_path, *lines)).transcripts
     assert transcript.cwd == "/home/me/shop"
@@ -111,7 +111,7 @@ def queued(prompt: Any, **more: Any) -> dict[str, Any]:
     return line("attachment", message=None, uuid=f"q-{prompt}", attachment=told)
 
 
-def test_what_a_person_types_while_the_assistant_is_at_work_is_said(tmp_path: Path) -> None:
+def test_a_prompt_queued_while_the_assistant_works_is_a_message(tmp_path: Path) -> None:
     lines = (
         line(content="A."),
         queued("And be quick."),
@@ -130,7 +130,7 @@ def test_what_a_person_types_while_the_assistant_is_at_work_is_said(tmp_path: Pa
     assert reading.skipped == {"attachment line": 3}
 
 
-def test_what_a_person_writes_behind_a_command_is_said(tmp_path: Path) -> None:
+def test_the_arguments_of_a_slash_command_are_a_message(tmp_path: Path) -> None:
     named, empty = "<command-name>/review</command-name>", "<command-args> </command-args>"
     asked = f"<command-message>review</command-message>\n{named}\n<command-args>the parser,\nplease</command-args>"
     lines = (
@@ -145,7 +145,7 @@ def test_what_a_person_writes_behind_a_command_is_said(tmp_path: Path) -> None:
     assert reading.skipped == {"injected context": 2}
 
 
-def test_a_message_that_does_not_repeat_who_speaks_and_calls_on_lines_of_their_own_are_kept(tmp_path: Path) -> None:
+def test_messages_without_an_inner_role_and_calls_on_their_own_lines_are_kept(tmp_path: Path) -> None:
     lines = (
         line(message={"content": "A."}),
         {"type": "tool_use", "uuid": "t1", "sessionId": "s1", "id": "c1", "name": "bash", "input": {"command": "ls"}},
@@ -164,7 +164,7 @@ def test_a_broken_time_does_not_lose_a_message(tmp_path: Path) -> None:
     assert reading.skipped == {"unreadable time (the message is kept)": 2}
 
 
-def test_a_line_without_a_name_has_the_same_name_when_it_is_read_again(tmp_path: Path) -> None:
+def test_a_line_without_an_id_gets_the_same_id_at_every_reading(tmp_path: Path) -> None:
     path = written(tmp_path, line(uuid=None, content="A."), line(uuid=None, content="A."))
     first = [entry.external_id for entry in read_transcript(path).transcripts[0].entries]
     assert first == [entry.external_id for entry in read_transcript(path).transcripts[0].entries]
@@ -184,7 +184,7 @@ any_line = st.dictionaries(st.sampled_from(sorted(line())), any_value) | st.bina
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(any_line, max_size=6))
-def test_no_file_whatsoever_is_a_crash_and_what_is_read_can_be_sent(tmp_path: Path, lines: list[Any]) -> None:
+def test_no_file_crashes_the_reader_and_every_result_can_be_sent(tmp_path: Path, lines: list[Any]) -> None:
     for transcript in read_transcript(written(tmp_path, *lines)).transcripts:
         assert transcript.external_id
         for entry in transcript.entries:
@@ -195,7 +195,7 @@ def test_no_file_whatsoever_is_a_crash_and_what_is_read_can_be_sent(tmp_path: Pa
                 as_blocks(entry.content)
 
 
-def test_other_peoples_transcripts_are_read(transcripts: Path) -> None:
+def test_foreign_transcripts_are_read(transcripts: Path) -> None:
     read = {path.name: read_transcript(path) for path in sorted((transcripts / "claude").rglob("*.jsonl"))}
     assert read
     for name, reading in read.items():
@@ -226,7 +226,7 @@ def test_a_project_is_named_after_its_remote(tmp_path: Path, url: str, name: str
     assert project_of(str(root / "src" / "deep")) == name
 
 
-def test_without_a_remote_it_is_the_root_and_without_a_root_the_directory(tmp_path: Path) -> None:
+def test_a_project_without_a_remote_is_named_after_its_root_else_its_directory(tmp_path: Path) -> None:
     (tmp_path / "checkout" / ".git").mkdir(parents=True)
     (tmp_path / "checkout" / ".git" / "config").write_text("garbage [[")
     assert project_of(str(tmp_path / "checkout" / "x")) == "checkout"
@@ -236,7 +236,7 @@ def test_without_a_remote_it_is_the_root_and_without_a_root_the_directory(tmp_pa
     assert project_of("") is None
 
 
-def test_who_gives_a_sub_agent_its_orders_is_no_person(tmp_path: Path) -> None:
+def test_the_prompts_of_a_sub_agent_are_the_assistants(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     answer = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
     lines = [
@@ -249,7 +249,7 @@ def test_who_gives_a_sub_agent_its_orders_is_no_person(tmp_path: Path) -> None:
     assert roles == {"u1": "assistant", "u2": "user", "u3": "user"}
 
 
-def test_broken_lines_are_named_and_blocks_that_are_none_are_left_out(tmp_path: Path) -> None:
+def test_broken_lines_are_reported_and_invalid_blocks_skipped(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     content = [{"type": "text", "text": 7}, {"type": "text", "text": "Kept."}, {"type": "image"}]
     good = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": content}}
@@ -262,7 +262,7 @@ def test_broken_lines_are_named_and_blocks_that_are_none_are_left_out(tmp_path: 
 
 
 @pytest.mark.parametrize("cwd", ["/" + "a" * 300, "/proc/1/root/x", "\0"])
-def test_a_directory_that_cannot_be_looked_into_has_a_name_all_the_same(cwd: str) -> None:
+def test_an_unreadable_directory_still_has_a_project_name(cwd: str) -> None:
     assert project_of(cwd.replace("\0", "x"))
 
 

@@ -256,7 +256,7 @@ def commands(value: Any) -> list[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize("with_key", [False, True])
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_file_has_the_shape_that_its_client_documents(tmp_path: Path, name: str, with_key: bool) -> None:
+def test_an_installed_file_has_the_format_that_its_client_documents(tmp_path: Path, name: str, with_key: bool) -> None:
     home = Home(tmp_path, with_key=with_key)
     home.install(*CLIENTS)
     SCHEMAS[name].model_validate(read(home, name))
@@ -279,7 +279,7 @@ def test_every_event_runs_the_program_with_the_client_and_the_event(tmp_path: Pa
         assert shlex.split(command) == ["/with a space/esker", "hook", client, event]
 
 
-def test_nothing_waits_longer_than_its_client_allows_and_sending_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_no_timeout_exceeds_its_clients_limit_and_sending_is_asynchronous(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.install("claude-code", "codex", "gemini-cli")
     claude = {command.split()[-1]: handler for command, handler in commands(read(home, ".claude/settings.json"))}
@@ -300,7 +300,7 @@ def test_nothing_waits_longer_than_its_client_allows_and_sending_keeps_nobody_wa
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_the_key_is_taken_from_the_environment_and_only_when_there_is_one(tmp_path: Path, name: str) -> None:
+def test_the_key_is_read_from_the_environment_only_if_it_is_used(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path)
     home.install(*CLIENTS)
     assert KEYS[name] not in home.read(name)
@@ -310,13 +310,13 @@ def test_the_key_is_taken_from_the_environment_and_only_when_there_is_one(tmp_pa
     assert f'"{KEYS[name]}"' in home.read(name)
 
 
-def test_no_key_is_in_any_file(tmp_path: Path) -> None:
+def test_no_installed_file_contains_the_key(tmp_path: Path) -> None:
     home = Home(tmp_path, with_key=True, environ={"ESKER_KEY": KEY})
     home.install(*CLIENTS)
     assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
 
 
-def test_the_server_is_where_it_was_said_to_be(tmp_path: Path) -> None:
+def test_the_mcp_entry_has_the_configured_address(tmp_path: Path) -> None:
     home = Home(tmp_path, url="https://memory.lan/esker/")
     home.install(*CLIENTS)
     for name in KEYS:
@@ -328,9 +328,7 @@ ADDRESSES = ["http://other:1234", "https://memory.lan/it's;touch x&/$(y)(z)", 'h
 
 @pytest.mark.parametrize("url", ADDRESSES)
 @pytest.mark.parametrize("client", STEPS)
-def test_hooks_are_told_where_the_server_is_and_no_shell_takes_the_address_for_anything_else(
-    tmp_path: Path, client: str, url: str
-) -> None:
+def test_hooks_have_the_servers_address_quoted_for_the_shell(tmp_path: Path, client: str, url: str) -> None:
     program = tmp_path / "esker"
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     program.chmod(0o755)
@@ -345,7 +343,7 @@ def test_hooks_are_told_where_the_server_is_and_no_shell_takes_the_address_for_a
 
 
 @pytest.mark.parametrize("url", [URL, f"{URL}/"])
-def test_hooks_are_told_nothing_where_they_look_anyway(tmp_path: Path, url: str) -> None:
+def test_hooks_have_no_address_if_it_is_the_default(tmp_path: Path, url: str) -> None:
     home = Home(tmp_path, url=url)
     home.install(*CLIENTS)
     assert not any("--url" in home.read(name) for names in FILES.values() for name in names)
@@ -353,7 +351,7 @@ def test_hooks_are_told_nothing_where_they_look_anyway(tmp_path: Path, url: str)
 
 
 @pytest.mark.parametrize("url", ADDRESSES)
-def test_hooks_for_another_server_are_ours_in_every_way_to_write_them(tmp_path: Path, url: str) -> None:
+def test_hooks_for_another_server_are_recognised_however_they_are_written(tmp_path: Path, url: str) -> None:
     home = Home(tmp_path, url=url)
     home.install(*CLIENTS)
     home.forget_state()
@@ -384,9 +382,7 @@ def test_hooks_for_another_server_are_ours_in_every_way_to_write_them(tmp_path: 
         ("http://a/\u2028", "cannot contain"),
     ],
 )
-def test_an_address_that_a_client_would_read_otherwise_or_that_holds_a_password_is_refused(
-    url: str, complaint: str
-) -> None:
+def test_an_address_that_a_client_might_expand_or_that_has_a_password_is_refused(url: str, complaint: str) -> None:
     with pytest.raises(Misconfigured, match=complaint) as caught:
         check_address(url)
     assert "secret" not in str(caught.value)
@@ -397,7 +393,7 @@ def test_other_addresses_are_not_refused(url: str) -> None:
     check_address(url)
 
 
-def test_the_plugins_run_the_program_whatever_its_path_is(tmp_path: Path) -> None:
+def test_plugins_run_the_program_whatever_its_path(tmp_path: Path) -> None:
     program = '/with "quotes" and \\ and ü/esker'
     home = Home(tmp_path, program=program)
     home.install("opencode", "pi")
@@ -409,7 +405,7 @@ def test_the_plugins_run_the_program_whatever_its_path_is(tmp_path: Path) -> Non
         assert "./ask" not in text
 
 
-def test_every_event_that_is_installed_is_one_that_hooks_know(tmp_path: Path) -> None:
+def test_every_installed_event_is_known_to_hooks(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.install(*CLIENTS)
     for client, events in STEPS.items():
@@ -419,7 +415,7 @@ def test_every_event_that_is_installed_is_one_that_hooks_know(tmp_path: Path) ->
         assert asked == set(HOOK_STEPS[client])
 
 
-def test_plugins_know_an_agent_that_a_hook_has_started(tmp_path: Path) -> None:
+def test_plugins_recognise_an_agent_started_by_a_hook(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.install(*PLUGINS)
     for name in PLUGINS.values():
@@ -434,7 +430,7 @@ def page(name: str) -> Any:
     return json.loads((ROOT / name).read_text(encoding="utf-8"))
 
 
-def test_the_plugin_of_claude_code_is_what_the_installer_writes_but_for_the_path(tmp_path: Path) -> None:
+def test_claude_codes_plugin_differs_from_the_installation_only_by_the_path(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.install("claude-code")
     written = json.loads(home.read(".claude/settings.json").replace(PROGRAM, "esker"))

@@ -65,7 +65,7 @@ TURN = ["user: List the files.", "assistant: There are two."]
         (ASKED_EVENT, ASKED, ASKED_THREAD, ANSWERED, ANSWERED_THREAD, ANSWERED_EVENT),
     ],
 )
-def test_a_turn_is_there_once_whichever_way_it_is_told(tmp_path: Path, lines: tuple[Any, ...]) -> None:
+def test_a_turn_is_kept_once_whatever_channels_contain_it(tmp_path: Path, lines: tuple[Any, ...]) -> None:
     transcript = only(read_transcript(rollout(tmp_path, *lines)))
     assert shown(transcript) == TURN
     assert (transcript.external_id, transcript.cwd, transcript.project) == ("0199-root", "/work/shop", "shop")
@@ -73,14 +73,14 @@ def test_a_turn_is_there_once_whichever_way_it_is_told(tmp_path: Path, lines: tu
     assert names(transcript) == names(only(read_transcript(rollout(tmp_path, ASKED, ANSWERED))))
 
 
-def test_who_says_the_same_twice_has_said_it_twice(tmp_path: Path) -> None:
+def test_a_message_said_twice_is_kept_twice(tmp_path: Path) -> None:
     again = (ASKED, ASKED_EVENT, ANSWERED_EVENT, ANSWERED)
     transcript = only(read_transcript(rollout(tmp_path, *again, *again)))
     assert shown(transcript) == TURN * 2
     assert len(set(names(transcript))) == 4
 
 
-def test_an_event_that_says_less_than_its_item_is_its_echo(tmp_path: Path) -> None:
+def test_an_event_with_fewer_words_than_its_item_is_a_repetition(tmp_path: Path) -> None:
     framed = item("user", '<image name="[Image #1]">', "</image>", "Look at the Zugspitze.")
     cited = item("assistant", "A mountain.<oai-mem-citation>MEMORY.md:1</oai-mem-citation> Known well.")
     plan = item("assistant", "Here it is.\n<proposed_plan>1. Climb.</proposed_plan>")
@@ -101,7 +101,7 @@ def test_an_event_that_says_less_than_its_item_is_its_echo(tmp_path: Path) -> No
     ]
 
 
-def test_what_the_client_puts_in_is_left_out(tmp_path: Path) -> None:
+def test_context_injected_by_the_client_is_skipped(tmp_path: Path) -> None:
     lines = (
         item("developer", "You are Codex."),
         item(
@@ -171,7 +171,7 @@ def test_calls_and_results_are_blocks(tmp_path: Path, value: Any, seen: str) -> 
     assert calls_and_answers(transcript) == ["c1", "c1"]
 
 
-def test_a_call_is_there_once_whichever_way_it_is_told(tmp_path: Path) -> None:
+def test_a_call_is_kept_once_whatever_channels_contain_it(tmp_path: Path) -> None:
     lines = (
         call("c1"),
         event("exec_command_end", call_id="c1", command=["ls"], aggregated_output="a.txt", exit_code=0),
@@ -205,7 +205,7 @@ def test_a_call_is_there_once_whichever_way_it_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_an_echo_may_come_behind_the_calls_of_its_turn(tmp_path: Path) -> None:
+def test_a_repetition_may_come_after_the_calls_of_its_turn(tmp_path: Path) -> None:
     lines = (ASKED_EVENT, ANSWERED_EVENT, call("c1"), output("c1", "x"), ASKED, ANSWERED)
     assert shown(only(read_transcript(rollout(tmp_path, *lines)))) == [
         *TURN,
@@ -214,7 +214,7 @@ def test_an_echo_may_come_behind_the_calls_of_its_turn(tmp_path: Path) -> None:
     ]
 
 
-def test_images_are_kept_and_alone_they_are_a_message(tmp_path: Path) -> None:
+def test_images_are_kept_even_without_text(tmp_path: Path) -> None:
     content = [
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
         {"type": "input_image", "image_url": None},
@@ -226,13 +226,13 @@ def test_images_are_kept_and_alone_they_are_a_message(tmp_path: Path) -> None:
     assert [entry.content for entry in transcript.entries] == [[{"type": "image", "source": source}]]
 
 
-def test_the_first_session_meta_names_the_session_and_others_change_nothing(tmp_path: Path) -> None:
+def test_only_the_first_session_meta_names_the_session(tmp_path: Path) -> None:
     other = line("session_meta", META | {"id": "other", "cwd": "/other"})
     transcript = only(read_transcript(rollout(tmp_path, other, ASKED, other, ANSWERED)))
     assert (transcript.external_id, transcript.cwd, shown(transcript)) == ("0199-root", "/work/shop", TURN)
 
 
-def test_who_refuses_has_said_so(tmp_path: Path) -> None:
+def test_a_refusal_is_a_message(tmp_path: Path) -> None:
     payload = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
     lines = (line("response_item", payload), line("response_item", {"role": "user", "content": "Then not."}))
     assert shown(only(read_transcript(rollout(tmp_path, *lines)))) == ["assistant: I will not.", "user: Then not."]
@@ -256,27 +256,27 @@ MOVED = "<environment_context>\n<cwd>/private</cwd>\n</environment_context>"
          event("user_message", message="A secret."), turn("/private"), item("assistant", "Kept.")),
     ],
 )  # fmt: skip
-def test_each_message_says_where_the_session_was(tmp_path: Path, lines: tuple[Any, ...]) -> None:
+def test_each_message_has_the_directory_of_its_time(tmp_path: Path, lines: tuple[Any, ...]) -> None:
     transcript = only(read_transcript(rollout(tmp_path, *lines)))
     assert shown(transcript) == [*TURN, "user: A secret.", "assistant: Kept."]
     assert [entry.cwd for entry in transcript.entries] == ["/work/shop", "/work/shop", "/private", "/private"]
     assert transcript.cwd == "/work/shop"
 
 
-def test_a_turn_that_was_broken_off_stays_where_it_was(tmp_path: Path) -> None:
+def test_an_aborted_turn_keeps_its_directory(tmp_path: Path) -> None:
     lines = (turn("/private"), ASKED, event("turn_aborted"), turn("/work/shop"), item("user", "Go on."))
     transcript = only(read_transcript(rollout(tmp_path, *lines)))
     assert [entry.cwd for entry in transcript.entries] == ["/private", "/work/shop"]
 
 
-def test_a_sub_agent_is_a_session_of_its_own_and_no_person_speaks_in_it(tmp_path: Path) -> None:
+def test_a_sub_agent_is_a_session_of_its_own_without_the_user(tmp_path: Path) -> None:
     source = {"subagent": {"thread_spawn": {"parent_thread_id": "0199-root", "depth": 1}}}
     transcript = only(read_transcript(rollout(tmp_path, ASKED, call("c1"), output("c1", "x"), id="kid", source=source)))
     assert transcript.external_id == "0199-root/agent-kid"
     assert [entry.role for entry in transcript.entries] == ["assistant", "assistant", "user"]
 
 
-def test_turns_that_were_rolled_back_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_rolled_back_turns_are_skipped_and_counted(tmp_path: Path) -> None:
     lines = (ASKED, ANSWERED, item("user", "No, stop."), item("assistant", "Fine."), call("c1"))
     back = event("thread_rolled_back", num_turns=1)
     reading = read_transcript(rollout(tmp_path, *lines, back, item("user", "Go on.")))
@@ -307,7 +307,7 @@ def test_early_builds_wrote_without_envelopes(tmp_path: Path) -> None:
     assert asked == answered
 
 
-def test_a_packed_rollout_says_the_same_as_before_it_was_packed(tmp_path: Path) -> None:
+def test_a_compressed_rollout_reads_like_the_uncompressed_one(tmp_path: Path) -> None:
     lines = (ASKED, {"type": "function_call", "name": "f", "arguments": {}}, ANSWERED)
     path = rollout(tmp_path, *lines)
     plain = only(read_transcript(path))
@@ -320,7 +320,7 @@ def test_a_packed_rollout_says_the_same_as_before_it_was_packed(tmp_path: Path) 
     assert len(plain.entries) == 3
 
 
-def test_of_a_damaged_packed_rollout_the_beginning_is_read(tmp_path: Path) -> None:
+def test_a_damaged_compressed_rollout_is_read_up_to_the_damage(tmp_path: Path) -> None:
     path = rollout(tmp_path, *(item("user", f"Word {number} {'x' * 50}.") for number in range(2_000)))
     packed = path.with_name(path.name + ".zst")
     whole = zstandard.ZstdCompressor(write_checksum=True).compress(path.read_bytes())
@@ -331,7 +331,7 @@ def test_of_a_damaged_packed_rollout_the_beginning_is_read(tmp_path: Path) -> No
         read_transcript(packed, opened)
 
 
-def test_names_stay_while_a_rollout_grows_line_by_line(tmp_path: Path) -> None:
+def test_ids_stay_the_same_while_a_rollout_grows(tmp_path: Path) -> None:
     lines = [ASKED_EVENT, ASKED, call("c1"), ANSWERED_EVENT, output("c1", "x"), ANSWERED, ASKED, ASKED_EVENT]
     seen: list[str] = []
     for count in range(len(lines) + 1):

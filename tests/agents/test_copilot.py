@@ -49,7 +49,7 @@ def test_events_become_messages(tmp_path: Path) -> None:
     }
 
 
-def test_a_resumed_session_stays_the_same(tmp_path: Path) -> None:
+def test_a_resumed_session_keeps_its_id(tmp_path: Path) -> None:
     resumed = event("e3", "session.resume", sessionId="other", context={"cwd": "/other"})
     lines = (START, event("e2", "user.message", content="One."), resumed, event("e4", "user.message", content="Two."))
     transcript = only(read_transcript(written(tmp_path / "events.jsonl", *lines)))
@@ -65,7 +65,7 @@ def test_without_a_start_the_folder_names_the_session(tmp_path: Path) -> None:
     assert only(read_transcript(path)).external_id == "c9"
 
 
-def test_a_sub_agent_is_a_session_of_its_own_and_no_person_speaks_in_it(tmp_path: Path) -> None:
+def test_a_sub_agent_is_a_session_of_its_own_without_the_user(tmp_path: Path) -> None:
     lines = (
         START,
         event("e2", "user.message", content="Send somebody."),
@@ -79,7 +79,7 @@ def test_a_sub_agent_is_a_session_of_its_own_and_no_person_speaks_in_it(tmp_path
     assert shown(kid) == ["assistant: List.", 'assistant: bash({"command": "ls"})', "user: got a"]
 
 
-def test_what_a_person_has_run_is_a_call_and_each_call_is_there_once(tmp_path: Path) -> None:
+def test_a_tool_that_the_user_ran_is_a_call_and_each_call_is_kept_once(tmp_path: Path) -> None:
     lines = (
         START,
         event("e2", "tool.execution_start", toolCallId="t0", toolName="bash", arguments={"command": "pwd"}),
@@ -97,7 +97,7 @@ def test_what_a_person_has_run_is_a_call_and_each_call_is_there_once(tmp_path: P
     ]
 
 
-def test_each_message_says_where_the_session_was(tmp_path: Path) -> None:
+def test_each_message_has_the_directory_of_its_time(tmp_path: Path) -> None:
     lines = (
         START,
         event("e2", "user.message", content="One."),

@@ -19,7 +19,7 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def test_messages_become_entries_under_names_that_stay(tmp_path: Path) -> None:
+def test_messages_become_entries_with_stable_ids(tmp_path: Path) -> None:
     path = tmp_path / "t1.jsonl"
     lines = [line("user", text("Hi.")), line("assistant", text("Ho.")), {"type": "turn_ended", "status": "success"}]
     first = only(read_transcript(written(path, *lines)))
@@ -31,7 +31,7 @@ def test_messages_become_entries_under_names_that_stay(tmp_path: Path) -> None:
     assert reading.skipped == {"turn_ended line": 1}
 
 
-def test_calls_results_and_unknown_blocks_with_words(tmp_path: Path) -> None:
+def test_calls_results_and_unknown_blocks_with_text_are_kept(tmp_path: Path) -> None:
     lines = (
         line("assistant", {"type": "thinking", "thinking": "Hm."}, {"type": "tool_use", "name": "Bash", "input": {}}),
         line(
@@ -51,7 +51,7 @@ def test_calls_results_and_unknown_blocks_with_words(tmp_path: Path) -> None:
     ]
 
 
-def test_messages_without_a_time_have_that_of_the_last_change_of_the_file(tmp_path: Path) -> None:
+def test_messages_without_a_time_get_that_of_the_files_last_change(tmp_path: Path) -> None:
     path = written(tmp_path / "t1.jsonl", line("user", text("Hi.")), line("assistant", text("Ho.")))
     moment = datetime(2025, 5, 1, 10, tzinfo=UTC)
     os.utime(path, (0, moment.timestamp()))
@@ -61,12 +61,12 @@ def test_messages_without_a_time_have_that_of_the_last_change_of_the_file(tmp_pa
     assert {entry.sent_at for entry in only(read_transcript(path)).entries} == {datetime(2025, 4, 1, 9, tzinfo=UTC)}
 
 
-def test_reasoning_is_thinking_and_no_word_to_anybody(tmp_path: Path) -> None:
+def test_reasoning_becomes_a_thinking_block(tmp_path: Path) -> None:
     lines = (line("assistant", {"type": "reasoning", "text": "Hm."}, text("Yes.")),)
     assert shown(only(read_transcript(written(tmp_path / "t1.jsonl", *lines)))) == ["assistant: [thinking] + Yes."]
 
 
-def test_what_a_tool_says_is_no_word_of_a_person(tmp_path: Path) -> None:
+def test_tool_messages_become_results(tmp_path: Path) -> None:
     result = {"type": "tool-result", "toolCallId": "t1", "result": "a.txt"}
     lines = (line("tool", text("ok")), line("tool", result), {"role": "tool", "content": "done"})
     assert shown(only(read_transcript(written(tmp_path / "t1.jsonl", *lines)))) == [
@@ -76,7 +76,7 @@ def test_what_a_tool_says_is_no_word_of_a_person(tmp_path: Path) -> None:
     ]
 
 
-def test_a_sub_agent_is_a_session_of_its_own_and_no_person_speaks_in_it(tmp_path: Path) -> None:
+def test_a_sub_agent_is_a_session_of_its_own_without_the_user(tmp_path: Path) -> None:
     folder = tmp_path / "t1"
     written(folder / "t1.jsonl", line("user", text("Send somebody.")))
     kid = written(folder / "subagents" / "kid.jsonl", line("user", text("List.")), line("assistant", text("a.txt")))

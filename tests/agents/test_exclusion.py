@@ -22,18 +22,18 @@ def kept(transcript: Transcript, *exclude: str) -> list[str]:
     return [entry.external_id for entry in found.entries] if found else []
 
 
-def test_what_was_said_in_an_excluded_directory_is_left_out_and_nothing_else() -> None:
+def test_only_messages_of_excluded_directories_are_removed() -> None:
     there = session("/work/shop", "/private/diary", "/private/diary/2026", "/work/shop", "/private")
     assert kept(there, "/private/diary") == ["0", "3", "4"]
     assert kept(there, "diary") == ["0", "2", "3", "4"]
     assert kept(there) == ["0", "1", "2", "3", "4"]
 
 
-def test_who_does_not_say_where_is_where_the_one_before_was() -> None:
+def test_a_message_without_a_directory_has_that_of_the_one_before() -> None:
     assert kept(session(None, "/private", None, "/work/shop", None), "/private") == ["0", "3", "4"]
 
 
-def test_a_session_that_began_in_an_excluded_directory_is_left_alone_as_a_whole() -> None:
+def test_a_session_that_began_in_an_excluded_directory_is_excluded() -> None:
     assert without_excluded(session("/work/shop", "/elsewhere"), ["/work/shop"]) is None
     assert without_excluded(session("/work/shop", "/elsewhere"), ["shop"]) is None
     assert without_excluded(session("/private", cwd=None, project=None), ["/private"]) is None
@@ -53,7 +53,7 @@ places = st.sampled_from([None, "/work/shop", "/private", "/private/x", "/privat
 
 
 @given(st.lists(places, max_size=8))
-def test_nothing_of_an_excluded_directory_gets_out_and_the_rest_keeps_its_order(cwds: list[str | None]) -> None:
+def test_excluded_messages_never_pass_and_the_others_keep_their_order(cwds: list[str | None]) -> None:
     transcript = session(*cwds)
     expected: list[str] = []
     here: str | None = "/work/shop"

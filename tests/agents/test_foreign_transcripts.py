@@ -38,7 +38,7 @@ INJECTED = (
 )
 
 
-async def test_rows_of_other_peoples_transcripts_are_grounded_and_complete(
+async def test_rows_of_foreign_transcripts_are_grounded_and_complete(
     client: httpx2.AsyncClient, transcripts: Path
 ) -> None:
     found = reflected = 0

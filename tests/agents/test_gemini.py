@@ -38,7 +38,7 @@ ASKED = record("u1", "user", [{"text": "List the files."}])
 CALLED, LISTED = 'assistant: run_shell_command({"command": "ls"})', "user: got a.txt"
 
 
-def test_the_last_record_of_an_id_counts_and_stands_where_the_first_stood(tmp_path: Path) -> None:
+def test_the_last_version_of_a_record_counts_in_the_place_of_the_first(tmp_path: Path) -> None:
     first = record("m1", "gemini", "I look.", toolCalls=[tool("c1", "executing")])
     last = record("m1", "gemini", "I look.", toolCalls=[tool("c1", result=answer("c1", {"output": "a.txt"}))])
     reading = read_transcript(chat(tmp_path, ASKED, first, record("u2", "user", "And?"), last))
@@ -54,7 +54,7 @@ def test_the_last_record_of_an_id_counts_and_stands_where_the_first_stood(tmp_pa
     assert reading.skipped == {"header line": 1, "rewritten record": 1}
 
 
-def test_what_was_sent_keeps_its_name_and_words_when_calls_join_a_record(tmp_path: Path) -> None:
+def test_an_entry_keeps_its_id_and_content_when_calls_join_its_record(tmp_path: Path) -> None:
     before = only(read_transcript(chat(tmp_path, ASKED, record("m1", "gemini", "I look."))))
     calls = [tool("c1", result=answer("c1", {"output": "a.txt"}))]
     after = only(read_transcript(chat(tmp_path, ASKED, record("m1", "gemini", "I look.", toolCalls=calls))))
@@ -70,20 +70,20 @@ def test_what_was_sent_keeps_its_name_and_words_when_calls_join_a_record(tmp_pat
         ({"stdout": "a.txt", "code": 0}, "got a.txt"),
     ],
 )
-def test_results_are_what_the_model_was_shown(tmp_path: Path, output: Any, seen: str) -> None:
+def test_results_have_the_content_that_the_model_saw(tmp_path: Path, output: Any, seen: str) -> None:
     calls = [tool("c1", result=answer("c1", output), resultDisplay="shown to a person")]
     assert (
         shown(only(read_transcript(chat(tmp_path, record("m1", "gemini", "", toolCalls=calls)))))[1] == f"user: {seen}"
     )
 
 
-def test_a_failed_call_says_so_and_a_shown_result_is_better_than_none(tmp_path: Path) -> None:
+def test_a_failed_call_is_marked_and_a_displayed_result_is_the_fallback(tmp_path: Path) -> None:
     calls = [tool("c1", "error", resultDisplay="ENOENT"), tool("c2", "cancelled")]
     transcript = only(read_transcript(chat(tmp_path, record("m1", "gemini", "", toolCalls=calls))))
     assert shown(transcript) == [CALLED, CALLED, "user: failed ENOENT"]
 
 
-def test_a_rewind_takes_back_its_target_and_all_behind_it(tmp_path: Path) -> None:
+def test_a_rewind_discards_its_target_and_everything_after_it(tmp_path: Path) -> None:
     lines = (ASKED, record("m1", "gemini", "Two."), record("u2", "user", "Wrong."), record("m2", "gemini", "Oh."))
     reading = read_transcript(chat(tmp_path, *lines, {"$rewindTo": "u2"}, record("u3", "user", "Right.")))
     assert shown(only(reading)) == ["user: List the files.", "assistant: Two.", "user: Right."]
@@ -91,13 +91,13 @@ def test_a_rewind_takes_back_its_target_and_all_behind_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("target", ["unheard of", None, 5, ["u1"]])
-def test_a_rewind_to_nowhere_takes_nothing_back(tmp_path: Path, target: Any) -> None:
+def test_a_rewind_to_an_unknown_record_discards_nothing(tmp_path: Path, target: Any) -> None:
     reading = read_transcript(chat(tmp_path, ASKED, {"$rewindTo": target}))
     assert shown(only(reading)) == ["user: List the files."]
     assert reading.skipped["rewind to an unknown record"] == 1
 
 
-def test_a_compression_takes_back_nothing_that_was_said_and_adds_only_what_is_new(tmp_path: Path) -> None:
+def test_a_compression_keeps_earlier_records_and_adds_only_new_ones(tmp_path: Path) -> None:
     context = record("x0", "user", "<session_context>\nThis is the Gemini CLI.\n</session_context>")
     summary = record("x1", "user", [{"text": "<state_snapshot>\nAll of it.\n</state_snapshot>"}])
     known = record("x2", "gemini", "Got it. Thanks for the additional context!")
@@ -121,7 +121,7 @@ def test_a_compression_takes_back_nothing_that_was_said_and_adds_only_what_is_ne
     assert reading.skipped["info record"] == 1
 
 
-def test_a_chat_of_which_only_what_the_model_is_shown_was_noted_is_read(tmp_path: Path) -> None:
+def test_a_chat_that_only_has_the_models_view_is_read(tmp_path: Path) -> None:
     first, second = [ASKED], [ASKED, record("m1", "gemini", "Two."), ASKED | {"id": "u2"}]
     path = chat(tmp_path, {"$set": {"messages": first}}, {"$set": {"messages": second}})
     assert shown(only(read_transcript(path))) == [
@@ -131,7 +131,7 @@ def test_a_chat_of_which_only_what_the_model_is_shown_was_noted_is_read(tmp_path
     ]
 
 
-def test_calls_inside_the_content_are_calls(tmp_path: Path) -> None:
+def test_calls_inside_content_are_calls(tmp_path: Path) -> None:
     asked = {"functionCall": {"id": "c1", "name": "run_shell_command", "args": {"command": "ls"}}}
     lines = (
         record("m1", "gemini", [{"text": "Hm.", "thought": True}, {"text": "I look."}, asked]),
@@ -141,7 +141,7 @@ def test_calls_inside_the_content_are_calls(tmp_path: Path) -> None:
     assert shown(only(read_transcript(chat(tmp_path, *lines)))) == ["assistant: I look.", CALLED, LISTED]
 
 
-def test_calls_and_results_without_ids_belong_together_and_are_all_there(tmp_path: Path) -> None:
+def test_calls_and_results_without_ids_are_paired_and_complete(tmp_path: Path) -> None:
     asked = {"functionCall": {"name": "run_shell_command", "args": {"command": "ls"}}}
     told = [{"functionResponse": {"name": "run_shell_command", "response": {"output": words}}} for words in ("a", "b")]
     history = [
@@ -161,7 +161,7 @@ def test_calls_and_results_without_ids_belong_together_and_are_all_there(tmp_pat
     assert first != second
 
 
-def test_a_person_said_what_they_typed_not_the_files_that_were_put_in_for_it(tmp_path: Path) -> None:
+def test_a_prompt_has_the_typed_text_without_the_inserted_files(tmp_path: Path) -> None:
     expanded = [{"text": "Explain @a.ts"}, {"text": "--- Content from referenced files ---"}, {"text": "let a"}]
     typed = record("u1", "user", expanded, displayContent=[{"text": "Explain @a.ts"}])
     assert shown(only(read_transcript(chat(tmp_path, typed)))) == ["user: Explain @a.ts"]
@@ -180,7 +180,7 @@ def test_the_json_of_older_builds_is_read(tmp_path: Path) -> None:
     assert (reading.recognised, reading.skipped) == (False, {"broken file": 1})
 
 
-def test_a_chat_belongs_to_the_directory_that_is_noted_beside_it(tmp_path: Path) -> None:
+def test_a_chat_has_the_directory_recorded_beside_it(tmp_path: Path) -> None:
     folder = tmp_path / ".gemini" / "tmp" / "shop-1"
     path = written(folder / "chats" / "session-a.jsonl", HEADER, ASKED)
     assert (only(read_transcript(path)).cwd, only(read_transcript(path)).project) == (None, "shop-1")
@@ -192,7 +192,7 @@ def test_a_chat_belongs_to_the_directory_that_is_noted_beside_it(tmp_path: Path)
     assert (only(read_transcript(hashed)).cwd, only(read_transcript(hashed)).project) == (None, None)
 
 
-def test_a_sub_agent_is_a_session_of_its_own_and_no_person_speaks_in_it(tmp_path: Path) -> None:
+def test_a_sub_agent_is_a_session_of_its_own_without_the_user(tmp_path: Path) -> None:
     header = HEADER | {"kind": "subagent", "sessionId": "kid"}
     path = written(tmp_path / "chats" / "g1" / "kid.jsonl", header, ASKED, record("m1", "gemini", "Two."))
     transcript = only(read_transcript(path))

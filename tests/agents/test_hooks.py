@@ -153,7 +153,7 @@ def context(printed: str) -> str:
         ("pi", "session_start", ("context",)),
     ],
 )
-async def test_a_session_starts_with_what_is_remembered_of_its_project_in_the_shape_of_its_client(
+async def test_a_session_starts_with_its_projects_memories_in_the_clients_format(
     agent: Agent, client: str, event: str, place: tuple[str, ...]
 ) -> None:
     printed: Any = json.loads(await agent.hook(event, client, source="startup"))
@@ -166,7 +166,7 @@ async def test_a_session_starts_with_what_is_remembered_of_its_project_in_the_sh
     assert FACT in printed[place[-1]]
 
 
-async def test_a_session_with_nothing_to_know_adds_nothing(agent: Agent) -> None:
+async def test_a_session_without_memories_gets_no_context(agent: Agent) -> None:
     other = agent.home / "other"
     other.mkdir()
     assert await agent.hook("SessionStart", cwd=str(other), source="startup") == ""
@@ -177,7 +177,7 @@ async def test_a_session_with_nothing_to_know_adds_nothing(agent: Agent) -> None
     ("client", "event", "size"),
     [("claude-code", "SessionStart", len), ("codex", "SessionStart", lambda text: len(text.encode()))],
 )
-async def test_a_long_pack_is_cut_between_rows_to_what_the_client_takes(
+async def test_a_long_pack_is_cut_between_rows_to_the_clients_limit(
     agent: Agent, url: str, client: str, event: str, size: Any
 ) -> None:
     rows = [{"content": f"Rule {n}: ä{'x' * 150}.", "project": "acme/shop", "priority": "high"} for n in range(150)]
@@ -191,7 +191,7 @@ async def test_a_long_pack_is_cut_between_rows_to_what_the_client_takes(
     assert all(line.endswith("x.") or FACT in line for line in shown)
 
 
-async def test_the_pack_of_a_session_stays_the_same_until_a_compaction_has_dropped_it(agent: Agent, url: str) -> None:
+async def test_a_sessions_pack_stays_the_same_until_a_compaction(agent: Agent, url: str) -> None:
     first = await agent.hook("SessionStart", source="startup")
     async with httpx2.AsyncClient(base_url=url) as http:
         await http.post("/v1/memories", json={"content": "The river is the Rhine.", "project": "acme/shop"})
@@ -217,26 +217,24 @@ async def test_the_pack_of_a_session_stays_the_same_until_a_compaction_has_dropp
         ("Fix the make ship target.", False),
     ],
 )
-async def test_a_prompt_that_refers_to_earlier_work_has_memory_asked(agent: Agent, prompt: str, asked: bool) -> None:
+async def test_a_prompt_that_refers_to_earlier_work_triggers_a_recall(agent: Agent, prompt: str, asked: bool) -> None:
     printed = await agent.hook("UserPromptSubmit", prompt=prompt)
     assert (FACT in printed) is asked
     if asked:
         assert context(printed).startswith("<recalled_memories>")
 
 
-async def test_a_prompt_about_what_nobody_knows_adds_nothing(agent: Agent) -> None:
+async def test_a_prompt_without_relevant_memories_gets_no_context(agent: Agent) -> None:
     assert await agent.hook("UserPromptSubmit", prompt="Do you remember the submarine volcano?") == ""
 
 
-async def test_a_prompt_that_no_person_typed_has_nothing_asked(agent: Agent) -> None:
+async def test_a_prompt_that_the_user_did_not_type_triggers_no_recall(agent: Agent) -> None:
     asked = {"prompt": "How did we deploy last time?", "source": "loop_wakeup"}
     assert await agent.hook("UserPromptSubmit", **asked) == ""
 
 
 @pytest.mark.parametrize(("when", "prompt", "asked"), [("off", "How did we deploy?", False), ("always", "make", True)])
-async def test_when_prompts_have_memory_asked_can_be_set(
-    agent: Agent, url: str, when: str, prompt: str, asked: bool
-) -> None:
+async def test_recall_at_prompts_is_configurable(agent: Agent, url: str, when: str, prompt: str, asked: bool) -> None:
     printed = await agent.at(url, ESKER_HOOK_RECALL=when).hook("UserPromptSubmit", prompt=f"{prompt} ship")
     assert (FACT in printed) is asked
 
@@ -244,9 +242,7 @@ async def test_when_prompts_have_memory_asked_can_be_set(
 # Capture ------------------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_said_to_one_client_is_in_front_of_anothers_session_and_found_by_a_third(
-    agent: Agent, url: str
-) -> None:
+async def test_one_clients_facts_are_in_anothers_pack_and_found_by_a_third(agent: Agent, url: str) -> None:
     agent.say("We decided that invoices are numbered by year and never reused.")
     await agent.hook("Stop")
     await until_kept(url, agent.said)
@@ -262,7 +258,7 @@ async def test_what_was_said_to_one_client_is_in_front_of_anothers_session_and_f
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
-async def test_what_is_new_in_a_transcript_is_sent_when_a_turn_a_context_or_a_session_ends(
+async def test_new_messages_are_sent_when_a_turn_a_context_or_a_session_ends(
     agent: Agent, url: str, event: str
 ) -> None:
     agent.say("We use pnpm.", "Never npm.")
@@ -279,9 +275,7 @@ async def until_kept(url: str, texts: list[str]) -> None:
         assert len(there) <= len(texts)
 
 
-async def test_an_event_that_comes_twice_and_hooks_at_once_keep_every_message_once_in_order(
-    agent: Agent, url: str
-) -> None:
+async def test_repeated_events_and_parallel_hooks_store_every_message_once_in_order(agent: Agent, url: str) -> None:
     agent.say(*(f"Message {n}." for n in range(300)))
     told = {"session_id": "s1", "cwd": str(agent.checkout), "transcript_path": str(agent.transcript)}
     running = [agent.open("claude-code", event) for event in ("Stop", "Stop", "PreCompact", "SessionEnd")]
@@ -336,9 +330,7 @@ TRANSCRIPTS: dict[str, tuple[str, str, list[Any]]] = {
 
 
 @pytest.mark.parametrize("client", TRANSCRIPTS)
-async def test_the_transcript_of_every_client_goes_to_the_session_that_its_hooks_have_opened(
-    agent: Agent, url: str, client: str
-) -> None:
+async def test_every_clients_transcript_goes_to_the_session_of_its_hooks(agent: Agent, url: str, client: str) -> None:
     event, name, lines = TRANSCRIPTS[client]
     start = next(event for event, step in STEPS[client].items() if step == "start")
     await agent.hook(start, client, conversation_id="s1")
@@ -355,7 +347,7 @@ def test_hooks_readers_and_installers_know_a_client_by_one_name() -> None:
     assert set(STEPS) == set(CLIENTS) <= set(READERS)
 
 
-async def test_of_opencodes_database_the_session_at_hand_is_sent(agent: Agent, url: str) -> None:
+async def test_only_the_hooks_session_of_opencodes_database_is_sent(agent: Agent, url: str) -> None:
     data = agent.home / ".local" / "share" / "opencode"
     data.mkdir(parents=True)
     store = Store(data / "opencode.db")
@@ -369,7 +361,7 @@ async def test_of_opencodes_database_the_session_at_hand_is_sent(agent: Agent, u
     assert await kept(url, "ses_b") == []
 
 
-async def test_a_session_without_a_transcript_keeps_what_the_hooks_are_told(agent: Agent, url: str) -> None:
+async def test_a_session_without_a_transcript_gets_its_messages_from_hooks(agent: Agent, url: str) -> None:
     asked = {"transcript_path": None, "turn_id": "t1"}
     for _ in range(2):
         await agent.hook("UserPromptSubmit", "codex", prompt="Use pnpm here.", **asked)
@@ -377,7 +369,7 @@ async def test_a_session_without_a_transcript_keeps_what_the_hooks_are_told(agen
     await until_kept(url, ["Use pnpm here.", "I shall use pnpm."])
 
 
-async def test_an_excluded_project_is_neither_read_nor_shown_anything(agent: Agent, url: str) -> None:
+async def test_an_excluded_project_is_neither_read_nor_given_context(agent: Agent, url: str) -> None:
     excluded = agent.at(url, ESKER_EXCLUDE="other/*, acme/shop")
     excluded.say("A secret plan.")
     assert await excluded.hook("SessionStart", source="startup") == ""
@@ -387,7 +379,7 @@ async def test_an_excluded_project_is_neither_read_nor_shown_anything(agent: Age
         assert (await client.get("/v1/sessions")).json()["sessions"] == []
 
 
-async def test_a_session_of_an_excluded_directory_tells_nothing_in_other_ways(agent: Agent, url: str) -> None:
+async def test_nothing_of_an_excluded_session_is_sent_by_other_events(agent: Agent, url: str) -> None:
     agent.say("A secret plan.")
     elsewhere = agent.home / "elsewhere"
     elsewhere.mkdir()
@@ -398,14 +390,14 @@ async def test_a_session_of_an_excluded_directory_tells_nothing_in_other_ways(ag
         assert (await client.get("/v1/sessions")).json()["sessions"] == []
 
 
-async def test_an_answer_is_not_told_twice_because_its_transcript_comes_late(agent: Agent, url: str) -> None:
+async def test_an_answer_is_stored_once_even_if_its_transcript_comes_late(agent: Agent, url: str) -> None:
     await agent.hook("Stop", transcript_path=str(agent.transcript), last_assistant_message="I shall use pnpm.")
     agent.say("We use pnpm.", "I shall use pnpm.")
     await agent.hook("Stop")
     await until_kept(url, agent.said)
 
 
-async def test_a_prompt_is_kept_once_though_its_transcript_begins_after_it(agent: Agent, url: str) -> None:
+async def test_a_prompt_is_stored_once_even_if_its_transcript_begins_later(agent: Agent, url: str) -> None:
     for n in (1, 2):
         await agent.hook("UserPromptSubmit", prompt="Go on.", transcript_path=None, prompt_id=f"p{n}")
     await until_kept(url, ["Go on.", "Go on."])
@@ -418,14 +410,14 @@ async def test_a_prompt_is_kept_once_though_its_transcript_begins_after_it(agent
     await until_kept(url, agent.said)
 
 
-async def test_what_cannot_be_kept_is_sent_at_once(agent: Agent, url: str, tmp_path: Path) -> None:
+async def test_a_parcel_that_cannot_be_spooled_is_sent_at_once(agent: Agent, url: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     blocked = agent.at(url, ESKER_STATE_DIR=str(tmp_path / "file" / "state"))
     await blocked.hook("Stop", "codex", transcript_path=None, turn_id="t1", last_assistant_message="Done.")
     await until_kept(url, ["Done."])
 
 
-async def test_a_transcript_of_an_excluded_directory_is_left_alone_whoever_names_it(agent: Agent, url: str) -> None:
+async def test_a_transcript_of_an_excluded_directory_is_never_sent(agent: Agent, url: str) -> None:
     agent.say("A secret plan.")
     elsewhere = agent.home / "elsewhere"
     elsewhere.mkdir()
@@ -433,7 +425,7 @@ async def test_a_transcript_of_an_excluded_directory_is_left_alone_whoever_names
     assert await kept(url) == []
 
 
-async def test_a_session_that_ends_in_an_excluded_directory_is_kept_up_to_there(agent: Agent, url: str) -> None:
+async def test_a_session_is_stored_up_to_its_entry_into_an_excluded_directory(agent: Agent, url: str) -> None:
     private = agent.home / "private"
     private.mkdir()
     there = agent.at(url, ESKER_EXCLUDE=str(private))
@@ -452,7 +444,7 @@ async def test_a_session_that_ends_in_an_excluded_directory_is_kept_up_to_there(
 # A server that is away ----------------------------------------------------------------------------------------------
 
 
-async def test_what_cannot_be_sent_is_spooled_and_sent_by_the_next_hook_in_order(agent: Agent, url: str) -> None:
+async def test_unsendable_messages_are_spooled_and_sent_in_order_by_the_next_hook(agent: Agent, url: str) -> None:
     away = agent.at(NOWHERE)
     away.say("First.")
     await away.hook("Stop")
@@ -486,7 +478,7 @@ def readdress(spool: Path, old: str, new: str) -> None:
         path.rename(path.with_name(path.name.replace(address(old, None), address(new, None))))
 
 
-async def test_a_server_that_is_killed_between_hooks_has_everything_when_it_is_back(tmp_path: Path) -> None:
+async def test_a_killed_server_has_every_message_when_it_is_back(tmp_path: Path) -> None:
     data = made_at(tmp_path / "data")
     with served("--data-dir", data) as (process, said):
         agent = Agent(tmp_path / "home", said["url"])
@@ -510,7 +502,7 @@ async def test_a_server_that_is_killed_between_hooks_has_everything_when_it_is_b
     assert list((agent.state / "spool").glob("*.json")) == []
 
 
-async def test_no_secret_of_a_transcript_waits_in_a_spool(agent: Agent) -> None:
+async def test_no_secret_of_a_transcript_is_in_the_spool(agent: Agent) -> None:
     secret = "sk-ant-REDACTED"
     away = agent.at(NOWHERE)
     away.say(f"The key is {secret}.")
@@ -535,7 +527,7 @@ async def test_a_key_that_is_refused_loses_nothing(agent: Agent, url: str, parts
 @pytest.mark.parametrize(
     ("event", "patience"), [("SessionStart", 10), ("UserPromptSubmit", 10), ("Stop", 10), ("SessionEnd", 3)]
 )
-async def test_a_server_that_never_answers_keeps_no_agent_waiting(agent: Agent, event: str, patience: float) -> None:
+async def test_a_server_that_never_answers_does_not_block_the_agent(agent: Agent, event: str, patience: float) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hole:
         lost = agent.at(f"http://127.0.0.1:{hole.getsockname()[1]}")
         lost.say("Hello.")
@@ -568,43 +560,45 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "Stop"])
-async def test_whatever_a_client_says_the_hook_ends_well(agent: Agent, event: str) -> None:
+async def test_a_hook_succeeds_with_any_input(agent: Agent, event: str) -> None:
     for given in HOSTILE:
         printed = await agent.run("claude-code", event, given)
         assert not printed or json.loads(printed), given
 
 
 @pytest.mark.parametrize("around", [(b"\xef\xbb\xbf", b""), (b"\r\n ", b"\r\n"), (b"", b"\x00\n{}"), (b"", b" }")])
-async def test_what_stands_around_the_object_is_no_matter(agent: Agent, around: tuple[bytes, bytes]) -> None:
+async def test_text_around_the_json_object_is_ignored(agent: Agent, around: tuple[bytes, bytes]) -> None:
     told = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}).encode()
     assert FACT in context(await agent.run("claude-code", "SessionStart", told.join(around)))
 
 
 @pytest.mark.parametrize(("client", "event"), [("gemini-cli", "BeforeAgent"), ("cursor", "stop"), ("pi", "agent_end")])
-async def test_a_client_that_reads_json_in_any_case_gets_some(agent: Agent, client: str, event: str) -> None:
+async def test_a_client_that_expects_json_always_gets_json(agent: Agent, client: str, event: str) -> None:
     for asked in (agent.at(NOWHERE), agent.at(NOWHERE, ESKER_HOOK_RECALL="?"), agent.at(NOWHERE, IN_ESKER_HOOK="1")):
         assert await asked.hook(event, client, prompt="How did we deploy last time?") == "{}\n"
     assert await agent.run(client, "nothing", b"") == "{}\n"
 
 
-async def test_a_setting_that_is_wrong_fails_no_hook_and_is_in_the_log(agent: Agent, url: str) -> None:
+async def test_a_wrong_setting_is_logged_and_fails_no_hook(agent: Agent, url: str) -> None:
     assert await agent.at(url, ESKER_HOOK_RECALL="sometimes").hook("UserPromptSubmit", prompt="last time?") == ""
     assert "ESKER_HOOK_RECALL" in (agent.state / "hooks.log").read_text()
 
 
-async def test_a_terminal_of_another_encoding_keeps_no_context_away(agent: Agent, url: str) -> None:
+async def test_another_terminal_encoding_does_not_suppress_the_context(agent: Agent, url: str) -> None:
     elsewhere = agent.at(url, PYTHONIOENCODING="latin-1")
     told = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"})
     assert FACT in context(await elsewhere.run_alone("claude-code", "SessionStart", told.encode()))
 
 
 @pytest.mark.parametrize("arguments", [("claude-code", "Nothing"), ("nobody", "Stop"), ("", "")])
-async def test_an_unknown_client_or_event_ends_well_and_is_in_the_log(agent: Agent, arguments: tuple[str, str]) -> None:
+async def test_an_unknown_client_or_event_is_logged_and_the_hook_succeeds(
+    agent: Agent, arguments: tuple[str, str]
+) -> None:
     assert await agent.run(*arguments, b"{}") == ""
     assert "Unknown" in (agent.state / "hooks.log").read_text()
 
 
-async def test_an_input_that_stays_open_is_not_waited_for(agent: Agent) -> None:
+async def test_an_open_input_does_not_delay_the_hook(agent: Agent) -> None:
     told = {"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}
     with agent.open("claude-code", "SessionStart") as process:
         assert process.stdin is not None
@@ -615,7 +609,7 @@ async def test_an_input_that_stays_open_is_not_waited_for(agent: Agent) -> None:
         assert await asyncio.to_thread(process.wait, 30) == 0
 
 
-async def test_an_input_that_never_comes_is_not_waited_for(agent: Agent) -> None:
+async def test_a_missing_input_does_not_block_the_hook(agent: Agent) -> None:
     with agent.open("claude-code", "SessionStart") as process:
         assert await asyncio.to_thread(process.wait, 30) == 0
 
@@ -628,7 +622,7 @@ async def test_a_hook_inside_a_hook_does_nothing(agent: Agent, url: str) -> None
     assert not agent.state.exists()
 
 
-async def test_a_state_folder_that_cannot_be_written_fails_no_hook(agent: Agent, url: str, tmp_path: Path) -> None:
+async def test_an_unwritable_state_folder_fails_no_hook(agent: Agent, url: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     blocked = agent.at(url, ESKER_STATE_DIR=str(tmp_path / "file" / "state"))
     blocked.say("Hello.")

@@ -99,7 +99,7 @@ def contained(part: Any, whole: Any) -> bool:
 
 
 @pytest.mark.parametrize("client", ALL)
-def test_an_empty_home_gets_what_it_needs_and_is_empty_again(home: Home, client: str) -> None:
+def test_an_empty_home_is_set_up_and_becomes_empty_again(home: Home, client: str) -> None:
     before = home.contents()
     edits = home.install(client)
     assert sorted(edit.path.relative_to(home.root).as_posix() for edit in edits) == sorted(FILES[client])
@@ -110,7 +110,7 @@ def test_an_empty_home_gets_what_it_needs_and_is_empty_again(home: Home, client:
 
 
 @pytest.mark.parametrize("client", ALL)
-def test_what_was_there_stays(lived_in: Home, client: str) -> None:
+def test_existing_entries_stay(lived_in: Home, client: str) -> None:
     before = {name: says(lived_in, name) for name in FILES[client] if name in THEIRS}
     others = {name: what for name, what in lived_in.everything().items() if name not in FILES[client]}
     others.pop("dotfiles/claude.json")
@@ -128,7 +128,7 @@ def test_what_was_there_stays(lived_in: Home, client: str) -> None:
         assert lived_in.read(".codex/config.toml").replace(f"{ESKER}\n", "") == THEIRS[".codex/config.toml"]
 
 
-def test_everything_that_was_there_comes_back_to_the_byte(lived_in: Home) -> None:
+def test_uninstalling_restores_every_file_to_the_byte(lived_in: Home) -> None:
     before = lived_in.contents()
     lived_in.install(*ALL)
     link = lived_in.root / ".claude/settings.json"
@@ -139,7 +139,7 @@ def test_everything_that_was_there_comes_back_to_the_byte(lived_in: Home) -> Non
     assert lived_in.contents() == before
 
 
-def test_a_second_time_touches_nothing(lived_in: Home) -> None:
+def test_a_second_installation_changes_nothing(lived_in: Home) -> None:
     lived_in.install(*ALL)
     before = lived_in.everything()
     assert lived_in.install(*ALL) == []
@@ -148,7 +148,7 @@ def test_a_second_time_touches_nothing(lived_in: Home) -> None:
     assert lived_in.uninstall(*ALL) == []
 
 
-def test_one_client_at_a_time_is_the_same(lived_in: Home) -> None:
+def test_installing_one_client_at_a_time_gives_the_same_files(lived_in: Home) -> None:
     before = lived_in.contents()
     for client in ALL:
         lived_in.install(client)
@@ -159,7 +159,9 @@ def test_one_client_at_a_time_is_the_same(lived_in: Home) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_configuration_is_given_back_to_the_byte(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+def test_uninstalling_restores_any_configuration_to_the_byte(
+    tmp_path_factory: pytest.TempPathFactory, data: Any
+) -> None:
     home = Home(tmp_path_factory.mktemp("home"))
     other = st.dictionaries(st.sampled_from(["mcpServers", "theme", "z"]), st.just({}) | st.just({"a": {"b": [1]}}))
     hooks = st.fixed_dictionaries(
@@ -184,7 +186,7 @@ def test_any_configuration_is_given_back_to_the_byte(tmp_path_factory: pytest.Te
 
 
 @pytest.mark.parametrize("client", ALL)
-def test_what_was_edited_meanwhile_keeps_the_edit_and_loses_us(lived_in: Home, client: str) -> None:
+def test_a_file_edited_meanwhile_keeps_the_edit_and_loses_only_our_entries(lived_in: Home, client: str) -> None:
     lived_in.install(client)
     named = [name for name in FILES[client] if name in THEIRS]
     for name in named:
@@ -199,7 +201,7 @@ def test_what_was_edited_meanwhile_keeps_the_edit_and_loses_us(lived_in: Home, c
         assert says(lived_in, name) == (tomllib.loads(was) if name.endswith(".toml") else value_of(parse(was)))
 
 
-def test_a_client_that_writes_its_own_file_again_is_no_obstacle(home: Home) -> None:
+def test_a_client_may_rewrite_its_file_after_the_installation(home: Home) -> None:
     home.install("claude-code")
     written = json.loads(home.read(".claude.json"))
     home.write(".claude.json", json.dumps({"numStartups": 1, **written}, indent=2))
@@ -224,7 +226,7 @@ def test_an_older_installation_is_replaced_in_place(lived_in: Home, client: str)
     assert lived_in.contents() == reinstalled  # nothing was left twice, and everything stands where it would
 
 
-def test_hooks_that_are_there_already_are_not_doubled(home: Home) -> None:
+def test_existing_hooks_are_not_duplicated(home: Home) -> None:
     ours = {"type": "command", "command": "'/a b/esker' hook claude-code Stop", "async": True}
     theirs = {"type": "command", "command": "other"}
     gone = {"type": "command", "command": "esker hook claude-code PostToolUse"}
@@ -240,7 +242,7 @@ def test_hooks_that_are_there_already_are_not_doubled(home: Home) -> None:
     assert says(home, ".claude/settings.json") == {"hooks": {"Stop": [{"hooks": [theirs]}]}}
 
 
-def test_other_programs_whose_name_is_like_ours_are_theirs(home: Home) -> None:
+def test_hooks_of_programs_with_similar_names_stay(home: Home) -> None:
     commands = [
         "echo esker hook",
         "notesker hook claude-code Stop",
@@ -256,7 +258,7 @@ def test_other_programs_whose_name_is_like_ours_are_theirs(home: Home) -> None:
     assert says(home, ".claude/settings.json") == {"hooks": hooks}
 
 
-def test_without_its_memory_of_originals_uninstalling_still_takes_us_out(lived_in: Home) -> None:
+def test_uninstalling_works_without_stored_originals(lived_in: Home) -> None:
     before = {name: says(lived_in, name) for name in THEIRS}
     lived_in.install(*ALL)
     lived_in.forget_state()
@@ -269,7 +271,7 @@ def test_without_its_memory_of_originals_uninstalling_still_takes_us_out(lived_i
 
 
 @pytest.mark.parametrize("client", ALL)
-def test_what_somebody_set_up_by_hand_as_we_do_is_left_alone_until_it_is_to_go(home: Home, client: str) -> None:
+def test_entries_made_by_hand_stay_until_the_uninstallation(home: Home, client: str) -> None:
     home.install(client)
     home.forget_state()
     assert home.install(client) == []
@@ -278,7 +280,7 @@ def test_what_somebody_set_up_by_hand_as_we_do_is_left_alone_until_it_is_to_go(h
     assert not any("esker" in home.read(name) for name in FILES[client] if (home.root / name).exists())
 
 
-def test_damaged_originals_count_as_none(home: Home) -> None:
+def test_damaged_originals_count_as_missing(home: Home) -> None:
     home.install("pi")
     for file in (home.root / ".local/state/esker/installed").iterdir():
         file.write_bytes(b"{damaged")
@@ -287,7 +289,7 @@ def test_damaged_originals_count_as_none(home: Home) -> None:
     assert not (home.root / ".pi/agent/extensions/esker.ts").exists()
 
 
-def test_what_is_kept_of_files_is_for_their_owner_alone(lived_in: Home) -> None:
+def test_stored_originals_are_owner_only(lived_in: Home) -> None:
     lived_in.install(*ALL)
     folder = lived_in.root / ".local/state/esker/installed"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -298,7 +300,7 @@ def test_what_is_kept_of_files_is_for_their_owner_alone(lived_in: Home) -> None:
 
 
 @pytest.mark.parametrize("client", ["opencode", "pi"])
-def test_a_plugin_that_was_edited_is_put_aside_and_never_lost(home: Home, client: str) -> None:
+def test_an_edited_plugin_is_copied_and_never_lost(home: Home, client: str) -> None:
     name = FILES[client][1]
     home.install(client)
     ours = home.read(name)
@@ -319,7 +321,7 @@ def test_a_plugin_that_was_edited_is_put_aside_and_never_lost(home: Home, client
 
 
 @pytest.mark.parametrize("client", ["opencode", "pi"])
-def test_an_edited_plugin_of_unknown_origin_is_put_aside_and_ours_as_it_was_is_not(home: Home, client: str) -> None:
+def test_only_an_edited_plugin_of_unknown_origin_is_copied(home: Home, client: str) -> None:
     name = FILES[client][1]
     home.install(client)
     home.forget_state()
@@ -337,9 +339,7 @@ def test_an_edited_plugin_of_unknown_origin_is_put_aside_and_ours_as_it_was_is_n
     assert home.read(name) == ours + "// before\n"
 
 
-def test_what_was_put_aside_goes_again_when_the_rest_cannot_be_written(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_is_removed_if_the_other_edits_fail(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.install("pi")
     home.write(".pi/agent/extensions/esker.ts", home.read(".pi/agent/extensions/esker.ts") + "// mine\n")
     before = home.contents()
@@ -387,15 +387,13 @@ def test_a_file_that_cannot_be_edited_is_refused_and_nothing_is_written(
     assert list(lived_in.originals.all()) == []
 
 
-def test_a_folder_in_the_place_of_a_file_is_refused(home: Home) -> None:
+def test_a_folder_in_place_of_a_file_is_refused(home: Home) -> None:
     (home.root / ".gemini/settings.json").mkdir(parents=True)
     with pytest.raises(InvalidInput, match=r"settings\.json cannot be read"):
         home.install(*ALL)
 
 
-def test_a_file_that_changes_between_showing_and_writing_is_left_alone(
-    lived_in: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_after_the_diff_is_not_written(lived_in: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     before = lived_in.contents()
     read = disk.read
     asked: list[Path] = []
@@ -413,7 +411,7 @@ def test_a_file_that_changes_between_showing_and_writing_is_left_alone(
 
 @pytest.mark.parametrize("name", [".pi/agent/mcp.json", ".codex/config.toml", ".pi/agent/extensions/esker.ts"])
 @pytest.mark.parametrize("kind", ["pipe", "socket", "link to itself"])
-def test_what_is_no_file_is_neither_waited_for_nor_replaced(
+def test_a_pipe_or_socket_neither_blocks_nor_is_replaced(
     home: Home, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
     path = home.write(name, "")
@@ -438,7 +436,7 @@ def test_a_device_is_not_read() -> None:
         disk.read(Path("/dev/null"))  # nothing is written here: a root's tests would replace the device
 
 
-def test_a_file_that_nobody_may_write_stays_what_it_is(home: Home) -> None:
+def test_a_read_only_file_is_not_written(home: Home) -> None:
     home.write(".cursor/mcp.json", "{}").chmod(0o444)
     before = home.contents()
     with pytest.raises(Unavailable, match=r"mcp\.json cannot be written: Permission denied"):
@@ -446,7 +444,7 @@ def test_a_file_that_nobody_may_write_stays_what_it_is(home: Home) -> None:
     assert home.contents() == before
 
 
-def test_a_folder_that_nobody_may_write_is_named_by_its_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_folder_is_reported_with_the_files_path(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = os.open
 
     def refuse(path: Path, *more: int) -> int:
@@ -459,7 +457,7 @@ def test_a_folder_that_nobody_may_write_is_named_by_its_file(home: Home, monkeyp
         home.install("cursor")
 
 
-def test_what_changes_while_others_are_written_is_left_alone_and_the_others_become_what_they_were(
+def test_a_file_that_changes_during_the_writing_rolls_the_others_back(
     lived_in: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = lived_in.contents()
@@ -478,7 +476,7 @@ def test_what_changes_while_others_are_written_is_left_alone_and_the_others_beco
     assert list(lived_in.originals.all()) == []
 
 
-def test_what_is_changed_after_it_was_written_is_not_taken_back(
+def test_a_rollback_leaves_files_alone_that_changed_after_the_writing(
     lived_in: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = disk.write
@@ -495,7 +493,7 @@ def test_what_is_changed_after_it_was_written_is_not_taken_back(
     assert lived_in.read(".pi/agent/mcp.json") == '{"new": 1}'
 
 
-def test_a_folder_that_comes_meanwhile_is_said(lived_in: Home) -> None:
+def test_a_folder_that_appears_meanwhile_is_reported(lived_in: Home) -> None:
     edits = edits_to_install([CLIENTS["pi"]], lived_in.target(), lived_in.originals)
     (lived_in.root / ".pi/agent/extensions/esker.ts").mkdir(parents=True)
     with pytest.raises(Unavailable, match=r"esker\.ts cannot be written: Is a directory"):
@@ -504,7 +502,7 @@ def test_a_folder_that_comes_meanwhile_is_said(lived_in: Home) -> None:
 
 
 @pytest.mark.parametrize("depth", [1000, 100_000])
-def test_what_is_nested_too_deep_is_refused(home: Home, depth: int) -> None:
+def test_a_document_nested_too_deeply_is_refused(home: Home, depth: int) -> None:
     for client, name, text in (
         ("codex", ".codex/config.toml", "a = " + "[" * depth + "]" * depth),
         ("cursor", ".cursor/mcp.json", '{"a":' + "[" * depth + "]" * depth + "}"),
@@ -515,7 +513,7 @@ def test_what_is_nested_too_deep_is_refused(home: Home, depth: int) -> None:
         assert home.read(name) == text
 
 
-def test_a_number_that_cannot_be_read_is_refused_in_plain_words(home: Home) -> None:
+def test_a_number_with_too_many_digits_is_refused_in_plain_words(home: Home) -> None:
     home.write(".codex/config.toml", "a = " + "9" * 5000)
     with pytest.raises(InvalidInput, match="a number has too many digits"):
         home.install("codex")
@@ -542,16 +540,14 @@ def test_when_one_file_cannot_be_written_none_is(lived_in: Home, monkeypatch: py
     assert list(lived_in.originals.all()) == known
 
 
-def test_a_client_that_there_is_not_is_named_with_those_that_there_are() -> None:
+def test_an_unknown_client_is_refused_with_the_known_ones() -> None:
     with pytest.raises(NotFound, match="Unknown client 'emacs'") as caught:
         client_of("emacs")
     assert caught.value.hint
     assert all(name in caught.value.hint for name in ALL)
 
 
-def test_tables_that_did_not_become_what_was_wanted_are_not_written(
-    lived_in: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_with_an_unexpected_result_is_not_written(lived_in: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tomlkit, "dumps", lambda _: 'model = "other"\n')
     before = lived_in.everything()
     with pytest.raises(InvalidInput, match=r"cannot be edited safely; write mcp_servers\.esker by hand"):
@@ -562,7 +558,7 @@ def test_tables_that_did_not_become_what_was_wanted_are_not_written(
 # Where things are --------------------------------------------------------------------------------------------------
 
 
-def test_clients_that_live_elsewhere_are_found_there(home: Home) -> None:
+def test_client_folders_follow_their_environment_variables(home: Home) -> None:
     home.environ = {
         name: str(home.root / name.lower()) for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME")
     }
@@ -586,7 +582,7 @@ def test_a_commented_configuration_of_opencode_is_the_one_that_is_edited(home: H
     assert not path.with_suffix(".json").exists()
 
 
-def test_a_project_of_claude_code_gets_files_of_its_own_that_others_may_read(home: Home) -> None:
+def test_the_project_scope_writes_shared_files_into_the_project(home: Home) -> None:
     home.scope = "project"
     (home.root / "project").mkdir()
     before = home.contents()
@@ -604,7 +600,7 @@ def test_a_project_of_claude_code_gets_files_of_its_own_that_others_may_read(hom
     assert home.contents() == before
 
 
-def test_a_link_that_leads_nowhere_yet_gets_its_file_and_stays(home: Home) -> None:
+def test_a_broken_link_gets_its_target_and_stays_a_link(home: Home) -> None:
     (home.root / ".cursor").mkdir()
     (home.root / ".cursor/mcp.json").symlink_to("../dotfiles/cursor.json")
     before = home.contents()
@@ -614,7 +610,7 @@ def test_a_link_that_leads_nowhere_yet_gets_its_file_and_stays(home: Home) -> No
     assert home.contents() == before
 
 
-def test_an_empty_file_is_an_empty_file_again(home: Home) -> None:
+def test_an_empty_file_becomes_empty_again(home: Home) -> None:
     for name in (".gemini/settings.json", ".codex/config.toml"):
         home.write(name, "")
     before = home.contents()
@@ -626,7 +622,7 @@ def test_an_empty_file_is_an_empty_file_again(home: Home) -> None:
 # Files that say something twice, or belong to two -------------------------------------------------------------------
 
 
-def test_of_two_members_with_one_key_the_later_counts_and_none_of_ours_is_left(home: Home) -> None:
+def test_of_duplicate_keys_the_last_counts_and_all_of_ours_are_removed(home: Home) -> None:
     text = '{"mcpServers": {"esker": {"url": "1"}, "a": {}, "esker": {"url": "2"}}, "x": 1}'
     home.write(".pi/agent/mcp.json", text)
     home.install("pi")
@@ -636,7 +632,7 @@ def test_of_two_members_with_one_key_the_later_counts_and_none_of_ours_is_left(h
     assert says(home, ".pi/agent/mcp.json") == {"mcpServers": {"a": {}}, "x": 1}
 
 
-def test_a_member_that_does_not_count_does_not_come_to_count(home: Home) -> None:
+def test_removing_a_member_never_activates_an_earlier_duplicate(home: Home) -> None:
     home.write(".pi/agent/mcp.json", '{"mcpServers": {"old": {}}, "mcpServers": {}}')
     home.install("pi")
     home.forget_state()
@@ -652,7 +648,7 @@ def shared_file(home: Home) -> None:
         (home.root / name).symlink_to(home.root / "dotfiles/mcp.json")
 
 
-def test_a_file_that_two_clients_share_gets_what_both_want_and_is_given_back(home: Home) -> None:
+def test_a_file_shared_by_two_clients_gets_both_entries_and_is_restored(home: Home) -> None:
     shared_file(home)
     (home.root / ".codex").mkdir()
     (home.root / ".codex/hooks.json").symlink_to(home.root / "dotfiles/mcp.json")
@@ -667,7 +663,7 @@ def test_a_file_that_two_clients_share_gets_what_both_want_and_is_given_back(hom
 
 
 @pytest.mark.parametrize("clients", [("pi", "cursor"), ("cursor", "pi")])
-def test_a_file_in_which_two_clients_want_other_entries_is_refused(home: Home, clients: tuple[str, str]) -> None:
+def test_a_shared_file_with_conflicting_entries_is_refused(home: Home, clients: tuple[str, str]) -> None:
     shared_file(home)
     home.with_key = True
     before = home.contents()
@@ -719,7 +715,7 @@ def test_a_table_is_written_where_it_belongs(home: Home, text: str, expected: st
         '[mcp_servers . "esker"]\nurl = "old"\nargs = [\n["x"],\n]\n[[list]]\na = """\n[mcp_servers.esker]\n"""\n',
     ],
 )
-def test_tables_may_be_written_in_any_way(home: Home, text: str) -> None:
+def test_a_table_is_edited_however_it_is_written(home: Home, text: str) -> None:
     path = home.write(".codex/config.toml", text)
     home.install("codex")
     was, now = tomllib.loads(text), says(home, ".codex/config.toml")
@@ -780,7 +776,7 @@ def plainly(value: Any) -> str:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(text=configurations())
-def test_whatever_a_configuration_holds_stays_to_the_byte(text: str) -> None:
+def test_the_rest_of_a_toml_file_stays_to_the_byte(text: str) -> None:
     file = TomlFile(Path("config.toml"), {"url": "http://127.0.0.1:8377/mcp"})
     was = tomllib.loads(text)
     written = file.put(text)

@@ -48,7 +48,7 @@ def first_command(value: Any) -> str:
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "cursor"])
-def test_a_hook_finds_the_server_that_it_was_installed_for(tmp_path: Path, url: str, client: str) -> None:
+def test_a_hook_finds_the_server_it_was_installed_for(tmp_path: Path, url: str, client: str) -> None:
     home = Home(tmp_path, program=ESKER, url=url)
     home.install(client)
     command = first_command(value_of(parse(home.read(FILES[client][-1]))))
@@ -57,7 +57,7 @@ def test_a_hook_finds_the_server_that_it_was_installed_for(tmp_path: Path, url: 
     assert FACT in run(command, ESKER_URL="")
 
 
-def test_the_environment_of_a_client_goes_before_what_was_installed(tmp_path: Path, url: str) -> None:
+def test_the_clients_environment_overrides_the_installed_address(tmp_path: Path, url: str) -> None:
     home = Home(tmp_path, program=ESKER, url=url)
     home.install("claude-code")
     command = first_command(value_of(parse(home.read(".claude/settings.json"))))
@@ -69,7 +69,7 @@ def test_the_environment_of_a_client_goes_before_what_was_installed(tmp_path: Pa
     assert FACT in run(command, ESKER_URL=url)
 
 
-def test_plugins_find_the_server_that_they_were_installed_for(tmp_path: Path, url: str) -> None:
+def test_plugins_find_the_server_they_were_installed_for(tmp_path: Path, url: str) -> None:
     home = Home(tmp_path / "home", program=ESKER, url=url)
     home.install("opencode", "pi")
     opencode = Plugin(home.root / FILES["opencode"][1], tmp_path, OPENCODE)
@@ -92,11 +92,11 @@ def test_plugins_find_the_server_that_they_were_installed_for(tmp_path: Path, ur
         ["claude-code", "--url=URL", "SessionStart"],
     ],
 )
-def test_the_address_may_stand_wherever_an_option_may(url: str, arguments: list[str]) -> None:
+def test_the_address_option_may_be_anywhere(url: str, arguments: list[str]) -> None:
     words = [ESKER, "hook", *(each.replace("URL", url) for each in arguments)]
     assert FACT in run(" ".join(words))
 
 
 @pytest.mark.parametrize("arguments", [["--url"], ["--url", NOWHERE], ["--url=", "codex"], ["codex", "Stop", "--url"]])
-def test_a_hook_with_half_of_its_arguments_ends_well(arguments: list[str]) -> None:
+def test_a_hook_with_missing_arguments_succeeds(arguments: list[str]) -> None:
     assert run(shlex.join([ESKER, "hook", *arguments])) == ""

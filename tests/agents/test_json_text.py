@@ -79,20 +79,20 @@ def at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 @given(documents(VALUES))
-def test_a_document_says_what_it_says(document: tuple[str, Any]) -> None:
+def test_parsing_returns_the_documents_value(document: tuple[str, Any]) -> None:
     text, value = document
     assert value_of(parse(text)) == value
 
 
 @given(documents(VALUES))
-def test_a_document_that_is_spread_says_the_same_with_a_value_on_each_line(document: tuple[str, Any]) -> None:
+def test_a_spread_document_has_the_same_value_and_one_scalar_a_line(document: tuple[str, Any]) -> None:
     text, value = document
     lines = spread(text)
     assert json.loads(lines) == value
     assert lines == json.dumps(value, indent=2) + "\n"
 
 
-def test_a_document_that_is_spread_keeps_how_its_values_are_written_and_members_with_one_key() -> None:
+def test_a_spread_document_keeps_literals_and_duplicate_keys() -> None:
     assert (
         spread('{"\\u0061":1.50,"a":"\\u00fc","b":{/* c */}}')
         == '{\n  "\\u0061": 1.50,\n  "a": "\\u00fc",\n  "b": {}\n}\n'
@@ -100,9 +100,7 @@ def test_a_document_that_is_spread_keeps_how_its_values_are_written_and_members_
 
 
 @given(documents(), VALUES)
-def test_a_new_member_is_all_that_changes_and_without_it_the_text_is_what_it_was(
-    document: tuple[str, dict[str, Any]], value: Any
-) -> None:
+def test_adding_and_removing_a_member_gives_the_same_text(document: tuple[str, dict[str, Any]], value: Any) -> None:
     text, was = document
     edited = put(text, ("new", "inner"), value)
     assert value_of(parse(edited)) == {**was, "new": {"inner": value}}
@@ -115,7 +113,7 @@ def test_a_new_member_is_all_that_changes_and_without_it_the_text_is_what_it_was
 
 
 @given(documents(), st.data())
-def test_removing_takes_one_value_and_the_comments_in_it(document: tuple[str, Any], data: st.DataObject) -> None:
+def test_removing_deletes_one_value_and_the_comments_in_it(document: tuple[str, Any], data: st.DataObject) -> None:
     text, value = document
     if not (every := places(value)):
         return
@@ -161,7 +159,7 @@ def test_appending_adds_the_last_element(document: tuple[str, dict[str, Any]], k
 
 
 @given(documents(), VALUES)
-def test_a_text_keeps_to_one_kind_of_line_end(document: tuple[str, Any], value: Any) -> None:
+def test_an_edit_keeps_the_line_ends(document: tuple[str, Any], value: Any) -> None:
     text, _ = document
     edited = put(text, ("new",), value)
     if "\n" in text:
@@ -170,7 +168,7 @@ def test_a_text_keeps_to_one_kind_of_line_end(document: tuple[str, Any], value: 
 
 
 @given(st.text(alphabet='{}[],:"/*\\\n\r\t 01ae-.+tfn', max_size=30))
-def test_nothing_else_is_raised_than_that_it_is_no_json(text: str) -> None:
+def test_invalid_text_only_raises_not_json(text: str) -> None:
     try:
         value = value_of(parse(text))
     except NotJson:
@@ -197,12 +195,12 @@ def test_nothing_else_is_raised_than_that_it_is_no_json(text: str) -> None:
         ("<<<<<<< HEAD\n{}", "line 1, column 1: expected a value"),
     ],
 )
-def test_what_is_no_json_is_refused_with_the_place(text: str, place: str) -> None:
+def test_invalid_json_is_refused_with_its_position(text: str, place: str) -> None:
     with pytest.raises(NotJson, match=re.escape(place)):
         parse(text)
 
 
-def test_what_is_in_the_way_is_named() -> None:
+def test_a_value_of_another_type_on_the_path_is_named() -> None:
     with pytest.raises(WrongShape, match=r"a\.b is not an object"):
         put('{"a": {"b": 5}}', ("a", "b", "c"), 1)
     with pytest.raises(WrongShape, match=r"a is not a list"):
@@ -227,6 +225,6 @@ def test_what_is_in_the_way_is_named() -> None:
         ('{\n  "m": 1,\n  "m": {"w": 0}\n}\n', '{\n  "m": 1,\n  "m": {"w": 0, "x": 1}\n}\n'),
     ],
 )
-def test_a_member_is_written_as_its_neighbours_are(text: str, expected: str) -> None:
+def test_a_member_is_written_in_the_style_of_its_neighbours(text: str, expected: str) -> None:
     assert put(text, ("m", "x"), 1) == expected
     assert put(expected, ("m", "x"), 1) == expected

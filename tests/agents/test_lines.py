@@ -41,7 +41,7 @@ def test_a_line_that_is_too_long_is_counted_and_the_others_are_read(tmp_path: Pa
     assert left_out.broken == []
 
 
-def test_a_file_that_unpacks_to_very_much_is_read_without_holding_it(tmp_path: Path) -> None:
+def test_a_file_that_unpacks_to_gigabytes_is_read_in_little_memory(tmp_path: Path) -> None:
     packer = zstandard.ZstdCompressor().compressobj()
     bomb = b"".join(packer.compress(b"\0" * MIB) for _ in range(200))
     packed = packer.compress(b"\n" + b'{"a": 7}\n') + packer.flush()
@@ -56,7 +56,7 @@ def test_a_file_that_unpacks_to_very_much_is_read_without_holding_it(tmp_path: P
     assert peak < 16 * MIB
 
 
-def test_of_very_many_broken_lines_the_first_are_named_and_all_counted(tmp_path: Path) -> None:
+def test_all_broken_lines_are_counted_and_the_first_listed(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"{\n" * 5_000)
     _, left_out = read(path, MIB)
@@ -97,7 +97,7 @@ def what_is_no_file(folder: Path) -> dict[str, str]:
     }
 
 
-def test_what_is_no_file_is_named_and_the_files_beside_it_are_found(tmp_path: Path) -> None:
+def test_paths_that_are_not_files_are_listed_and_files_beside_them_found(tmp_path: Path) -> None:
     what = what_is_no_file(tmp_path / "t")
     written(tmp_path / "t" / "folder.jsonl" / "a.jsonl", SAID)
     written(tmp_path / "t" / "z.jsonl", SAID)
@@ -109,7 +109,7 @@ def test_what_is_no_file_is_named_and_the_files_beside_it_are_found(tmp_path: Pa
     assert skipped.unreadable == {}
 
 
-def test_among_the_sessions_of_a_machine_what_is_no_file_is_named(tmp_path: Path) -> None:
+def test_session_paths_that_are_not_files_are_listed(tmp_path: Path) -> None:
     what = what_is_no_file(tmp_path / ".claude" / "projects" / "-work")
     written(tmp_path / ".claude" / "projects" / "-work" / "z.jsonl", SAID)
     skipped = SkippedFiles()
@@ -119,7 +119,7 @@ def test_among_the_sessions_of_a_machine_what_is_no_file_is_named(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["pipe.jsonl", "socket.jsonl", "device.jsonl"])
-def test_what_is_no_file_is_never_waited_for(tmp_path: Path, name: str) -> None:
+def test_opening_a_path_that_is_not_a_file_never_blocks(tmp_path: Path, name: str) -> None:
     what_is_no_file(tmp_path)
     for open_it in (opened_plain, opened, client_of):
         with pytest.raises(OSError, match="it is a"):
@@ -145,7 +145,7 @@ def shut() -> Generator[Path]:
             (folder / "shut").chmod(0o700)
 
 
-def test_what_nobody_may_read_is_named_and_does_not_keep_the_others_from_being_found(shut: Path) -> None:
+def test_unreadable_paths_are_listed_and_the_others_found(shut: Path) -> None:
     written(shut / "shut" / "a.jsonl", SAID)
     written(shut / "half" / "a.jsonl", SAID)
     written(shut / "z.jsonl", SAID)

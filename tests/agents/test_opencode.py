@@ -56,7 +56,7 @@ def test_a_database_is_read_while_its_writer_holds_it_open(store: Store) -> None
     assert shown(only(read_transcript(store.path)))[-1] == "user: Thanks."
 
 
-def test_what_an_open_transaction_holds_is_not_there_yet(store: Store) -> None:
+def test_an_uncommitted_transaction_is_not_read(store: Store) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("List."))
     store.connection.execute("BEGIN IMMEDIATE")
@@ -65,7 +65,7 @@ def test_what_an_open_transaction_holds_is_not_there_yet(store: Store) -> None:
     store.connection.rollback()
 
 
-def test_nothing_is_written_beside_a_database_that_nobody_has_open(store: Store) -> None:
+def test_reading_a_closed_database_creates_no_files(store: Store) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("List."))
     store.connection.close()
@@ -77,7 +77,7 @@ def test_nothing_is_written_beside_a_database_that_nobody_has_open(store: Store)
     assert store.path.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_a_database_that_is_written_to_while_it_is_read_as_one_at_rest_is_read_again(store: Store) -> None:
+def test_a_closed_database_that_changes_while_it_is_read_is_an_error(store: Store) -> None:
     store.connection.close()
 
     def write_while_reading() -> None:
@@ -89,7 +89,7 @@ def test_a_database_that_is_written_to_while_it_is_read_as_one_at_rest_is_read_a
         write_while_reading()
 
 
-def test_what_a_killed_writer_left_is_read_and_stays_as_it_is(store: Store, tmp_path: Path) -> None:
+def test_the_wal_of_a_killed_writer_is_read_and_left_alone(store: Store, tmp_path: Path) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("List."))
     left = tmp_path / "left"
@@ -100,7 +100,7 @@ def test_what_a_killed_writer_left_is_read_and_stays_as_it_is(store: Store, tmp_
     assert sorted(os.listdir(left)) == ["opencode.db", "opencode.db-wal"]
 
 
-def test_what_grows_keeps_its_names_and_words(store: Store) -> None:
+def test_entries_keep_their_id_and_content_while_a_session_grows(store: Store) -> None:
     running = {**CALL, "state": {"status": "running", "input": {"command": "ls"}}}
     pending = {**CALL, "callID": "c2", "state": {"status": "pending", "input": {}}}
     now = int(time.time() * 1_000)
@@ -121,13 +121,13 @@ def test_what_grows_keeps_its_names_and_words(store: Store) -> None:
     assert names(after) == ["m1.0", "m2.0", "m2.0/result", "m2.1", "m2.1/result", "m2.2"]
 
 
-def test_a_text_without_an_end_is_read_when_nobody_writes_it_any_more(store: Store) -> None:
+def test_an_unfinished_text_is_read_once_it_no_longer_changes(store: Store) -> None:
     store.session("s1")
     store.message("s1", "m1", "assistant", text("I was cut o", time={"start": THEN}))
     assert shown(only(read_transcript(store.path))) == ["assistant: I was cut o"]
 
 
-def test_what_nobody_said_is_left_out_and_counted(store: Store) -> None:
+def test_synthetic_parts_are_skipped_and_counted(store: Store) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("Go."), text("[file contents]", synthetic=True), text("x", ignored=True))
     store.message("s1", "m2", "assistant", text("All of it, summed up."), summary=True)
@@ -157,7 +157,7 @@ def test_what_nobody_said_is_left_out_and_counted(store: Store) -> None:
         ({"messageID": "gone"}, ["user: One.", "assistant: Two.", "assistant: Three.", "user: Four."]),
     ],
 )
-def test_what_was_undone_is_left_out_until_it_is_done_again(store: Store, revert: Any, seen: list[str]) -> None:
+def test_undone_messages_are_skipped_until_they_are_restored(store: Store, revert: Any, seen: list[str]) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("One."))
     store.message("s1", "m2", "assistant", text("Two."), text("Three."))
@@ -171,7 +171,7 @@ def test_what_was_undone_is_left_out_until_it_is_done_again(store: Store, revert
     assert reading_.skipped["message that was undone"] == undone
 
 
-def test_a_child_is_a_session_of_its_own_and_no_person_speaks_in_it(store: Store) -> None:
+def test_a_child_is_a_session_of_its_own_without_the_user(store: Store) -> None:
     store.session("s1")
     store.session("s2", parent="s1")
     store.message("s1", "m1", "user", text("Send somebody."))
@@ -187,7 +187,7 @@ def test_a_child_is_a_session_of_its_own_and_no_person_speaks_in_it(store: Store
     assert only(read_transcript(store.path, session="s2")) == child
 
 
-def test_other_databases_and_damaged_ones_are_no_crash(tmp_path: Path, store: Store) -> None:
+def test_foreign_and_damaged_databases_do_not_crash_the_reader(tmp_path: Path, store: Store) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE session (id TEXT)")
@@ -218,7 +218,7 @@ def filed(storage: Path, kind: str, folder: str, name: str, value: Any) -> Path:
     return path
 
 
-def test_the_files_of_older_builds_say_the_same(tmp_path: Path) -> None:
+def test_files_of_older_builds_give_the_same_entries(tmp_path: Path) -> None:
     storage = tmp_path / "storage"
     session = {"id": "s1", "projectID": "p", "directory": "/work/shop", "parentID": None}
     path = filed(storage, "session", "p", "ses_s1", session)
@@ -238,7 +238,7 @@ def test_the_files_of_older_builds_say_the_same(tmp_path: Path) -> None:
     assert not recognises_file(storage / "message" / "s1" / "msg_2.json")
 
 
-def test_parts_that_lie_in_one_folder_go_to_their_messages(tmp_path: Path) -> None:
+def test_parts_in_one_folder_are_assigned_to_their_messages(tmp_path: Path) -> None:
     storage = tmp_path / "storage"
     path = filed(storage, "session", "p", "ses_s1", {"id": "s1"})
     for number, role in enumerate(("user", "assistant")):

@@ -46,12 +46,12 @@ def test_the_branch_that_leads_to_the_last_line_is_the_session(tmp_path: Path) -
     assert reading.skipped == {"session line": 1, "line of an abandoned branch": 2, "branch summary": 1}
 
 
-def test_going_back_to_the_beginning_leaves_all_aside(tmp_path: Path) -> None:
+def test_going_back_to_the_beginning_abandons_everything(tmp_path: Path) -> None:
     lines = (said("a", None, "user", text("One.")), said("b", None, "user", text("Anew.")))
     assert shown(only(read_transcript(session(tmp_path, *lines)))) == ["user: Anew."]
 
 
-def test_a_compaction_leaves_out_its_summary_alone(tmp_path: Path) -> None:
+def test_only_the_summary_of_a_compaction_is_skipped(tmp_path: Path) -> None:
     lines = (
         said("a", None, "user", text("One.")),
         {"type": "compaction", "id": "b", "parentId": "a", "summary": "One.", "firstKeptEntryId": "a"},
@@ -63,7 +63,7 @@ def test_a_compaction_leaves_out_its_summary_alone(tmp_path: Path) -> None:
     assert (reading.skipped["compaction summary"], reading.skipped["custom_message line"]) == (1, 1)
 
 
-def test_a_broken_line_does_not_cut_what_stands_above_it(tmp_path: Path) -> None:
+def test_a_broken_line_does_not_cut_the_branch(tmp_path: Path) -> None:
     lines = (
         said("a", None, "user", text("One.")),
         b'{"type": "message", "id": "b',
@@ -73,7 +73,7 @@ def test_a_broken_line_does_not_cut_what_stands_above_it(tmp_path: Path) -> None
     assert (shown(only(reading)), reading.broken) == (["user: One.", "user: Two."], [3])
 
 
-def test_lines_that_follow_each_other_in_a_circle_end(tmp_path: Path) -> None:
+def test_a_cycle_of_parents_ends(tmp_path: Path) -> None:
     lines = (
         said("a", "b", "user", text("One.")),
         said("b", "a", "user", text("Two.")),
@@ -82,7 +82,7 @@ def test_lines_that_follow_each_other_in_a_circle_end(tmp_path: Path) -> None:
     assert shown(only(read_transcript(session(tmp_path, *lines)))) == ["user: One.", "user: Two.", "user: Three."]
 
 
-def test_tools_images_and_a_persons_own_commands(tmp_path: Path) -> None:
+def test_tools_images_and_commands_of_the_user_are_kept(tmp_path: Path) -> None:
     image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
     lines = (
         said("a", None, "user", [*text("Look."), image]),
@@ -105,7 +105,7 @@ def test_tools_images_and_a_persons_own_commands(tmp_path: Path) -> None:
     assert reading.skipped["API error"] == 1
 
 
-def test_early_versions_are_read_line_by_line_under_names_that_stay(tmp_path: Path) -> None:
+def test_early_versions_are_read_line_by_line_with_stable_ids(tmp_path: Path) -> None:
     lines = [said(None, None, "user", text("One.")), said(None, None, "assistant", text("Two."))]
     first = only(read_transcript(session(tmp_path, *lines)))
     longer = only(read_transcript(session(tmp_path, *lines, said(None, None, "user", text("One.")))))

@@ -153,13 +153,13 @@ def test_opencode_gets_the_context_into_its_system_prompt_and_it_stays_the_same(
     ]
 
 
-def test_opencode_is_asked_again_after_a_compaction(opencode: Plugin) -> None:
+def test_opencode_fetches_the_context_again_after_a_compaction(opencode: Plugin) -> None:
     opencode.answers("session.created", CONTEXT)
     opencode.call(system(), event("session.compacted"), system(), system())
     assert [said["source"] for _, said in opencode.told()] == ["compact", "resume"]
 
 
-def test_what_a_prompt_has_recalled_stands_beside_it_as_nothing_that_was_said(opencode: Plugin) -> None:
+def test_recalled_memories_are_a_synthetic_part_of_the_prompt(opencode: Plugin) -> None:
     opencode.answers("chat.message", CONTEXT)
     _, [output] = opencode.call(prompt("What did we decide?"))
     *said, recalled = output["parts"]
@@ -176,7 +176,7 @@ def test_what_a_prompt_has_recalled_stands_beside_it_as_nothing_that_was_said(op
     assert told["prompt"] == "What did we decide?"
 
 
-def test_opencode_tells_of_turns_compactions_and_ends(opencode: Plugin) -> None:
+def test_opencode_reports_turns_compactions_and_ends(opencode: Plugin) -> None:
     deleted = ["event", {"event": {"type": "session.deleted", "properties": {"info": {"id": "ses_1"}}}}]
     compacting = ["experimental.session.compacting", {"sessionID": "ses_1"}, {"context": []}]
     names, done = opencode.call(event("session.idle"), compacting, deleted, event("session.updated"))
@@ -186,7 +186,7 @@ def test_opencode_tells_of_turns_compactions_and_ends(opencode: Plugin) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "{}", "no JSON", '{"context": 5}', "null", "[]"])
-def test_an_answer_that_is_none_changes_nothing(opencode: Plugin, pi: Plugin, answer: str) -> None:
+def test_an_invalid_answer_changes_nothing(opencode: Plugin, pi: Plugin, answer: str) -> None:
     for name in ("session.created", "chat.message", "session_start", "before_agent_start"):
         opencode.answers(name, answer)
     _, done = opencode.call(system(), prompt("Hello."))
@@ -209,13 +209,13 @@ def test_an_answer_that_is_none_changes_nothing(opencode: Plugin, pi: Plugin, an
         [["experimental.chat.system.transform", {}, {}], ["experimental.session.compacting", {}, {}]],
     ],
 )
-def test_opencode_is_never_disturbed(opencode: Plugin, calls: list[Any]) -> None:
+def test_errors_never_reach_opencode(opencode: Plugin, calls: list[Any]) -> None:
     (opencode.folder / 'the "esker"').unlink()
     _, done = opencode.call(*calls)
     assert done == [call[2] if len(call) > 2 else None for call in calls]
 
 
-def test_pi_gets_the_context_with_the_first_prompt_and_what_is_recalled_with_each(pi: Plugin) -> None:
+def test_pi_gets_the_pack_with_the_first_prompt_and_memories_with_each(pi: Plugin) -> None:
     pi.answers("session_start", '{"context": "The pack."}')
     pi.answers("before_agent_start", '{"context": "Recalled."}')
     start = ["session_start", {"reason": "startup"}, [], SESSION_FILE]
@@ -229,7 +229,7 @@ def test_pi_gets_the_context_with_the_first_prompt_and_what_is_recalled_with_eac
     assert pi.told() == [asked, asked, begun]
 
 
-def test_pi_does_not_get_twice_what_its_session_holds_but_again_after_a_compaction(pi: Plugin) -> None:
+def test_pi_gets_the_pack_once_and_again_after_a_compaction(pi: Plugin) -> None:
     pi.answers("session_start", '{"context": "The pack."}')
     held = [{"type": "message"}, {"type": "custom_message", "customType": "esker"}, {"type": "message"}]
     turn = ["before_agent_start", {"prompt": "Why?"}, held, SESSION_FILE]
@@ -242,7 +242,7 @@ def test_pi_does_not_get_twice_what_its_session_holds_but_again_after_a_compacti
     assert done[1]["message"]["content"] == "The pack."
 
 
-def test_pi_tells_of_turns_compactions_and_ends(pi: Plugin) -> None:
+def test_pi_reports_turns_compactions_and_ends(pi: Plugin) -> None:
     events = ("session_before_compact", "agent_end", "session_shutdown")
     names, done = pi.call(*([name, {}, [], SESSION_FILE] for name in events))
     assert {*events, "session_start", "before_agent_start", "session_compact"} == set(names)
@@ -251,7 +251,7 @@ def test_pi_tells_of_turns_compactions_and_ends(pi: Plugin) -> None:
     assert all(said["transcript_path"] == SESSION_FILE for _, said in pi.told())
 
 
-def test_pi_is_never_disturbed(pi: Plugin) -> None:
+def test_errors_never_reach_pi(pi: Plugin) -> None:
     (pi.folder / 'the "esker"').unlink()
     start = ["session_start", None, None, SESSION_FILE]
     _, done = pi.call(start, ["before_agent_start", None], ["before_agent_start", {"prompt": "x"}, [], SESSION_FILE])
@@ -259,14 +259,14 @@ def test_pi_is_never_disturbed(pi: Plugin) -> None:
     assert pi.told() == []
 
 
-def test_an_agent_that_a_hook_starts_is_left_alone(opencode: Plugin, pi: Plugin) -> None:
+def test_an_agent_started_by_a_hook_is_not_recorded(opencode: Plugin, pi: Plugin) -> None:
     assert opencode.call(system(), IN_ESKER_HOOK="1") == ([], [system()[2]])
     assert pi.call(["session_start", {}, [], SESSION_FILE], IN_ESKER_HOOK="1") == ([], [None])
     assert opencode.told() == pi.told() == []
 
 
 @pytest.mark.parametrize("client", ["opencode", "pi"])
-def test_who_gets_no_answer_waits_for_seconds_and_not_for_ever(tmp_path: Path, client: str) -> None:
+def test_a_plugin_without_an_answer_stops_waiting_after_seconds(tmp_path: Path, client: str) -> None:
     script = OPENCODE if client == "opencode" else PI
     late = plugin(tmp_path, client, CLOCK + script + "process.exit(0)\n")
     (tmp_path / 'the "esker"').write_text(SILENT.format(python=sys.executable))

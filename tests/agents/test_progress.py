@@ -32,7 +32,7 @@ def words(entries: list[TranscriptEntry]) -> list[str]:
     return [str(entry.content) for entry in entries]
 
 
-def test_what_is_behind_the_known_beginning_is_unsent(there: ClientSettings) -> None:
+def test_messages_after_the_known_beginning_are_unsent(there: ClientSettings) -> None:
     before = SendProgress(there)
     assert words(before.unsent(transcript("a", "b"))) == ["a", "b"]
     before.advance(transcript("a", "b"), 2)
@@ -43,13 +43,13 @@ def test_what_is_behind_the_known_beginning_is_unsent(there: ClientSettings) -> 
 
 
 @pytest.mark.parametrize("changed", [("x", "b", "c"), ("a", "x", "c"), ("a",), ()])
-def test_another_beginning_is_sent_from_its_beginning(there: ClientSettings, changed: tuple[str, ...]) -> None:
+def test_a_changed_beginning_is_sent_from_the_start(there: ClientSettings, changed: tuple[str, ...]) -> None:
     before = SendProgress(there)
     before.advance(transcript("a", "b"), 2)
     assert words(before.unsent(transcript(*changed))) == [*changed]
 
 
-def test_the_same_words_under_another_name_are_another_beginning(there: ClientSettings) -> None:
+def test_the_same_words_with_another_id_are_a_changed_beginning(there: ClientSettings) -> None:
     before = SendProgress(there)
     before.advance(transcript("a"), 1)
     [entry] = transcript("a").entries
@@ -59,14 +59,14 @@ def test_the_same_words_under_another_name_are_another_beginning(there: ClientSe
     assert before.unsent(spoken) == spoken.entries
 
 
-def test_another_server_or_key_begins_anew_and_a_slash_is_no_other_server(there: ClientSettings) -> None:
+def test_another_server_or_key_starts_from_nothing_but_a_slash_does_not(there: ClientSettings) -> None:
     SendProgress(there).advance(transcript("a"), 1)
     for other in (replace(there, url="http://elsewhere:8377"), replace(there, key="esk_2"), replace(there, key=None)):
         assert words(SendProgress(other).unsent(transcript("a"))) == ["a"]
     assert SendProgress(replace(there, url=there.url + "/")).unsent(transcript("a")) == []
 
 
-def test_again_forgets_what_was_sent_but_not_what_is_sent_now(there: ClientSettings, tmp_path: Path) -> None:
+def test_again_ignores_earlier_progress_but_not_its_own(there: ClientSettings, tmp_path: Path) -> None:
     before = SendProgress(there)
     before.advance(transcript("a"), 1)
     before.finish(tmp_path, [1])
@@ -77,7 +77,7 @@ def test_again_forgets_what_was_sent_but_not_what_is_sent_now(there: ClientSetti
     assert before.unsent(transcript("a")) == []
 
 
-def test_a_file_is_unchanged_while_its_stamp_is(there: ClientSettings, tmp_path: Path) -> None:
+def test_a_file_is_unchanged_as_long_as_its_stamp_is(there: ClientSettings, tmp_path: Path) -> None:
     before, path = SendProgress(there), tmp_path / "x.jsonl"
     assert not before.is_unchanged(path, [1, 2])
     before.finish(path, [1, 2])
@@ -99,7 +99,7 @@ def test_a_file_is_unchanged_while_its_stamp_is(there: ClientSettings, tmp_path:
         lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["count", "digest", "stamp"]), inner),
     ).map(lambda value: json.dumps(value).encode())
 )
-def test_garbage_in_the_notes_means_that_nothing_is_known(there: ClientSettings, garbage: bytes) -> None:
+def test_garbage_in_a_progress_file_counts_as_nothing_sent(there: ClientSettings, garbage: bytes) -> None:
     before, path = SendProgress(there), there.state_dir / "x.jsonl"
     before.advance(transcript("a", "b"), 2)
     before.finish(path, [1])
@@ -111,7 +111,7 @@ def test_garbage_in_the_notes_means_that_nothing_is_known(there: ClientSettings,
     assert not before.is_unchanged(path, [1])
 
 
-def test_where_nothing_can_be_written_nothing_is_known_and_that_is_no_error(tmp_path: Path) -> None:
+def test_an_unwritable_folder_counts_as_nothing_sent(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file, where a folder is wanted")
     before = SendProgress(ClientSettings(state_dir=tmp_path / "state"))
     before.advance(transcript("a"), 1)
@@ -121,7 +121,7 @@ def test_where_nothing_can_be_written_nothing_is_known_and_that_is_no_error(tmp_
         assert alone
 
 
-def test_only_the_owner_may_look_and_nothing_half_written_is_left(there: ClientSettings) -> None:
+def test_progress_files_are_owner_only_and_never_half_written(there: ClientSettings) -> None:
     before = SendProgress(there)
     before.advance(transcript("a"), 1)
     with before.locked(transcript("a")):
@@ -133,7 +133,7 @@ def test_only_the_owner_may_look_and_nothing_half_written_is_left(there: ClientS
     assert not any("esk_1" in path.name or "esk_1" in path.read_text() for path in folder.iterdir())
 
 
-def test_two_at_once_do_not_send_one_session(there: ClientSettings) -> None:
+def test_two_processes_never_send_one_session_at_once(there: ClientSettings) -> None:
     before, order = SendProgress(there), list[str]()
     waits = threading.Event()
 

@@ -25,7 +25,7 @@ def checkout(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_project_is_the_same_from_below_by_a_link_and_from_a_worktree(checkout: Path, tmp_path: Path) -> None:
+def test_a_project_is_the_same_from_a_subfolder_a_link_and_a_worktree(checkout: Path, tmp_path: Path) -> None:
     below = checkout / "src" / "deep"
     below.mkdir(parents=True)
     link, linked_below, worktree = tmp_path / "link", tmp_path / "linked-below", tmp_path / "worktree"
@@ -47,7 +47,7 @@ def test_a_project_is_the_same_from_below_by_a_link_and_from_a_worktree(checkout
         "ssh://git@example.org:2222/acme/shop.git/",
     ],
 )
-def test_a_project_is_the_same_however_another_machine_fetches_it(checkout: Path, url: str) -> None:
+def test_a_project_is_the_same_for_every_form_of_its_remote(checkout: Path, url: str) -> None:
     git("remote", "set-url", "origin", url, cwd=checkout)
     assert project_of(str(checkout)) == "acme/shop"
 
@@ -65,21 +65,19 @@ def test_a_project_is_the_same_however_another_machine_fetches_it(checkout: Path
         ("git@example.org:acme/shop.git # main", "acme/shop"),
     ],
 )
-def test_a_project_is_the_whole_path_on_its_host_and_nothing_of_who_fetches(
-    checkout: Path, url: str, project: str
-) -> None:
+def test_a_project_is_the_path_on_its_host_without_credentials(checkout: Path, url: str, project: str) -> None:
     (checkout / ".git" / "config").write_text(f'[core]\n\tbare\n[remote "origin"]\n\turl = {url}\n        fetch = +x\n')
     assert project_of(str(checkout)) == project
 
 
-def test_a_config_in_another_encoding_or_with_a_mark_is_read_all_the_same(checkout: Path) -> None:
+def test_a_config_with_another_encoding_or_a_byte_order_mark_is_read(checkout: Path) -> None:
     config = b'[user]\n\tname = Andr\xe9\n[remote "origin"]\n\turl = git@example.org:acme/shop.git\n'
     for text in (config, b"\xef\xbb\xbf" + config):
         (checkout / ".git" / "config").write_bytes(text)
         assert project_of(str(checkout)) == "acme/shop"
 
 
-def test_without_a_remote_the_root_names_the_project_from_a_worktree_too(tmp_path: Path) -> None:
+def test_a_worktree_without_a_remote_is_named_after_the_root(tmp_path: Path) -> None:
     root, worktree = tmp_path / "ledger", tmp_path / "elsewhere"
     root.mkdir()
     git("init", "-q", cwd=root)
@@ -96,7 +94,7 @@ def test_the_worktree_of_a_bare_repository_is_named_after_it(checkout: Path, tmp
     assert project_of(str(worktree)) == "mirror"
 
 
-def test_a_git_file_that_leads_nowhere_names_the_folder(tmp_path: Path) -> None:
+def test_a_broken_git_file_gives_the_folders_name(tmp_path: Path) -> None:
     for number, text in enumerate(["gitdir: /nowhere/at/all", "", "\x00\xff", "gitdir:"]):
         folder = tmp_path / f"odd{number}"
         folder.mkdir()
@@ -126,7 +124,7 @@ def test_a_directory_of_another_machine_is_named_after_its_last_part() -> None:
         ("", False),
     ],
 )
-def test_what_is_excluded_is_a_project_or_a_directory_with_all_below_it(
+def test_a_pattern_excludes_a_project_or_a_directory_with_everything_below(
     checkout: Path, pattern: str, excluded: bool
 ) -> None:
     below = checkout / "src" / "deep"
@@ -142,6 +140,6 @@ def test_an_excluded_directory_is_excluded_by_any_link_to_it(checkout: Path, tmp
     assert is_excluded(str(checkout), "p", [str(link)])
 
 
-def test_nothing_is_excluded_where_nothing_is_said_to_be() -> None:
+def test_without_patterns_nothing_is_excluded() -> None:
     assert not is_excluded("/a/b", "p/q", [])
     assert not is_excluded(None, None, ["*"])

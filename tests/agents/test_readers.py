@@ -52,7 +52,7 @@ LINES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("client", "line"), LINES)
-def test_a_file_is_known_by_its_lines_whatever_stands_before_them(tmp_path: Path, client: str, line: Any) -> None:
+def test_a_files_client_is_detected_even_after_unknown_lines(tmp_path: Path, client: str, line: Any) -> None:
     assert client_of(written(tmp_path / "x.jsonl", line)) == client
     before: list[Any] = [b"{broken", b"5", {"unheard": "of"}, b"\xff\xfe"]
     path = written(tmp_path / "y.jsonl", *before, line)
@@ -65,7 +65,7 @@ def test_a_file_is_known_by_its_lines_whatever_stands_before_them(tmp_path: Path
 @pytest.mark.parametrize(
     "raw", [b"", b"words", b"5\n[1]\n", b'{"a": 1}\n', b'{"type": "event", "data": 1}\n', b"\0" * 99]
 )
-def test_what_nobody_wrote_is_nobodys(tmp_path: Path, raw: bytes) -> None:
+def test_an_unknown_file_has_no_client(tmp_path: Path, raw: bytes) -> None:
     for name in ("x.jsonl", "x.json", "x.db"):
         (tmp_path / name).write_bytes(raw)
         assert client_of(tmp_path / name) is None
@@ -112,7 +112,7 @@ def test_every_client_is_found_where_it_keeps_its_sessions(tmp_path: Path) -> No
     }
 
 
-def test_folders_that_were_moved_are_found_by_the_clients_own_variables(tmp_path: Path) -> None:
+def test_moved_folders_are_found_through_the_clients_variables(tmp_path: Path) -> None:
     written(tmp_path / "a" / "projects" / "-w" / "s.jsonl", SAID)
     written(tmp_path / "b" / "sessions" / "rollout-x.jsonl", SAID)
     storage = tmp_path / "c" / "opencode" / "storage"
@@ -131,7 +131,7 @@ def test_folders_that_were_moved_are_found_by_the_clients_own_variables(tmp_path
     assert sessions({}, tmp_path / "home") == {}
 
 
-def test_in_a_folder_the_transcripts_are_found_and_an_opencode_session_once(tmp_path: Path) -> None:
+def test_a_folders_transcripts_are_found_and_an_opencode_session_once(tmp_path: Path) -> None:
     storage = tmp_path / "o" / "storage"
     written(storage / "session" / "p" / "ses_1.json", {"id": "s1"})
     written(storage / "message" / "s1" / "msg_1.json", {"id": "m1", "role": "user"})
@@ -155,7 +155,7 @@ def test_a_stamp_changes_with_a_file_and_with_what_a_database_has_beside_it(tmp_
     assert stamp(session) is None
 
 
-def test_a_sub_agent_of_claude_code_belongs_to_its_session_wherever_it_lies(tmp_path: Path) -> None:
+def test_a_claude_code_sub_agent_belongs_to_its_session_wherever_its_file_is(tmp_path: Path) -> None:
     line = {"type": "user", "uuid": "u", "isSidechain": True, "message": {"role": "user", "content": "Go."}}
     inside = written(
         tmp_path / "s1" / "subagents" / "agent-a1.jsonl", line | {"sessionId": "agent-a1", "agentId": "a1"}
@@ -211,7 +211,7 @@ def can_be_sent(reading: ParsedTranscripts) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(any_raw, max_size=7))
-def test_no_lines_whatsoever_are_a_crash_and_what_is_read_can_be_sent(tmp_path: Path, lines: list[bytes]) -> None:
+def test_no_lines_crash_a_reader_and_every_result_can_be_sent(tmp_path: Path, lines: list[bytes]) -> None:
     path = written(tmp_path / "x.jsonl", *lines)
     for client in BY_LINES:
         can_be_sent(READERS[client](path, opened))
@@ -220,9 +220,7 @@ def test_no_lines_whatsoever_are_a_crash_and_what_is_read_can_be_sent(tmp_path: 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(any_raw, max_size=5), st.lists(any_raw, max_size=5))
-def test_whatever_joins_a_file_what_was_read_of_it_before_stays(
-    tmp_path: Path, lines: list[bytes], more: list[bytes]
-) -> None:
+def test_appending_lines_never_changes_earlier_entries(tmp_path: Path, lines: list[bytes], more: list[bytes]) -> None:
     path = written(tmp_path / "x.jsonl", *lines)
     clients = ("claude-code", "copilot", "cursor")
     before = {client: READERS[client](path, opened).transcripts for client in clients}
@@ -237,7 +235,7 @@ def test_whatever_joins_a_file_what_was_read_of_it_before_stays(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(any_value | st.fixed_dictionaries({}, optional=dict.fromkeys(("messages", "history", "loglines"), any_value)))
-def test_no_document_whatsoever_is_a_crash(tmp_path: Path, document: Any) -> None:
+def test_no_document_crashes_a_reader(tmp_path: Path, document: Any) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps(document))
     for client in (*BY_LINES, opencode.CLIENT):
@@ -247,7 +245,7 @@ def test_no_document_whatsoever_is_a_crash(tmp_path: Path, document: Any) -> Non
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(any_line, max_size=4), st.lists(any_line, max_size=4))
-def test_no_files_of_opencode_whatsoever_are_a_crash(tmp_path: Path, messages: list[Any], parts: list[Any]) -> None:
+def test_no_opencode_files_crash_the_reader(tmp_path: Path, messages: list[Any], parts: list[Any]) -> None:
     storage = tmp_path / "storage"
     session = written(storage / "session" / "p" / "ses_1.json", {"id": "s1"})
     for number, message in enumerate(messages):
@@ -270,7 +268,7 @@ def foreign(folder: Path) -> Iterator[tuple[str, Path]]:
         yield FOLDERS.get(name, name), path
 
 
-def test_other_peoples_files_are_known_for_whose_they_are(transcripts: Path) -> None:
+def test_the_client_of_foreign_files_is_detected(transcripts: Path) -> None:
     seen: Counter[str] = Counter()
     for client, path in foreign(transcripts):
         assert client_of(path, opened) == client, path
@@ -317,7 +315,7 @@ def test_a_long_session_of_pi_is_read_whole(transcripts: Path) -> None:
     assert reading.skipped["compaction summary"] == 2
 
 
-def test_no_message_of_codex_is_there_twice(transcripts: Path) -> None:
+def test_no_message_of_codex_is_kept_twice(transcripts: Path) -> None:
     for path in sorted((transcripts / "codex").glob("*.jsonl")):
         reading = codex.read_transcript(path)
         messages = [line["payload"] for line in lines_of(path) if line.get("type") == "response_item"]
@@ -329,7 +327,7 @@ def test_no_message_of_codex_is_there_twice(transcripts: Path) -> None:
         assert len(reading.transcripts) <= 1, path
 
 
-def test_messages_of_cursor_and_copilot_are_all_there(transcripts: Path) -> None:
+def test_all_messages_of_cursor_and_copilot_are_kept(transcripts: Path) -> None:
     for path in sorted((transcripts / "cursor").rglob("*.jsonl")):
         reading = cursor.read_transcript(path)
         assert sum(len(t.entries) for t in reading.transcripts) == sum("role" in line for line in lines_of(path)), path
@@ -343,7 +341,7 @@ def test_messages_of_cursor_and_copilot_are_all_there(transcripts: Path) -> None
         assert set(said_by(found, "assistant")) == told, path
 
 
-def test_messages_of_gemini_are_all_there(transcripts: Path) -> None:
+def test_all_messages_of_gemini_are_kept(transcripts: Path) -> None:
     lines = lines_of(transcripts / "gemini" / "agentsessions_jsonl_v040.jsonl")
     records = {line["id"]: line for line in lines if line.get("type") in ("user", "gemini")}
     reading = gemini.read_transcript(transcripts / "gemini" / "agentsessions_jsonl_v040.jsonl")
@@ -354,7 +352,7 @@ def test_messages_of_gemini_are_all_there(transcripts: Path) -> None:
     assert said_by(reading, "assistant") == told
 
 
-def test_messages_of_opencode_are_all_there_but_synthetic_ones(transcripts: Path) -> None:
+def test_all_messages_of_opencode_are_kept_except_synthetic_ones(transcripts: Path) -> None:
     for storage in sorted(path.parent for path in (transcripts / "opencode").rglob("session")):
         parts = [json.loads(path.read_text()) for path in (storage / "part").rglob("*.json")]
         texts = {part["text"] for part in parts if part["type"] == "text" and not part.get("synthetic")}
@@ -363,7 +361,7 @@ def test_messages_of_opencode_are_all_there_but_synthetic_ones(transcripts: Path
         assert count_of(reading, "tool_use") == sum(part["type"] == "tool" for part in parts)
 
 
-def test_reading_what_is_being_written_needs_nothing_but_the_standard_library() -> None:
+def test_readers_of_uncompressed_files_need_only_the_standard_library() -> None:
     code = (
         "import sys\nimport esker.server.agents.readers, esker.server.agents.progress, esker.server.agents.sending\n"
         "heavy = {'pydantic', 'typer', 'rich', 'httpx2', 'platformdirs', 'zstandard', 'tomlkit'}\n"

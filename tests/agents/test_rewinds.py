@@ -50,13 +50,13 @@ FIRST = (line("u2", "a1"), called("a2", "u2"), answered("r2", "a2"), line("a3", 
 SECOND = (line("u3", "a1"), line("a4", "u3", "assistant"))
 
 
-def test_what_was_asked_instead_stands_and_what_was_taken_back_goes_with_its_answers(tmp_path: Path) -> None:
+def test_a_rewound_prompt_is_dropped_with_its_answers_and_the_new_one_kept(tmp_path: Path) -> None:
     reading = read(tmp_path, *START, *FIRST, *SECOND)
     assert names(reading.transcripts[0]) == ["u1", "a1", "u3", "a4"]
     assert reading.skipped == {"message that was rewound": 4}
 
 
-def test_a_prompt_that_was_taken_back_twice_and_one_far_above(tmp_path: Path) -> None:
+def test_prompts_rewound_twice_or_far_above_are_dropped(tmp_path: Path) -> None:
     again = (line("u4", "a1"), line("a5", "u4", "assistant"), line("u5", "a5"))
     assert kept(tmp_path, *START, *FIRST, *SECOND, *again) == ["u1", "a1", "u4", "a5", "u5"]
     inner = (line("u6", "a4"), line("u7", "a4"))
@@ -64,7 +64,7 @@ def test_a_prompt_that_was_taken_back_twice_and_one_far_above(tmp_path: Path) ->
     assert kept(tmp_path, *START, *SECOND, *inner, line("u8", "a1")) == ["u1", "a1", "u8"]
 
 
-def test_what_stands_between_the_lines_of_a_conversation_is_looked_through(tmp_path: Path) -> None:
+def test_lines_that_are_not_messages_do_not_hide_a_rewind(tmp_path: Path) -> None:
     lines = (
         *START,
         line("s1", "a1", "system", subtype="turn_duration"),
@@ -97,7 +97,7 @@ def test_what_stands_between_the_lines_of_a_conversation_is_looked_through(tmp_p
         (*START, called("c1", "a1"), answered("r1", "c1"), line("u2", "a1")),
     ],
 )  # fmt: skip
-def test_what_only_looks_like_a_rewind_takes_nothing_back(tmp_path: Path, lines: Sequence[Any]) -> None:
+def test_other_branches_are_not_rewinds(tmp_path: Path, lines: Sequence[Any]) -> None:
     reading = read(tmp_path, *lines)
     assert reading.skipped["message that was rewound"] == 0
     unsaid = ("i1", "e1", "b1")
@@ -115,7 +115,7 @@ def test_a_compaction_after_a_rewind_brings_nothing_back_and_loses_nothing(tmp_p
     assert kept(tmp_path, *rewound) == ["u1", "a1", "u3", "a4", "u5"]
 
 
-def test_a_prompt_after_a_compaction_can_be_taken_back(tmp_path: Path) -> None:
+def test_a_prompt_after_a_compaction_can_be_rewound(tmp_path: Path) -> None:
     boundary = line("b1", None, "system", subtype="compact_boundary", logicalParentUuid="a1")
     lines = (*START, boundary, line("c1", "b1", isCompactSummary=True), line("u2", "c1"), line("u3", "c1"))
     assert kept(tmp_path, *lines) == ["u1", "a1", "u3"]
@@ -131,7 +131,7 @@ KINDS = st.sampled_from(["ask", "say", "call", "note"])
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(KINDS, st.integers(0, 12)), min_size=1, max_size=12))
-def test_the_way_from_the_last_line_to_the_first_always_stays(tmp_path: Path, shape: list[tuple[str, int]]) -> None:
+def test_the_branch_of_the_last_line_is_always_kept(tmp_path: Path, shape: list[tuple[str, int]]) -> None:
     lines: list[dict[str, Any]] = []
     for number, (kind, parent) in enumerate(shape):
         follows = f"n{parent % number}" if number else None
@@ -149,5 +149,5 @@ def test_the_way_from_the_last_line_to_the_first_always_stays(tmp_path: Path, sh
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=10))
-def test_lines_that_follow_each_other_in_a_circle_are_no_hang(tmp_path: Path, links: list[tuple[int, int]]) -> None:
+def test_a_cycle_of_parents_does_not_hang(tmp_path: Path, links: list[tuple[int, int]]) -> None:
     kept(tmp_path, *(line(f"n{name}", f"n{parent}") for name, parent in links))

@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "spool"
 
 
-def test_what_waits_is_sent_in_order_and_only_once(folder: Path) -> None:
+def test_parcels_are_sent_in_order_and_only_once(folder: Path) -> None:
     spool, server = Spool(folder, URL, None), Server()
     assert [spool.put(parcel(n)) for n in range(12)] == [True] * 12
     assert spool.replay(API, server.deliver) == Replayed(sent=12)
@@ -55,7 +55,7 @@ def test_what_waits_is_sent_in_order_and_only_once(folder: Path) -> None:
 @pytest.mark.parametrize(
     "away", [Unavailable(), *(ServerRefused("x", status=code) for code in (401, 403, 404, 405, 429, 500, 503))]
 )
-def test_a_server_that_is_away_again_gets_the_rest_later(folder: Path, away: Exception) -> None:
+def test_a_server_that_disappears_again_gets_the_rest_later(folder: Path, away: Exception) -> None:
     spool, server = Spool(folder, URL, None), Server(None, away)
     for n in range(3):
         spool.put(parcel(n))
@@ -64,7 +64,7 @@ def test_a_server_that_is_away_again_gets_the_rest_later(folder: Path, away: Exc
     assert server.taken == ["m0", "m1", "m2"]
 
 
-def test_what_is_refused_for_good_is_set_aside_and_holds_nothing_up(folder: Path) -> None:
+def test_a_permanently_refused_parcel_is_set_aside_and_blocks_nothing(folder: Path) -> None:
     spool, server = Spool(folder, URL, None), Server(ServerRefused("x", status=422))
     for n in range(2):
         spool.put(parcel(n))
@@ -74,7 +74,7 @@ def test_what_is_refused_for_good_is_set_aside_and_holds_nothing_up(folder: Path
     ]
 
 
-def test_a_message_that_the_server_does_not_take_is_set_aside_by_itself(folder: Path) -> None:
+def test_a_refused_message_is_set_aside_alone(folder: Path) -> None:
     spool, server = Spool(folder, URL, None), Server()
     made = parcel(1)
     made["messages"] += parcel(2, "Refuse me.")["messages"]
@@ -86,7 +86,7 @@ def test_a_message_that_the_server_does_not_take_is_set_aside_by_itself(folder: 
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_what_is_put_in_while_another_is_sent_is_sent_as_well(folder: Path) -> None:
+def test_a_parcel_added_during_a_replay_is_sent_as_well(folder: Path) -> None:
     spool, server = Spool(folder, URL, None), Server()
     spool.put(parcel(1))
 
@@ -99,7 +99,7 @@ def test_what_is_put_in_while_another_is_sent_is_sent_as_well(folder: Path) -> N
     assert server.taken == ["m1", "m2"]
 
 
-def test_no_secret_is_in_a_parcel_and_names_stay_different(folder: Path) -> None:
+def test_parcels_contain_no_secrets_and_ids_stay_different(folder: Path) -> None:
     secret = "sk-ant-REDACTED"
     made: Any = parcel(1, f"The key is {secret}")
     made["messages"].append({"external_id": f"{secret}-other", "role": "user", "content": [{"text": secret}]})
@@ -114,13 +114,13 @@ def test_no_secret_is_in_a_parcel_and_names_stay_different(folder: Path) -> None
     assert first != second
 
 
-def test_only_its_owner_can_read_it(folder: Path) -> None:
+def test_a_parcel_is_owner_only(folder: Path) -> None:
     Spool(folder, URL, None).put(parcel(1))
     [path] = folder.glob("*.json")
     assert (path.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_a_full_spool_takes_no_more_and_keeps_what_it_has(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_spool_refuses_parcels_and_keeps_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spools, "MOST_BYTES", 1_000)
     spool, server = Spool(folder, URL, None), Server()
     put = [spool.put(parcel(n, "x" * 200)) for n in range(10)]
@@ -129,12 +129,12 @@ def test_a_full_spool_takes_no_more_and_keeps_what_it_has(folder: Path, monkeypa
     assert spool.replay(API, server.deliver).sent == sum(put)
 
 
-def test_a_folder_that_cannot_be_written_is_told_not_raised(tmp_path: Path) -> None:
+def test_an_unwritable_folder_gives_false_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert not Spool(tmp_path / "file" / "spool", URL, None).put(parcel(1))
 
 
-def test_another_server_and_another_key_are_left_alone(folder: Path) -> None:
+def test_parcels_for_another_server_or_key_are_left_alone(folder: Path) -> None:
     for url, key in ((URL, "k"), (URL, "other"), ("http://elsewhere", None)):
         Spool(folder, url, key).put(parcel(1))
     mine, server = Spool(folder, URL, "k"), Server()
@@ -147,12 +147,12 @@ def test_another_server_and_another_key_are_left_alone(folder: Path) -> None:
     assert [Spool(folder, URL, "other").waiting(), Spool(folder, "http://elsewhere", None).waiting()] == [1, 1]
 
 
-def test_what_was_kept_before_there_was_a_key_is_sent_with_it(folder: Path) -> None:
+def test_parcels_spooled_without_a_key_are_sent_with_a_later_one(folder: Path) -> None:
     Spool(folder, URL, None).put(parcel(1))
     assert Spool(folder, URL, "k").replay(API, Server().deliver) == Replayed(sent=1)
 
 
-def test_what_waits_for_another_takes_nobodys_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_queues_do_not_fill_the_spool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spools, "MOST_BYTES", 400)
     assert Spool(folder, "http://elsewhere", None).put(parcel(1, "x" * 150))
     mine = Spool(folder, URL, None)
@@ -160,7 +160,7 @@ def test_what_waits_for_another_takes_nobodys_room(folder: Path, monkeypatch: py
     assert not mine.put(parcel(2, "x" * 150))
 
 
-def test_what_waits_under_a_mistyped_key_is_sent_under_the_right_one_when_asked_for(folder: Path) -> None:
+def test_an_adopted_queue_is_sent_with_the_present_key(folder: Path) -> None:
     mistyped, mine, server = Spool(folder, URL, "mistyped"), Spool(folder, URL, "k"), Server()
     for n in range(3):
         (mistyped if n != 1 else mine).put(parcel(n))
@@ -171,7 +171,7 @@ def test_what_waits_under_a_mistyped_key_is_sent_under_the_right_one_when_asked_
     assert server.taken == ["m0", "m1", "m2"]
 
 
-def test_what_waits_for_a_server_that_is_no_more_can_be_deleted(folder: Path) -> None:
+def test_the_queue_of_an_abandoned_server_can_be_deleted(folder: Path) -> None:
     Spool(folder, "http://gone", None).put(parcel(1))
     mine = Spool(folder, URL, None)
     mine.put(parcel(2))
@@ -181,7 +181,7 @@ def test_what_waits_for_a_server_that_is_no_more_can_be_deleted(folder: Path) ->
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"session": 3}', '{"session": {}}', "\x00"])
-def test_a_broken_file_is_set_aside_and_stops_nothing(folder: Path, text: str) -> None:
+def test_a_damaged_parcel_is_set_aside_and_stops_nothing(folder: Path, text: str) -> None:
     spool, server = Spool(folder, URL, None), Server()
     spool.put(parcel(1))
     (folder / f"00000000000000000000-1-000000.{spools.address(URL, None)}.json").write_text(text)
@@ -192,7 +192,7 @@ def test_a_broken_file_is_set_aside_and_stops_nothing(folder: Path, text: str) -
     assert not sent_before.exists(), "what was in it has to be sent from its transcript again"
 
 
-def test_what_no_spool_has_written_is_left_where_it_is(folder: Path) -> None:
+def test_foreign_files_in_the_folder_are_left_alone(folder: Path) -> None:
     spool, server = Spool(folder, URL, None), Server()
     spool.put(parcel(1))
     of = spools.address(URL, None)
@@ -204,7 +204,7 @@ def test_what_no_spool_has_written_is_left_where_it_is(folder: Path) -> None:
     assert len(list(folder.glob("*.json"))) == 3
 
 
-def test_of_two_who_replay_at_once_one_sends(folder: Path) -> None:
+def test_only_one_of_two_parallel_replays_sends(folder: Path) -> None:
     spool = Spool(folder, URL, None)
     spool.put(parcel(1))
     inside, done = threading.Event(), threading.Event()

@@ -92,7 +92,7 @@ async def called(client: Client, tool: str, **given: Any) -> tuple[str, dict[str
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_one_agent_remembers_another_recalls_and_forgets(served: str, way: str) -> None:
+async def test_one_agents_memory_is_recalled_and_forgotten_by_another(served: str, way: str) -> None:
     fact = "The staging database moved to the harbour cluster."
     async with by(served, way) as client, connected(served, "auto") as other:
         given = {"project": "p", "priority": "high", "category": "decision", "tags": ["ops"]}
@@ -114,7 +114,7 @@ async def test_what_one_agent_remembers_another_recalls_and_forgets(served: str,
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_nothing_is_forgotten_by_what_it_says(served: str, way: str) -> None:
+async def test_memories_cannot_be_forgotten_by_content(served: str, way: str) -> None:
     async with by(served, way) as client:
         for given in ("the river", "Our river is the Rhine.", "mem_*", "mem_%", "mem_00000000000000000000000000"):
             answer = await client.call_tool("forget_memory", {"memory_id": given})
@@ -125,7 +125,7 @@ async def test_nothing_is_forgotten_by_what_it_says(served: str, way: str) -> No
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_is_wrong_is_replaced_by_its_id_once(served: str, way: str) -> None:
+async def test_a_memory_is_replaced_by_its_id_once(served: str, way: str) -> None:
     async with by(served, way) as client:
         wrong = (await called(client, "recall_memory", query="river"))[1]["hits"][0]["id"]
         _, right = await called(client, "remember", content="Our river is the Elbe.", replaces=wrong)
@@ -139,7 +139,7 @@ async def test_what_is_wrong_is_replaced_by_its_id_once(served: str, way: str) -
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_status_says_what_is_there_and_what_is_not_ready(served: str, way: str) -> None:
+async def test_the_status_has_counts_and_pending_work(served: str, way: str) -> None:
     async with httpx2.AsyncClient(base_url=served) as http:
         session = (await http.post("/v1/sessions", json={"client": "codex", "external_id": "s"})).json()["id"]
         message = {"external_id": "m", "role": "user", "content": "We chose Postgres."}
@@ -157,7 +157,7 @@ async def test_the_status_says_what_is_there_and_what_is_not_ready(served: str, 
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_pack_is_read_by_its_session_and_the_same_as_over_http(served: str, way: str) -> None:
+async def test_a_pack_resource_equals_the_pack_over_http(served: str, way: str) -> None:
     async with httpx2.AsyncClient(base_url=served) as http:
         opened = {"client": "codex", "external_id": "s", "project": "p"}
         session = (await http.post("/v1/sessions", json=opened)).json()["id"]
@@ -171,7 +171,7 @@ async def test_a_pack_is_read_by_its_session_and_the_same_as_over_http(served: s
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_instructions_carry_what_matters_most_in_the_pool_of_the_caller(served: str, way: str) -> None:
+async def test_the_instructions_contain_the_callers_most_important_memories(served: str, way: str) -> None:
     async with httpx2.AsyncClient(base_url=served) as http:
         rows = [{"content": f"Rule {n}: {'never ' * 40}.", "priority": "high"} for n in range(60)]
         await http.post("/v1/memories/batch", json={"memories": rows})
@@ -184,7 +184,7 @@ async def test_the_instructions_carry_what_matters_most_in_the_pool_of_the_calle
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_another_pools_rows_are_in_no_instructions(served: str, parts: Parts, mode: str) -> None:
+async def test_the_instructions_contain_no_rows_of_another_pool(served: str, parts: Parts, mode: str) -> None:
     async with httpx2.AsyncClient(base_url=served) as http:
         await http.post("/v1/memories", json={"content": "Never push to main.", "kind": "manual"})
     await create_pool(parts, "strangers")
@@ -193,13 +193,13 @@ async def test_another_pools_rows_are_in_no_instructions(served: str, parts: Par
         assert client.instructions == INSTRUCTIONS
 
 
-async def test_without_a_server_the_instructions_are_there_all_the_same() -> None:
+async def test_without_a_server_the_instructions_come_without_a_pack() -> None:
     async with by("http://127.0.0.1:1", "stdio") as client:
         assert client.instructions == INSTRUCTIONS
         assert len((await client.list_tools()).tools) == 5
 
 
-async def test_a_server_that_never_answers_keeps_no_client_from_the_tools() -> None:
+async def test_a_server_that_never_answers_does_not_hide_the_tools() -> None:
     with socket.create_server(("127.0.0.1", 0)) as hole:
         async with by(f"http://127.0.0.1:{hole.getsockname()[1]}", "stdio") as client:
             assert client.instructions == INSTRUCTIONS
@@ -207,7 +207,7 @@ async def test_a_server_that_never_answers_keeps_no_client_from_the_tools() -> N
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_person_can_choose_to_have_memory_asked(served: str, mode: str) -> None:
+async def test_the_recall_prompt_asks_memory(served: str, mode: str) -> None:
     async with connected(served, mode) as client:
         [prompt] = (await client.list_prompts()).prompts
         assert prompt.name == "recall"
@@ -217,7 +217,7 @@ async def test_a_person_can_choose_to_have_memory_asked(served: str, mode: str) 
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_misspelt_argument_is_refused_with_those_that_there_are(served: str, way: str) -> None:
+async def test_a_misspelt_argument_is_refused_with_the_known_ones(served: str, way: str) -> None:
     async with by(served, way) as client:
         answer = await client.call_tool("recall_memory", {"query": "river", "projects": "p"})
         assert answer.is_error is True
@@ -239,7 +239,7 @@ async def test_a_key_that_only_reads_neither_writes_nor_forgets(served: str, par
 
 
 @pytest.mark.parametrize("tool", ["expand_memory", "forget_memory"])
-async def test_another_pools_ids_are_ids_of_nothing(served: str, parts: Parts, tool: str) -> None:
+async def test_ids_of_another_pool_do_not_exist(served: str, parts: Parts, tool: str) -> None:
     async with connected(served, "legacy") as client:
         mine = (await called(client, "recall_memory", query="river"))[1]["hits"][0]["id"]
     await create_pool(parts, "strangers")
@@ -252,7 +252,7 @@ async def test_another_pools_ids_are_ids_of_nothing(served: str, parts: Parts, t
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_nothing_known_is_said_plainly(served: str, mode: str) -> None:
+async def test_an_abstention_is_said_plainly(served: str, mode: str) -> None:
     async with connected(served, mode) as client:
         answer = await client.call_tool("recall_memory", {"query": "submarines"})
         assert isinstance(answer.content[0], TextContent)
@@ -269,7 +269,7 @@ async def test_nothing_known_is_said_plainly(served: str, mode: str) -> None:
         ({"query": "x", "scope": "project"}, "needs a project"),
     ],
 )
-async def test_an_error_says_what_to_mend(served: str, arguments: dict[str, object], words: str) -> None:
+async def test_a_tool_error_says_what_to_correct(served: str, arguments: dict[str, object], words: str) -> None:
     async with connected(served, "legacy") as client:
         answer = await client.call_tool("recall_memory", arguments)
         assert answer.is_error is True
@@ -331,9 +331,7 @@ async def test_a_memory_is_expanded_on_stdio_too(served: str, observation: str) 
 
 
 @pytest.mark.parametrize("max_tokens", [None, 500, 1_000, 4_000])
-async def test_an_expansion_costs_no_more_than_was_asked_for(
-    served: str, observation: str, max_tokens: int | None
-) -> None:
+async def test_an_expansion_stays_within_max_tokens(served: str, observation: str, max_tokens: int | None) -> None:
     asked = {"memory_id": observation, "around": 20} | ({"max_tokens": max_tokens} if max_tokens else {})
     async with connected(served, "legacy") as client:
         [part] = (await client.call_tool("expand_memory", asked)).content
@@ -355,7 +353,7 @@ async def test_an_expansion_costs_no_more_than_was_asked_for(
         ({"memory_id": "mem_1", "max_tokens": 10}, "max_tokens"),
     ],
 )
-async def test_an_expansion_that_fails_says_what_to_mend(served: str, arguments: dict[str, object], words: str) -> None:
+async def test_a_failed_expansion_says_what_to_correct(served: str, arguments: dict[str, object], words: str) -> None:
     async with connected(served, "legacy") as client:
         answer = await client.call_tool("expand_memory", arguments)
         assert answer.is_error is True
@@ -363,7 +361,7 @@ async def test_an_expansion_that_fails_says_what_to_mend(served: str, arguments:
         assert words in answer.content[0].text
 
 
-async def test_a_key_expands_nothing_of_another_pool(served: str, parts: Parts, observation: str) -> None:
+async def test_no_key_expands_a_memory_of_another_pool(served: str, parts: Parts, observation: str) -> None:
     await create_pool(parts, "strangers")
     key = await create_key(parts, name="a", pool="strangers", scopes=["read"])
     async with connected(served, "legacy", key.key) as client:
@@ -420,7 +418,7 @@ HELLO = (
 )
 
 
-async def test_half_a_character_is_cleaned_over_http(served: str) -> None:
+async def test_a_lone_surrogate_is_cleaned_over_http(served: str) -> None:
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     async with httpx2.AsyncClient(base_url=served, headers=headers) as client:
         answer = await client.post("/mcp", content=CALL)
@@ -428,7 +426,7 @@ async def test_half_a_character_is_cleaned_over_http(served: str) -> None:
     assert "Rhine" in answer.json()["result"]["content"][0]["text"]
 
 
-async def test_half_a_character_is_cleaned_on_stdio(served: str) -> None:
+async def test_a_lone_surrogate_is_cleaned_on_stdio(served: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "esker", "mcp"),
         stdin=asyncio.subprocess.PIPE,
@@ -447,19 +445,19 @@ async def test_half_a_character_is_cleaned_on_stdio(served: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
-async def test_there_is_no_stream_to_hold_open_and_nothing_but_calls(served: str, method: str) -> None:
+async def test_only_post_is_accepted_and_no_stream_stays_open(served: str, method: str) -> None:
     async with httpx2.AsyncClient(base_url=served, headers={"Accept": "text/event-stream"}) as client:
         answer = await client.request(method, "/mcp")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
-async def test_a_call_larger_than_any_question_is_refused_before_it_is_read(served: str) -> None:
+async def test_an_oversized_call_is_refused_before_it_is_read(served: str) -> None:
     async with httpx2.AsyncClient(base_url=served) as client:
         answer = await client.post("/mcp", content=b'["\\u0000",' + b"[]," * 500_000 + b"1]")
     assert (answer.status_code, "1,048,576" in answer.json()["detail"]) == (413, True)
 
 
-async def test_a_call_that_is_too_large_is_refused(database_url: str, settings: Settings) -> None:
+async def test_an_oversized_call_is_refused(database_url: str, settings: Settings) -> None:
     small = settings.model_copy(update={"max_body_bytes": 2_000})
 
     async def chunks() -> AsyncGenerator[bytes]:

@@ -62,7 +62,7 @@ BAD_ARGUMENTS: list[tuple[str, Json, list[str]]] = [
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_bad_arguments_are_told_in_words_that_a_model_can_act_on(url: str, way: str) -> None:
+async def test_invalid_arguments_are_explained_to_the_model(url: str, way: str) -> None:
     async with by(url, way) as client:
         for tool, given, words in BAD_ARGUMENTS:
             text = await refused(client, tool, given)
@@ -71,7 +71,7 @@ async def test_bad_arguments_are_told_in_words_that_a_model_can_act_on(url: str,
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_is_not_there_has_the_code_of_wrong_parameters_and_names_what_is(url: str, way: str) -> None:
+async def test_unknown_names_are_invalid_params_with_the_known_ones(url: str, way: str) -> None:
     async with by(url, way) as client:
         for ask, words in (
             (client.call_tool("recal_memory", {}), ["Unknown tool 'recal_memory'", "recall_memory"]),
@@ -137,7 +137,7 @@ def check_refused(answer: Json, code: int, message_id: int | None) -> None:
 
 
 @pytest.mark.parametrize("modern", [False, True])
-async def test_what_is_no_message_is_refused_over_http(url: str, modern: bool) -> None:
+async def test_an_invalid_message_is_refused_over_http(url: str, modern: bool) -> None:
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     headers |= {"MCP-Protocol-Version": "2026-07-28"} if modern else {}
     async with httpx2.AsyncClient(base_url=url, headers=headers) as client:
@@ -189,7 +189,7 @@ async def speaking(url: str) -> AsyncGenerator[Spoken]:
 
 
 @pytest.mark.parametrize("modern", [False, True])
-async def test_what_is_no_message_is_refused_on_stdio_and_the_connection_goes_on(url: str, modern: bool) -> None:
+async def test_an_invalid_message_is_refused_on_stdio_and_the_connection_continues(url: str, modern: bool) -> None:
     async with speaking(url) as esker:
         for early in NO_MESSAGES[:2]:
             check_refused(await esker.ask(early[0]), *early[1:])
@@ -204,7 +204,7 @@ async def test_what_is_no_message_is_refused_on_stdio_and_the_connection_goes_on
 
 
 @pytest.mark.parametrize("modern", [False, True])
-async def test_a_method_or_parameters_that_are_wrong_are_told(url: str, modern: bool) -> None:
+async def test_an_unknown_method_or_invalid_parameters_are_explained(url: str, modern: bool) -> None:
     async with speaking(url) as esker:
         if not modern:
             early = await esker.call("tools/list", {}, modern=False)
@@ -225,7 +225,7 @@ async def test_a_method_or_parameters_that_are_wrong_are_told(url: str, modern: 
             assert words in answer["error"]["message"]
 
 
-async def test_answers_are_whole_lines_however_many_are_given_at_once(url: str) -> None:
+async def test_parallel_answers_are_complete_lines(url: str) -> None:
     long = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
     async with speaking(url) as esker:
         await esker.call("initialize", _HELLO, modern=False)
@@ -234,7 +234,7 @@ async def test_answers_are_whole_lines_however_many_are_given_at_once(url: str) 
     assert sum("result" in answer for answer in answers) == sum("error" in answer for answer in answers) == 20
 
 
-def test_what_is_a_message_is_let_through() -> None:
+def test_a_valid_message_is_passed_on() -> None:
     for message in (
         {"jsonrpc": "2.0", "id": "a", "method": "x"},
         {"jsonrpc": "2.0", "id": 0, "method": "x", "params": {}},

@@ -132,7 +132,7 @@ def test_remember_and_observe_without_a_session(server: dict[str, str]) -> None:
     assert "nothing to do" in esker("observe", "--wait", **server).stdout
 
 
-def test_ingest_again_observes_what_is_known_and_adds_nothing(server: dict[str, str]) -> None:
+def test_repeating_ingest_with_observe_adds_nothing(server: dict[str, str]) -> None:
     first = json.loads(esker("ingest", str(SAMPLES), "--observe", "--json", **server).stdout)
     once_more = json.loads(esker("ingest", str(SAMPLES), "--observe", "--json", **server).stdout)
     assert (once_more["sessions"], once_more["memories"]) == (first["sessions"], 0)
@@ -141,7 +141,7 @@ def test_ingest_again_observes_what_is_known_and_adds_nothing(server: dict[str, 
     assert (again["accepted"], again["duplicates"], again["memories"]) == (0, 60, 0)
 
 
-def test_what_is_not_there_is_explained(server: dict[str, str], tmp_path: Path) -> None:
+def test_a_missing_thing_is_explained(server: dict[str, str], tmp_path: Path) -> None:
     nothing = esker("ingest", str(tmp_path / "nothing.jsonl"), **server)
     assert (nothing.returncode, "does not exist" in nothing.stderr) == (1, True)
     unknown = esker("ingest", str(SAMPLES), "--client", "emacs", **server)
@@ -152,13 +152,13 @@ def test_what_is_not_there_is_explained(server: dict[str, str], tmp_path: Path) 
     assert (empty.returncode, "no transcript" in empty.stdout) == (1, True)
 
 
-def test_an_error_is_json_where_json_was_asked_for(server: dict[str, str]) -> None:
+def test_with_json_an_error_is_json(server: dict[str, str]) -> None:
     done = esker_alone("forget", "mem_nope", "--json", **server)
     assert done.returncode == 1
     assert "mem_nope" in json.loads(done.stdout)["error"]
 
 
-def test_no_server_is_explained() -> None:
+def test_a_missing_server_is_explained() -> None:
     done = esker_alone("recall", "x", ESKER_URL="http://127.0.0.1:1")
     assert done.returncode == 1
     assert "esker serve" in done.stderr
@@ -169,7 +169,7 @@ def test_no_server_is_explained() -> None:
     assert "ESKER_PORT" in bad.stderr
 
 
-def test_a_message_that_is_too_large_is_sent_without_what_makes_it_so(server: dict[str, str], tmp_path: Path) -> None:
+def test_a_message_that_is_too_large_is_sent_shortened(server: dict[str, str], tmp_path: Path) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 20_000_000}}
     lines = [
         {
@@ -187,7 +187,7 @@ def test_a_message_that_is_too_large_is_sent_without_what_makes_it_so(server: di
     assert "Zugspitze" in esker("recall", "Zugspitze", **server).stdout
 
 
-def test_doctor_finds_nothing_wrong_where_all_is_well_and_says_what_is(server: dict[str, str], tmp_path: Path) -> None:
+def test_doctor_reports_a_problem_and_nothing_without_one(server: dict[str, str], tmp_path: Path) -> None:
     well = esker("doctor", "--json", **server, ESKER_DATA_DIR=str(tmp_path / "d"))
     findings = json.loads(well.stdout)
     assert well.returncode == 0, findings
@@ -225,7 +225,7 @@ def test_migrate_reports_for_machines(tmp_path: Path) -> None:
     assert (broken.returncode, "ESKER_DATABASE_URL" in broken.stderr) == (1, True)
 
 
-def test_looking_makes_no_database(tmp_path: Path) -> None:
+def test_read_only_commands_create_no_database(tmp_path: Path) -> None:
     there = {"ESKER_DATA_DIR": str(tmp_path / "d"), "ESKER_URL": "http://127.0.0.1:1"}
     for retry in ([], ["--retry"]):
         looked = esker("doctor", "--quick", "--json", *retry, **there)
@@ -275,9 +275,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert esker("pool", "create", "Bad Name", **there).returncode == 1
 
 
-def test_a_message_that_the_server_refuses_is_named_and_keeps_no_other_from_it(
-    server: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_refused_message_is_reported_and_the_others_are_sent(server: dict[str, str], tmp_path: Path) -> None:
     deep: Any = "deep"
     for _ in range(60):
         deep = [deep]
@@ -295,7 +293,7 @@ def test_a_message_that_the_server_refuses_is_named_and_keeps_no_other_from_it(
     assert "r2" in esker("ingest", str(path), **server).stdout
 
 
-def test_no_file_keeps_another_from_being_read(server: dict[str, str], tmp_path: Path) -> None:
+def test_an_unreadable_file_does_not_stop_the_others(server: dict[str, str], tmp_path: Path) -> None:
     line = {"type": "user", "message": {"role": "user", "content": "Our river is the Rhine."}}
     for name in (b"a.jsonl", b"bad\xff\xfename.jsonl", b"z.jsonl"):
         Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_text(json.dumps(line))
@@ -311,7 +309,7 @@ def test_no_file_keeps_another_from_being_read(server: dict[str, str], tmp_path:
     assert (fifo.returncode, "it is a pipe" in fifo.stdout) == (1, True)
 
 
-def test_a_connection_that_the_server_closed_is_opened_anew(server: dict[str, str]) -> None:
+def test_a_closed_connection_is_reopened(server: dict[str, str]) -> None:
     with closing(Api(server["ESKER_URL"])) as api:
         assert api.get("/livez") == {"status": "alive"}
         api._connection.sock.shutdown(socket.SHUT_RDWR)  # as an idle connection that the server closes
@@ -347,7 +345,7 @@ def nonsense() -> Generator[str]:
         yield url
 
 
-def test_what_failed_for_good_is_shown_and_can_be_tried_again(nonsense: str, tmp_path: Path) -> None:
+def test_a_permanently_failed_job_is_shown_and_can_be_retried(nonsense: str, tmp_path: Path) -> None:
     there = {"ESKER_DATA_DIR": made_at(tmp_path / "d"), "ESKER_LLM_BASE_URL": nonsense, "ESKER_JOB_ATTEMPTS": "1"}
     with served(**there) as (_, said), closing(Api(said["url"])) as api:
         session = api.post("/v1/sessions", {"client": "api", "external_id": "s"})["id"]
@@ -364,7 +362,7 @@ def test_what_failed_for_good_is_shown_and_can_be_tried_again(nonsense: str, tmp
 
 
 @pytest.mark.parametrize("command", [["migrate"], ["doctor", "--quick"], ["key", "list"], ["serve", "--port", "0"]])
-def test_what_is_not_ours_is_left_alone(tmp_path: Path, command: list[str]) -> None:
+def test_foreign_folders_are_left_alone(tmp_path: Path, command: list[str]) -> None:
     kept = [tmp_path / "d" / "postgres" / "precious.txt", tmp_path / "d" / "postgres.new" / "precious.txt"]
     for file in kept:
         file.parent.mkdir(parents=True)
@@ -389,7 +387,7 @@ def test_a_key_that_has_expired_is_listed_as_such(tmp_path: Path) -> None:
     assert key["expires_at"] is None
 
 
-def test_a_busy_server_is_asked_again_and_never_blamed_on_the_messages(tmp_path: Path) -> None:
+def test_a_busy_server_is_retried_and_no_message_counts_as_refused(tmp_path: Path) -> None:
     class Busy(Nonsense):
         """Has no time twice, and then is broken."""
 
@@ -423,7 +421,7 @@ def test_a_busy_server_is_asked_again_and_never_blamed_on_the_messages(tmp_path:
     assert len([path for path in Busy.asked if path.endswith("/messages")]) == 3
 
 
-def test_a_pool_does_without_passages_and_has_them_again(tmp_path: Path) -> None:
+def test_passages_can_be_turned_off_and_on_again(tmp_path: Path) -> None:
     with served("--data-dir", made_at(tmp_path / "d")) as (_, said):
         there = {"ESKER_URL": said["url"], "ESKER_DATA_DIR": str(tmp_path / "d")}
         assert esker("ingest", str(SAMPLES), **there).returncode == 0
@@ -475,7 +473,7 @@ def test_recall_is_narrowed_by_every_option_of_the_command(tmp_path: Path) -> No
         assert "2 memories" in esker("status", **there).stdout
 
 
-def test_a_session_is_looked_into_by_either_name(server: dict[str, str]) -> None:
+def test_a_session_is_shown_by_either_id(server: dict[str, str]) -> None:
     with closing(Api(server["ESKER_URL"])) as api:
         session = api.post("/v1/sessions", {"client": "api", "external_id": "looked-into", "project": "ferry"})["id"]
         texts = ["We decided to paint the ferry blue.", "Always sail with the lights on."]
@@ -515,7 +513,7 @@ def test_a_briefing_is_shown_and_says_how_much_did_not_fit(server: dict[str, str
 # Where and when ----------------------------------------------------------------------------------------------------
 
 
-def test_a_memory_is_of_the_repository_that_it_is_written_in(server: dict[str, str], tmp_path: Path) -> None:
+def test_a_memory_belongs_to_the_repository_it_is_written_in(server: dict[str, str], tmp_path: Path) -> None:
     inside, outside = tmp_path / "ferry" / "src", tmp_path / "ferries"
     for folder in (tmp_path / "ferry" / ".git", inside, outside):
         folder.mkdir(parents=True)
@@ -554,7 +552,7 @@ def test_words_are_one_question_and_a_misspelt_project_is_named(server: dict[str
     assert "has no project" not in esker("recall", "harbour crane", "--project", "me/port", **server).stdout
 
 
-def test_times_are_taken_in_one_way_and_others_are_told_what_is(server: dict[str, str], tmp_path: Path) -> None:
+def test_times_have_one_syntax_and_others_are_refused_with_it(server: dict[str, str], tmp_path: Path) -> None:
     with closing(Api(server["ESKER_URL"])) as api:
         said_at = (datetime.now(UTC) - timedelta(days=5)).isoformat()
         api.post("/v1/memories", {"content": "The lighthouse is nine storeys high.", "said_at": said_at})

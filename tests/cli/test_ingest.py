@@ -64,9 +64,7 @@ def stored(server: str, session: str) -> list[str]:
         return [m["external_id"] for m in api.get(f"/v1/sessions/{found['id']}/messages", limit=1_000)["messages"]]
 
 
-def test_only_what_is_new_goes_over_the_wire(
-    server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path
-) -> None:
+def test_only_new_messages_are_sent(server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "grows.jsonl"
     written(path, *claude("grows", "a", "b"))
     assert ingested(str(path), **here)["accepted"] == 2
@@ -94,7 +92,7 @@ def test_again_sends_all_and_changes_nothing(
 
 
 @pytest.mark.parametrize("batches", [1, 2])
-def test_who_is_killed_between_sending_and_noting_it_loses_nothing_and_sends_nothing_twice(
+def test_a_kill_between_sending_and_recording_loses_and_duplicates_nothing(
     server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path, batches: int
 ) -> None:
     names = [f"m{number}" for number in range(700)]  # two requests
@@ -166,7 +164,7 @@ def test_a_machine_without_sessions_says_so(here: dict[str, str]) -> None:
     assert (done.returncode, "0 files, 0 sessions" in done.stdout) == (0, True)
 
 
-def test_excluded_projects_are_left_alone_until_they_are_no_longer(
+def test_excluded_projects_are_skipped_until_they_are_no_longer_excluded(
     server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret"
@@ -185,7 +183,7 @@ def test_excluded_projects_are_left_alone_until_they_are_no_longer(
     assert stored(server, "secret-2") == ["c"]
 
 
-def test_of_a_session_that_enters_an_excluded_directory_only_the_rest_is_sent(
+def test_only_messages_outside_excluded_directories_are_sent(
     server: str, recorder: Recorder, here: dict[str, str], tmp_path: Path
 ) -> None:
     lines = [*claude("moved", "a"), *claude("moved", "b", "c", cwd="/private/diary"), *claude("moved", "d")]
@@ -200,7 +198,7 @@ def test_of_a_session_that_enters_an_excluded_directory_only_the_rest_is_sent(
     assert (report["accepted"], report["duplicates"], report["excluded_messages"]) == (2, 2, 0)
 
 
-def test_a_pattern_that_means_nothing_is_told_and_nothing_is_sent(
+def test_an_invalid_pattern_is_refused_and_nothing_is_sent(
     recorder: Recorder, here: dict[str, str], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "x.jsonl", *claude("never", "a", cwd="/private"))
@@ -212,7 +210,7 @@ def test_a_pattern_that_means_nothing_is_told_and_nothing_is_sent(
     assert any("ESKER_EXCLUDE" in what for what in wrong)
 
 
-def test_a_message_that_comes_again_with_another_time_is_known_and_no_conflict(
+def test_a_repeated_message_with_another_time_is_a_duplicate_without_conflict(
     here: dict[str, str], tmp_path: Path
 ) -> None:
     line = {"role": "user", "message": {"content": [{"type": "text", "text": "Hi."}]}}
@@ -228,7 +226,7 @@ def test_a_message_that_comes_again_with_another_time_is_known_and_no_conflict(
     assert datetime.fromisoformat(message["sent_at"]).timestamp() == 1_700_000_000
 
 
-def test_what_is_no_file_neither_hangs_nor_stops_the_rest(here: dict[str, str], tmp_path: Path) -> None:
+def test_paths_that_are_not_files_neither_hang_nor_stop_ingest(here: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "t"
     for number, place in enumerate((folder, Path(here["HOME"]) / ".claude/projects/-w")):
         written(place / "z.jsonl", *claude(f"beside-{number}", "a"))
@@ -243,7 +241,7 @@ def test_what_is_no_file_neither_hangs_nor_stops_the_rest(here: dict[str, str], 
     assert (done.returncode, "it is a pipe" in done.stdout, "1 already known" in done.stdout) == (1, True, True)
 
 
-def test_in_a_folder_everything_that_is_a_transcript_is_sent(here: dict[str, str], tmp_path: Path) -> None:
+def test_every_transcript_of_a_folder_is_sent(here: dict[str, str], tmp_path: Path) -> None:
     home_of_all(tmp_path / "t")
     written(tmp_path / "t" / "package.json", {"name": "x"})
     written(tmp_path / "t" / "log.jsonl", {"level": "info"})
@@ -253,7 +251,7 @@ def test_in_a_folder_everything_that_is_a_transcript_is_sent(here: dict[str, str
     assert sorted(Path(path).name for path in report["others"]) == ["empty.jsonl", "log.jsonl", "package.json"]
 
 
-def test_a_file_that_was_asked_for_and_is_no_transcript_is_an_error(here: dict[str, str], tmp_path: Path) -> None:
+def test_a_named_file_that_is_not_a_transcript_is_an_error(here: dict[str, str], tmp_path: Path) -> None:
     path = written(tmp_path / "x.jsonl", {"level": "info"})
     done = esker("ingest", str(path), **here)
     assert (done.returncode, "not a transcript" in done.stdout) == (1, True)
@@ -264,6 +262,6 @@ def test_a_file_that_was_asked_for_and_is_no_transcript_is_an_error(here: dict[s
 
 
 @pytest.mark.parametrize("arguments", [(), ("--all", "x.jsonl")])
-def test_what_is_to_be_sent_must_be_said(here: dict[str, str], arguments: tuple[str, ...]) -> None:
+def test_ingest_needs_paths_or_all(here: dict[str, str], arguments: tuple[str, ...]) -> None:
     done = esker("ingest", *arguments, **here)
     assert (done.returncode, "--all" in done.stderr) == (1, True)

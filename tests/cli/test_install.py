@@ -57,7 +57,7 @@ def test_a_dry_run_shows_and_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [["--dry-run"], []])
-def test_what_is_to_be_done_after_an_installation_is_said_after_one(tmp_path: Path, more: list[str]) -> None:
+def test_next_steps_are_shown_only_after_an_installation(tmp_path: Path, more: list[str]) -> None:
     code = 0 if more else 1  # without a terminal nothing is confirmed
     shown = run(tmp_path, "install", "codex", *more, code=code)
     assert "Clients send no key." in shown.stderr
@@ -77,7 +77,7 @@ def test_an_address_with_a_password_is_refused_before_anything_is_shown(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_of_one_line_is_shown_so_that_it_can_be_read_and_stays_one_line(tmp_path: Path) -> None:
+def test_a_one_line_file_is_shown_spread_and_stays_one_line(tmp_path: Path) -> None:
     (tmp_path / ".cursor").mkdir()
     before = {"mcpServers": {f"s{n}": {"url": f"http://s{n}", "args": ["é", 1.50, None]} for n in range(50)}}
     text = json.dumps(before, separators=(",", ":"), ensure_ascii=False)
@@ -96,7 +96,7 @@ def test_a_file_of_one_line_is_shown_so_that_it_can_be_read_and_stays_one_line(t
     assert f"-{text}\n" in file["diff"]
 
 
-def test_an_edited_plugin_is_put_aside_and_that_is_said(tmp_path: Path) -> None:
+def test_an_edited_plugin_is_copied_and_that_is_reported(tmp_path: Path) -> None:
     run(tmp_path, "install", "pi", "--yes")
     plugin = tmp_path / ".pi/agent/extensions/esker.ts"
     plugin.write_text(edited := plugin.read_text() + "// mine\n")
@@ -114,7 +114,7 @@ def test_an_edited_plugin_is_put_aside_and_that_is_said(tmp_path: Path) -> None:
     assert plugin.read_text() == "export default () => {}\n"
 
 
-def test_there_and_back(tmp_path: Path) -> None:
+def test_an_installation_can_be_undone(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude/settings.json").write_text('{"model": "opus"}')
     before = files(tmp_path)
@@ -131,7 +131,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert "nothing to do" in run(tmp_path, "uninstall", "--all").stdout
 
 
-def test_all_is_what_is_on_this_machine_and_it_says_what_it_left_out(tmp_path: Path) -> None:
+def test_all_sets_up_the_clients_found_and_lists_the_others(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".cursor").mkdir()
     done = as_json(tmp_path, "install", "--all", "--yes")
@@ -144,7 +144,7 @@ def test_all_is_what_is_on_this_machine_and_it_says_what_it_left_out(tmp_path: P
     assert file["diff"].startswith("--- /dev/null\n")
 
 
-def test_where_there_is_no_client_all_says_so(tmp_path: Path) -> None:
+def test_all_without_any_client_is_an_error(tmp_path: Path) -> None:
     said = as_json(tmp_path, "install", "--all", "--yes", code=1)
     assert "No client was found on this machine" in said["error"]
     assert f"{tmp_path}/.pi/agent" in said["error"]
@@ -160,7 +160,7 @@ def test_where_there_is_no_client_all_says_so(tmp_path: Path) -> None:
         (["claude-code", "--scope", "world"], "The scope 'world' does not exist."),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+def test_contradictory_arguments_are_refused(tmp_path: Path, arguments: list[str], complaint: str) -> None:
     for verb in ("install", "uninstall"):
         said = as_json(tmp_path, verb, *arguments, "--yes", code=1)
         assert said["error"] == complaint
@@ -177,7 +177,7 @@ def test_a_broken_file_stops_everything(tmp_path: Path) -> None:
     assert files(tmp_path) == before
 
 
-def test_the_key_of_the_environment_is_used_and_stays_there(tmp_path: Path) -> None:
+def test_the_key_is_used_from_the_environment_and_not_written(tmp_path: Path) -> None:
     key = "esker_0123456789abcdefghijklmnop"
     without = run(tmp_path, "install", "claude-code", "--yes")
     assert "Clients send no key." in without.stderr
@@ -204,7 +204,7 @@ def test_a_project_has_its_own_files(tmp_path: Path) -> None:
     assert files(tmp_path) == {}
 
 
-def test_what_was_ours_before_comes_back_and_is_said_to(tmp_path: Path) -> None:
+def test_a_restored_file_with_older_entries_is_reported(tmp_path: Path) -> None:
     by_hand = '{"mcpServers": {"esker": {"type": "http", "url": "http://127.0.0.1:1/mcp"}}}'
     (tmp_path / ".claude.json").write_text(by_hand)
     run(tmp_path, "install", "claude-code", "--yes")

@@ -88,7 +88,7 @@ def changes_of(diff: dict[str, Any]) -> tuple[list[str], list[str]]:
     return gone, [change["after"]["id"] for change in diff["changes"] if change["after"]]
 
 
-def test_a_session_is_reflected_shown_and_taken_back(server: dict[str, str]) -> None:
+def test_a_session_is_reflected_shown_and_undone(server: dict[str, str]) -> None:
     before = as_json("memories", "--session", "one", **server)
     shown = told("reflect", "one", "--wait", **server)
     [made] = as_json("reflections", "--session", "one", **server)
@@ -148,7 +148,7 @@ def test_the_pool_is_reflected_after_a_dry_run_that_changes_nothing(server: dict
     assert as_json("memories", **server) == before
 
 
-def test_every_session_is_reflected_and_a_diff_has_colours_on_a_terminal_alone(server: dict[str, str]) -> None:
+def test_every_session_is_reflected_and_only_terminals_get_colours(server: dict[str, str]) -> None:
     report = as_json("reflect", "--sessions", "--wait", **server)
     [reflection] = [i for session in report["sessions"] for i in session["reflection_ids"]][:1]
     plain = told("reflections", "diff", reflection, **server)
@@ -160,7 +160,7 @@ def test_every_session_is_reflected_and_a_diff_has_colours_on_a_terminal_alone(s
     assert without.split() == plain.split(), "the signs are there with and without colours"
 
 
-def test_what_cannot_be_reflected_or_shown_is_explained(server: dict[str, str]) -> None:
+def test_a_failed_reflection_command_is_explained(server: dict[str, str]) -> None:
     for arguments in (("diff", "ref_nowhere"), ("undo", "ref_nowhere")):
         done = esker("reflections", *arguments, **server)
         assert (done.returncode, "no reflection 'ref_nowhere'" in done.stderr) == (1, True)

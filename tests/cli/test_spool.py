@@ -37,7 +37,7 @@ def told(*arguments: str, state: Path, url: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_what_waits_is_shown_with_its_server_and_never_its_key(state: Path, server: str) -> None:
+def test_queues_are_listed_with_their_server_but_without_the_key(state: Path, server: str) -> None:
     [queue] = told(state=state, url=server)
     assert (queue["server"], queue["keyed"], queue["parcels"], queue["for_here"]) == (NOWHERE, True, 1, False)
     shown = esker("spool", ESKER_STATE_DIR=str(state), ESKER_URL=server).stdout
@@ -45,22 +45,20 @@ def test_what_waits_is_shown_with_its_server_and_never_its_key(state: Path, serv
     assert "--send --for ID" in shown
 
 
-def test_what_waits_under_a_key_that_is_no_more_is_sent_to_this_server_only_when_it_is_named(
-    state: Path, server: str
-) -> None:
+def test_parcels_of_a_revoked_key_are_sent_only_when_named(state: Path, server: str) -> None:
     [queue] = told(state=state, url=server)
     assert told("--send", state=state, url=server)["sent"] == 0
     assert told("--send", "--for", queue["id"], state=state, url=server) == {"sent": 1, "refused": 0, "waiting": 0}
     assert told(state=state, url=server) == []
 
 
-def test_what_cannot_be_sent_says_why_and_waits_on(state: Path) -> None:
+def test_a_failed_send_says_why_and_keeps_the_parcels(state: Path) -> None:
     [queue] = told(state=state, url=NOWHERE)
     assert "No Esker answers" in told("--send", "--for", queue["id"], state=state, url=NOWHERE)["error"]
     assert [queue["parcels"] for queue in told(state=state, url=NOWHERE)] == [1]
 
 
-def test_what_waits_is_deleted_only_by_its_id(state: Path, server: str) -> None:
+def test_a_queue_is_deleted_only_by_its_id(state: Path, server: str) -> None:
     assert "--for" in told("--drop", state=state, url=server)["hint"]
     assert "No queue has the id" in told("--drop", "--for", "other", state=state, url=server)["error"]
     [queue] = told(state=state, url=server)

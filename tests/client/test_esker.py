@@ -131,9 +131,7 @@ async def test_a_session_is_written_to_and_read(esker: Esker) -> None:
     assert (memory.usage.calls, memory.state, memory.session.begun_at) == (1, "up to date", said.sent_at)
 
 
-async def test_nothing_that_the_server_tells_of_a_session_is_lost_on_the_way(
-    client: httpx2.AsyncClient, esker: Esker
-) -> None:
+async def test_the_client_returns_every_field_of_a_session(client: httpx2.AsyncClient, esker: Esker) -> None:
     session = await esker.session("my-agent", "s1")
     await session.add(Message("m1", "user", "We decided that the ledger lives in Postgres."))
     await session.observe()
@@ -166,7 +164,7 @@ async def busy(times: int, status: int = 503, after: str | None = "0") -> AsyncG
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_busy_server_is_asked_again_when_it_says_so_but_not_for_ever(status: int) -> None:
+async def test_a_busy_server_is_retried_a_limited_number_of_times(status: int) -> None:
     async with busy(3, status) as (url, asked), Esker(url) as esker:
         assert (await esker.session("a", "b")).id == "ses_1"
         assert asked == ["POST"] * 4
@@ -176,7 +174,7 @@ async def test_a_busy_server_is_asked_again_when_it_says_so_but_not_for_ever(sta
         assert len(asked) == 4
 
 
-async def test_other_errors_are_told_at_once() -> None:
+async def test_other_errors_are_raised_at_once() -> None:
     async with busy(100, 500) as (url, asked), Esker(url) as esker:
         with pytest.raises(Unavailable):
             await esker.session("a", "b")
@@ -187,11 +185,11 @@ async def test_other_errors_are_told_at_once() -> None:
     ("told", "seconds"),
     [("0", 0), ("5", 5), (" 7 ", 7), ("3600", 10), (None, 1), ("", 1), ("Sat, 28 Nov 2026 04:00:00 GMT", 1), ("²", 1)],
 )
-def test_a_busy_server_is_left_alone_as_long_as_it_says_within_a_bound(told: str | None, seconds: float) -> None:
+def test_retry_after_is_respected_up_to_a_limit(told: str | None, seconds: float) -> None:
     assert pause(told) == seconds
 
 
-async def test_what_is_remembered_is_found_corrected_expanded_and_forgotten(esker: Esker) -> None:
+async def test_a_memory_is_found_corrected_expanded_and_forgotten(esker: Esker) -> None:
     row = await esker.remember("The river is the Elbe.", project="shop", tags=["geo"], priority="high", external_id="r")
     assert (await esker.remember("The river is the Elbe.", project="shop", external_id="r")).id == row.id
     right = await esker.correct(row.id, "The river is the Rhine.")
@@ -223,7 +221,7 @@ async def test_all_memories_come_page_by_page(esker: Esker, client: httpx2.Async
         (lambda esker: esker.remember("x", external_id="taken"), Conflict),
     ],
 )
-async def test_an_error_is_one_of_ours_with_what_to_do(
+async def test_errors_are_esker_errors_with_a_hint(
     esker: Esker, ask: Callable[[Esker], Any], kind: type[EskerError]
 ) -> None:
     await esker.remember("something else", external_id="taken")
@@ -232,7 +230,7 @@ async def test_an_error_is_one_of_ours_with_what_to_do(
     assert str(raised.value)
 
 
-async def test_keys_are_sent_and_refusals_are_told(client: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_the_key_is_sent_and_refusals_are_raised(client: httpx2.AsyncClient, parts: Parts) -> None:
     key = (await create_key(parts, name="a", pool="default", scopes=["read"])).key
     async with Esker(str(client.base_url)) as nobody, Esker(str(client.base_url), key) as reader:
         with pytest.raises(Unauthorized):
@@ -242,14 +240,14 @@ async def test_keys_are_sent_and_refusals_are_told(client: httpx2.AsyncClient, p
             await reader.remember("A river.")
 
 
-async def test_no_server_is_explained() -> None:
+async def test_a_missing_server_is_explained() -> None:
     async with Esker("http://127.0.0.1:1") as esker:
         with pytest.raises(Unavailable, match="No Esker answers") as raised:
             await esker.status()
     assert "esker serve" in (raised.value.hint or "")
 
 
-async def test_what_is_no_esker_is_explained() -> None:
+async def test_another_program_at_the_address_is_explained() -> None:
     async with model_server() as other, Esker(other.url) as esker:
         with pytest.raises(Unavailable, match="not Esker"):
             await esker.status()
@@ -276,7 +274,7 @@ def calls(*inputs: dict[str, Any]) -> list[Said]:
     ]
 
 
-async def test_an_agent_that_uses_the_memory_tool_keeps_its_files_here(esker: Esker) -> None:
+async def test_the_memory_tool_stores_an_agents_files(esker: Esker) -> None:
     path = "/memories/plan.md"
     async with model_server() as model, AsyncAnthropic(base_url=model.url, api_key="k") as anthropic:
         scripted: ModelServer = model

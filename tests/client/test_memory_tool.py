@@ -60,7 +60,7 @@ async def test_a_file_is_made_read_changed_moved_and_deleted(tool: EskerMemoryTo
     assert "(empty)" in await do(tool, "view", path="/memories")
 
 
-async def test_what_a_file_says_is_recalled_with_its_path_and_only_as_it_is_now(
+async def test_a_file_is_recalled_with_its_path_and_only_in_its_latest_version(
     tool: EskerMemoryTool, esker: Esker
 ) -> None:
     await do(tool, "create", path=NOTES, file_text="The ferry to Lisbon leaves at noon.\n")
@@ -104,7 +104,7 @@ async def test_deleting_forgets_every_version_also_under_an_older_path(tool: Esk
         "/memories/" + "a" * 500,
     ],
 )
-async def test_a_path_that_leads_elsewhere_is_refused_before_the_server_is_asked(path: str) -> None:
+async def test_a_path_outside_is_refused_without_a_request(path: str) -> None:
     given = {"path": path, "file_text": "x", "old_str": "x", "new_str": "y", "insert_line": 0, "insert_text": "x"}
     async with Esker("http://127.0.0.1:1") as nowhere:
         tool = EskerMemoryTool(nowhere)
@@ -141,7 +141,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_what_cannot_be_done_says_why_and_changes_nothing(tool: EskerMemoryTool) -> None:
+async def test_a_refused_command_says_why_and_changes_nothing(tool: EskerMemoryTool) -> None:
     await do(tool, "create", path=NOTES, file_text="one\ntwo\n")
     await do(tool, "create", path="/memories/dir/a", file_text="x")
     before = await do(tool, "view", path="/memories")
@@ -152,7 +152,7 @@ async def test_what_cannot_be_done_says_why_and_changes_nothing(tool: EskerMemor
         assert after == (before, "one\ntwo\n"), (command, wrong)
 
 
-async def test_of_two_who_change_a_file_at_once_one_is_told(esker: Esker) -> None:
+async def test_of_two_parallel_edits_one_gets_an_error(esker: Esker) -> None:
     one, other = EskerMemoryTool(esker), EskerMemoryTool(esker)
     await do(one, "create", path=NOTES, file_text="x\n")
     results = await asyncio.gather(
@@ -167,7 +167,7 @@ async def test_of_two_who_change_a_file_at_once_one_is_told(esker: Esker) -> Non
     assert len(text.split("\n")) == 2 + len(done)
 
 
-async def test_of_two_who_make_a_file_at_once_neither_overwrites_the_other(esker: Esker) -> None:
+async def test_parallel_creations_never_overwrite_each_other(esker: Esker) -> None:
     tools = [EskerMemoryTool(esker) for _ in range(4)]
     results = await asyncio.gather(
         *(do(tool, "create", path=NOTES, file_text=f"{number}") for number, tool in enumerate(tools)),
@@ -178,7 +178,7 @@ async def test_of_two_who_make_a_file_at_once_neither_overwrites_the_other(esker
     assert await text_of(tools[0], NOTES) == str(winner)
 
 
-async def test_a_path_is_of_one_file_also_when_it_is_made_and_moved_to_at_once(esker: Esker) -> None:
+async def test_a_path_has_one_file_even_after_a_parallel_creation_and_move(esker: Esker) -> None:
     tools = [EskerMemoryTool(esker) for _ in range(4)]
     for number in range(4):
         await do(tools[0], "create", path=f"/memories/{number}", file_text=f"{number}")
@@ -189,7 +189,7 @@ async def test_a_path_is_of_one_file_also_when_it_is_made_and_moved_to_at_once(e
     assert len([row async for row in esker.memories() if row.content.startswith(f"{NOTES}\n")]) == 1
 
 
-async def test_who_deletes_what_somebody_changes_is_told_if_it_is_there_still(esker: Esker) -> None:
+async def test_deleting_a_file_that_another_client_changes_is_an_error_if_it_survives(esker: Esker) -> None:
     one, other = EskerMemoryTool(esker), EskerMemoryTool(esker)
     for _ in range(4):
         await do(one, "create", path=NOTES, file_text="0")
@@ -203,12 +203,12 @@ async def test_who_deletes_what_somebody_changes_is_told_if_it_is_there_still(es
         await one.clear_all_memory()
 
 
-async def test_half_a_character_is_replaced(tool: EskerMemoryTool) -> None:
+async def test_a_lone_surrogate_is_replaced(tool: EskerMemoryTool) -> None:
     await do(tool, "create", path=NOTES, file_text="a\ud83db")
     assert await text_of(tool, NOTES) == "a\ufffdb"
 
 
-async def test_files_of_another_project_are_other_files(esker: Esker) -> None:
+async def test_projects_do_not_share_files(esker: Esker) -> None:
     shop, pool = EskerMemoryTool(esker, project="shop"), EskerMemoryTool(esker)
     await do(shop, "create", path=NOTES, file_text="of the shop")
     await do(pool, "create", path=NOTES, file_text="of all")
@@ -222,7 +222,7 @@ LINES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zs
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(LINES, min_size=1, max_size=6), st.integers(0, 3))
-async def test_a_file_is_what_was_written_also_at_its_end(tool: EskerMemoryTool, lines: list[str], ends: int) -> None:
+async def test_a_file_keeps_its_content_and_final_line_ends(tool: EskerMemoryTool, lines: list[str], ends: int) -> None:
     text = "\n".join(lines).strip("\n") + "\n" * ends
     await tool.clear_all_memory()
     await do(tool, "create", path=NOTES, file_text=text)
