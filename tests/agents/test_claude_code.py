@@ -1,4 +1,4 @@
-"""The reader of Claude Code's transcripts: messages out, everything else counted, never a file lost to a line."""
+"""The reader of Claude Code: messages are kept, other lines counted, and no line stops a file."""
 
 import json
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ def line(kind: str = "user", content: Any = "Hello.", **more: Any) -> dict[str, 
 
 
 def written(folder: Path, *lines: Any, name: str = "s1.jsonl") -> Path:
-    """Write lines into a file; bytes are written as they are."""
+    """Write lines into a file; bytes are written unchanged."""
     raw = [item if isinstance(item, bytes) else json.dumps(item).encode() for item in lines]
     path = folder / name
     path.write_bytes(b"\n".join(raw) + b"\n")
@@ -106,7 +106,7 @@ def test_each_message_has_the_directory_of_its_time(tmp_path: Path) -> None:
 
 
 def queued(prompt: Any, **more: Any) -> dict[str, Any]:
-    """Return a line with what was typed while the assistant was at work."""
+    """Return a line with a prompt that was queued while the assistant was working."""
     told = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **more}
     return line("attachment", message=None, uuid=f"q-{prompt}", attachment=told)
 
@@ -137,7 +137,7 @@ def test_the_arguments_of_a_slash_command_are_a_message(tmp_path: Path) -> None:
         line(content=asked, uuid="u1"),
         line(content=[{"type": "text", "text": asked}], uuid="u2"),
         line(content=f"<command-message>review</command-message>\n{named}\n{empty}", uuid="u3"),
-        # What the client itself carries out.
+        # Commands that the client carries out itself.
         line(content="<command-name>/model</command-name>\n<command-args>opus</command-args>", uuid="u4"),
     )
     reading = read_transcript(written(tmp_path, *lines))
@@ -206,7 +206,7 @@ def test_foreign_transcripts_are_read(transcripts: Path) -> None:
     assert sum(len(t.entries) for t in edge.transcripts) == 9
 
 
-# Projects --------------------------------------------------------------------------------------------------------
+# Projects ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is installed has the shape that each client documents, and says what is to be said."""
+"""The installed files have the format that each client documents, and the right values."""
 
 import json
 import re
@@ -26,13 +26,13 @@ Command = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Strict(BaseModel):
-    """A shape that nothing may be added to."""
+    """A schema without additional fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Handler(Strict):
-    """A command hook of Claude Code: seconds."""
+    """A command hook of Claude Code; the timeout is in seconds."""
 
     type: Literal["command"]
     command: Command
@@ -41,14 +41,14 @@ class Handler(Strict):
 
 
 class ClaudeGroup(Strict):
-    """Handlers, for those cases that a matcher names."""
+    """Handlers for the cases that a matcher names."""
 
     matcher: str | None = None
     hooks: Annotated[list[Handler], Field(min_length=1)]
 
 
 class ClaudeEvents(Strict):
-    """The events of Claude Code that we know of, which are some of its 34."""
+    """The events that Esker uses, of Claude Code's 34."""
 
     SessionStart: list[ClaudeGroup]
     UserPromptSubmit: list[ClaudeGroup]
@@ -79,7 +79,7 @@ class ClaudeServers(Strict):
 
 
 class CodexHandler(Strict):
-    """A command hook of Codex: seconds."""
+    """A command hook of Codex; the timeout is in seconds."""
 
     type: Literal["command"]
     command: Command
@@ -93,7 +93,7 @@ class CodexGroup(Strict):
 
 
 class CodexEvents(Strict):
-    """Some of its 12 events."""
+    """The events that Esker uses, of Codex's 12."""
 
     SessionStart: list[CodexGroup]
     UserPromptSubmit: list[CodexGroup]
@@ -123,7 +123,7 @@ class CodexConfig(Strict):
 
 
 class GeminiHandler(Strict):
-    """A command hook of Gemini CLI: milliseconds."""
+    """A command hook of Gemini CLI; the timeout is in milliseconds."""
 
     type: Literal["command"]
     command: Command
@@ -137,7 +137,7 @@ class GeminiGroup(Strict):
 
 
 class GeminiEvents(Strict):
-    """Some of its 11 events."""
+    """The events that Esker uses, of Gemini CLI's 11."""
 
     SessionStart: list[GeminiGroup]
     BeforeAgent: list[GeminiGroup]
@@ -168,7 +168,7 @@ class CursorHandler(Strict):
 
 
 class CursorEvents(Strict):
-    """Some of its events, in camel case."""
+    """The events that Esker uses, in camel case."""
 
     sessionStart: list[CursorHandler]
     stop: list[CursorHandler]
@@ -222,7 +222,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     ".cursor/mcp.json": UrlServers,
     ".cursor/hooks.json": CursorHooks,
 }
-# How each client writes the value of a variable.
+# How each client refers to the value of a variable.
 KEYS = {
     ".claude.json": "Bearer ${ESKER_KEY}",
     ".codex/config.toml": "ESKER_KEY",
@@ -241,7 +241,7 @@ PLUGINS = {"opencode": ".config/opencode/plugins/esker.ts", "pi": ".pi/agent/ext
 
 
 def read(home: Home, name: str) -> Any:
-    """Return a file as its client reads it; none of these is of a kind that takes comments from us."""
+    """Return the parsed file; Esker writes no comments into these."""
     text = home.read(name)
     return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
 
@@ -422,7 +422,7 @@ def test_plugins_recognise_an_agent_started_by_a_hook(tmp_path: Path) -> None:
         assert f'const MARK = "{INSIDE}"' in home.read(name)
 
 
-# The plugin of Claude Code, which is installed by Claude Code itself --------------------------------------------------
+# The plugin of Claude Code, which Claude Code installs itself --------------------------------------------------------
 
 
 def page(name: str) -> Any:
@@ -435,7 +435,7 @@ def test_claude_codes_plugin_differs_from_the_installation_only_by_the_path(tmp_
     home.install("claude-code")
     written = json.loads(home.read(".claude/settings.json").replace(PROGRAM, "esker"))
     assert page("plugins/claude-code/hooks/hooks.json") == written
-    # Its hooks go to ESKER_URL, and so does its server.
+    # Its hooks use ESKER_URL, and so does its server.
     servers = (ROOT / "plugins/claude-code/.mcp.json").read_text(encoding="utf-8")
     assert json.loads(servers.replace(f"${{ESKER_URL:-{URL}}}", URL)) == read(home, ".claude.json")
     assert "${ESKER_URL:-" in servers

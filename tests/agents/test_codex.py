@@ -1,4 +1,4 @@
-"""The reader of Codex: each turn once, however many times a rollout tells it."""
+"""The reader of Codex: each turn once, however often a rollout contains it."""
 
 import json
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_a_turn_is_kept_once_whatever_channels_contain_it(tmp_path: Path, lines:
     transcript = only(read_transcript(rollout(tmp_path, *lines)))
     assert shown(transcript) == TURN
     assert (transcript.external_id, transcript.cwd, transcript.project) == ("0199-root", "/work/shop", "shop")
-    # The names do not depend on the way either, so that a file that is read half way gives no message two names.
+    # The ids do not depend on the channel either, so a message has the same id in a half-read file.
     assert names(transcript) == names(only(read_transcript(rollout(tmp_path, ASKED, ANSWERED))))
 
 
@@ -143,7 +143,7 @@ def output(call_id: str, value: Any, kind: str = "function_call_output") -> dict
 
 
 def calls_and_answers(transcript: Transcript) -> list[object]:
-    """Return the ids of the calls and of the calls that are answered, in order."""
+    """Return the ids of the calls, and of the calls with a result, in order."""
     blocks = [block for entry in transcript.entries for block in as_blocks(entry.content)]
     return [block.get("id") or block.get("tool_use_id") for block in blocks if block["type"] != "text"]
 
@@ -239,7 +239,7 @@ def test_a_refusal_is_a_message(tmp_path: Path) -> None:
 
 
 def turn(cwd: str) -> dict[str, Any]:
-    """Return what is noted of a turn."""
+    """Return the turn_context line of a turn."""
     return line("turn_context", {"cwd": cwd})
 
 
@@ -315,7 +315,7 @@ def test_a_compressed_rollout_reads_like_the_uncompressed_one(tmp_path: Path) ->
     data = path.read_bytes()
     half = len(data) // 2
     pack = zstandard.ZstdCompressor().compress
-    packed.write_bytes(pack(data[:half]) + pack(data[half:]))  # it may be packed in pieces
+    packed.write_bytes(pack(data[:half]) + pack(data[half:]))  # it may consist of several frames
     assert only(read_transcript(packed, opened)) == plain
     assert len(plain.entries) == 3
 

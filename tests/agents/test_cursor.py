@@ -1,4 +1,4 @@
-"""The reader of Cursor: lines without names and times, in folders that are named after directories."""
+"""The reader of Cursor: lines without ids and times, in folders named after directories."""
 
 import os
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What is left alone of a session: all of it, or what was said in a directory that it entered later."""
+"""Exclusion of whole sessions, and of messages after a session entered an excluded directory."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from esker.server.agents.transcript import Transcript, TranscriptEntry
 
 
 def session(*cwds: str | None, cwd: str | None = "/work/shop", project: str | None = "shop") -> Transcript:
-    """Return a session with a message in each directory, named by its number."""
+    """Return a session with a message in each directory; the ids are their numbers."""
     entries = [TranscriptEntry(str(number), "user", "Hi.", None, where) for number, where in enumerate(cwds)]
     return Transcript("claude-code", "s1", cwd, project, entries)
 
 
 def kept(transcript: Transcript, *exclude: str) -> list[str]:
-    """Return the names of the messages that are not left alone."""
+    """Return the ids of the messages that are not excluded."""
     found = without_excluded(transcript, exclude)
     return [entry.external_id for entry in found.entries] if found else []
 

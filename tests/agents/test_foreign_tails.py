@@ -1,4 +1,4 @@
-"""Other people's transcripts as a tail of a context: wherever it is cut, the Messages API takes it."""
+"""Foreign transcripts as the tail of a context: valid for the Messages API wherever they are cut."""
 
 from pathlib import Path
 from typing import Any

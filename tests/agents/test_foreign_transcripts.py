@@ -1,4 +1,4 @@
-"""Other people's transcripts go through the whole pipeline without a model, against a real database.
+"""Foreign transcripts in the whole pipeline, without a model and with a real database.
 
 Every row is grounded in what it cites, nothing that was injected is observed, nothing is lost, a second run adds
 nothing, and a reflection says no more than its sources.
@@ -18,7 +18,7 @@ from esker.server.core.text.labels import without_label
 from tests.support.api import observed, opened, said
 from tests.support.foreign import conversations
 
-# What programs put into conversations, and what no memory should hold of them.
+# Text that programs inject into conversations, which no memory should contain.
 INJECTED = (
     "system-reminder",
     "environment_context",
@@ -61,13 +61,13 @@ async def test_rows_of_foreign_transcripts_are_grounded_and_complete(
 
 
 async def posted(client: httpx2.AsyncClient, session: str, messages: list[dict[str, Any]]) -> None:
-    """Add messages in batches that the server takes."""
+    """Add messages in batches that the server accepts."""
     for start in range(0, len(messages), 200):
         await said(client, session, *messages[start : start + 200])
 
 
 async def rows_of(client: httpx2.AsyncClient, session: str, *, live: bool = False) -> list[dict[str, Any]]:
-    """Return the rows of a session, superseded ones too unless only live ones are asked for."""
+    """Return the rows of a session, including superseded ones unless `live`."""
     rows: list[dict[str, Any]] = []
     query: dict[str, Any] = {"session_id": session, "include_superseded": not live, "limit": 500}
     while True:
@@ -79,7 +79,7 @@ async def rows_of(client: httpx2.AsyncClient, session: str, *, live: bool = Fals
 
 
 async def texts_of(client: httpx2.AsyncClient, session: str) -> dict[int, str]:
-    """Return what each message says, whole, without what was injected."""
+    """Return the text of each message without injected parts."""
     texts: dict[int, str] = {}
     path = f"/v1/sessions/{session}/messages"
     while page := (await client.get(path, params={"after": len(texts), "limit": 500})).json()["messages"]:
@@ -88,7 +88,7 @@ async def texts_of(client: httpx2.AsyncClient, session: str) -> dict[int, str]:
 
 
 def said_in(blocks: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the words of a message, what its calls were given and what its results told."""
+    """Yield the texts of a message, of the arguments of its calls and of its results."""
     yield spoken(blocks)
     for block in blocks:
         if block["type"] == "tool_use":
@@ -115,7 +115,7 @@ def own_words(row: dict[str, Any]) -> str:
 
 
 async def rows_are_grounded(rows: list[dict[str, Any]], texts: dict[int, str], name: str) -> None:
-    """Every name, number and quotation of a row stands in what it cites, and nothing of it was injected."""
+    """Check that the row's sources contain every name, number and quotation of it, and that none was injected."""
     for row in rows:
         assert row["source_seqs"], (name, row["content"])
         cited = "\n".join(texts[seq] for seq in row["source_seqs"])
@@ -128,7 +128,7 @@ async def rows_are_grounded(rows: list[dict[str, Any]], texts: dict[int, str], n
 
 
 async def is_complete(client: httpx2.AsyncClient, session: str, count: int) -> None:
-    """Every message is covered, and none is lost."""
+    """Check that every message is covered and none is lost."""
     shown = (await client.get(f"/v1/sessions/{session}")).json()
     assert (shown["observed_messages"], shown["unobserved_tokens"]) == (count, 0)
     assert (shown["coverage"], shown["lost"]) == (1.0, 0)
@@ -137,7 +137,7 @@ async def is_complete(client: httpx2.AsyncClient, session: str, count: int) -> N
 async def nothing_is_added_by_a_second_run(
     client: httpx2.AsyncClient, session: str, messages: list[dict[str, Any]], rows: list[dict[str, Any]]
 ) -> None:
-    """The same transcript again is nothing new."""
+    """Check that sending the same transcript again changes nothing."""
     await posted(client, session, messages)
     again = await observed(client, session)
     assert (again["groups"], again["memories"], again["merged"]) == (0, 0, 0)
@@ -147,7 +147,7 @@ async def nothing_is_added_by_a_second_run(
 async def reflection_is_supported(
     client: httpx2.AsyncClient, session: str, rows: list[dict[str, Any]], name: str
 ) -> int:
-    """Every row of a reflection cites rows that say what it says; return how many there are."""
+    """Check that every row of a reflection is covered by the rows it cites; return the number of rows."""
     before = {row["id"]: row for row in rows}
     answer = await client.post(f"/v1/sessions/{session}/reflect?wait=true")
     assert answer.status_code == 200, answer.text

@@ -1,4 +1,4 @@
-"""The reader of Gemini CLI: a log that rewrites itself, and what of it was said."""
+"""The reader of Gemini CLI: the messages of a log that rewrites itself."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hooks, as agents run them: a process for each event, JSON in, JSON out, a server that is there or not."""
+"""Hooks as agents run them: one process for each event, JSON in, JSON out, with and without a server."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ async def url(database_url: str, settings: Settings) -> AsyncGenerator[str]:
 
 
 class Agent:
-    """A machine with an agent on it: a home, a checkout of acme/shop, and a transcript that grows."""
+    """A machine with an agent: a home, a checkout of acme/shop, and a growing transcript."""
 
     def __init__(self, home: Path, url: str, **more: str) -> None:
         self.home = home
@@ -60,13 +60,13 @@ class Agent:
         self.said: list[str] = []
 
     def at(self, url: str, **more: str) -> "Agent":
-        """The same machine, with another environment."""
+        """Return the same machine with another environment."""
         other = Agent(self.home, url, **more)
         other.said = self.said
         return other
 
     def say(self, *texts: str) -> None:
-        """Let the transcript grow."""
+        """Append a message to the transcript."""
         with self.transcript.open("a") as file:
             for text in texts:
                 self.said.append(text)
@@ -81,14 +81,14 @@ class Agent:
         return await self.run(client, event, json.dumps(told | given).encode())
 
     async def run(self, client: str, event: str, standard_input: bytes) -> str:
-        """Run a hook with this on its standard input, and return what it prints; it says nothing else and succeeds."""
+        """Run a hook with this standard input, and return its output; it must succeed without errors."""
         words = ["hook", client, event]
         done = await asyncio.to_thread(run_forked, words, ROOT, self._environment, 60, standard_input)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
     async def run_alone(self, client: str, event: str, standard_input: bytes) -> str:
-        """Run a hook as an agent does, in an interpreter that starts for it alone."""
+        """Run a hook as an agent does, in an interpreter of its own."""
         done = await asyncio.to_thread(
             subprocess.run,
             self.command(client, event),
@@ -120,12 +120,12 @@ class Agent:
 
 @pytest.fixture
 def agent(tmp_path: Path, url: str) -> Agent:
-    """A machine whose server is there."""
+    """A machine with a running server."""
     return Agent(tmp_path / "home", url)
 
 
 async def kept(url: str, external_id: str = "s1", **headers: str) -> list[str]:
-    """Return what a session holds, in order; the hooks' own processes may still be sending."""
+    """Return the messages of a session, in order; background processes of hooks may still be sending."""
     async with httpx2.AsyncClient(base_url=url, headers=headers) as client:
         found = (await client.get("/v1/sessions", params={"external_id": external_id})).json()["sessions"]
         if not found:
@@ -135,11 +135,11 @@ async def kept(url: str, external_id: str = "s1", **headers: str) -> list[str]:
 
 
 def context(printed: str) -> str:
-    """Return the context in what a hook of Claude Code prints."""
+    """Return the context in the output of a Claude Code hook."""
     return json.loads(printed)["hookSpecificOutput"]["additionalContext"]
 
 
-# Context ------------------------------------------------------------------------------------------------------------
+# Context -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ async def test_recall_at_prompts_is_configurable(agent: Agent, url: str, when: s
     assert (FACT in printed) is asked
 
 
-# Capture ------------------------------------------------------------------------------------------------------------
+# Capture -------------------------------------------------------------------------------------------------------------
 
 
 async def test_one_clients_facts_are_in_anothers_pack_and_found_by_a_third(agent: Agent, url: str) -> None:
@@ -270,7 +270,7 @@ async def test_new_messages_are_sent_when_a_turn_a_context_or_a_session_ends(
 
 
 async def until_kept(url: str, texts: list[str]) -> None:
-    """Wait until a session holds just these; the suite's timeout is the limit."""
+    """Wait until a session has exactly these messages; only the suite's timeout limits that."""
     while (there := await kept(url)) != texts:
         assert len(there) <= len(texts)
 
@@ -441,7 +441,7 @@ async def test_a_session_is_stored_up_to_its_entry_into_an_excluded_directory(ag
     assert session["cwd"] == str(agent.checkout)
 
 
-# A server that is away ----------------------------------------------------------------------------------------------
+# Unreachable servers -------------------------------------------------------------------------------------------------
 
 
 async def test_unsendable_messages_are_spooled_and_sent_in_order_by_the_next_hook(agent: Agent, url: str) -> None:
@@ -461,7 +461,7 @@ async def test_unsendable_messages_are_spooled_and_sent_in_order_by_the_next_hoo
 
 
 async def until_spooled(spool: Path, count: int) -> None:
-    """Wait until so many parcels lie in a spool; the suite's timeout is the limit."""
+    """Wait until a spool has this many parcels; only the suite's timeout limits that."""
     await asyncio.to_thread(_wait_for, spool, count)
 
 
@@ -471,7 +471,7 @@ def _wait_for(spool: Path, count: int) -> None:
 
 
 def readdress(spool: Path, old: str, new: str) -> None:
-    """Have parcels meant for another address, as if the server that was away had come back at its own."""
+    """Readdress parcels, as if the server had come back at its old address."""
     from esker.server.agents.spool import address  # noqa: PLC0415
 
     for path in list(spool.glob("*.json")):
@@ -533,11 +533,11 @@ async def test_a_server_that_never_answers_does_not_block_the_agent(agent: Agent
         lost.say("Hello.")
         began = time.monotonic()
         assert await lost.hook(event, prompt="How did we deploy last time?", source="startup") == ""
-        # What the client would wait for, and not how fast a hook is.
+        # This is what the client would wait for, not the speed of the hook.
         assert time.monotonic() - began < patience
 
 
-# Whatever comes in --------------------------------------------------------------------------------------------------
+# Unusual input -------------------------------------------------------------------------------------------------------
 
 
 HOSTILE = [
@@ -636,6 +636,6 @@ def test_a_hook_needs_nothing_but_the_standard_library_to_start() -> None:
         "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
     )
     there: list[str] = json.loads(subprocess.check_output([sys.executable, "-c", program], cwd=ROOT))
-    # What the interpreter was built with is of the standard library, too; its own `site` may bring certifi.
+    # Built-in modules belong to the standard library, too; the interpreter's `site` may import certifi.
     others = {name for name in there if not name.startswith("_sysconfigdata")} - set(sys.stdlib_module_names)
     assert others - {"certifi"} == {"esker"}

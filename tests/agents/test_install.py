@@ -1,4 +1,4 @@
-"""Setting clients up: what was there stays, a second time changes nothing, and uninstalling gives all of it back."""
+"""Installing: existing entries stay, a second run changes nothing, and uninstalling restores every file."""
 
 import json
 import os
@@ -28,7 +28,7 @@ from tests.support.homes import FILES, PROGRAM, Home
 ALL = tuple(CLIENTS)
 JSON_FILES = [(client, name) for client, names in FILES.items() for name in names if name.endswith(".json")]
 
-# Somebody's files, with what an editor that reads and writes JSON would lose.
+# A user's files, with details that parsing and rewriting them would lose.
 THEIRS = {
     ".claude.json": '{"numStartups":5,"mcpServers":{"other":{"type":"stdio","command":"x"}},"z":"ü"}',
     ".claude/settings.json": """{
@@ -72,7 +72,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def lived_in(home: Home) -> Home:
-    """A home with other entries, comments, CRLF, a byte order mark, and a link into somebody's dotfiles."""
+    """A home with other entries, comments, CRLF, a byte order mark, and a link into a dotfiles folder."""
     for name, text in THEIRS.items():
         home.write(name, text)
     home.write("dotfiles/claude.json", THEIRS[".claude/settings.json"])
@@ -83,7 +83,7 @@ def lived_in(home: Home) -> Home:
 
 
 def says(home: Home, name: str) -> Any:
-    """Return what a configuration says."""
+    """Return the value of a configuration."""
     text = home.read(name).removeprefix("\ufeff")
     return tomllib.loads(text) if name.endswith(".toml") else value_of(parse(text))
 
@@ -174,7 +174,7 @@ def test_uninstalling_restores_any_configuration_to_the_byte(
     assert contained(value, installed)
     assert "esker" in installed["mcpServers"]
     assert home.install("gemini-cli") == []
-    # Whoever edits the file meanwhile gets it back with the edit, and without us.
+    # A file edited meanwhile keeps the edit and loses only Esker's entries.
     if data.draw(st.booleans()):
         path.write_text(path.read_text() + "\n// edited")
         home.uninstall("gemini-cli")
@@ -223,7 +223,7 @@ def test_an_older_installation_is_replaced_in_place(lived_in: Home, client: str)
     lived_in.uninstall(client)
     assert lived_in.contents() == before
     lived_in.install(client)
-    assert lived_in.contents() == reinstalled  # nothing was left twice, and everything stands where it would
+    assert lived_in.contents() == reinstalled  # nothing is duplicated, and everything is in its place
 
 
 def test_existing_hooks_are_not_duplicated(home: Home) -> None:
@@ -264,7 +264,9 @@ def test_uninstalling_works_without_stored_originals(lived_in: Home) -> None:
     lived_in.forget_state()
     lived_in.uninstall(*ALL)
     now = {name: says(lived_in, name) for name in THEIRS}
-    now[".gemini/settings.json"].setdefault("mcpServers", {})  # whether an empty one was there is what was forgotten
+    now[".gemini/settings.json"].setdefault(
+        "mcpServers", {}
+    )  # the lost original cannot say whether an empty one existed
     now[".codex/hooks.json"].setdefault("hooks", {}).setdefault("Stop", [])
     assert now == before
     assert not (lived_in.root / ".pi/agent/extensions/esker.ts").exists()
@@ -296,7 +298,7 @@ def test_stored_originals_are_owner_only(lived_in: Home) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
 
 
-# What people made of our files ----------------------------------------------------------------------------------------
+# Edited plugins ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", ["opencode", "pi"])
@@ -308,7 +310,7 @@ def test_an_edited_plugin_is_copied_and_never_lost(home: Home, client: str) -> N
     home.uninstall(client)
     assert home.read(f"{name}.edited") == edited
     assert {path.name for path in (home.root / name).parent.iterdir()} == {"esker.ts.edited"}
-    # Setting up anew, with a newer plugin, loses no edit either, and takes away nothing that was put aside before.
+    # Installing a newer plugin loses no edit either, and keeps the earlier copy.
     home.install(client)
     home.write(name, again := ours + "// other\n")
     home.program = "/new/esker"
@@ -331,7 +333,7 @@ def test_only_an_edited_plugin_of_unknown_origin_is_copied(home: Home, client: s
     home.write(name, ours + "// mine\n")
     home.uninstall(client)
     assert home.read(f"{name}.edited") == ours + "// mine\n"
-    # What was there before an installation is kept as what it was.
+    # A file from before the installation is stored as its original.
     home.write(name, ours + "// before\n")
     home.install(client)
     assert not (home.root / f"{name}.edited-2").exists()
@@ -356,7 +358,7 @@ def test_a_copy_is_removed_if_the_other_edits_fail(home: Home, monkeypatch: pyte
     assert home.contents() == before
 
 
-# What is refused ---------------------------------------------------------------------------------------------------
+# Refusals ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -419,7 +421,7 @@ def test_a_pipe_or_socket_neither_blocks_nor_is_replaced(
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "socket":
-        monkeypatch.chdir(path.parent)  # its address may not be long
+        monkeypatch.chdir(path.parent)  # the address of a socket must be short
         with closing(socket.socket(socket.AF_UNIX)) as there:
             there.bind(path.name)
     else:
@@ -433,7 +435,7 @@ def test_a_pipe_or_socket_neither_blocks_nor_is_replaced(
 
 def test_a_device_is_not_read() -> None:
     with pytest.raises(OSError, match="it is not a regular file"):
-        disk.read(Path("/dev/null"))  # nothing is written here: a root's tests would replace the device
+        disk.read(Path("/dev/null"))  # only read: as root, a write would replace the device
 
 
 def test_a_read_only_file_is_not_written(home: Home) -> None:
@@ -555,7 +557,7 @@ def test_an_edit_with_an_unexpected_result_is_not_written(lived_in: Home, monkey
     assert lived_in.everything() == before
 
 
-# Where things are --------------------------------------------------------------------------------------------------
+# Locations -----------------------------------------------------------------------------------------------------------
 
 
 def test_client_folders_follow_their_environment_variables(home: Home) -> None:
@@ -619,7 +621,7 @@ def test_an_empty_file_becomes_empty_again(home: Home) -> None:
     assert home.contents() == before
 
 
-# Files that say something twice, or belong to two -------------------------------------------------------------------
+# Duplicate keys and shared files -------------------------------------------------------------------------------------
 
 
 def test_of_duplicate_keys_the_last_counts_and_all_of_ours_are_removed(home: Home) -> None:
@@ -641,7 +643,7 @@ def test_removing_a_member_never_activates_an_earlier_duplicate(home: Home) -> N
 
 
 def shared_file(home: Home) -> None:
-    """Give two clients one file for their servers, by links."""
+    """Link the server files of two clients to one file."""
     home.write("dotfiles/mcp.json", '{"mcpServers": {"a": {"url": "http://a"}}}')
     for name in (".cursor/mcp.json", ".pi/agent/mcp.json"):
         (home.root / name).parent.mkdir(parents=True)
@@ -677,7 +679,7 @@ def test_a_shared_file_with_conflicting_entries_is_refused(home: Home, clients: 
         home.install(*clients)
 
 
-# TOML --------------------------------------------------------------------------------------------------------------
+# TOML ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -729,7 +731,7 @@ def test_a_table_is_edited_however_it_is_written(home: Home, text: str) -> None:
     assert "# edited" in path.read_text()
 
 
-# Lines of a configuration: all that TOML knows, and what looks like our table and is none.
+# Lines of a configuration: all of TOML's syntax, and lines that look like Esker's table but are not.
 STATEMENTS = """
 a = nan | b = [-inf, +nan, 1e400] | c = 1979-05-27T07:32:00-08:00 | d = 07:32:00.5 | e = 1979-05-27 | 'q k'.x = 1_000
 f.g . "h.i" = 0xff | # c\u2028[mcp_servers.esker] | # [mcp_servers.esker]
@@ -747,14 +749,14 @@ SERVERS = ["", "mcp_servers.a.url = '1'", 'mcp_servers = {a = {url = "1"}, b = {
 
 
 def lines_of(listed: str) -> st.SearchStrategy[list[str]]:
-    """Return some of the statements of a list, in any order."""
+    """Return some statements of a list, in any order."""
     each = [part.replace("⏎", "\n").strip(" ") for line in listed.strip("\n").split("\n") for part in line.split(" | ")]
     return st.lists(st.sampled_from(each), unique=True, max_size=6)
 
 
 @st.composite
 def configurations(draw: st.DrawFn) -> str:
-    """Return a configuration as people write it."""
+    """Return a configuration as users write it."""
     lines = [*draw(lines_of(STATEMENTS)), draw(st.sampled_from(SERVERS)), *draw(lines_of(TABLES))]
     text = "\n".join(lines) + draw(st.sampled_from(["", "\n", "\n\n"]))
     try:
@@ -765,12 +767,12 @@ def configurations(draw: st.DrawFn) -> str:
 
 
 def bare(text: str | None) -> str:
-    """Return a text, without blanks where they may change: in the line that holds all servers."""
+    """Return a text without blanks in the line of all servers, where they may change."""
     return re.sub("(?m)^mcp_servers = .*", lambda line: line[0].replace(" ", ""), text or "")
 
 
 def plainly(value: Any) -> str:
-    """Return what a value is, with what is no number being equal to itself."""
+    """Return a comparable form of a value, in which NaN equals itself."""
     return json.dumps(value, sort_keys=True, default=repr)
 
 
@@ -786,10 +788,10 @@ def test_the_rest_of_a_toml_file_stays_to_the_byte(text: str) -> None:
     assert file.put(written) == written
     end = "\r\n" if "\r\n" in text else "\n"
     for edit in ("", f"# edited{end}"):
-        # A last line without an end has got one, for what came behind it.
+        # A last line without a line end has got one for the lines after it.
         either = (text + edit, text.removesuffix("\n") + end + edit)
         assert bare(file.remove(written + edit, text)) in map(bare, either)
-    # All that is new stands in one place.
+    # All new text is in one place.
     text, written = bare(text), bare(written)
     more = len(written) - len(text)
     assert any(written[:place] + written[place + more :] == text for place in range(len(text) + 1))

@@ -1,4 +1,4 @@
-"""What is installed speaks to the server that it was installed for, unless the environment names another."""
+"""Installed hooks and plugins call the server they were installed for, unless the environment names another."""
 
 import json
 import shlex
@@ -23,7 +23,7 @@ FACT = "Sessions are kept in Redis for a day."
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """A server, elsewhere than where one is looked for, that remembers a fact."""
+    """A server at another than the default address, with one memory."""
     with served("--data-dir", made_at(tmp_path_factory.mktemp("data") / "d")) as (_, said):
         assert esker("remember", FACT, "--everywhere", "--priority", "high", ESKER_URL=said["url"]).returncode == 0
         yield said["url"]

@@ -1,4 +1,4 @@
-"""JSON edited as text: what is asked for changes, everything else stays."""
+"""JSON edited as text: only the requested part changes."""
 
 import json
 import re
@@ -29,13 +29,13 @@ VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
 )
 OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
-# Strings are read first, so that what looks like a comment in one is none.
+# Match strings first, so that a string is not mistaken for a comment.
 TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\r\n]*|/\*.*?\*/)', re.DOTALL)
 
 
 @st.composite
 def documents(draw: st.DrawFn, values: st.SearchStrategy[Any] = OBJECTS) -> tuple[str, Any]:
-    """Return a document as people write it, with comments and trailing commas, and what it says."""
+    """Return a hand-written document, with comments and trailing commas, and its value."""
     line = draw(st.sampled_from(["\n", "\r\n"]))
     blanks = st.sampled_from(["", "", "", " ", "\t", line, line + "  ", f" // c{line}", f"{line}  // c, ]}}{line}"])
     blanks |= st.just("/* d, ] */")
@@ -62,7 +62,7 @@ def comments(text: str) -> list[str]:
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Return every path in a value but that of the whole."""
+    """Return every path in a value except that of the root."""
     items: list[tuple[str | int, Any]] = []
     if isinstance(value, dict):
         items = list(value.items())
@@ -72,7 +72,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
 
 
 def at(value: Any, path: tuple[str | int, ...]) -> Any:
-    """Return what is at a path."""
+    """Return the value at a path."""
     for step in path:
         value = value[step]
     return value
@@ -126,7 +126,7 @@ def test_removing_deletes_one_value_and_the_comments_in_it(document: tuple[str, 
     assert value_of(parse(removed)) == left
     kept = comments(removed)
     gone = len(comments(text)) - len(kept)
-    # What stands between the key and its value may go with them.
+    # Comments between the key and its value may be removed with them.
     assert gone >= len(comments(text[node.start : node.end]))
     start = text.rfind(json.dumps(path[-1]), 0, node.start) if isinstance(path[-1], str) else node.start
     assert gone <= len(comments(text[start : node.end]))

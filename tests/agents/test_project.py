@@ -1,4 +1,4 @@
-"""One project, wherever one stands in it: the same name from below, by a link, from a worktree, on another machine."""
+"""A project has the same name from a subfolder, through a link, from a worktree and on another machine."""
 
 import subprocess
 from pathlib import Path
@@ -9,7 +9,7 @@ from esker.server.agents.project import is_excluded, project_of
 
 
 def git(*arguments: str, cwd: Path) -> None:
-    """Run git, with nothing of this machine's settings."""
+    """Run git without this machine's settings."""
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
 

@@ -1,4 +1,4 @@
-"""All readers: which file is whose, where machines keep them, and that nothing whatsoever is a crash."""
+"""All readers: detection of the client, locations of session files, and no crash for any input."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ BY_LINES = {
 }
 AT = "2026-03-02T09:00:00Z"
 ITEM = {"type": "message", "role": "user", "content": "Hi."}
-# A line by which each client is known.
+# A line by which each client is recognised.
 LINES: list[tuple[str, Any]] = [
     ("claude-code", {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "Hi."}}),
     ("claude-code", {"type": "summary", "summary": "x", "leafUuid": "u"}),
@@ -79,7 +79,7 @@ def test_sessions_from_the_web_are_read(tmp_path: Path) -> None:
     assert shown(only(claude_code.read_transcript(path))) == ["user: Hi."]
 
 
-# Where files are ------------------------------------------------------------------------------------------------------
+# Locations -----------------------------------------------------------------------------------------------------------
 
 SAID = {"type": "user", "uuid": "u", "message": {"role": "user", "content": "Hi."}}
 
@@ -125,7 +125,7 @@ def test_moved_folders_are_found_through_the_clients_variables(tmp_path: Path) -
         "codex": ["rollout-x.jsonl"],
         "opencode": ["ses_1.json"],
     }
-    written(tmp_path / "c" / "opencode" / "opencode.db", SAID)  # which takes the files over
+    written(tmp_path / "c" / "opencode" / "opencode.db", SAID)  # a database replaces the files
     found = sessions({"XDG_DATA_HOME": str(tmp_path / "c")}, tmp_path / "home")
     assert [path.name for path in found["opencode"]] == ["opencode.db"]
     assert sessions({}, tmp_path / "home") == {}
@@ -165,7 +165,7 @@ def test_a_claude_code_sub_agent_belongs_to_its_session_wherever_its_file_is(tmp
     assert only(claude_code.read_transcript(beside)).external_id == "s1/agent-a2"
 
 
-# Anything at all ------------------------------------------------------------------------------------------------------
+# Arbitrary input -----------------------------------------------------------------------------------------------------
 
 KEYS = [
     *("type", "id", "parentId", "timestamp", "message", "content", "role", "payload", "data", "text", "name", "input"),
@@ -197,7 +197,7 @@ any_raw = any_line.map(lambda line: json.dumps(line).encode()) | st.binary().map
 
 
 def can_be_sent(reading: ParsedTranscripts) -> None:
-    """Check that everything that was read is something that the server takes."""
+    """Check that the server would accept everything that was read."""
     for transcript in reading.transcripts:
         assert 0 < len(transcript.external_id) <= 512
         assert len(set(names(transcript))) == len(transcript.entries)
@@ -256,13 +256,13 @@ def test_no_opencode_files_crash_the_reader(tmp_path: Path, messages: list[Any],
     can_be_sent(opencode.read_transcript(session))
 
 
-# Other people's files -------------------------------------------------------------------------------------------------
+# Foreign files -------------------------------------------------------------------------------------------------------
 
 FOLDERS = {"claude": "claude-code", "gemini": "gemini-cli"}
 
 
 def foreign(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield other people's transcripts with the client that wrote them."""
+    """Yield foreign transcripts with the client that wrote them."""
     for path in transcripts_in(folder):
         name = path.relative_to(folder).parts[0]
         yield FOLDERS.get(name, name), path
@@ -286,7 +286,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def said_by(reading: ParsedTranscripts, role: str) -> list[str]:
-    """Return what somebody said in a file, without what tools were asked and answered."""
+    """Return the texts of a file without tool calls and results."""
     texts: list[str] = []
     for entry in (entry for transcript in reading.transcripts for entry in transcript.entries):
         blocks = as_blocks(entry.content)
@@ -296,7 +296,7 @@ def said_by(reading: ParsedTranscripts, role: str) -> list[str]:
 
 
 def count_of(reading: ParsedTranscripts, kind: str) -> int:
-    """Return how many blocks of a kind a file holds."""
+    """Return the number of blocks of a type in a file."""
     entries = [entry for transcript in reading.transcripts for entry in transcript.entries]
     return sum(block["type"] == kind for entry in entries for block in as_blocks(entry.content))
 

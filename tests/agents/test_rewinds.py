@@ -1,4 +1,4 @@
-"""What a person took back in Claude Code is left out, and nothing that only looks like it."""
+"""Rewound messages of Claude Code are dropped, and other branches are not."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ AT = "2026-03-02T09:00:00.000Z"
 
 
 def line(name: str, parent: str | None, kind: str = "user", **more: Any) -> dict[str, Any]:
-    """Return a line of Claude Code that follows another."""
+    """Return a line of Claude Code with a parent."""
     message = {"role": kind, "content": f"{name} is said."}
     base = {"type": kind, "uuid": name, "parentUuid": parent, "sessionId": "s1", "timestamp": AT, "isSidechain": False}
     return base | ({"message": message} if kind in ("user", "assistant") else {}) | more
@@ -29,7 +29,7 @@ def called(name: str, parent: str) -> dict[str, Any]:
 
 
 def answered(name: str, parent: str) -> dict[str, Any]:
-    """Return a line with the result of a call, which it follows."""
+    """Return a line with the result of a call, its parent."""
     block = {"type": "tool_result", "tool_use_id": parent, "content": "ok"}
     return line(name, parent, message={"role": "user", "content": [block]})
 
@@ -40,7 +40,7 @@ def read(folder: Path, *lines: Any) -> ParsedTranscripts:
 
 
 def kept(folder: Path, *lines: Any) -> list[str]:
-    """Return the names of the messages that were not taken back."""
+    """Return the ids of the messages that were not rewound."""
     return [name for transcript in read(folder, *lines).transcripts for name in names(transcript)]
 
 
@@ -80,20 +80,20 @@ def test_lines_that_are_not_messages_do_not_hide_a_rewind(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "lines",
     [
-        # Calls that run side by side: the first result is followed by nothing.
+        # Parallel calls: nothing follows the first result.
         (*START, line("u2", "a1"), called("c1", "u2"), called("c2", "c1"), answered("r1", "c1"), answered("r2", "c2"),
          line("a3", "r2", "assistant"), line("u4", "a3")),
-        # A turn that was interrupted, and one that came to an error, are followed by the next prompt.
+        # The next prompt follows an interrupted turn, and one that ended in an error.
         (*START, line("u2", "a1"), line("i1", "u2", message=INTERRUPTED), line("u3", "i1")),
         (*START, line("u2", "a1"), line("e1", "u2", "assistant", isApiErrorMessage=True), line("u3", "e1")),
-        # Two of the same session at once: the first goes on after the second has begun.
+        # A session opened twice: the first continues after the second has begun.
         (*START, line("u2", "a1"), line("u3", "a1"), line("a2", "u2", "assistant"), line("a3", "u3", "assistant")),
-        # Prompts that follow nothing, or what is not there.
+        # Prompts without a parent, or with a missing one.
         (line("u1", None), line("a1", "u1", "assistant"), line("u2", None), line("u3", "x"), line("u4", "x")),
-        # A compaction begins anew what was said before.
+        # A compaction restarts the conversation.
         (*START, line("u2", "a1"), line("b1", None, "system", subtype="compact_boundary", logicalParentUuid="a1"),
          line("c1", "b1", isCompactSummary=True), line("u3", "c1")),
-        # A prompt that goes on from further above, past an answer and not instead of a prompt.
+        # A prompt that branches off an earlier answer, not in place of a prompt.
         (*START, called("c1", "a1"), answered("r1", "c1"), line("u2", "a1")),
     ],
 )  # fmt: skip
@@ -108,7 +108,7 @@ def test_other_branches_are_not_rewinds(tmp_path: Path, lines: Sequence[Any]) ->
 def test_a_compaction_after_a_rewind_brings_nothing_back_and_loses_nothing(tmp_path: Path) -> None:
     boundary = line("b1", None, "system", subtype="compact_boundary", logicalParentUuid="a4")
     summary = line("c1", "b1", isCompactSummary=True)
-    preserved = line("a4", "c1", "assistant")  # written again below the summary
+    preserved = line("a4", "c1", "assistant")  # repeated below the summary
     lines = (*START, *FIRST, *SECOND, boundary, summary, preserved, line("u4", "a4"), line("a5", "u4", "assistant"))
     assert kept(tmp_path, *lines) == ["u1", "a1", "u3", "a4", "u4", "a5"]
     rewound = (*lines, line("u5", "a4"))

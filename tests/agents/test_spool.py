@@ -1,4 +1,4 @@
-"""The spool: what could not be sent is sent later, in order, once, masked, and readable by its owner alone."""
+"""The spool: unsent parcels are kept owner-only and masked, and sent later, in order and once."""
 
 import json
 import os
@@ -18,29 +18,29 @@ API = Api(URL)
 
 
 def parcel(number: int, text: str = "Hello.") -> Parcel:
-    """One message of a session."""
+    """Return a parcel with one message."""
     message = {"external_id": f"m{number}", "role": "user", "content": text}
     return {"session": {"client": "codex", "external_id": "s"}, "messages": [message]}
 
 
 class Server:
-    """Takes parcels; `moods` are what it raises for the next ones."""
+    """A fake server; `errors` are raised for the next parcels, None accepts one."""
 
-    def __init__(self, *moods: Exception | None) -> None:
+    def __init__(self, *errors: Exception | None) -> None:
         self.taken: list[str] = []
-        self._moods = list(moods)
+        self._errors = list(errors)
 
     def deliver(self, _: Api, given: Parcel) -> list[str]:
-        """Take a parcel, or not; of its messages those that say so are not taken."""
-        if self._moods and (mood := self._moods.pop(0)):
-            raise mood
+        """Accept a parcel or raise; messages that say "Refuse me." are refused."""
+        if self._errors and (error := self._errors.pop(0)):
+            raise error
         self.taken.append(given["messages"][0]["external_id"])
         return [message["external_id"] for message in given["messages"] if message["content"] == "Refuse me."]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a spool is kept."""
+    """The folder of a spool."""
     return tmp_path / "spool"
 
 

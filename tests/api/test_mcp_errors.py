@@ -1,4 +1,4 @@
-"""What is wrong with a call over MCP is told in words to act on, with the right code, and never ends the connection."""
+"""Errors over MCP: a message to act on, the right code, and a connection that stays open."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tests.support.mcp_clients import by
 
 Json = dict[str, Any]
 WAYS = ["legacy", "auto", "stdio legacy", "stdio auto"]
-# What the library would tell a programmer.
+# Words of the library's own messages, which are not for models.
 _NOT_FOR_MODELS = ("pydantic", "http", "validation error", "input_value", "Error executing", "Arguments\n", "type=")
 
 
@@ -29,7 +29,7 @@ async def url(client: httpx2.AsyncClient) -> str:
 
 
 async def refused(client: Client, tool: str, given: Json) -> str:
-    """Call a tool, which is refused, and return what the model reads."""
+    """Call a tool that must be refused, and return the text for the model."""
     answer = await client.call_tool(tool, given)
     [part] = answer.content
     assert isinstance(part, TextContent)
@@ -100,7 +100,7 @@ async def test_a_resource_of_a_server_that_is_down_says_how_to_start_it() -> Non
             await client.read_resource("memory://memory/mem_1")
 
 
-# The envelope ------------------------------------------------------------------------------------------------------
+# JSON-RPC ------------------------------------------------------------------------------------------------------------
 
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -130,7 +130,7 @@ NO_MESSAGES: list[tuple[str, int, int | None]] = [
 
 
 def check_refused(answer: Json, code: int, message_id: int | None) -> None:
-    """Check that an answer is an error with this code and id, in our own words."""
+    """Check that an answer is an error with this code and id, with a message of Esker's."""
     assert (answer["jsonrpc"], answer["id"], answer["error"]["code"]) == ("2.0", message_id, code), answer
     assert not [word for word in _NOT_FOR_MODELS if word in answer["error"]["message"]], answer
     assert answer["error"]["message"].endswith(".")
@@ -148,7 +148,7 @@ async def test_an_invalid_message_is_refused_over_http(url: str, modern: bool) -
 
 
 class Spoken:
-    """`esker mcp` as a process, spoken to line by line."""
+    """`esker mcp` as a process that exchanges lines."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -173,7 +173,7 @@ class Spoken:
 
 @asynccontextmanager
 async def speaking(url: str) -> AsyncGenerator[Spoken]:
-    """`esker mcp` while the block runs; it says nothing on standard error, and ends with its input."""
+    """Run `esker mcp` during the block; it must write nothing to standard error, and end with its input."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "esker", "mcp"),
         stdin=asyncio.subprocess.PIPE,
@@ -197,7 +197,7 @@ async def test_an_invalid_message_is_refused_on_stdio_and_the_connection_continu
             assert "result" in await esker.call("initialize", _HELLO, modern=False)
         for line, code, message_id in NO_MESSAGES:
             check_refused(await esker.ask(line), code, message_id)
-        # What is blank, and what answers something, is answered with nothing.
+        # Blank lines and responses get no answer.
         again = await esker.ask('\n  \n{"jsonrpc": "2.0", "id": 77, "result": {}}\n{"jsonrpc": "2.0"}')
         check_refused(again, INVALID_REQUEST, None)
         assert len((await esker.call("tools/list", {}, modern=modern))["result"]["tools"]) == 5

@@ -29,7 +29,7 @@ SAMPLES = ROOT / "server/agents/samples"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]]:
-    """The environment of a command that talks to a running server."""
+    """The environment of a command with a running server."""
     folder = tmp_path_factory.mktemp("d")
     with served("--data-dir", made_at(folder / "d")) as (_, said):
         yield {"ESKER_URL": said["url"], "ESKER_STATE_DIR": str(folder / "state")}
@@ -312,12 +312,12 @@ def test_an_unreadable_file_does_not_stop_the_others(server: dict[str, str], tmp
 def test_a_closed_connection_is_reopened(server: dict[str, str]) -> None:
     with closing(Api(server["ESKER_URL"])) as api:
         assert api.get("/livez") == {"status": "alive"}
-        api._connection.sock.shutdown(socket.SHUT_RDWR)  # as an idle connection that the server closes
+        api._connection.sock.shutdown(socket.SHUT_RDWR)  # like an idle connection closed by the server
         assert api.get("/livez") == {"status": "alive"}
 
 
 class Nonsense(BaseHTTPRequestHandler):
-    """Answers every request with JSON that is no message."""
+    """Answers every request with JSON that is not a Messages API message."""
 
     def do_POST(self) -> None:
         """Answer."""
@@ -329,7 +329,7 @@ class Nonsense(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving_nonsense(kind: type[BaseHTTPRequestHandler]) -> Generator[str]:
-    """The URL of a server that answers in its own way."""
+    """The URL of a server with this handler."""
     with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -340,7 +340,7 @@ def serving_nonsense(kind: type[BaseHTTPRequestHandler]) -> Generator[str]:
 
 @pytest.fixture
 def nonsense() -> Generator[str]:
-    """The URL of a language model that talks nonsense."""
+    """The URL of a language model with useless answers."""
     with serving_nonsense(Nonsense) as url:
         yield url
 
@@ -389,7 +389,7 @@ def test_a_key_that_has_expired_is_listed_as_such(tmp_path: Path) -> None:
 
 def test_a_busy_server_is_retried_and_no_message_counts_as_refused(tmp_path: Path) -> None:
     class Busy(Nonsense):
-        """Has no time twice, and then is broken."""
+        """Is busy twice, and then broken."""
 
         asked: ClassVar[list[str]] = []
 
@@ -510,7 +510,7 @@ def test_a_briefing_is_shown_and_says_how_much_did_not_fit(server: dict[str, str
     assert f"{found['left_out']} more rows did not fit" in done.stderr
 
 
-# Where and when ----------------------------------------------------------------------------------------------------
+# Places and times ----------------------------------------------------------------------------------------------------
 
 
 def test_a_memory_belongs_to_the_repository_it_is_written_in(server: dict[str, str], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`esker ingest`: every client, only what is new, nothing lost, nothing twice."""
+"""`esker ingest`: all clients, only new messages, nothing lost, nothing duplicated."""
 
 import json
 import os
@@ -30,17 +30,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 
 @pytest.fixture
 def recorder(server: str) -> Generator[Recorder]:
-    """What goes over the wire to the server."""
+    """A recorder of the requests to the server."""
     with recording(server) as made:
         yield made
 
 
 @pytest.fixture
 def here(recorder: Recorder, tmp_path: Path) -> dict[str, str]:
-    """The environment of somebody with a home of their own."""
+    """The environment of a user with an empty home."""
     home = tmp_path / "home"
     home.mkdir()
-    # A server that no test before has sent anything to, as far as this home knows.
+    # This home's state does not know of messages that other tests have sent.
     return {"ESKER_URL": recorder.url, "ESKER_STATE_DIR": str(tmp_path / "state"), "HOME": str(home)}
 
 
@@ -52,7 +52,7 @@ def ingested(*arguments: str, **more: str) -> dict[str, Any]:
 
 
 def claude(session: str, *names: str, cwd: str = "/work/shop") -> list[dict[str, Any]]:
-    """Return lines of Claude Code, a message for each name."""
+    """Return lines of Claude Code, a message for each id."""
     base = {"type": "user", "sessionId": session, "cwd": cwd, "timestamp": AT}
     return [base | {"uuid": name, "message": {"role": "user", "content": f"{name} is said."}} for name in names]
 
@@ -69,7 +69,7 @@ def test_only_new_messages_are_sent(server: str, recorder: Recorder, here: dict[
     written(path, *claude("grows", "a", "b"))
     assert ingested(str(path), **here)["accepted"] == 2
     assert ingested(str(path), **here)["unchanged"] == 1
-    written(path, *claude("grows", "a", "b", "c"), b'{"type": "user", "uu')  # a line is half written
+    written(path, *claude("grows", "a", "b", "c"), b'{"type": "user", "uu')  # half-written line
     assert ingested(str(path), **here)["accepted"] == 1
     written(path, *claude("grows", "a", "b", "c", "d"))
     assert ingested(str(path), **here)["accepted"] == 1
@@ -86,7 +86,7 @@ def test_again_sends_all_and_changes_nothing(
     ingested(str(path), **here)
     again = ingested(str(path), "--again", **here)
     assert (again["accepted"], again["duplicates"], recorder.sent()) == (0, 2, ["a", "b", "a", "b"])
-    other = ingested(str(path), **here | {"ESKER_STATE_DIR": str(tmp_path / "lost")})  # the notes are lost
+    other = ingested(str(path), **here | {"ESKER_STATE_DIR": str(tmp_path / "lost")})  # the progress files are lost
     assert (other["accepted"], other["duplicates"]) == (0, 2)
     assert stored(server, "again") == ["a", "b"]
 
@@ -148,7 +148,7 @@ def test_every_client_on_this_machine_at_once(recorder: Recorder, here: dict[str
     assert (report["files"], report["accepted"], len(report["sessions"])) == (7, 14, 7)
     sent = len(recorder.messages)
     once_more = ingested("--all", **here)
-    # The files of OpenCode before its database cannot be told to be unchanged, so they are read, and nothing is sent.
+    # OpenCode's old files have no stamp, so they are read again, but nothing is sent.
     assert (once_more["unchanged"], once_more["files"], once_more["accepted"]) == (6, 1, 0)
     assert len(recorder.messages) == sent
     shown = esker("ingest", "--all", "--again", **here).stdout
@@ -194,7 +194,7 @@ def test_only_messages_outside_excluded_directories_are_sent(
     assert stored(server, "moved") == ["a", "d"]
     shown = esker("ingest", str(path), **here, ESKER_EXCLUDE="/private").stdout
     assert "2 messages skipped: ESKER_EXCLUDE names the directory" in shown
-    report = ingested(str(path), **here)  # which is sent when it is excluded no longer
+    report = ingested(str(path), **here)  # sent once it is no longer excluded
     assert (report["accepted"], report["duplicates"], report["excluded_messages"]) == (2, 2, 0)
 
 

@@ -1,4 +1,4 @@
-"""`esker install` and `esker uninstall` as commands: they show, ask, write, and say what is left to do."""
+"""`esker install` and `esker uninstall`: they show the diff, ask, write, and list next steps."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def as_json(home: Path, *arguments: str, code: int = 0, **environ: str) -> Any:
 
 
 def files(home: Path) -> dict[str, bytes]:
-    """Return the files of a home, without our own state."""
+    """Return the files of a home, without Esker's own state."""
     found = {path.relative_to(home).as_posix(): path for path in home.rglob("*") if path.is_file()}
     return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".local/")}
 
@@ -58,7 +58,7 @@ def test_a_dry_run_shows_and_writes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [["--dry-run"], []])
 def test_next_steps_are_shown_only_after_an_installation(tmp_path: Path, more: list[str]) -> None:
-    code = 0 if more else 1  # without a terminal nothing is confirmed
+    code = 0 if more else 1  # without a terminal it is not confirmed
     shown = run(tmp_path, "install", "codex", *more, code=code)
     assert "Clients send no key." in shown.stderr
     assert "/hooks" not in shown.stderr
@@ -90,7 +90,7 @@ def test_a_one_line_file_is_shown_spread_and_stays_one_line(tmp_path: Path) -> N
     assert changed == ["+    },", '+    "esker": {', '+      "url": "http://127.0.0.1:8377/mcp"']
     written = (tmp_path / ".cursor/mcp.json").read_text()
     assert written == text[:-2] + ',"esker":{"url":"http://127.0.0.1:8377/mcp"}}}'
-    # Machines get the change as it is.
+    # --json has the unchanged diff.
     run(tmp_path, "uninstall", "cursor", "--yes")
     [file, _] = as_json(tmp_path, "install", "cursor", "--dry-run")["clients"][0]["files"]
     assert f"-{text}\n" in file["diff"]
@@ -121,7 +121,7 @@ def test_an_installation_can_be_undone(tmp_path: Path) -> None:
     installed = run(tmp_path, "install", "claude-code", "codex", "--yes")
     assert f"claude-code: changed {tmp_path}/.claude/settings.json" in installed.stdout
     assert f"codex: created {tmp_path}/.codex/hooks.json" in installed.stdout
-    assert "/hooks" in installed.stderr  # Codex wants them trusted
+    assert "/hooks" in installed.stderr  # Codex requires them to be trusted
     again = run(tmp_path, "install", "claude-code", "codex")
     assert again.stdout == "claude-code: nothing to do.\ncodex: nothing to do.\n"
     assert again.stderr == ""

@@ -1,4 +1,4 @@
-"""Reflecting, looking at what it did and taking it back, on the command line and against a real server."""
+"""`esker reflect` and `esker reflections` against a real server."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ASKED = "Please look at the {0} page, which is slow on the phone of my aunt, and
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]]:
-    """The environment of a command that talks to a running server, which has two sessions of ten days ago."""
+    """The environment of a command with a running server that has two sessions of ten days ago."""
     with served("--data-dir", made_at(tmp_path_factory.mktemp("d") / "d")) as (_, said):
         with httpx2.Client(base_url=said["url"], timeout=60) as client:
             for name in ("one", "two"):
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]
 
 
 def talked(client: httpx2.Client, name: str) -> None:
-    """Have a session of ten days ago observed."""
+    """Observe a session of ten days ago."""
     session = client.post("/v1/sessions", json={"client": "api", "external_id": name, "project": name}).json()["id"]
     texts = [f"{RULE} In {name} that holds as well.", *(ASKED.format(f"{name} {word}") for word in WORDS)]
     then = datetime.now(UTC) - timedelta(days=10)
@@ -47,19 +47,19 @@ WORDS = "anchor basket candle dragon engine forest harbour island".split()
 
 
 def told(*arguments: str, **server: str) -> str:
-    """Return what a command prints; it has to succeed."""
+    """Return the output of a command that must succeed."""
     done = esker(*arguments, **server)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def as_json(*arguments: str, **server: str) -> Any:
-    """Return what a command prints as JSON."""
+    """Return the JSON output of a command."""
     return json.loads(told(*arguments, "--json", **server))
 
 
 def on_terminal(*arguments: str, **server: str) -> str:
-    """Return what a command prints on a terminal."""
+    """Return the output of a command on a terminal."""
     ours, theirs = pty.openpty()
     more = environment(**server, TERM="xterm-256color", COLUMNS="200")
     command = [sys.executable, "-P", "-m", "esker", *arguments]
@@ -81,7 +81,7 @@ def _read(terminal: int) -> bytes:
 
 
 def changes_of(diff: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the ids of the rows that went and of those that came."""
+    """Return the ids of the removed rows and of the new ones."""
     gone = [
         row["id"] for change in diff["changes"] if change["change"] in ("became", "dropped") for row in change["before"]
     ]

@@ -1,4 +1,4 @@
-"""`esker spool`: what waits is shown, sent when asked for, and deleted by nobody but who says so."""
+"""`esker spool`: queues are shown, sent on request, and deleted only on request."""
 
 import json
 from collections.abc import Generator
@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """The state folder of a machine with a parcel for a server that is nowhere."""
+    """A state folder with a parcel for an unreachable server."""
     message = {"external_id": "m1", "role": "user", "content": "We use pnpm."}
     session = {"client": "codex", "external_id": tmp_path.name}
     assert Spool(tmp_path / "spool", NOWHERE, "gone").put({"session": session, "messages": [message]})
@@ -31,7 +31,7 @@ def state(tmp_path: Path) -> Path:
 
 
 def told(*arguments: str, state: Path, url: str) -> Any:
-    """Run `esker spool --json` and return what it says."""
+    """Run `esker spool --json` and return its output."""
     done = esker("spool", *arguments, "--json", ESKER_STATE_DIR=str(state), ESKER_URL=url)
     assert not done.stderr
     return json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""The Python client: the loop of its page as a process, every method, and errors that are ours."""
+"""The Python client: the documented agent as a process, every method, and Esker's errors."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ async def esker(client: httpx2.AsyncClient) -> AsyncGenerator[Esker]:
 
 
 async def loop_of_the_page(client: httpx2.AsyncClient, model: ModelServer, folder: Path) -> asyncio.subprocess.Process:
-    """Start the loop of the page as a process."""
+    """Start the documented agent as a process."""
     page = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
     program = folder / "agent.py"
     program.write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
@@ -64,7 +64,7 @@ async def test_the_loop_of_the_page_ends_quietly(client: httpx2.AsyncClient, tmp
         process.stdin.write(b"Thank you.\n")
         await process.stdout.readuntil(b"welcome.\n> ")
         if end == "Ctrl-C":
-            # Python sees a signal while it reads, and not just before.
+            # Python handles a signal while it reads, not just before.
             while psutil.Process(process.pid).status() != psutil.STATUS_SLEEPING:
                 pass
             process.send_signal(signal.SIGINT)
@@ -148,7 +148,7 @@ async def test_the_client_returns_every_field_of_a_session(client: httpx2.AsyncC
 
 @asynccontextmanager
 async def busy(times: int, status: int = 503, after: str | None = "0") -> AsyncGenerator[tuple[str, list[str]]]:
-    """The URL of a server that has no time so often, and the methods that it was asked with."""
+    """The URL of a server that is busy this many times, and the methods of the requests."""
     asked: list[str] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -254,7 +254,7 @@ async def test_another_program_at_the_address_is_explained() -> None:
 
 
 def calls(*inputs: dict[str, Any]) -> list[Said]:
-    """A model that calls the memory tool with these, and then ends."""
+    """Return answers of a model that calls the memory tool with these inputs."""
     return [
         Said(
             raw=json.dumps(

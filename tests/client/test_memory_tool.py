@@ -1,4 +1,4 @@
-"""Anthropic's memory tool with its files in Esker: what a model sees, what stays, what is refused."""
+"""Anthropic's memory tool with its files in Esker: output, storage and refusals."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -36,7 +36,7 @@ async def do(tool: EskerMemoryTool, command: str, **given: Any) -> str:
 
 
 async def text_of(tool: EskerMemoryTool, path: str) -> str:
-    """Return a file as its lines are shown, put together."""
+    """Return a file's text, joined from its displayed lines."""
     lines = (await do(tool, "view", path=path)).split("\n")[1:]
     return "\n".join(line.partition("\t")[2] for line in lines)
 
