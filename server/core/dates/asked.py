@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import Literal, get_args
 
 from esker.server.core.clock import EARLIEST, zone
 from esker.server.core.dates.asked_anchors import anchor_in
@@ -17,6 +17,7 @@ from esker.server.core.dates.asked_expressions import LOOKING_AHEAD, LOOKING_BAC
 from esker.server.core.dates.asked_hours import hours_in
 from esker.server.core.dates.calendar import DateExpression, found_in, read_days, span_of
 from esker.server.core.dates.window import Anchor, Window, anchored_window, window_of
+from esker.server.core.words.lists import any_of, spaced, unspaced, whole, words
 
 TimeBound = Literal["since", "until", "before", "after"]
 
@@ -36,51 +37,34 @@ class AskedTime:
     anchor: Anchor | None = None
 
 
-_AHEAD = re.compile(
-    r"\b(?:will|shall|going to|upcoming|due(?! to)|plan(?:s|ned)? for|scheduled|deadlines?|wird|werden|fällig"
-    r"|anstehend\w*|prévue?s?|à venir|pendientes?|próxim\w+)\b|截止|即将|将要|予定|締め?切",
-    re.IGNORECASE,
-)
-_PAST = re.compile(
-    r"\b(?:did|was|were|had|said|happened|hatten?|war|waren|wurden?|était|avons|avait|fue|hubo)\b", re.IGNORECASE
-)
+_AHEAD = re.compile(whole(words("dates.ahead")), re.IGNORECASE)
+_PAST = re.compile(whole(words("dates.behind")), re.IGNORECASE)
 # Code, paths, options and ids, in which nothing is a time; dates in digits are.
 _TOKEN = re.compile(r"`[^`]*`|[\w./\\:=(){}<>#@$+-]+", re.ASCII)
 _CODE = re.compile(r"`|(?:\A|(?<=[(<{]))--?[A-Za-z]|\w\(|[\w)][_/\\:=(){}<>#@$.][\w(]", re.ASCII)
 _DATE = re.compile(r"(?:[kc]w|[hq])?[\d./-]+|\d{4}-\d\d-\d\dT[\d:.Z+-]*", re.IGNORECASE)
 
-_LIMIT_WORDS: dict[TimeBound, str] = {
-    "since": r"\b(?:since|seit|depuis|desde|starting|dès|ab|a partir de|à partir de)\b|自从?|从",
-    "until": r"\b(?:until|till|through|up to|by|bis(?: zum)?|jusqu['’](?:à|au|en)|hasta)\b|直到|截至",
-    "before": r"\b(?:before|prior to|earlier than|vor|avant|antes del?)\b",
-    "after": r"\b(?:after|later than|nach|après|después del?)\b",
-}
+_BOUNDS: tuple[TimeBound, ...] = get_args(TimeBound)
 _LIMITS = {
-    limit: re.compile(rf"(?:{words})\s?(?:(?:the|on|in|dem|den|der|el|la|le|du)\s)?$", re.IGNORECASE)
-    for limit, words in _LIMIT_WORDS.items()
+    bound: re.compile(
+        rf"{whole(words(f'dates.bounds_before.{bound}'))}\s?(?:(?:the|on|in|dem|den|der|el|la|le|du)\s)?$",
+        re.IGNORECASE,
+    )
+    for bound in _BOUNDS
 }
-_WORDS_BEHIND: dict[TimeBound, str] = {
-    "since": r"以来|以後|以降|から|起|onwards?\b",
-    "until": r"为止|まで",
-    "before": r"之前|以前|より前|の?前(?!の)",
-    "after": r"之后|以后|の?後|后",
+_BEHIND = {
+    bound: re.compile(rf"\s?{any_of(words(f'dates.bounds_behind.{bound}'))}", re.IGNORECASE) for bound in _BOUNDS
 }
-_BEHIND = {limit: re.compile(rf"\s?(?:{words})", re.IGNORECASE) for limit, words in _WORDS_BEHIND.items()}
-_MODIFIER = r"(?:(?:the|el|la|le|early|late|mid|anfang|mitte|ende|début|mi|fin|principios de|finales de)\s)?"
-_JOIN = re.compile(
-    rf"\s?(?:-|–|—|~|〜|\b(?:to|until|till|through|bis(?: zum)?|au|à|al|hasta)\b|到|至|から)\s?{_MODIFIER}",
-    re.IGNORECASE,
-)
-_AND = re.compile(rf"\s?(?:\b(?:and|und|et|y|a|bis)\b|和|与|と)\s?{_MODIFIER}", re.IGNORECASE)
+_MODIFIER = rf"(?:{any_of(words('dates.modifiers'))}\s)?"
+_JOIN = re.compile(rf"\s?(?:-|–|—|~|〜|{whole(words('dates.to'))})\s?{_MODIFIER}", re.IGNORECASE)
+_AND = re.compile(rf"\s?{whole(words('dates.and'))}\s?{_MODIFIER}", re.IGNORECASE)
 # Two times beside each other: "today or yesterday", "on Monday and on Tuesday".
-_BESIDE = re.compile(
-    rf"\s?(?:\b(?:and|or|und|oder|et|ou|y|o|и|или)\b|和|与|或者?|还是|と|か|や)\s?(?:(?:on|in|am|im|le|el|en)\s)?{_MODIFIER}",
-    re.IGNORECASE,
-)
+_BESIDE = re.compile(rf"\s?{whole(words('dates.beside'))}\s?(?:(?:on|in|am|im|le|el|en)\s)?{_MODIFIER}", re.IGNORECASE)
 # A date behind its weekday: "Monday, 25 May", "Friday the 13th".
 _OF_A_DAY = re.compile(r",?\s?(?:(?:the|den|dem|le|el)\s)?", re.IGNORECASE)
 _BETWEEN = re.compile(
-    r"\b(?:between|from|zwischen|von|vom|entre|de|du|del|desde|depuis)\s(?:(?:the|dem|el|la|le)\s)?$|(?:从|在|自)\s?$",
+    rf"\b{any_of(spaced(words('dates.between')))}\s(?:(?:the|dem|el|la|le)\s)?$"
+    rf"|{any_of(unspaced(words('dates.between')))}\s?$",
     re.IGNORECASE,
 )
 # Small words that belong to a time, before it and behind it.
@@ -201,11 +185,11 @@ def _floats(found: DateExpression) -> bool:
 
 def _limited(text: str, named: _Named) -> _Named:
     """Return a time with the limit that is told before or behind it: since it, until it, before it, after it."""
-    for limit, words in _LIMITS.items():
-        if lead := words.search(text, max(0, named.start - _LONGEST_LEAD), named.start):
+    for limit, pattern in _LIMITS.items():
+        if lead := pattern.search(text, max(0, named.start - _LONGEST_LEAD), named.start):
             return replace(named, start=lead.start(), firm=True, limit=limit)
-    for limit, words in _BEHIND.items():
-        if tail := words.match(text, named.end):
+    for limit, pattern in _BEHIND.items():
+        if tail := pattern.match(text, named.end):
             return replace(named, end=tail.end(), firm=True, limit=limit)
     return named
 

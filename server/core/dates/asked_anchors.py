@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from esker.server.core.dates.calendar import COUNT, UNIT, UNIT_OF, counted
 from esker.server.core.dates.window import Anchor
+from esker.server.core.words.lists import any_of, keyed, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +18,10 @@ class Anchored:
 
 
 _LONGEST_ANCHOR = 60
-_SIDES = {
-    "before": "before prior·to preceding vor avant antes·de antes·del 前 之前",
-    "after": "after following nach après después·de después·del 后 之后 後",
-}
-_SIDE_OF = {word.replace("·", " "): side for side, words in _SIDES.items() for word in words.split()}
-_SIDE = rf"(?P<side>{'|'.join(sorted(_SIDE_OF, key=len, reverse=True))})"
-_ARTICLE = r"(?:the|der|den|dem|die|das|am|le|la|les|l'|el|los|las)"
-_WITHIN = r"(?:in|within|during|over|throughout|innerhalb|während|dans|pendant|en|durante)"
+_SIDE_OF = keyed("dates.sides")
+_SIDE = rf"(?P<side>{any_of(_SIDE_OF)})"
+_ARTICLE = any_of(words("dates.anchor_articles"))
+_WITHIN = any_of(words("dates.within"))
 _TOLD = re.compile(
     rf"(?<!\w)(?:(?P<within>{_WITHIN})\s)?(?:(?P<article>{_ARTICLE})\s?)?(?:{COUNT}\s)?{UNIT}\s{_SIDE}\s",
     re.IGNORECASE,
@@ -41,17 +38,12 @@ _CJK = (
     re.compile(rf"{_NAME}(?:之|的|の)?(?P<side>前|后|後)(?:的|の)?{_CJK_UNIT}"),
     re.compile(rf"{_NAME}(?:的|の){_CJK_UNIT}\s?(?P<side>前|后|後)"),
 )
+
 # What stands before the name of an anchor in scripts without spaces.
 _CJK_LEAD = re.compile(r".*[在于从はがをにで]")
-_NO_NAME = frozenset("it that this then there 我们 你们 他们 大家 以前 之前 今天 昨天".split())
+_NO_NAME = frozenset(words("dates.no_anchors"))
 # A name ends where the question goes on.
-_NAME_END = re.compile(
-    r"[?.!,;:\n]"
-    r"|\s(?:and|or|but|that|which|who|whom|what|when|where|why|how|did|do|does|was|were|is|are|had|has|have|we|i|you|they"
-    r"|he|she|und|oder|aber|das|was|wer|wie|wo|wann|haben|hat|war|waren|wir|ich|sie|er|et|ou|mais|qui|que|quoi|nous|je|y"
-    r"|o|pero|qué|quién|nosotros)(?!\w)",
-    re.IGNORECASE,
-)
+_NAME_END = re.compile(rf"[?.!,;:\n]|\s{any_of(words('dates.anchor_ends'))}(?!\w)", re.IGNORECASE)
 
 
 def anchor_in(text: str) -> Anchored | None:

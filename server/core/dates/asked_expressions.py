@@ -48,6 +48,7 @@ from esker.server.core.dates.calendar import (
     Days,
     Expression,
     alone,
+    behind,
     count_of,
     month_number,
     number_of,
@@ -59,20 +60,18 @@ from esker.server.core.dates.calendar import (
     year_of,
 )
 from esker.server.core.dates.calendar_parts import parts
-from esker.server.core.dates.holidays import ENGLISH, HOLIDAY, holiday
+from esker.server.core.dates.holidays import BEFORE_NOUNS, HOLIDAY, holiday
 from esker.server.core.dates.months import MONTHS
 from esker.server.core.dates.window import about, moved
+from esker.server.core.words.lists import any_of, keyed, words
 
 _FIRST_YEAR = 1990
 # Farther ahead, a number behind "in" is a quantity.
 _YEARS_AHEAD = 10
-_FEW = {"few": 3, "couple of": 2, "several": 4, "paar": 3, "quelques": 3, "pocos": 3, "pocas": 3, "几": 3, "数": 3}
-PAST = (
-    rf"{LAST[0]}|past|letzte|vergangene|últimos|últimas|pasados|pasadas|последн(?:ие|их|ий|юю)"
-    r"|最近|过去|過去|近|この|ここ"
-)
-"""What stands before a time that lasts until now."""
-AMOUNT = rf"(?:{COUNT}|(?:an? |ein )?(?P<some>{'|'.join(_FEW)}))"
+_FEW = {word: int(number) for word, number in keyed("dates.few").items()}
+PAST = any_of((*words("dates.last"), *words("dates.past")))
+"""Words before a span that lasts until now."""
+AMOUNT = rf"(?:{COUNT}|(?:an? |ein )?(?P<some>{any_of(_FEW)}))"
 """How many units: a count, or "a few"."""
 
 
@@ -176,7 +175,7 @@ def _holiday(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
         return holiday(match["holiday"], given)
     name = match["holiday"].casefold()
     in_words = name[0] < "ァ"  # Chinese and Japanese have no words before it
-    if (in_words and not led(match, LED_HOLIDAY)) or (name.startswith(ENGLISH) and not stands_alone(match)):
+    if (in_words and not led(match, LED_HOLIDAY)) or (name.startswith(BEFORE_NOUNS) and not stands_alone(match)):
         return None
     return _recent(partial(holiday, match["holiday"]), today, ahead=ahead)
 
@@ -253,20 +252,20 @@ def _expressions(*, ahead: bool) -> Iterator[Expression]:
     yield from parts(partial(_recent, ahead=ahead))
     part = r"(?P<part>['’]s\b| (?:morning|noon|afternoon|evening|night))?"
     yield alone(rf"{WEEKDAY}{part}"), partial(_bare_weekday, ahead=ahead)
-    weekend = r"(?:weekend|wochenende|week-end|fin de semana|周末|週末)"
-    for words, shift in SHIFTS:
-        for order in (rf"(?:{words})\s?{weekend}", rf"(?:le |el )?{weekend} (?:{words})"):
+    weekend = any_of(words("dates.weekend"))
+    for told, shift in SHIFTS:
+        for order in (rf"{told}\s?{weekend}", rf"(?:le |el )?{weekend} {told}"):
             yield alone(order), partial(_weekend, shift=shift)
     yield alone(rf"(?:on|at|over|am|ce|le|el) (?:the )?{weekend}"), partial(_weekend, shift=1 if ahead else -1)
-    another = rf"(?! (?:{'|'.join((*WEEKDAYS, 'week', 'month', 'year'))})\b)"
+    another = rf"(?! (?:{any_of((*WEEKDAYS, *words('dates.shifted_units', 'en')))})\b)"
     for pattern in (rf"(?:the )?{UNIT} before last{another}", rf"vorletzte[nrs]? {UNIT}", rf"(?:上上个?|先々){UNIT}"):
         yield alone(pattern), _before_last
-    yield alone(rf"(?:{PAST})(?:的|の)?\s?{AMOUNT}(?: of)?\s?{UNIT}(?:間)?"), _past
+    yield alone(rf"{PAST}(?:的|の)?\s?{AMOUNT}(?: of)?\s?{UNIT}(?:間)?"), _past
     yield alone(rf"{AMOUNT} (?:derniers|dernières) {UNIT}"), _past
     yield alone(rf"(?:past|last (?=fortnight)|过去一个?|過去一?)\s?{UNIT}"), _past
-    yield alone(rf"{AMOUNT}\s?{UNIT}(?: ago|\s?前| назад)"), partial(_ago, sign=-1)
+    yield alone(rf"{AMOUNT}\s?{UNIT}{behind('dates.ago_behind')}"), partial(_ago, sign=-1)
     yield alone(rf"{UNIT} назад"), partial(_ago, sign=-1)
-    yield alone(rf"(?:vor |il y a |hace ){AMOUNT} {UNIT}"), partial(_ago, sign=-1)
+    yield alone(rf"{any_of(words('dates.ago_before'))} {AMOUNT} {UNIT}"), partial(_ago, sign=-1)
     # "The token expires in 3 days" is about the token, unless the question is about what is to come.
     for pattern in AHEAD if ahead else ():
         yield pattern, partial(_ago, sign=1)
@@ -294,8 +293,8 @@ def _dates(*, ahead: bool) -> Iterator[Expression]:
     yield re.compile(rf"(?<![\d一二三四五六七八九十]){month}(?![\d天])份?"), partial(_month, ahead=ahead)
     yield re.compile(r"(?<![\w-])(?P<year>\d{4})-(?P<month>0[1-9]|1[0-2])(?![\w-])"), partial(_month, ahead=ahead)
     yield alone(rf"{MONTH}{YEAR}(?! \d)"), partial(_month, ahead=ahead)
-    yield alone(rf"(?:{LAST[0]}) {MONTH}"), _last_month
-    yield alone(rf"(?:{NEXT[0]}) {MONTH}"), _next_month
+    yield alone(rf"{LAST} {MONTH}"), _last_month
+    yield alone(rf"{NEXT} {MONTH}"), _next_month
     yield alone(rf"{AWAY}(?:['’]s|,? (?:in|im|en)) {MONTH}"), partial(_month, ahead=ahead)
     yield re.compile(r"(?<![\w.,-])(?P<year>(?:19|20)\d{2})(?:年(?!\d{1,2}月)|(?![\w年]|[.,]\d|-\d))"), _year
     yield (
@@ -303,8 +302,8 @@ def _dates(*, ahead: bool) -> Iterator[Expression]:
         partial(_quarter, ahead=ahead),
     )
     yield alone(rf"{HOLIDAY}{YEAR}"), partial(_holiday, ahead=ahead)
-    for words, shift in SHIFTS:
-        for order in (rf"(?:{words}) {HOLIDAY}", rf"{HOLIDAY} (?:{words})"):
+    for told, shift in SHIFTS:
+        for order in (rf"{told} {HOLIDAY}", rf"{HOLIDAY} {told}"):
             yield alone(order), partial(_shifted_holiday, shift=shift)
     yield from _numbered_days(ahead=ahead)
 

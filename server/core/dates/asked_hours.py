@@ -6,28 +6,23 @@ from datetime import UTC, datetime, timedelta
 from esker.server.core.dates.asked_expressions import AMOUNT, PAST, how_many
 from esker.server.core.dates.calendar import alone
 from esker.server.core.dates.window import Window
+from esker.server.core.words.lists import any_of, keyed, words
 
-_UNITS = {
-    word: length
-    for words, length in (
-        ("hours hour stunden stunde heures heure horas hora 个小时 小时 時間 часов часа час", timedelta(hours=1)),
-        ("minutes minute minuten minutos minuto 分钟 分間 分 минут минуты минуту", timedelta(minutes=1)),
-    )
-    for word in words.split()
-}
-_UNIT = rf"(?P<unit>{'|'.join(sorted(_UNITS, key=len, reverse=True))})"
+_UNIT_OF = keyed("dates.clock_units")
+_LENGTHS = {"hour": timedelta(hours=1), "minute": timedelta(minutes=1)}
+_UNIT = rf"(?P<unit>{any_of(_UNIT_OF)})"
 _LAST = (
-    alone(rf"(?:{PAST})(?:的|の)?\s?{AMOUNT}(?: of)?\s?{_UNIT}"),
+    alone(rf"{PAST}(?:的|の)?\s?{AMOUNT}(?: of)?\s?{_UNIT}"),
     alone(rf"{AMOUNT} dernières {_UNIT}"),
     # "The last minute" is no time.
-    alone(rf"(?:{PAST})\s?(?P<unit>hour|stunde|heure|hora|小时|час)"),
+    alone(rf"{PAST}\s?(?P<unit>{any_of(words('dates.single_hour'))})"),
 )
 _AGO = (
     alone(rf"{AMOUNT}\s?{_UNIT}(?: ago|\s?以?前| назад)"),
     alone(rf"{_UNIT} назад"),
-    alone(rf"(?:vor |il y a |hace ){AMOUNT} {_UNIT}"),
+    alone(rf"{any_of(words('dates.ago_before'))} {AMOUNT} {_UNIT}"),
 )
-# Whoever counts hours is off by about one.
+# How far a window extends around a time that is counted in hours: people are off by about one.
 _AROUND = timedelta(hours=1)
 _GRAIN = timedelta(days=1)
 
@@ -48,7 +43,7 @@ def hours_in(text: str, now: datetime) -> Hours | None:
         return None
     match = min(found, key=lambda match: (match.start(), -match.end()))
     now = now.astimezone(UTC)
-    begins = now - how_many(match) * _UNITS[match["unit"].casefold()]
+    begins = now - how_many(match) * _LENGTHS[_UNIT_OF[match["unit"].casefold()]]
     if match.re in _LAST:
         return Hours(match.start(), match.end(), Window(begins, now, _GRAIN))
     return Hours(match.start(), match.end(), Window(begins - _AROUND, min(now, begins + _AROUND), _GRAIN))

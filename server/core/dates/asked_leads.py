@@ -4,58 +4,53 @@ import re
 
 from esker.server.core.dates.calendar import WEEKDAYS
 from esker.server.core.dates.months import MONTHS
+from esker.server.core.words.lists import any_of, spaced, words
 
 _LONGEST_LEAD = 32
-_BEFORE_MONTH = r"in|im|en|during|on|au mois de|au mois d'|en el mes de|the month of|early|late|mid|year|jahr|année|año"
-_LIMITS = (
-    r"since|until|till|through|before|after|from|seit|bis|vor|nach|ab|von|zwischen|between|depuis|jusqu'(?:à|en|au)"
-    r"|avant|après|entre|dès|desde|hasta|antes de|después de|a partir de|à partir de|prior to|around|about|um"
-    r"|vers|hacia"
-)
-_BEFORE_DAY = r"on|for|für|pour|para|am|vom|zum|le|du|au|el|del|al|of|at|over|à|dem|den|der"
+_BEFORE_MONTH = words("dates.before_month")
+_BOUNDS = words("dates.bounds")
 _IN_RANGE = (
-    r"(?:between|from|zwischen|von|vom|entre|de|du|del|desde)\s[^,.;?!]{1,24}\s"
-    r"(?:and|to|until|till|through|und|bis(?: zum)?|et|à|au|y|a|al|hasta)"
+    rf"{any_of(spaced(words('dates.between')))}\s[^,.;?!]{{1,24}}\s"
+    rf"{any_of(spaced((*words('dates.and'), *words('dates.to'))))}"
 )
 _BESIDE = (
-    rf"(?:on|in|since|before|after|am|im|seit|en|le|el)\s(?:{'|'.join((*MONTHS, *WEEKDAYS))}|\d{{4}})\s"
-    r"(?:and|or|und|oder|et|ou|y|o)"
+    rf"(?:on|in|since|before|after|am|im|seit|en|le|el)\s(?:{any_of((*MONTHS, *WEEKDAYS))}|\d{{4}})\s"
+    rf"{any_of(spaced(words('dates.beside')))}"
 )
 
 
-def _leads(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:\b(?:{words})|{_IN_RANGE}|\b{_BESIDE})\s(?:the\s|le\s|el\s|dem\s)?$", re.IGNORECASE)
+def _leads(*before: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:\b{any_of(before)}|{_IN_RANGE}|\b{_BESIDE})\s(?:the\s|le\s|el\s|dem\s)?$", re.IGNORECASE)
 
 
-LED = _leads(f"{_BEFORE_MONTH}|{_LIMITS}|{_BEFORE_DAY}")
+def _right_before(path: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{any_of(words(path))}\s$", re.IGNORECASE)
+
+
+LED = _leads(*_BEFORE_MONTH, *_BOUNDS, *words("dates.before_day"))
 # Not "of" and "for": April and June are also people.
-LED_MONTH = _leads(f"{_BEFORE_MONTH}|{_LIMITS}")
-LED_YEAR = _leads(f"{_BEFORE_MONTH}|{_LIMITS}|of")
+LED_MONTH = _leads(*_BEFORE_MONTH, *_BOUNDS)
+LED_YEAR = _leads(*_BEFORE_MONTH, *_BOUNDS, "of")
 # Before these, "may" and "march" are months even in small letters.
-SURELY_LED = re.compile(r"\b(?:in|during|last|this|next)\s$", re.IGNORECASE)
-LED_IN_GERMAN = re.compile(r"\b(?:am|ab|bis|dem|der|nach|seit|vom|vor|zum)\s$", re.IGNORECASE)
+SURELY_LED = _right_before("dates.surely_month")
+LED_IN_GERMAN = _right_before("dates.before_dotted_date")
 # "The April 7 call", "Ann's July 8 workshop".
 OF_A_NAME = re.compile(r"(?:\bthe|['’]s)\s$", re.IGNORECASE)
-BY = re.compile(r"\bby\s$", re.IGNORECASE)
+BY = _right_before("dates.due")
 # What may follow a number that is a year or a day, and no quantity.
 _ALONE_BEHIND = re.compile(
     # "2001 A Space Odyssey" is a title.
     r"(?!\s(?-i:A|The|Der|Die|Das|Le|La|El)\s(?-i:[A-ZÀ-Ý]))"
     r"\s*(?:$|['’]s\b|[?.!,;:)\]–—-]|[^\x00-\x7fÀ-ÿ]"
-    r"|(?:and|or|we|i|you|they|he|she|it|the|our|my|your|did|do|does|was|were|is|are|had|have|has|what|who|when|where|how"
-    r"|why|which|that|with|for|on|in|by|to|at|about|until|till|through|und|oder|bis|haben|hat|war|wir|ich|wer|wie|die|der"
-    r"|das|mit|für|et|ou|au|à|nous|on|avec|pour|avons|a|y|o|al|hasta|que|qué|con|para)\b)",
+    rf"|{any_of(words('dates.goes_on'))}\b)",
     re.IGNORECASE,
 )
 
 # Days of a month by their number alone: "on the 5th", "am 5.", "jusqu'au 5", "desde el 5".
-LED_NUMBER = _leads(rf"on|by|since|until|till|through|before|after|from|between|of|{'|'.join(WEEKDAYS)}")
-LED_ROMANCE_NUMBER = re.compile(
-    r"(?:\b(?:depuis|avant|après|dès) le|\bjusqu'au|\b(?:desde|hasta|para) el|\b(?:antes|después) del)\s$",
-    re.IGNORECASE,
-)
-LED_GERMAN_NUMBER = re.compile(r"\b(?:am|ab dem|(?:seit|vor|nach) dem|(?:bis )?zum|vom)\s$", re.IGNORECASE)
-LED_HOLIDAY = re.compile(rf"\b(?:{_LIMITS}|at|on|over|by|for|zu|an|für|à|pour|en|para)\s$", re.IGNORECASE)
+LED_NUMBER = _leads(*words("dates.before_numbered_day"), *WEEKDAYS)
+LED_ROMANCE_NUMBER = _right_before("dates.before_bare_day")
+LED_GERMAN_NUMBER = _right_before("dates.before_dotted_day")
+LED_HOLIDAY = re.compile(rf"\b{any_of((*_BOUNDS, *words('dates.before_holiday')))}\s$", re.IGNORECASE)
 
 
 def led(match: re.Match[str], *leads: re.Pattern[str]) -> bool:

@@ -1,6 +1,4 @@
-"""Words of the calendar, in English, German, French, Spanish, Chinese and Japanese, and the days that they mean.
-
-Of Russian, what is counted from today.
+"""Expressions of the calendar, and the days that they mean; the words are in `server/core/words`.
 
 A general date parser gives a moment where a span is meant, and takes "may" and "on" for dates, so the few expressions
 that matter are spelled out here. Days are those of whoever speaks: `today` is the day on which it is said.
@@ -10,10 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Literal
+from typing import Literal, cast
 
 from esker.server.core.clock import EARLIEST, LATEST, zone
 from esker.server.core.dates.months import MONTHS
+from esker.server.core.words.lists import any_of, keyed, spaced, starting, unspaced, whole, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +62,12 @@ def found_in(text: str, today: date, expressions: Sequence[Expression]) -> Itera
             yield one
 
 
-# What is a number behind one of these is its name: "ticket 2024-01", "version 2024-01-05".
+# A number behind one of these is a name and not a date: "ticket 2024-01", "version 2024-01-05".
 _OF_AN_ID = re.compile(
-    r"(?:\b(?:tickets?|issues?|bugs?|cases?|tasks?|stor(?:y|ies)|PRs?|MRs?|pull requests?|merge requests?|CVE|RFC|ADR"
-    r"|versions?|v|releases?|builds?|tags?|orders?|invoices?|vorgang|rechnung|bestellung|auftrag|facture|commande|incidencia"
-    r"|factura|pedido|versión)|工单|版本|订单|编号|チケット|バージョン|注文|番号)"
-    r"\s?(?:(?:no\.?|nr\.?|n°|number|nummer|id)\s?)?[:#]?\s?$",
+    rf"{starting(words('dates.numbered_things'))}\s?(?:(?:no\.?|nr\.?|n°|number|nummer|id)\s?)?[:#]?\s?$",
     re.IGNORECASE,
 )
+
 _LONGEST_ID_WORDS = 32
 
 
@@ -90,85 +87,42 @@ def read_days(read: DateReader, match: re.Match[str], today: date) -> Days | Non
     return days if days and EARLIEST.year <= days[0].year and days[1].year < LATEST.year else None
 
 
+# Longer counts are written in digits.
+_LARGEST_WORD = 15
 NUMBER_WORDS = {
-    word: number
-    for number, words in enumerate(
-        (
-            "", "a an one ein eine einem einer un une una uno 一 один одну", "two zwei deux dos 二 两 два две",
-            "three drei trois tres 三 три", "four vier quatre cuatro 四 четыре", "five fünf cinq cinco 五 пять",
-            "six sechs seis 六 шесть", "seven sieben sept siete 七 семь", "eight acht huit ocho 八 восемь",
-            "nine neun neuf nueve 九 девять", "ten zehn dix diez 十 десять", "eleven elf onze once",
-            "twelve zwölf douze doce", "thirteen dreizehn treize trece", "fourteen vierzehn quatorze catorce",
-            "fifteen fünfzehn quinze quince",
-        )
-    )
-    for word in words.split()
-}  # fmt: skip
-COUNT = rf"(?P<count>\d{{1,4}}|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})"
-_UNITS: dict[CalendarUnit, str] = {
-    "day": "days day tagen tage tag jours jour días día dias dia 天 日 дней дня день",
-    "week": "weeks week fortnights fortnight wochen woche semaines semaine semanas semana 周 週 个星期 星期 週間"
-    " недель недели неделю неделе",
-    "month": "months month monaten monate monats monat mois meses mes 个月 ヶ月 か月 месяцев месяца месяце месяц",
-    "year": "years year jahren jahres jahre jahr années année ans an años año 年 года году год лет",
-}
-UNIT_OF: dict[str, CalendarUnit] = {word: unit for unit, words in _UNITS.items() for word in words.split()}
-UNIT = rf"(?P<unit>{'|'.join(sorted(UNIT_OF, key=len, reverse=True))})"
-WEEKDAYS = {
-    word: number
-    for number, words in enumerate(
-        (
-            "monday montag lundi lunes 周一 星期一 月曜日",
-            "tuesday dienstag mardi martes 周二 星期二 火曜日",
-            "wednesday mittwoch mercredi miércoles 周三 星期三 水曜日",
-            "thursday donnerstag jeudi jueves 周四 星期四 木曜日",
-            "friday freitag vendredi viernes 周五 星期五 金曜日",
-            "saturday samstag samedi sábado 周六 星期六 土曜日",
-            "sunday sonntag dimanche domingo 周日 周天 星期日 星期天 日曜日",
-        )
-    )
-    for word in words.split()
-}  # fmt: skip
-WEEKDAY = rf"(?P<weekday>{'|'.join(sorted(WEEKDAYS, key=len, reverse=True))})"
-# Months only with a capital.
-ALSO_WORDS = ("may", "march", "mar")
-MONTH = rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?"
-LAST = (
-    (
-        r"last|letzten|letzte[rs]?|vergangene[nr]?|dernier|dernière|passée?|pasad[oa]|previous|上个|上|先|去|昨"
-        r"|прошл(?:ой|ом|ую|ый)"
-    ),
-    -1,
-)
-NEXT = (
-    (
-        r"next|upcoming|coming|nächsten|nächste[rs]?|kommende[nr]?|prochaine?|próxim[oa]|que viene|下个|下|来|明"
-        r"|следующ(?:ей|ем|ую|ий)"
-    ),
-    1,
-)
-_THIS = (r"this|diesen|diese[rs]?|current|cette|ce|est[ea]|本|这个|这|今|эт(?:ой|ом|у|от)", 0)
-SHIFTS = (LAST, _THIS, NEXT)
-# How many days from today.
-_DAYS = {
-    -2: "the day before yesterday|vorgestern|avant-hier|anteayer|前天|一昨日|おととい|позавчера",
-    -1: "yesterday|last night|gestern|ayer|昨天|昨晚|昨日|きのう|вчера",
-    0: "today|tonight|this (?:morning|afternoon|evening)|heute|aujourd'hui|hoy|今天|今日|きょう|сегодня",
-    1: "tomorrow|(?<!guten )(?<!am )morgen|demain|(?<!la )mañana|明天|明日|あした|завтра",
-    2: "the day after tomorrow|übermorgen|après-demain|pasado mañana|后天|明後日|あさって|послезавтра",
-}
-DAY_WORDS = tuple(_DAYS.values())
-# In such a text "hier" is no yesterday.
-_GERMAN = re.compile(
-    r"\b(?:der|das|dem|den|ist|sind|wir|ich|nicht|kein|keine|und|ein|eine|was|wie|wo|wer|wird|mit|auf|für|haben|hat|war)\b",
-    re.IGNORECASE,
-)
+    word: int(number) for word, number in keyed("numbers.cardinals").items() if 1 <= int(number) <= _LARGEST_WORD
+} | dict.fromkeys(words("dates.one"), 1)
+COUNT = rf"(?P<count>\d{{1,4}}|{any_of(NUMBER_WORDS)})"
+UNIT_OF = cast(dict[str, CalendarUnit], keyed("dates.units"))
+UNIT = rf"(?P<unit>{any_of(UNIT_OF)})"
+_SHIFTED_UNIT_OF = cast(dict[str, CalendarUnit], keyed("dates.shifted_units"))
+WEEKDAYS = {word: int(number) - 1 for word, number in keyed("dates.weekdays").items()}
+"""The number of each weekday, from 0 for Monday."""
+WEEKDAY = rf"(?P<weekday>{any_of(WEEKDAYS)})"
+# Names of months that are other words in small letters.
+ALSO_WORDS = words("dates.also_words")
+MONTH = rf"(?P<month>{any_of(MONTHS)})\.?"
+LAST = any_of(words("dates.last"))
+NEXT = any_of(words("dates.next"))
+SHIFTS = ((LAST, -1), (any_of(words("dates.this")), 0), (NEXT, 1))
+"""Words before a unit, and how many units from the present one they lead."""
+_DAYS = keyed("dates.days")
+DAY_WORDS = tuple(_DAYS)
+# "Hier" is yesterday in French and "here" in German.
+_NOT_DAYS = frozenset(words("dates.not_days"))
+_GERMAN = re.compile(whole(words("dates.small_words")), re.IGNORECASE)
 
 
 def alone(pattern: str) -> re.Pattern[str]:
     """Return a pattern that stands alone, as far as its script has words."""
     letter = "[A-Za-zÀ-ÿА-яЁё0-9]"
     return re.compile(rf"(?-i:(?<!{letter}))(?:{pattern})(?-i:(?!{letter}))", re.IGNORECASE)
+
+
+def behind(path: str) -> str:
+    """Return a pattern for the words of a list behind a unit, with a space before them where the script has spaces."""
+    entries = words(path)
+    return rf"(?: {any_of(spaced(entries))}|\s?{any_of(unspaced(entries))})"
 
 
 def one_day(today: date, ahead: int = 0) -> Days:
@@ -221,41 +175,38 @@ def weekday(match: re.Match[str], today: date, shift: int) -> Days:
     return one_day(today, ahead % 7 - 7 if shift < 0 else ahead % 7 or 7)
 
 
-def _hier(match: re.Match[str], today: date) -> Days | None:
-    """Return yesterday, unless the text is German, where the word means "here"."""
+def _not_in_german(match: re.Match[str], today: date) -> Days | None:
+    """Return yesterday, unless the text is German, where the word is another one."""
     return None if _GERMAN.search(match.string) else one_day(today, -1)
 
 
 def _unit(match: re.Match[str]) -> CalendarUnit:
-    word = match["unit"].casefold()
-    return "month" if word.endswith("月") else UNIT_OF[word]
+    return _SHIFTED_UNIT_OF[match["unit"].casefold()]
 
 
 def _relative() -> Iterator[Expression]:
-    for offset, words in _DAYS.items():
-        yield alone(words), lambda _, today, offset=offset: one_day(today, offset)
-    yield alone("hier"), _hier
-    units = (
-        r"(?P<unit>week|month|year|woche|monat|jahr|semaine|mois|année|semana|mes|año|周|週|星期|个?月|年|недел[еюи]"
-        r"|месяце?|году?)"
-    )
-    for words, shift in SHIFTS:
-        for order in (rf"(?:{words})\s?{units}", rf"(?:la |le |el |l')?{units} (?:{words})"):
+    for offset in sorted({int(each) for each in _DAYS.values()}):
+        names = any_of(word for word, away in _DAYS.items() if int(away) == offset and word not in _NOT_DAYS)
+        yield alone(names), lambda _, today, offset=offset: one_day(today, offset)
+    yield alone(any_of(_NOT_DAYS)), _not_in_german
+    units = rf"(?P<unit>{any_of(_SHIFTED_UNIT_OF)})"
+    for told, shift in SHIFTS:
+        for order in (rf"{told}\s?{units}", rf"(?:la |le |el |l')?{units} {told}"):
             yield alone(order), lambda match, today, shift=shift: shifted(_unit(match), shift, today)
         yield (
-            alone(rf"(?:{words})\s?{WEEKDAY}"),
+            alone(rf"{told}\s?{WEEKDAY}"),
             lambda match, today, shift=shift: _shifted_weekday(match, today, shift),
         )
-        for order in _weekdays_of_week(words):
+        for order in _weekdays_of_week(told):
             yield alone(order), lambda match, today, shift=shift: _of_week(match, today, shift)
-    for words, shift in (("dernier|passé|pasado", -1), ("prochain|próximo|que viene", 1)):
-        yield alone(rf"{WEEKDAY} (?:{words})"), lambda match, today, shift=shift: weekday(match, today, shift)
+    for path, shift in (("dates.last_behind", -1), ("dates.next_behind", 1)):
+        yield alone(rf"{WEEKDAY} {any_of(words(path))}"), lambda match, today, shift=shift: weekday(match, today, shift)
 
 
-def _weekdays_of_week(words: str) -> Iterator[str]:
-    """Yield patterns for a weekday of a week that `words` tell: "Monday of next week", "nächste Woche Montag"."""
-    week = r"(?P<week>week|woche|semaine|semana|周|週|星期)"
-    for told in (rf"(?:{words})\s?{week}", rf"{week} (?:{words})"):
+def _weekdays_of_week(shift: str) -> Iterator[str]:
+    """Yield patterns for a weekday of a week that is shifted: "Monday of next week", "nächste Woche Montag"."""
+    week = any_of(word for word, unit in _SHIFTED_UNIT_OF.items() if unit == "week")
+    for told in (rf"{shift}\s?{week}", rf"{week} {shift}"):
         yield rf"{WEEKDAY},?\s?(?:(?:of|in|in der|der|de)\s)?(?:(?:the|la)\s)?{told}"
         yield rf"{told}(?:的|の)?,?\s?(?:(?:on|am|le|el)\s)?{WEEKDAY}"
 
@@ -272,38 +223,18 @@ def _shifted_weekday(match: re.Match[str], today: date, shift: int) -> Days:
 
 RELATIVE = tuple(_relative())
 """Yesterday, last week, next Monday: what is counted from the day on which it is said."""
-AGO = tuple(
-    alone(rf"{lead}{COUNT}\s?{UNIT}{tail}")
-    for lead, tail in (("", r"(?: ago|\s?前| назад)"), ("(?:vor |il y a |hace )", ""))
+AGO = (
+    alone(rf"{COUNT}\s?{UNIT}{behind('dates.ago_behind')}"),
+    alone(rf"{any_of(words('dates.ago_before'))} {COUNT}\s?{UNIT}"),
 )
 """Three days ago; `counted` reads it."""
-AHEAD = tuple(
-    alone(rf"{lead}{COUNT}\s?{UNIT}{tail}")
-    for lead, tail in (("(?:in |dans |en )", ""), ("", r"(?: from now|\s?(?:后|後))"))
+AHEAD = (
+    alone(rf"{any_of(words('dates.ahead_before'))} {COUNT}\s?{UNIT}"),
+    alone(rf"{COUNT}\s?{UNIT}{behind('dates.ahead_behind')}"),
 )
 """In three days; `counted` reads it."""
-_YEARS_AWAY = {
-    word: away
-    for away, words in (
-        (
-            -1,
-            (
-                "last year|letzten jahres|letztes jahr|vergangenen jahres|l'année dernière|l'an dernier|año pasado"
-                "|去年|昨年"
-            ),
-        ),
-        (0, "this year|dieses jahres|dieses jahr|cette année|este año|今年"),
-        (
-            1,
-            (
-                "next year|nächsten jahres|nächstes jahr|kommenden jahres|l'année prochaine|l'an prochain|próximo año"
-                "|año que viene|明年|来年"
-            ),
-        ),
-    )
-    for word in words.split("|")
-}
-AWAY = rf"(?P<away>{'|'.join(_YEARS_AWAY)})"
+_YEARS_AWAY = {word: int(away) for word, away in keyed("dates.years").items()}
+AWAY = rf"(?P<away>{any_of(_YEARS_AWAY)})"
 """A year that is counted from today."""
 YEAR = rf"(?:,? (?:de |del |el |of |in )?(?:(?P<year>\d{{4}})|{AWAY}))?"
 """A year behind a month or a day."""

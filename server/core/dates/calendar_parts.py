@@ -24,45 +24,17 @@ from esker.server.core.dates.calendar import (
     whole_month,
     year_of,
 )
+from esker.server.core.words.lists import any_of, keyed
 
 Choose = Callable[[Callable[[int], Days], date], Days | None]
 """Returns the days in the year that is meant where none is named, by what returns those of a year; and today."""
 
-_ORDINALS = {
-    word: number
-    for number, words in (
-        (1, "first 1st erste ersten erster erstes premier première 1er primer primera"),
-        (2, "second 2nd zweite zweiten zweiter zweites deuxième seconde segundo segunda"),
-        (3, "third 3rd dritte dritten dritter drittes troisième tercer tercera"),
-        (4, "fourth 4th vierte vierten vierter viertes quatrième cuarto cuarta"),
-        (5, "fifth 5th fünfte fünften fünfter fünftes cinquième quinto quinta"),
-        (-1, "last final letzte letzten letzter letztes dernier dernière último última"),
-        (1, "上半年 上半期 前半"),
-        (2, "下半年 下半期 後半"),
-    )
-    for word in words.split()
-}
-_SHARES = {
-    word.replace("·", " "): share
-    for share, words in (
-        ("half", "half hälfte halbjahr moitié semestre mitad"),
-        ("quarter", "quarter quartal trimestre"),
-        ("weekend", "weekend wochenende week-end fin·de·semana"),
-        ("week", "week woche semaine semana"),
-        ("day", "day tag jour día"),
-        ("month", "month monat mois mes"),
-    )
-    for word in words.split()
-}
-
-
-def _one_of(words: Iterator[str]) -> str:
-    return "|".join(sorted(words, key=len, reverse=True))
-
-
-_ORDINAL = rf"(?P<ordinal>{_one_of(word for word in _ORDINALS if word[0] < '一')})"
-_PART = rf"{_ORDINAL} (?:{WEEKDAY}|(?P<share>{_one_of(iter(_SHARES))}))"
-_HALF = rf"{_ORDINAL} (?P<share>{_one_of(word for word, share in _SHARES.items() if share in ('half', 'quarter'))})"
+_HALVES = {"上半年": 1, "上半期": 1, "前半": 1, "下半年": 2, "下半期": 2, "後半": 2}
+_ORDINALS = {word: int(number) for word, number in keyed("dates.ordinals").items()}
+_SHARES = keyed("dates.shares")
+_ORDINAL = rf"(?P<ordinal>{any_of(_ORDINALS)})"
+_PART = rf"{_ORDINAL} (?:{WEEKDAY}|(?P<share>{any_of(_SHARES)}))"
+_HALF = rf"{_ORDINAL} (?P<share>{any_of(word for word, share in _SHARES.items() if share in ('half', 'quarter'))})"
 _OF = r"(?:of|in|im|des|von|vom|de|du|del|d'|der)\s?(?:the |l'|la )?"
 _FULL_YEAR = r"(?P<year>(?:19|20)\d\d)"
 _SURELY_WEEK = r"(?:calendar week|iso week|kalenderwoche|[kc]w)"
@@ -75,10 +47,10 @@ def parts(choose: Choose) -> Iterator[Expression]:
     yield alone(rf"{_PART} {_OF}{MONTH}{YEAR}"), of_month
     yield alone(rf"{_PART} {_OF}(?:year |jahres? |année |año )?{_FULL_YEAR}"), of_year
     yield alone(rf"{_HALF} {_FULL_YEAR}"), of_year
-    unit = r"(?P<unit>month|year|monats?|jahres|jahr|mois|année|mes|año)"
+    unit = rf"(?P<unit>{any_of(word for word, unit in UNIT_OF.items() if unit in ('month', 'year'))})"
     yield alone(rf"{_PART} (?:of the |du |del |des |de l'){unit}"), partial(_of_shifted, shift=0)
-    for words, shift in SHIFTS:
-        for order in (rf"(?:{words})\s?{unit}", rf"{unit} (?:{words})"):
+    for told, shift in SHIFTS:
+        for order in (rf"{told}\s?{unit}", rf"{unit} {told}"):
             yield alone(rf"{_PART} {_OF}{order}"), partial(_of_shifted, shift=shift)
     yield re.compile(rf"{HAN_YEAR}?(?P<ordinal>[上下]半[年期])"), of_year
     yield re.compile(rf"{HAN_YEAR}(?P<ordinal>前半|後半)"), of_year
@@ -147,7 +119,7 @@ def _part(match: re.Match[str], whole: Days) -> Days:
 
 def _number(named: dict[str, str | None]) -> int:
     if word := named.get("ordinal"):
-        return _ORDINALS[word.casefold()]
+        return _HALVES.get(word) or _ORDINALS[word.casefold()]
     written = named.get("half") or named.get("quarter") or named.get("nth")
     return number_of(written) if written else -1
 

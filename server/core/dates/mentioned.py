@@ -41,6 +41,7 @@ from esker.server.core.dates.calendar import (
 )
 from esker.server.core.dates.calendar_parts import parts
 from esker.server.core.dates.months import MONTHS
+from esker.server.core.words.lists import any_of, starting, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +72,16 @@ def mentioned_time(text: str, said_at: datetime, timezone: str) -> MentionedTime
 
 
 # A text without any of these speaks of no time, and most do not: looking for these is a tenth of the work.
-_HINT_WORDS = "|".join((*MONTHS, *WEEKDAYS, *(UNIT_OF.keys() - {"an"}), *DAY_WORDS, "il y a", "l'an", "hier", "[kc]w"))
+_HINT_WORDS = any_of((*MONTHS, *WEEKDAYS, *(UNIT_OF.keys() - {"an"}), *DAY_WORDS, *words("dates.hints"), "[kc]w"))
 _HINT = re.compile(
-    rf"\d{{4}}|[\u3040-\u30ff\u4e00-\u9fff]|(?-i:(?<![A-Za-zÀ-ÿ]))(?:{_HINT_WORDS})(?-i:(?![A-Za-zÀ-ÿ]))",
+    rf"\d{{4}}|[\u3040-\u30ff\u4e00-\u9fff]|(?-i:(?<![A-Za-zÀ-ÿ])){_HINT_WORDS}(?-i:(?![A-Za-zÀ-ÿ]))",
     re.IGNORECASE,
 )
-_UNTIL = re.compile(
-    r"(?:\b(?:until|till|through|bis(?: zum| zur)?|jusqu'(?:à|au|en)|hasta(?: el| la)?)|(?:直到|截至))"
-    r"\s?(?:the\s|on\s)?$",
-    re.IGNORECASE,
-)
-_UNTIL_BEHIND = re.compile(r"\s?(?:为止|まで)")
-# What is due by a day does not cease to hold then.
-_BY = re.compile(r"\bby\s(?:on\s)?$", re.IGNORECASE)
+
+_UNTIL = re.compile(rf"{starting(words('dates.until'))}\s?(?:the\s|on\s)?$", re.IGNORECASE)
+_UNTIL_BEHIND = re.compile(rf"\s?{any_of(words('dates.until_behind'))}")
+# A thing that is due by a day does not cease to hold then.
+_BY = re.compile(rf"\b{any_of(words('dates.due'))}\s(?:on\s)?$", re.IGNORECASE)
 # No words before a limit are longer.
 _LONGEST_LEAD = 24
 

@@ -8,6 +8,7 @@ from itertools import chain
 
 from esker.server.core.dates.months import ABBREVIATIONS, MONTHS, NAMES
 from esker.server.core.text.folding import LETTERS, NOT_GLUED
+from esker.server.core.words.lists import keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +74,7 @@ def values_of(written: str) -> list[str]:
     return [f"{whole}.{decimals}" if decimals.strip("0") else whole]
 
 
-_POWERS = {
-    word: power
-    for power, words in (
-        (2, "百"),
-        (3, "k thousand tausend mille mil 千"),
-        (4, "万 萬 만"),
-        (6, "M million millions Million Millionen millones millón Mio 百万 百萬"),
-        (8, "億 亿 억"),
-    )
-    for word in words.split()
-} | {"K": 3}
+_POWERS = {word: int(power) for word, power in keyed("numbers.powers").items()} | {"k": 3, "K": 3, "M": 6}
 _SCALE = "|".join(sorted(_POWERS, key=len, reverse=True))
 SCALED = rf"\d{{1,12}}(?:[.,'_]\d{{1,12}}){{0,4}}(?:[kKM]|\s?(?![kKM]{NOT_GLUED})(?:{_SCALE})){NOT_GLUED}"
 """A pattern for the input of `scaled`."""
@@ -213,39 +204,11 @@ def timed(start: int, text: str) -> Number:
 
 # Numbers that are written as words
 
-_WRITTEN_NUMBERS = {
-    0: "zero null zéro cero",
-    1: "one eins ein un une uno una first erst premier première primero primera primer",
-    2: "two zwei zwo deux dos second zweit twice deuxième seconde segundo segunda",
-    3: "three drei trois tres third dritt troisième tercero tercera tercer",
-    4: "four vier quatre cuatro fourth viert quatrième cuarto cuarta",
-    5: "five fünf cinq cinco fifth fünft cinquième quinto quinta",
-    6: "six sechs seis sixth sechst sixième sexto sexta",
-    7: "seven sieben sept siete seventh siebt septième séptimo séptima",
-    8: "eight acht huit ocho eighth huitième octavo octava",
-    9: "nine neun neuf nueve ninth neunt neuvième noveno novena",
-    10: "ten zehn dix diez tenth zehnt dixième décimo décima",
-    11: "eleven elf onze once eleventh elft onzième",
-    12: "twelve zwölf douze doce twelfth zwölft douzième dozen dutzend douzaine docena",
-    13: "thirteen dreizehn treize trece",
-    14: "fourteen vierzehn quatorze catorce",
-    15: "fifteen fünfzehn quinze quince quinzaine quincena",
-    16: "sixteen sechzehn seize dieciséis",
-    17: "seventeen siebzehn dix-sept diecisiete",
-    18: "eighteen achtzehn dix-huit dieciocho",
-    19: "nineteen neunzehn dix-neuf diecinueve",
-    20: "twenty zwanzig vingt veinte",
-    30: "thirty dreißig trente treinta",
-    40: "forty vierzig quarante cuarenta",
-    50: "fifty fünfzig cinquante cincuenta",
-    60: "sixty sechzig soixante sesenta",
-    70: "seventy siebzig soixante-dix setenta",
-    80: "eighty achtzig quatre-vingt quatre-vingts ochenta",
-    90: "ninety neunzig quatre-vingt-dix noventa",
-    100: "hundred hundert cent cien ciento",
-    1000: "thousand tausend mille mil",
+_SIMPLE_NUMBERS = {
+    word.casefold(): int(value)
+    for path in ("numbers.cardinals", "numbers.ordinals")
+    for word, value in keyed(path).items()
 }
-_SIMPLE_NUMBERS = {word.casefold(): value for value, words in _WRITTEN_NUMBERS.items() for word in words.split()}
 _WORD_NUMBERS = _SIMPLE_NUMBERS | {
     compound: ten + one
     for tens, ten in _SIMPLE_NUMBERS.items()

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -87,23 +87,38 @@ def is_pattern(entry: str) -> bool:
 
 
 def any_of(entries: Iterable[str]) -> str:
-    """Return a regular expression for any of some entries, the longest first. An apostrophe may be curly in a text."""
+    """Return a regular expression for any of some entries, the longest first."""
     ordered = sorted(set(entries), key=lambda entry: (-len(entry), entry))
-    return f"(?:{'|'.join(entry if is_pattern(entry) else _escaped(entry) for entry in ordered)})"
+    return f"(?:{'|'.join(entry if is_pattern(entry) else re.escape(entry) for entry in ordered)})"
 
 
-def _escaped(word: str) -> str:
-    return re.escape(word).replace("'", "['’]").replace(r"\ ", " ")
+def spaced(entries: Iterable[str]) -> list[str]:
+    """Return the entries in scripts that put spaces between words."""
+    return [entry for entry in entries if not _IN_CJK.search(entry)]
+
+
+def unspaced(entries: Iterable[str]) -> list[str]:
+    """Return the entries in Chinese, Japanese and Korean script."""
+    return [entry for entry in entries if _IN_CJK.search(entry)]
+
+
+def starting(entries: Sequence[str], end: str = "") -> str:
+    """Return a regular expression for any of some entries that begins a word, where the script has spaces.
+
+    `end` is appended to the entries in scripts with spaces.
+    """
+    with_spaces, without = spaced(entries), unspaced(entries)
+    parts = [*([rf"\b{any_of(with_spaces)}{end}"] if with_spaces else []), *([any_of(without)] if without else [])]
+    return f"(?:{'|'.join(parts)})"
+
+
+def whole(entries: Sequence[str]) -> str:
+    """Return a regular expression for any of some entries as a whole word, where the script has spaces."""
+    return starting(entries, r"\b")
 
 
 def cue(*entries: str) -> re.Pattern[str]:
-    """Return a pattern that finds any entry, in any case: plain words as whole words where the script has spaces."""
+    """Return a pattern that finds any entry, in any case: plain words as whole words, with any apostrophe."""
     plain = [entry for entry in entries if not is_pattern(entry)]
-    in_cjk = [word for word in plain if _IN_CJK.search(word)]
-    spaced = [word for word in plain if not _IN_CJK.search(word)]
-    parts = [
-        *([rf"(?<!\w){any_of(spaced)}(?!\w)"] if spaced else []),
-        *([any_of(in_cjk)] if in_cjk else []),
-        *(f"(?:{entry})" for entry in entries if is_pattern(entry)),
-    ]
-    return re.compile("|".join(parts), re.IGNORECASE)
+    patterns = [f"(?:{entry})" for entry in entries if is_pattern(entry)]
+    return re.compile("|".join((*([whole(plain).replace("'", "['’]")] if plain else []), *patterns)), re.IGNORECASE)
