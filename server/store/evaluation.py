@@ -1,4 +1,4 @@
-"""Looking at a pool as a whole: samples of its texts, and how much of it is covered, stale or left behind."""
+"""Figures of a whole pool: samples of its texts, and how many are covered, stale or orphaned."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -19,21 +19,21 @@ _SAMPLE: Mapping[Tier, LiteralString] = {"memory": SQL["sample_memories"], "pass
 
 
 async def sample(connection: Connection, tier: Tier, seed: int, limit: int, moment: datetime) -> list[MemoryText]:
-    """Return some texts of a tier that recall may find, the same ones for the same seed."""
+    """Return a sample of a tier's visible texts; the same seed gives the same sample."""
     async with connection.cursor(row_factory=class_row(MemoryText)) as cursor:
         await cursor.execute(_SAMPLE[tier], {"seed": str(seed), "limit": limit, "moment": moment})
         return await cursor.fetchall()
 
 
 async def held(connection: Connection, tier: Tier, terms: Collection[str], most: int) -> dict[str, int]:
-    """Return how many texts of a tier hold each of these terms, counted up to `most`."""
+    """Return how many texts of a tier contain each of these terms, counted up to `most`."""
     values = {"tier": MARK[tier], "terms": sorted(terms), "most": most}
     cursor = await connection.execute(SQL["held"], values)
     return {str(row[0]): int(row[1]) for row in await cursor.fetchall()}
 
 
 async def same_passages(connection: Connection, ids: Collection[str]) -> dict[str, set[str]]:
-    """Return the passages that say the same words as each of these, with it."""
+    """Return, for each of these passages, all passages with identical text, including itself."""
     cursor = await connection.execute(SQL["same_passages"], {"ids": list(ids)})
     return {str(row[0]): set(row[1]) for row in await cursor.fetchall()}
 
@@ -48,7 +48,7 @@ async def messages(connection: Connection) -> MessageCounts:
 
 
 async def rows(connection: Connection, moment: datetime, before: datetime) -> PoolRowCounts:
-    """Return how many rows there are; what nobody has used since `before` may be stale."""
+    """Return counts of rows; those that were not used since `before` may be stale."""
     async with connection.cursor(row_factory=class_row(PoolRowCounts)) as cursor:
         await cursor.execute(SQL["rows"], {"moment": moment, "before": before})
         found = await cursor.fetchone()
@@ -57,7 +57,7 @@ async def rows(connection: Connection, moment: datetime, before: datetime) -> Po
 
 
 async def rows_by_age(connection: Connection, moment: datetime) -> dict[Kind, dict[int, int]]:
-    """Return how many live rows of each kind there are in each class of age, see `AGES`."""
+    """Return the number of live rows of each kind by age class, see `AGES`."""
     found: dict[Kind, dict[int, int]] = {}
     for kind, age, live in await (await connection.execute(SQL["rows_by_age"], {"moment": moment})).fetchall():
         found.setdefault(kind, {})[int(age)] = int(live)
@@ -65,13 +65,13 @@ async def rows_by_age(connection: Connection, moment: datetime) -> dict[Kind, di
 
 
 async def orphaned_rows(connection: Connection, moment: datetime) -> list[str]:
-    """Return the ids of live rows whose sources are all gone."""
+    """Return the ids of live rows whose sources have all been deleted."""
     cursor = await connection.execute(SQL["orphaned_rows"], {"moment": moment})
     return [str(row[0]) for row in await cursor.fetchall()]
 
 
 async def vector_tables(connection: Connection) -> list[VectorTable]:
-    """Return what the pool has in every table of vectors, those of spaces that it does not know, too."""
+    """Return the pool's figures in every table of vectors, including spaces that are not in its list."""
     found: list[VectorTable] = []
     for space, state, model in await (await connection.execute(SQL["vector_tables"])).fetchall():
         row = await (await connection.execute(for_space(SQL["vectors_in"], space))).fetchone()
@@ -81,6 +81,6 @@ async def vector_tables(connection: Connection) -> list[VectorTable]:
 
 
 async def largest_projects(connection: Connection, moment: datetime, limit: int) -> list[str | None]:
-    """Return the projects with the most live rows; None is what belongs to no project."""
+    """Return the projects with the most live rows; None for rows without a project."""
     cursor = await connection.execute(SQL["largest_projects"], {"moment": moment, "limit": limit})
     return [row[0] for row in await cursor.fetchall()]

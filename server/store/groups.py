@@ -32,7 +32,7 @@ async def insert(
 ) -> None:
     """Record that `observer` covered the messages from `first` to `last`.
 
-    `merged` of its facts were rows already, and `replaced` rows were superseded.
+    `merged` counts its facts that were already rows, `replaced` the rows that they superseded.
     """
     used = observed.used
     values = {
@@ -65,7 +65,7 @@ async def of_session(connection: Connection, session_id: str) -> list[Group]:
 
 
 async def summaries(connection: Connection, session_id: str) -> list[GroupSummary]:
-    """Return the groups of a session, newest first, with what came of them."""
+    """Return the groups of a session, newest first, with their results."""
     async with connection.cursor(row_factory=class_row(GroupSummary)) as cursor:
         await cursor.execute(SQL["summaries"], {"session": session_id})
         return await cursor.fetchall()
@@ -81,7 +81,7 @@ class Counted:
 
 
 async def count(connection: Connection, session_id: str) -> Counted:
-    """Count what came of a session, superseded rows included."""
+    """Return the counts of a session, superseded rows included."""
     row = await (await connection.execute(SQL["count"], {"session": session_id})).fetchone()
     assert row is not None  # it counts
     return Counted(*map(int, row))
@@ -89,7 +89,7 @@ async def count(connection: Connection, session_id: str) -> Counted:
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """What came of one observer call: rows, and facts that are no row of their own."""
+    """The result of one observer call: new rows, and counts of facts that did not become one."""
 
     id: str
     observer: str
@@ -100,12 +100,12 @@ class GroupOutcome:
 
 
 async def since(connection: Connection, session_id: str, seq: int) -> list[GroupOutcome]:
-    """Return what came of the messages behind `seq`, group by group."""
+    """Return the results of groups after message `seq`, in order."""
     async with connection.cursor(row_factory=class_row(GroupOutcome)) as cursor:
         await cursor.execute(SQL["since"], {"session": session_id, "after": seq})
         return await cursor.fetchall()
 
 
 async def forget_around(connection: Connection, session_id: str, seqs: Sequence[int]) -> None:
-    """Take out what groups say about the messages at these places."""
+    """Delete the task, continuation and title of groups that cover any of these messages."""
     await connection.execute(SQL["forget_around"], {"session": session_id, "seqs": list(seqs)})

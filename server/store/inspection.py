@@ -1,4 +1,4 @@
-"""Looking at the database itself: versions, roles, guards, and what is stuck."""
+"""Inspects the database: versions, roles, row-level security, and stuck work."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ SQL = Statements(Path(__file__).parent / "sql/inspection.sql")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """What the database is and how well it is guarded."""
+    """Versions, the role, and tables without forced row-level security."""
 
     postgres: int
     pgvector: str
@@ -26,10 +26,10 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """What does not get on in one pool: (what, last error) each, and how many rows wait too long for a vector.
+    """Stuck work of one pool: pairs of name and last error, and how many rows are `overdue` for a vector.
 
-    `failing` jobs are tried again by themselves, `jobs` are not. `paused` are the jobs that wait for money: the kind of
-    their error, the error, and how many there are.
+    `failing` jobs are retried automatically, `jobs` are not. `paused` are jobs that wait for the daily cap: the kind of
+    their error, the error, and their number.
     """
 
     jobs: list[tuple[str, str]]
@@ -41,7 +41,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class PoolCounts:
-    """How much a pool holds: live `memories` by kind, and what waits."""
+    """How much a pool holds: live `memories` by kind, and work that waits."""
 
     memories: dict[str, int]
     superseded: int
@@ -65,7 +65,7 @@ async def pool_counts(connection: Connection) -> PoolCounts:
 
 
 async def facts(database: Database) -> DatabaseFacts:
-    """Return what the database is."""
+    """Return the facts about the database."""
     [versions] = await database.ask(SQL["versions"])
     [role] = await database.ask(SQL["role"])
     unguarded = await database.ask(SQL["unguarded"])
@@ -84,7 +84,7 @@ async def schema_version(database: Database) -> int:
 
 
 async def stuck(connection: Connection, now: datetime, before: datetime) -> Stuck:
-    """Return what does not get on in the pool; rows that were due `before` should have a vector by now."""
+    """Return the stuck work of the pool; a row that was due before `before` is overdue."""
     failed = await (await connection.execute(SQL["failing_jobs"])).fetchall()
     jobs = [(job_name(kind, subject), error, dead) for kind, subject, error, dead in failed]
     embeddings = await (await connection.execute(SQL["dead_embeddings"])).fetchall()

@@ -17,7 +17,7 @@ SQL = Statements(Path(__file__).parent / "sql/keys.sql")
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
-    """The pool and the rights that a valid key gives."""
+    """The pool and the scopes of a valid key."""
 
     pool_id: str
     pool_name: str
@@ -26,13 +26,13 @@ class FoundKey:
 
 
 async def find(database: Database, key_hash: bytes, now: datetime) -> FoundKey | None:
-    """Return what the key with this SHA-256 opens, or None for an unknown, revoked or expired one."""
+    """Return the key with this SHA-256, or None for an unknown, revoked or expired one."""
     rows = await database.ask(SQL["find"], {"hash": key_hash, "now": now})
     return FoundKey(**rows[0]) if rows else None
 
 
 async def any_required(database: Database) -> bool:
-    """Tell whether keys are required on this database."""
+    """Whether keys are required on this database."""
     return bool((await database.ask(SQL["any_required"]))[0]["required"])
 
 
@@ -47,10 +47,10 @@ async def insert(
     now: datetime,
     expires: datetime | None,
 ) -> None:
-    """Keep a new key and require keys from now on. Raises Conflict for a name that a valid key of the pool has."""
+    """Store a new key and require keys from now on. Raises Conflict if a valid key of the pool has this name."""
     values = {"id": key_id, "name": name, "prefix": prefix, "hash": key_hash, "scopes": list(scopes)}
     if not (await connection.execute(SQL["insert"], {**values, "now": now, "expires": expires})).rowcount:
-        raise Conflict(f"This pool has a key {name!r} already.", hint="Revoke that one first, or take another name.")
+        raise Conflict(f"This pool already has a key {name!r}.", hint="Revoke it first, or choose another name.")
     await connection.execute(SQL["require"])
 
 

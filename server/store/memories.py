@@ -1,4 +1,4 @@
-"""Memories: one fact a row, with the keyword index that is written beside it."""
+"""Memories, one fact per row, and their keyword index."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What has become of a row until it was exported. A row that was never true by itself was outdated at -infinity."""
+    """The state of an exported row that is imported. `outdated_at` is -infinity for a row that was undone."""
 
     last_used_at: datetime
     superseded_by: str | None
@@ -35,13 +35,13 @@ class Past:
     left_alone: bool
 
 
-# So many of the longest rows are written well within the time that a statement may take.
+# Rows per statement: even the longest ones are written well within the statement timeout.
 _MOST_ROWS = 200
 
 
 def missing(memory_id: str) -> NotFound:
-    """Return the error for a row that is not there."""
-    hint = "`esker memories` lists those that are there; a key opens the memories of its own pool."
+    """Return the error for a memory that does not exist."""
+    hint = "`esker memories` lists the existing ones; a key gives access only to its own pool."
     return NotFound(f"There is no memory {memory_id!r} in this pool.", hint=hint)
 
 
@@ -65,13 +65,13 @@ def filter_values(what: Filter) -> dict[str, Any]:
 async def insert(
     connection: Connection, rows: Sequence[IndexedMemory], pasts: Mapping[str, Past] | None = None
 ) -> set[str]:
-    """Write rows and their keyword index; return the ids written. Rows of a pool's file have a past, by their ids.
+    """Write rows and their keyword index; return the ids written. `pasts` has the state of imported rows, by id.
 
-    A row whose external id names a live row already, or another row of this call, is left out.
+    A row with the external id of a live row, or of another row of this call, is left out.
     """
     written: set[str] = set()
     known = pasts or {}
-    # In the order of their names across all statements, see the statement.
+    # Sorted across all statements, so that locks are taken in one order; see the statement.
     ordered = sorted(rows, key=lambda row: (row.memory.external_id or "", row.memory.id))
     for start in range(0, len(ordered), _MOST_ROWS):
         some = ordered[start : start + _MOST_ROWS]
@@ -104,7 +104,7 @@ def _values(indexed: IndexedMemory, past: Past | None) -> dict[str, Any]:
         "refers_from": _iso(row.refers_from),
         "refers_to": _iso(row.refers_to),
         "valid_until": _iso(row.valid_until),
-        # A clock that runs ahead must not put a row on top for good.
+        # A clock that runs ahead must not keep a row on top.
         "last_used_at": min(row.last_used_at or row.said_at, row.created_at).isoformat(),
         "reflection_id": row.reflection_id,
         "external_id": row.external_id,
@@ -131,7 +131,7 @@ def _iso(moment: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class NamedMemory:
-    """A live row under the name that its caller gave it."""
+    """A live row with the external id that its caller gave it."""
 
     external_id: str
     id: str
@@ -139,14 +139,14 @@ class NamedMemory:
 
 
 async def by_external_id(connection: Connection, external_ids: Collection[str]) -> dict[str, NamedMemory]:
-    """Return the live rows that callers know under these names."""
+    """Return the live rows with these external ids."""
     async with connection.cursor(row_factory=class_row(NamedMemory)) as cursor:
         await cursor.execute(SQL["by_external_id"], {"external_ids": list(external_ids)})
         return {named.external_id: named for named in await cursor.fetchall()}
 
 
 async def raise_again(connection: Connection, again: Sequence[tuple[str, NewMemory]]) -> None:
-    """Let rows (by id) that were written once more matter as much as is asked for now, but never less."""
+    """Raise the kind, trust, priority and tags of rows (by id) that were written again, and never lower them."""
     rows = [
         {"id": memory_id, "kind": row.kind, "trust": row.trust, "priority": row.priority, "tags": row.tags}
         for memory_id, row in again
@@ -161,12 +161,12 @@ async def get(connection: Connection, ids: Collection[str]) -> dict[str, Memory]
 
 
 async def listed(connection: Connection, what: Filter, before: str | None, limit: int) -> list[Memory]:
-    """Return rows, newest first, that come after the row `before` in that order."""
+    """Return rows, newest first, that are older than the row `before`."""
     return await _fetch(connection, "list", {**filter_values(what), "before": before, "limit": limit})
 
 
 async def latest_of_session(connection: Connection, session_id: str, tokens: int) -> list[Memory]:
-    """Return the session's own latest rows, oldest first, that an observer can be shown in `tokens` tokens."""
+    """Return the session's own latest rows, oldest first, that fit into `tokens` tokens of an observer's prompt."""
     kept: list[Memory] = []
     spent = 0
     for memory in await _fetch(connection, "latest_of_session", {"session": session_id, "limit": tokens // 4}):
@@ -178,18 +178,18 @@ async def latest_of_session(connection: Connection, session_id: str, tokens: int
 
 
 async def live_of_session(connection: Connection, session_id: str) -> list[Memory]:
-    """Return the session's own live observations and reflections in the order of what they tell."""
+    """Return the session's own live observations and reflections by `said_at`."""
     return await _fetch(connection, "live_of_session", {"session": session_id})
 
 
 async def observation_tokens(connection: Connection, session_id: str) -> int:
-    """Return what the session's live observations cost."""
+    """Return the tokens of the session's live observations."""
     row = await (await connection.execute(SQL["observation_tokens"], {"session": session_id})).fetchone()
     return int(row[0]) if row else 0
 
 
 async def row_counts(connection: Connection, session_id: str) -> SessionRowCounts:
-    """Count the rows that came of a session."""
+    """Count the rows that were made from a session."""
     async with connection.cursor(row_factory=class_row(SessionRowCounts)) as cursor:
         await cursor.execute(SQL["row_counts"], {"session": session_id})
         found = await cursor.fetchone()
@@ -197,26 +197,26 @@ async def row_counts(connection: Connection, session_id: str) -> SessionRowCount
     return found
 
 
-async def lock_place(connection: Connection, place: str) -> None:
-    """Let one transaction at a time add what was observed in a session or a project."""
-    await connection.execute(SQL["lock_place"], {"place": place})
+async def lock_observed(connection: Connection, scope: str) -> None:
+    """Serialise transactions that add observations to the same session or project."""
+    await connection.execute(SQL["lock_observed"], {"scope": scope})
 
 
 async def sharing(
     connection: Connection,
-    asked: Sequence[Collection[str]],
+    term_sets: Sequence[Collection[str]],
     *,
     session_id: str,
     project: str | None,
     now: datetime,
     limit: int,
 ) -> list[list[Memory]]:
-    """Return, for each set of terms, live rows of the session or its project that share them, best first."""
-    texts = [{"number": number, "terms": list(terms)} for number, terms in enumerate(asked)]
+    """Return, for each set of terms, live rows of the session or its project that share terms, most first."""
+    texts = [{"number": number, "terms": list(terms)} for number, terms in enumerate(term_sets)]
     values = {"asked": as_json(texts), "session": session_id, "project": project, "now": now, "limit": limit}
     pairs = await (await connection.execute(SQL["sharing"], values)).fetchall()
     rows = await get(connection, {str(memory_id) for _, memory_id in pairs})
-    found: dict[int, list[Memory]] = {number: [] for number in range(len(asked))}
+    found: dict[int, list[Memory]] = {number: [] for number in range(len(term_sets))}
     for number, memory_id in pairs:
         if row := rows.get(str(memory_id)):  # it may have been forgotten since
             found[int(number)].append(row)
@@ -224,7 +224,7 @@ async def sharing(
 
 
 async def say_again(connection: Connection, again: Sequence[SaidAgain], session_id: str, group_id: str) -> None:
-    """Give rows another source. The caller has locked them."""
+    """Add a source to rows that were said again. The caller has locked them."""
     if not again:
         return
     rows = [{**asdict(one), "seqs": list(one.seqs), "said_at": one.said_at.isoformat()} for one in again]
@@ -234,13 +234,13 @@ async def say_again(connection: Connection, again: Sequence[SaidAgain], session_
 
 
 async def inherit_sources(connection: Connection, by: Mapping[str, str]) -> None:
-    """Give rows the sources of those that they say all of: for each id of `by` the id of what says it now."""
+    """Copy sources: for each key of `by`, a superseded row, to its value, the row that restates all of it."""
     for memory_id, by_id in by.items():
         await connection.execute(SQL["inherit_sources"], {"id": memory_id, "by_id": by_id})
 
 
 async def other_sources(connection: Connection, ids: Collection[str]) -> dict[str, list[Source]]:
-    """Return where else rows were said, by id; those that were said once are left out."""
+    """Return the further sources of rows, by id; rows that were said once are missing."""
     found: dict[str, list[Source]] = {}
     for memory_id, session_id, seqs in await (
         await connection.execute(SQL["other_sources"], {"ids": list(ids)})
@@ -250,7 +250,7 @@ async def other_sources(connection: Connection, ids: Collection[str]) -> dict[st
 
 
 async def use(connection: Connection, ids: Collection[str], at: datetime) -> None:
-    """Let rows count as used at a time. The caller has locked them."""
+    """Set the last use of rows to `at` if it is later. The caller has locked them."""
     await connection.execute(SQL["use"], {"ids": list(ids), "at": at})
 
 
@@ -261,7 +261,7 @@ async def lock_live(connection: Connection, ids: Collection[str]) -> set[str]:
 
 
 async def supersede(connection: Connection, by: Mapping[str, Superseder], now: datetime) -> set[str]:
-    """Let each row (a key of `by`) be replaced; return the ids that were live until now."""
+    """Supersede each row (a key of `by`) that is live; return the ids of those."""
     values = {
         "ids": list(by),
         "by_ids": [superseder.id for superseder in by.values()],
@@ -273,7 +273,7 @@ async def supersede(connection: Connection, by: Mapping[str, Superseder], now: d
 
 
 async def inherit_use(connection: Connection, ids: Collection[str]) -> None:
-    """Let rows that stand for others count as used when those were last."""
+    """Give reflections the latest use of their source rows."""
     await connection.execute(SQL["inherit_use"], {"ids": list(ids)})
 
 
@@ -286,19 +286,19 @@ async def to_reflect(
     now: datetime,
     limit: int,
 ) -> list[Memory]:
-    """Return what a reflection of the pool looks at, by project and time; `project` None is every project and none."""
+    """Return the rows that a reflection of the pool reads, by project and time; `project` None: all rows."""
     values = {"project": project, "until": until, "notes_until": notes_until, "now": now, "limit": limit}
     return await _fetch(connection, "to_reflect", values)
 
 
 async def grows_old(connection: Connection) -> bool:
-    """Tell whether there is anything that a reflection of the pool will look at one day."""
+    """Whether a row exists that a reflection of the pool will read when it is old enough."""
     row = await (await connection.execute(SQL["grows_old"])).fetchone()
     return bool(row and row[0])
 
 
 async def undo(connection: Connection, reflection: Reflection, now: datetime) -> tuple[set[str], set[str]]:
-    """Let what a reflection stood for take the place of its rows; return what is there again, and which of its rows go.
+    """Undo a reflection: restore its inputs and supersede its outputs; return the ids of both.
 
     The caller has locked all of them.
     """
@@ -315,31 +315,31 @@ async def undo(connection: Connection, reflection: Reflection, now: datetime) ->
 async def same_words(
     connection: Connection, texts: Sequence[str], *, session_id: str, project: str | None, now: datetime
 ) -> list[Memory]:
-    """Return live rows of the session or its project that say just one of these texts."""
+    """Return live rows of the session or its project whose content is exactly one of these texts."""
     values = {"texts": list(texts), "session": session_id, "project": project, "now": now}
     return await _fetch(connection, "same_words", values)
 
 
 async def replaced_by(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Return the rows that some rows have replaced."""
+    """Return the ids of rows that were superseded by some rows."""
     cursor = await connection.execute(SQL["replaced_by"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
 async def restore(connection: Connection, by_ids: Collection[str]) -> set[str]:
-    """Bring back the rows that these had replaced; return their ids."""
+    """Make rows live again that were superseded by these; return their ids."""
     cursor = await connection.execute(SQL["restore"], {"by_ids": list(by_ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
 async def lock_to_change(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Lock rows that are about to be changed; return those that are there."""
+    """Lock rows that are about to be changed; return those that exist."""
     cursor = await connection.execute(SQL["lock_to_change"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
 async def lock_to_delete(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Lock rows that are about to be deleted; return those that are there."""
+    """Lock rows that are about to be deleted; return those that exist."""
     cursor = await connection.execute(SQL["lock_to_delete"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
 
@@ -351,7 +351,7 @@ async def with_sources_of(connection: Connection, ids: Collection[str]) -> set[s
 
 
 async def drawn_from(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Return those of `ids` that exist, and all reflections drawn from them, over any number of steps."""
+    """Return those of `ids` that exist, and all reflections made from them, over any number of steps."""
     cursor = await connection.execute(SQL["drawn_from"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
 
@@ -363,7 +363,7 @@ async def taken_from(connection: Connection, session_id: str, seqs: Collection[i
 
 
 async def said_in(connection: Connection, ids: Collection[str]) -> dict[str, set[tuple[str, int]]]:
-    """Return the messages (session and seq) that rows come from in the end, by their ids."""
+    """Return the messages (session and seq) that rows come from, directly or through other rows, by their ids."""
     found: dict[str, set[tuple[str, int]]] = {}
     for memory_id, session_id, seqs in await (await connection.execute(SQL["said_in"], {"ids": list(ids)})).fetchall():
         found.setdefault(memory_id, set()).update((session_id, seq) for seq in seqs)
@@ -378,23 +378,23 @@ async def delete(connection: Connection, ids: Collection[str]) -> list[int]:
 
 
 async def lock_pins(connection: Connection) -> None:
-    """Let one transaction at a time pin rows in this pool."""
+    """Serialise transactions that pin rows in this pool."""
     await connection.execute(SQL["lock_pins"])
 
 
 async def pinned_tokens(connection: Connection, project: str | None) -> int:
-    """Return how many tokens the pinned rows of one project, or (None) those for all projects, hold."""
+    """Return the tokens of the pinned rows of one project, or (None) of those for all projects."""
     row = await (await connection.execute(SQL["pinned_tokens"], {"project": project})).fetchone()
     return int(row[0]) if row else 0
 
 
 async def pinned(connection: Connection, project: str | None, now: datetime) -> list[PackRow]:
-    """Return what a person pinned for all projects and for this one; without a project, everything pinned."""
+    """Return the rows pinned for all projects and for this one; without a project, all pinned rows."""
     return await _pack_rows(connection, "pinned", {"project": project, "now": now})
 
 
 async def own_pack_rows(connection: Connection, session_id: str, now: datetime) -> list[PackRow]:
-    """Return the session's own live observations and reflections in the order of what they tell."""
+    """Return the session's own live observations and reflections by `said_at`."""
     return await _pack_rows(connection, "own_pack_rows", {"session": session_id, "now": now})
 
 
@@ -413,21 +413,21 @@ async def walk_on(
     without_session: str | None,
     now: datetime,
 ) -> list[Walk]:
-    """Return walks of a project, or (None) of the pool, with these next pages.
+    """Return walks of a project, or (None) of the pool, extended by these pages.
 
-    Rows of the session `without_session`, but for notes, are in none.
+    Rows of the session `without_session` are left out, except notes.
     """
-    asked = [_step(walks[page.number], page) for page in pages]
-    values = {"walks": as_json(asked), "session": without_session or "", "now": now, "limit": pages[0].limit}
+    steps = [_step(walks[page.number], page) for page in pages]
+    values = {"walks": as_json(steps), "session": without_session or "", "now": now, "limit": pages[0].limit}
     statement = SQL["next_of_project" if project else "next_of_pool"]
     cursor = await connection.execute(statement, values, binary=True)
     found: dict[int, list[PackRow]] = {}
     for number, *columns in await cursor.fetchall():
         found.setdefault(number, []).append(PackRow(*columns))
-    further = list(walks)
+    result = list(walks)
     for page in pages:
-        further[page.number] = extended(walks[page.number], page, found.get(page.number, []))
-    return further
+        result[page.number] = extended(walks[page.number], page, found.get(page.number, []))
+    return result
 
 
 def _step(walk: Walk, page: WalkPage) -> dict[str, Any]:
@@ -444,12 +444,12 @@ def _step(walk: Walk, page: WalkPage) -> dict[str, Any]:
 
 
 async def pools_with_expired(database: Database, now: datetime) -> list[str]:
-    """Return the pools that have rows which expired and are not marked yet."""
+    """Return the pools with expired rows that are not marked yet."""
     return [str(row["pool_id"]) for row in await database.ask(SQL["pools_with_expired"], {"now": now})]
 
 
 async def mark_expired(connection: Connection, now: datetime, limit: int) -> int:
-    """Take some of the rows that have expired out of what packs walk; return how many. They stay what they are."""
+    """Mark some expired rows, so that packs skip them; return how many. They change in no other way."""
     return (await connection.execute(SQL["mark_expired"], {"now": now, "limit": limit})).rowcount
 
 

@@ -16,10 +16,11 @@ from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/messages.sql")
 
-# A result follows its call closely; looking further back costs more than a missing tool name.
+# How many messages back the call of a tool result is looked for; looking further costs more than a missing tool name.
 _CALL_DISTANCE = 200
+# The most messages that one observer call reads.
 _MOST_MESSAGES = 2_000
-# How far from a message others are looked for that say something.
+# How many messages from a cited one neighbours with text are looked for.
 _REACH = 100
 
 
@@ -27,7 +28,7 @@ _REACH = 100
 class StoredMessage:
     """A message with everything that is computed from it before it is stored.
 
-    Only one of a pool's file was received before, and may be `left_out` of passages.
+    Only an imported message has a `received_at`, or may be `left_out` of passages.
     """
 
     message: NewMessage
@@ -42,7 +43,7 @@ class StoredMessage:
 
 
 async def known(connection: Connection, session_id: str, external_ids: Collection[str]) -> dict[str, bytes]:
-    """Return the content hashes of those messages that are stored already, by external id."""
+    """Return the content hashes of those of these messages that are stored, by external id."""
     values = {"session": session_id, "external_ids": list(external_ids)}
     cursor = await connection.execute(SQL["known"], values)
     return {str(row[0]): bytes(row[1]) for row in await cursor.fetchall()}
@@ -51,7 +52,7 @@ async def known(connection: Connection, session_id: str, external_ids: Collectio
 async def tool_names(
     connection: Connection, session_id: str, calls: Collection[str], last_seq: int
 ) -> Mapping[str, str]:
-    """Return the names of the tools behind these call ids, as far as they stand near the end of the session."""
+    """Return the names of the tools of these call ids, if the calls are near the end of the session."""
     values = {"session": session_id, "calls": list(calls), "after": last_seq - _CALL_DISTANCE}
     cursor = await connection.execute(SQL["tool_names"], values)
     return {str(row[0]): str(row[1]) for row in await cursor.fetchall()}
@@ -60,7 +61,7 @@ async def tool_names(
 async def append(
     connection: Connection, session_id: str, after: int, batch: Sequence[StoredMessage], now: datetime
 ) -> None:
-    """Store a batch behind seq `after`, in one statement."""
+    """Store a batch after seq `after`, in one statement."""
     rows = await asyncio.to_thread(as_json, map(_values, range(1, len(batch) + 1), batch))
     await connection.execute(SQL["insert"], {"session": session_id, "after": after, "now": now, "rows": rows})
 
@@ -85,7 +86,7 @@ def _values(place: int, stored: StoredMessage) -> dict[str, Any]:
 
 
 async def listed(connection: Connection, session_id: str, after: int, limit: int) -> list[Message]:
-    """Return up to `limit` messages behind seq `after`, in order."""
+    """Return up to `limit` messages after seq `after`, in order."""
     values = {"session": session_id, "after": after, "limit": limit}
     async with connection.cursor(row_factory=class_row(Message)) as cursor:
         await cursor.execute(SQL["list"], values)
@@ -101,7 +102,7 @@ async def before(connection: Connection, session_id: str, seq: int, limit: int) 
 
 
 async def searchable(connection: Connection, session_id: str, after: int, limit: int) -> list[Message]:
-    """Return the same for passages: what is left out of those says nothing."""
+    """Return the same as `listed`, with an empty text for messages that are left out of passages."""
     values = {"session": session_id, "after": after, "limit": limit}
     async with connection.cursor(row_factory=class_row(Message)) as cursor:
         await cursor.execute(SQL["searchable"], values)
@@ -109,12 +110,12 @@ async def searchable(connection: Connection, session_id: str, after: int, limit:
 
 
 async def leave_out(connection: Connection, session_id: str, seqs: Sequence[int]) -> None:
-    """Keep messages out of passages from now on."""
+    """Leave messages out of passages from now on."""
     await connection.execute(SQL["leave_out"], {"session": session_id, "seqs": list(seqs)})
 
 
 async def unobserved(connection: Connection, session_id: str, after: int, tokens: int) -> list[Message]:
-    """Return messages behind seq `after`, oldest first: all that fit into `tokens`, and one more where there is."""
+    """Return messages after seq `after`, oldest first: all that fit into `tokens`, and the next one."""
     values = {"session": session_id, "after": after, "tokens": tokens, "limit": _MOST_MESSAGES}
     async with connection.cursor(row_factory=class_row(Message)) as cursor:
         await cursor.execute(SQL["unobserved"], values)
@@ -123,7 +124,7 @@ async def unobserved(connection: Connection, session_id: str, after: int, tokens
 
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
-    """A message that stands behind a row, or near one that does; `text` is what an observer reads, up to a length."""
+    """A source message of a row, or a neighbour of one; `text` is its observer text, truncated."""
 
     session_id: str
     seq: int
@@ -139,9 +140,9 @@ class FoundMessage:
 async def around(
     connection: Connection, cited: Collection[tuple[str, int]], count: int, characters: int
 ) -> list[FoundMessage]:
-    """Return messages by session and seq, and `count` on either side of each that say something or were forgotten.
+    """Return messages by session and seq, and on either side of each `count` that have text or were forgotten.
 
-    They are in order, each once. Of a text `characters` characters are read.
+    They are in order, each once. Texts are truncated to `characters` characters.
     """
     values = {"sessions": [session for session, _ in cited], "seqs": [seq for _, seq in cited]}
     values |= {"around": count, "reach": _REACH, "characters": characters}
@@ -157,6 +158,6 @@ async def blank(connection: Connection, session_id: str, seqs: Sequence[int]) ->
 
 
 async def count_spoken(connection: Connection, session_id: str, limit: int) -> int:
-    """Return how many messages of a session are a person's own; counting ends at `limit`."""
+    """Return how many messages of a session a person wrote; counting ends at `limit`."""
     row = await (await connection.execute(SQL["count_spoken"], {"session": session_id, "limit": limit})).fetchone()
     return int(row[0]) if row else 0

@@ -1,4 +1,4 @@
-"""Packs: frozen, versioned, one line of versions a session."""
+"""Packs: frozen and versioned by session."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -17,16 +17,16 @@ SQL = Statements(Path(__file__).parent / "sql/packs.sql")
 
 
 async def current(connection: Connection, session_id: str) -> Pack | None:
-    """Return the pack that a session has now; None before its first, and when the last one was forgotten."""
+    """Return a session's current pack; None before the first, and after the last one was forgotten."""
     async with connection.cursor(row_factory=class_row(Pack)) as cursor:
         await cursor.execute(SQL["current"], {"session": session_id})
         return await cursor.fetchone()
 
 
 async def lock_to_freeze(connection: Connection) -> None:
-    """Let nothing of this pool be forgotten until the transaction ends; call it before rows of a pack are read.
+    """Block forgetting in this pool until the transaction ends; call it before the rows of a pack are read.
 
-    It comes after locks on sessions and memories, as the lock of whoever forgets does.
+    It is taken after locks on sessions and memories, in the same order as by a transaction that forgets.
     """
     await connection.execute(SQL["lock_to_freeze"])
 
@@ -34,7 +34,7 @@ async def lock_to_freeze(connection: Connection) -> None:
 async def insert(
     connection: Connection, session_id: str, pack: Pack, reasons: Sequence[RowDecision], left_out: Sequence[RowDecision]
 ) -> Pack:
-    """Freeze a pack in the place of the one before, with what decided about its rows and those it leaves out.
+    """Replace a session's pack, and store the reasons for its rows and for the rows it leaves out.
 
     Return it with its version. The caller holds the session's lock.
     """
@@ -57,7 +57,7 @@ async def insert(
 
 
 async def explanation(connection: Connection, session_id: str, pack: Pack) -> PackExplanation | None:
-    """Return why a pack's rows are in it; None where it was frozen before that was kept."""
+    """Return why a pack's rows are in it; None for a pack that is older than the column of reasons."""
     cursor = await connection.execute(SQL["reasons"], {"session": session_id, "version": pack.version})
     found = await cursor.fetchone()
     if found is None or found[0] is None:
@@ -67,14 +67,14 @@ async def explanation(connection: Connection, session_id: str, pack: Pack) -> Pa
 
 
 async def versions(connection: Connection, session_id: str, limit: int) -> list[PackVersion]:
-    """Return the versions that a session's pack has had, newest first."""
+    """Return the versions of a session's pack, newest first."""
     async with connection.cursor(row_factory=class_row(PackVersion)) as cursor:
         await cursor.execute(SQL["versions"], {"session": session_id, "limit": limit})
         return await cursor.fetchall()
 
 
 async def delete_showing(connection: Connection, memory_ids: Collection[str]) -> int:
-    """Delete every version that shows one of these rows, and what others say about them; return how many."""
+    """Delete every version that shows one of these rows, and their entries in other versions; return how many."""
     await connection.execute(SQL["lock_to_forget"])
     await connection.execute(SQL["forget_left_out"], {"ids": list(memory_ids)})
     await connection.execute(SQL["forget_hashes"])

@@ -1,4 +1,4 @@
-"""Passages: windows of a session's messages, with the keyword index that is written beside them."""
+"""Passages, windows of a session's messages, and their keyword index."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -24,9 +24,9 @@ _MOST_ROWS = 200
 
 @dataclass(frozen=True, slots=True)
 class PassageProgress:
-    """How far a session's messages are in passages: looked at up to `passages_seq` of `last_seq`.
+    """How far a session's messages are cut into passages: up to `passages_seq` of `last_seq`.
 
-    The last passage, if there is one, is `open`: it may grow. `left_out` messages from its first one on are in none.
+    The last passage is `open`: it may grow. `left_out` counts messages from its first one on that are in no passage.
     """
 
     passages_seq: int
@@ -50,25 +50,25 @@ class Deleted:
 
 
 async def wanted(connection: Connection) -> bool:
-    """Tell whether the pool has passages."""
+    """Whether the pool has passages."""
     row = await (await connection.execute(SQL["wanted"])).fetchone()
     return bool(row and row[0])
 
 
 async def may_write(connection: Connection) -> bool:
-    """Tell whether the pool has passages, and let that not change until the transaction ends."""
+    """Whether the pool has passages; locks that setting until the transaction ends."""
     await connection.execute(SQL["lock_to_write"])
     return await wanted(connection)
 
 
 async def switch(connection: Connection, *, on: bool) -> None:
-    """Say whether the pool has passages, when nobody writes any."""
+    """Switch passages of the pool on or off, after waiting for transactions that write some."""
     await connection.execute(SQL["lock_to_switch"])
     await connection.execute(SQL["switch"], {"wanted": on})
 
 
 async def progress(connection: Connection, session_id: str) -> PassageProgress:
-    """Return how far a session's messages are in passages. Raises NotFound."""
+    """Return how far a session's messages are cut into passages. Raises NotFound."""
     async with connection.cursor(row_factory=class_row(PassageProgress)) as cursor:
         await cursor.execute(SQL["progress"], {"session": session_id})
         found = await cursor.fetchone()
@@ -78,18 +78,18 @@ async def progress(connection: Connection, session_id: str) -> PassageProgress:
 
 
 async def reach(connection: Connection, session_id: str, seq: int) -> None:
-    """Say that a session's messages up to `seq` were looked at."""
+    """Record that a session's messages up to `seq` are cut into passages."""
     await connection.execute(SQL["reach"], {"session": session_id, "seq": seq})
 
 
 async def behind(connection: Connection, after: str, limit: int) -> list[str]:
-    """Return sessions behind `after` with messages that were not looked at, at most so many, in the order of ids."""
+    """Return up to `limit` sessions with an id after `after` that have uncut messages, by id."""
     cursor = await connection.execute(SQL["behind"], {"after": after, "limit": limit})
     return [str(row[0]) for row in await cursor.fetchall()]
 
 
 async def count_behind(connection: Connection) -> int:
-    """Return how many sessions have messages that were not looked at."""
+    """Return how many sessions have uncut messages."""
     row = await (await connection.execute(SQL["count_behind"])).fetchone()
     return int(row[0]) if row else 0
 
@@ -104,7 +104,7 @@ async def insert(
 ) -> None:
     """Write passages of a session with their keyword index, and queue them for embedding.
 
-    A window that was cut anew keeps its id: `known` has those of passages that were there, by their first message.
+    A passage that was cut again keeps its id: `known` has the ids of former passages by their first seq.
     """
     made = new_ids("psg", now, len(new))
     ids = [known.get(passage.first_seq, new_id) for new_id, passage in zip(made, new, strict=True)]
@@ -132,15 +132,15 @@ def _values(passage_id: str, passage: NewPassage) -> dict[str, Any]:
 
 
 async def delete_from(connection: Connection, session_id: str, seq: int) -> list[int]:
-    """Delete a session's passages that begin at `seq` or behind it; return the numbers of their vectors."""
+    """Delete a session's passages that begin at `seq` or later; return the numbers of their vectors."""
     cursor = await connection.execute(SQL["delete_from"], {"session": session_id, "seq": seq})
     return [int(row[0]) for row in await cursor.fetchall()]
 
 
 async def delete_over(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[Deleted]:
-    """Delete passages that show one of these messages, which are given by their sessions; return them."""
-    places = [(session_id, seq) for session_id, seqs in said_in.items() for seq in seqs]
-    values = {"sessions": [session_id for session_id, _ in places], "seqs": [seq for _, seq in places]}
+    """Delete passages that contain one of these messages (seqs by session); return them."""
+    messages = [(session_id, seq) for session_id, seqs in said_in.items() for seq in seqs]
+    values = {"sessions": [session_id for session_id, _ in messages], "seqs": [seq for _, seq in messages]}
     async with connection.cursor(row_factory=class_row(Deleted)) as cursor:
         await cursor.execute(SQL["delete_over"], values)
         return await cursor.fetchall()
@@ -158,14 +158,14 @@ async def delete_some(connection: Connection, limit: int) -> list[int]:
 
 
 async def start_over(connection: Connection, limit: int) -> int:
-    """Say of up to `limit` sessions that their messages were not looked at; return of how many."""
+    """Mark the messages of up to `limit` sessions as uncut; return how many sessions."""
     return (await connection.execute(SQL["start_over"], {"limit": limit})).rowcount
 
 
 async def outdated(connection: Connection, ids: Collection[str], moment: datetime, as_of: datetime | None) -> set[str]:
-    """Return those of these passages of which all that was kept has been replaced, or has expired.
+    """Return those of these passages whose facts have all been superseded or have expired.
 
-    That is by what is known at the `moment`, which is the present, or was known `as_of` another.
+    It is judged at `moment`, the present, or by what was known at `as_of`.
     """
     values = {"ids": list(ids), "moment": as_of or moment, "as_of": as_of}
     cursor = await connection.execute(SQL["outdated"], values)
@@ -173,13 +173,13 @@ async def outdated(connection: Connection, ids: Collection[str], moment: datetim
 
 
 def missing(passage_id: str) -> NotFound:
-    """Return the error for a passage that is not there."""
-    hint = "It was forgotten, or passages were switched off or cut anew since; `esker recall` shows ids that are there."
+    """Return the error for a passage that does not exist."""
+    hint = "It was forgotten, or passages were switched off or cut again since; `esker recall` shows existing ids."
     return NotFound(f"There is no passage {passage_id!r} in this pool.", hint=hint)
 
 
 async def get(connection: Connection, ids: Collection[str]) -> dict[str, Passage]:
-    """Return those of these passages that are there, by id."""
+    """Return passages by id; unknown ids are left out."""
     async with connection.cursor(row_factory=class_row(Passage)) as cursor:
         await cursor.execute(SQL["get"], {"ids": list(ids)})
         return {passage.id: passage for passage in await cursor.fetchall()}

@@ -1,4 +1,4 @@
-"""A pool as lines of JSON, which the database writes itself, a few at a time."""
+"""Reads a pool as lines of JSON, which the database formats, a few at a time."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -12,7 +12,7 @@ from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/pool_export.sql")
 
-# A message may be some megabytes, and so many of the usual ones are read in less time than a round trip takes.
+# Rows per round trip. A message may have some megabytes; this many usual ones take less time than the round trip.
 _AT_ONCE: dict[Literal["sessions", "messages", "memories", "reflections"], int] = {
     "sessions": 20,
     "messages": 20,
@@ -22,7 +22,7 @@ _AT_ONCE: dict[Literal["sessions", "messages", "memories", "reflections"], int] 
 
 
 async def counts(connection: Connection) -> dict[LineType, int]:
-    """Return how many lines of each type there will be."""
+    """Return the number of lines of each type."""
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(SQL["counts"])
         row: Any = await cursor.fetchone()
@@ -42,7 +42,7 @@ async def messages(connection: Connection, session_id: str) -> AsyncGenerator[tu
 
 
 async def groups(connection: Connection, session_id: str) -> list[tuple[int, str]]:
-    """Return the groups of a session: the seqs of the last messages that they cover, and their lines."""
+    """Return the groups of a session: the last seq that each covers, and its line."""
     cursor = await connection.execute(SQL["groups"], {"session": session_id})
     return [(row[0], row[1]) for row in await cursor.fetchall()]
 
@@ -64,7 +64,7 @@ async def _stream(
     statement: Literal["sessions", "messages", "memories", "reflections"],
     values: dict[str, Any],
 ) -> AsyncGenerator[TupleRow]:
-    """Yield rows through a cursor of the database, so that they are never here all at once."""
+    """Yield rows through a server-side cursor, so that they are never all in memory."""
     async with connection.cursor(name=f"export_{statement}") as cursor:
         cursor.itersize = _AT_ONCE[statement]
         await cursor.execute(SQL[statement], values)

@@ -1,4 +1,4 @@
-"""What a pool's file brings: which of it is there already, and the statements that write the rest as it was."""
+"""Imports the lines of a pool's file: finds rows that exist already, and writes the others."""
 
 from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ SQL = Statements(Path(__file__).parent / "sql/pool_import.sql")
 
 @dataclass(frozen=True, slots=True)
 class KnownSession:
-    """A session that is there, by what cannot change of it."""
+    """An existing session, with the values that cannot change."""
 
     id: str
     client: str
@@ -29,7 +29,7 @@ class KnownSession:
 
 @dataclass(frozen=True, slots=True)
 class KnownMessage:
-    """A message that is there; without a hash its words were forgotten."""
+    """An existing message; an empty hash: its words were forgotten."""
 
     seq: int
     external_id: str
@@ -38,7 +38,7 @@ class KnownMessage:
 
 @dataclass(frozen=True, slots=True)
 class KnownGroup:
-    """A group that is there."""
+    """An existing group."""
 
     id: str
     session_id: str
@@ -48,7 +48,7 @@ class KnownGroup:
 
 @dataclass(frozen=True, slots=True)
 class KnownMemory:
-    """A memory that is there; `same` says whether it is the one of the file."""
+    """An existing memory; `same`: it equals the one in the file."""
 
     id: str
     same: bool
@@ -57,7 +57,7 @@ class KnownMemory:
 
 @dataclass(frozen=True, slots=True)
 class KnownReflection:
-    """A reflection that is there, by what cannot change of it."""
+    """An existing reflection, with the values that cannot change."""
 
     id: str
     scope: str
@@ -68,24 +68,22 @@ class KnownReflection:
 
 
 @contextmanager
-def told_as_conflict(first: int, last: int) -> Generator[None]:
-    """Raise Conflict, with the numbers of the lines, for what the database does not take."""
+def raising_conflict(first: int, last: int) -> Generator[None]:
+    """Raise Conflict, with the numbers of the lines, for data that the database refuses."""
     try:
         yield
     except (psycopg.IntegrityError, psycopg.DataError) as error:
-        law = error.diag.constraint_name or error.diag.message_primary
-        raise Conflict(
-            f"Lines {first} to {last}: what they say does not fit together or into this pool ({law})."
-        ) from None
+        constraint = error.diag.constraint_name or error.diag.message_primary
+        raise Conflict(f"Lines {first} to {last} contradict each other or this pool ({constraint}).") from None
 
 
 async def lock(connection: Connection) -> None:
-    """Be the only one that imports into this pool until the transaction ends."""
+    """Serialise imports into this pool until the transaction ends."""
     await connection.execute(SQL["lock"])
 
 
 async def known_sessions(connection: Connection, lines: Collection[SessionLine]) -> list[KnownSession]:
-    """Return the sessions that are one of these, by id or by name."""
+    """Return the existing sessions with the id, or the client and external id, of one of these lines."""
     values = {
         "ids": [line.id for line in lines],
         "clients": [line.client for line in lines],
@@ -105,7 +103,7 @@ async def insert_sessions(connection: Connection, lines: Sequence[SessionLine]) 
 
 
 async def catch_up(connection: Connection, lines: Sequence[SessionLine]) -> None:
-    """Bring sessions that are there, and that the caller has locked, up to what the file knows of them."""
+    """Update existing sessions, which the caller has locked, if the file has observed more of them."""
     sessions = [line.model_dump(mode="json", exclude={"events", "pack"}) for line in lines]
     events = [{"session_id": line.id, **event.model_dump(mode="json")} for line in lines for event in line.events]
     await connection.execute(SQL["add_events"], {"rows": as_json(events)})
@@ -115,7 +113,7 @@ async def catch_up(connection: Connection, lines: Sequence[SessionLine]) -> None
 async def known_messages(
     connection: Connection, session_id: str, first: int, last: int, names: Collection[str]
 ) -> list[KnownMessage]:
-    """Return the messages of a session from one seq to another, and those with one of these names."""
+    """Return the messages of a session from one seq to another, and those with one of these external ids."""
     values = {"session": session_id, "first": first, "last": last, "external_ids": list(names)}
     async with connection.cursor(row_factory=class_row(KnownMessage)) as cursor:
         await cursor.execute(SQL["known_messages"], values)
@@ -123,7 +121,7 @@ async def known_messages(
 
 
 async def known_groups(connection: Connection, ids: Collection[str]) -> dict[str, KnownGroup]:
-    """Return those of these groups that are there, by id."""
+    """Return the existing ones of these groups, by id."""
     async with connection.cursor(row_factory=class_row(KnownGroup)) as cursor:
         await cursor.execute(SQL["known_groups"], {"ids": list(ids)})
         return {group.id: group for group in await cursor.fetchall()}
@@ -137,12 +135,12 @@ async def insert_groups(connection: Connection, lines: Sequence[GroupLine]) -> N
 
 
 async def places(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Return those of these ids of sessions and groups that are there."""
+    """Return the ids of existing sessions and groups among these."""
     return await _ids(connection, "places", ids)
 
 
 async def known_memories(connection: Connection, lines: Collection[MemoryLine]) -> dict[str, KnownMemory]:
-    """Return those of these memories that are there, by id."""
+    """Return the existing ones of these memories, by id."""
     rows = as_json(line.model_dump(mode="json", exclude={"sources"}) for line in lines)
     async with connection.cursor(row_factory=class_row(KnownMemory)) as cursor:
         await cursor.execute(SQL["known_memories"], {"rows": rows})
@@ -150,25 +148,25 @@ async def known_memories(connection: Connection, lines: Collection[MemoryLine]) 
 
 
 async def superseders(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Return those of these memories and reflections that are there."""
+    """Return the ids of existing memories and reflections among these."""
     return await _ids(connection, "superseders", ids)
 
 
 async def supersede(connection: Connection, lines: Sequence[MemoryLine]) -> None:
-    """Let rows, which the caller has locked, be replaced as the file says."""
+    """Supersede rows, which the caller has locked, as in the file."""
     columns = {"id", "superseded_by", "superseded_at", "outdated_at"}
     rows = as_json(line.model_dump(mode="json", include=columns) for line in lines)
     await connection.execute(SQL["supersede"], {"rows": rows})
 
 
 async def known_sources(connection: Connection, ids: Collection[str]) -> set[tuple[str, str]]:
-    """Return in which groups memories were said again, as pairs of ids."""
+    """Return pairs of memory id and group id for memories that were said again."""
     cursor = await connection.execute(SQL["known_sources"], {"ids": list(ids)})
     return {(str(row[0]), str(row[1])) for row in await cursor.fetchall()}
 
 
 async def say_again(connection: Connection, lines: Sequence[MemoryLine]) -> None:
-    """Add where else rows, which the caller has locked, were said, and let them matter as much as in the file."""
+    """Add sources to rows, which the caller has locked, and raise their priority and last use to those in the file."""
     columns = {"id", "last_used_at", "priority", "tentative"}
     rows = as_json(line.model_dump(mode="json", include=columns) for line in lines)
     await connection.execute(SQL["say_again"], {"rows": rows})
@@ -176,13 +174,13 @@ async def say_again(connection: Connection, lines: Sequence[MemoryLine]) -> None
 
 
 async def insert_sources(connection: Connection, lines: Sequence[MemoryLine]) -> None:
-    """Write where else memories were said."""
+    """Write further sources of memories."""
     rows = [{"memory_id": line.id, **source.model_dump(mode="json")} for line in lines for source in line.sources]
     await connection.execute(SQL["insert_sources"], {"rows": as_json(rows)})
 
 
 async def known_reflections(connection: Connection, ids: Collection[str]) -> dict[str, KnownReflection]:
-    """Return those of these reflections that are there, by id."""
+    """Return the existing ones of these reflections, by id."""
     async with connection.cursor(row_factory=class_row(KnownReflection)) as cursor:
         await cursor.execute(SQL["known_reflections"], {"ids": list(ids)})
         return {reflection.id: reflection for reflection in await cursor.fetchall()}

@@ -10,7 +10,7 @@ SQL = Statements(Path(__file__).parent / "sql/pools.sql")
 
 
 async def create(database: Database, name: str) -> Pool | None:
-    """Make a pool and return it, or None when there is one of that name."""
+    """Make a pool and return it, or None if one with this name exists."""
     rows = await database.ask(SQL["create"], {"name": name})
     if not rows:
         return None

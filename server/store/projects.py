@@ -1,4 +1,4 @@
-"""Projects: names that sessions and memories have in common, and no table of their own."""
+"""Projects: names in the rows of sessions and memories, without a table of their own."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ SQL = Statements(Path(__file__).parent / "sql/projects.sql")
 
 
 async def is_known(connection: Connection, project: str) -> bool:
-    """Tell whether a session, a memory or a passage belongs to a project."""
+    """Whether a session, a memory or a passage belongs to a project."""
     row = await (await connection.execute(SQL["is_known"], {"project": project})).fetchone()
     return bool(row and row[0])
 

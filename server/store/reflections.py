@@ -1,4 +1,4 @@
-"""Reflections: what was condensed into what."""
+"""Reflections: which rows were condensed into which."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ SQL = Statements(Path(__file__).parent / "sql/reflections.sql")
 
 @dataclass(frozen=True, slots=True)
 class ReflectionSubject:
-    """What a reflection is about: a session, or (without one) a project's part of the whole pool."""
+    """The rows of a reflection: those of a session, or (without one) of a project in the pool."""
 
     session_id: str | None
     project: str | None
 
     @property
     def scope(self) -> ReflectionScope:
-        """The scope that this is."""
+        """The scope of the reflection."""
         return "session" if self.session_id else "pool"
 
 
@@ -66,7 +66,7 @@ async def insert(
 
 
 async def get(connection: Connection, reflection_id: str, *, locked: bool = False) -> Reflection:
-    """Return a reflection, if asked locked until the transaction ends. Raises NotFound."""
+    """Return a reflection; `locked`: it is locked until the transaction ends. Raises NotFound."""
     async with connection.cursor(row_factory=class_row(Reflection)) as cursor:
         await cursor.execute(SQL["lock" if locked else "get"], {"id": reflection_id})
         found = await cursor.fetchone()
@@ -86,7 +86,7 @@ async def listed(
     after: str | None = None,
     limit: int = 100,
 ) -> list[Reflection]:
-    """Return reflections, newest first, that were made before one and after another."""
+    """Return reflections, newest first, that were made before the one `before` and after the one `after`."""
     values = {"session": session_id, "scope": scope, "before": before, "after": after, "limit": limit}
     async with connection.cursor(row_factory=class_row(Reflection)) as cursor:
         await cursor.execute(SQL["list"], values)
@@ -94,11 +94,11 @@ async def listed(
 
 
 async def was_rejected(connection: Connection, ids: Sequence[str]) -> bool:
-    """Tell whether there was no good candidate for just these rows of the pool before."""
+    """Whether a reflection of (nearly) these rows of the pool was rejected before."""
     row = await (await connection.execute(SQL["rejected"], {"ids": list(ids)})).fetchone()
     return bool(row and row[0])
 
 
 async def undo(connection: Connection, reflection_id: str, now: datetime) -> None:
-    """Let a reflection count no more. The caller has locked it."""
+    """Mark a reflection undone. The caller has locked it."""
     await connection.execute(SQL["undo"], {"id": reflection_id, "now": now})

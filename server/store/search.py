@@ -1,4 +1,4 @@
-"""The two searches of recall, by keyword and by meaning, each in one tier."""
+"""The two searches of recall, keyword and vector, each in one tier."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,16 +29,17 @@ _BY_VECTOR: Mapping[Tier, LiteralString] = {"memory": SQL["vector_memory"], "pas
 _FILTERED: Mapping[Tier, LiteralString] = {"memory": SQL["filtered_memory"], "passage": SQL["filtered_passage"]}
 _NEAR: Mapping[Tier, LiteralString] = {"memory": SQL["near_memory"], "passage": SQL["near_passage"]}
 
-# Looking up 20,000 rows costs some 20 ms, and so does passing by a thousand.
+# The most rows of a scope that are counted and looked up; 20,000 look-ups take about 20 ms.
 _COUNTED = 20_000
+# A scope is narrow if it has less than this fraction (1/4) of the tier's parts.
 _NARROW = 4
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """The terms of a query; `words` says, place by place, which of them are forms of one word.
+    """The terms of a query; `words` has, for each term, the number of the word that it is a form of.
 
-    `names` are those that are identifiers: a text that holds one of them, as few do, is marked as `named`.
+    `names` are the terms that are identifiers: a text that contains a rare one is marked as `named`.
     """
 
     terms: list[str]
@@ -48,10 +49,10 @@ class QueryTerms:
 
 @dataclass(frozen=True, slots=True)
 class TermBudget:
-    """How much of a query is read, term by term from the rarest on.
+    """How many postings of a query are read, beginning with the rarest term.
 
-    A term is read while there are less than `enough` postings, or if with its own there are at most `most`. The best
-    texts are looked for among the best parts, `looked_up` for each of them, in which the other terms are looked up.
+    A term is read while fewer than `enough` postings have been read, or if at most `most` have been with its own.
+    For each wanted text the best `looked_up` parts are kept, and the remaining terms are looked up only in them.
     """
 
     enough: int = 2_000
@@ -64,10 +65,10 @@ EVERYTHING = TermBudget(enough=2**53)
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a query's terms weigh in one tier, for scores of other texts in the same search.
+    """The weights of a query's terms in one tier, for scoring other texts in the same search.
 
-    `told` is how much scores count where words decide alone: less than 1 where most of the query is in words that
-    nobody has said.
+    `word_factor`, 0 to 1, scales keyword evidence without vector evidence; it is below 1 if most of the query's words
+    occur nowhere in the pool.
     """
 
     terms: list[str]
@@ -79,9 +80,9 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many parts the texts of a tier have, and those in a session or project, up to a limit.
+    """How many parts the texts of a tier have, and how many of them are in the scope, counted up to a limit.
 
-    `in_scope` is None where the whole pool is searched.
+    `in_scope` is None if the scope is the whole pool.
     """
 
     in_tier: int
@@ -89,18 +90,18 @@ class Size:
 
     @property
     def searched(self) -> int:
-        """Among how many parts of texts is searched?"""
+        """The number of parts that are searched."""
         return self.in_tier if self.in_scope is None else self.in_scope
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it is cheaper to look up what is in scope than to pass by all else."""
+        """Whether looking up the rows in scope is cheaper than skipping all others."""
         return self.in_scope is not None and self.in_scope < min(_COUNTED, self.in_tier // _NARROW)
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """What stands next to a text, which is known by its number, in a session, and how long both are."""
+    """A neighbour in the same session of the memory with the number `of_number`, with the tokens of both."""
 
     of_number: int
     of_tokens: int
@@ -110,7 +111,7 @@ class Neighbour:
 
 
 async def size(connection: Connection, tier: Tier, what: Filter) -> Size:
-    """Return among how many texts a recall searches."""
+    """Return how many parts of texts a recall searches."""
     values = {"session": what.session, "project": what.project, "most": _COUNTED}
     async with connection.cursor(row_factory=class_row(Size)) as cursor:
         await cursor.execute(_SIZE[tier], values)
@@ -129,11 +130,11 @@ async def by_keyword(
     narrow: bool,
     reading: TermBudget = TermBudget(),
 ) -> tuple[list[TextHit], Weights | None]:
-    """Return the best texts by BM25, best first, and, if there are any, what the terms weigh.
+    """Return the best texts by BM25, best first, and the weights of the terms if there are any.
 
-    Whether the scope is `narrow` decides by which way they are found. Of very common words in a
-    large pool only those texts are scored that stand out by the others; where these are few, as a filter may leave
-    them, all are. A score is a share of what the query's most telling words could give at most.
+    `narrow` selects the statement that looks up the rows in scope. In a large pool, texts are found by the query's
+    rarer terms and very common ones only add to their scores; if that finds too few, as with a filter, all terms are
+    read. A score is a share of the highest possible score for the query's rarest words.
     """
     first, found = await _scored(connection, tier, asked, what, limit, reading, narrow=narrow)
     if first["looked_up"] < reading.looked_up * limit and not first["is_whole"]:
@@ -154,7 +155,7 @@ async def _scored(
     *,
     narrow: bool,
 ) -> tuple[DictRow, list[TextHit]]:
-    """Return what is known of the search as a whole, and the texts that were found."""
+    """Return a row with the figures of the whole search, and the texts that were found."""
     values: dict[str, Any] = {
         **filter_values(what),
         "tier": MARK[tier],
@@ -178,7 +179,7 @@ async def _scored(
 async def keyword_scores(
     connection: Connection, tier: Tier, weights: Weights, numbers: Collection[int]
 ) -> dict[int, float]:
-    """Return the scores of some texts, by number, in a search that was made; 0 for those that are left out."""
+    """Return the scores of some texts, by number, in an earlier search; a text that is missing has 0."""
     values = {
         "tier": MARK[tier],
         "terms": weights.terms,
@@ -194,9 +195,9 @@ async def keyword_scores(
 async def by_vector(
     connection: Connection, tier: Tier, space: str, vector: Sequence[float], what: Filter, limit: int
 ) -> list[TextHit]:
-    """Return the nearest of all texts in a space that may be seen, best first.
+    """Return the nearest visible texts in a space, best first.
 
-    One with several parts may come several times.
+    A text with several parts may occur several times.
     """
     return await _nearest(connection, for_space(_BY_VECTOR[tier], space), vector, what, limit)
 
@@ -204,17 +205,17 @@ async def by_vector(
 async def by_vector_filtered(
     connection: Connection, tier: Tier, space: str, vector: Sequence[float], what: Filter, limit: int
 ) -> list[TextHit]:
-    """Return the same, in a way that is fast where few may be seen and slow where many may."""
+    """Return the same as `by_vector`; faster if few texts are visible, slower if many are."""
     return await _nearest(connection, for_space(_FILTERED[tier], space), vector, what, limit)
 
 
 async def by_vector_index(
     connection: Connection, tier: Tier, space: str, pool_id: str, vector: Sequence[float], what: Filter, limit: int
 ) -> list[TextHit]:
-    """Return nearly the same by the tier's index; there may be fewer than there are. `pool_id` is the present pool."""
+    """Return approximately the same by the tier's index; some may be missing. `pool_id` is the present pool."""
     values = {**filter_values(what), "vector": as_literal(vector), "limit": limit}
     async with connection.pipeline(), connection.cursor(row_factory=class_row(TextHit)) as cursor:
-        # All three go in one trip.
+        # The three statements take one round trip.
         await connection.execute(SQL["only_as_indexed"])
         await cursor.execute(for_pool(_NEAR[tier], space, pool_id), values)
         await connection.execute(SQL["in_any_way"])
@@ -240,9 +241,9 @@ async def cosines(
     *,
     by_chance: float,
 ) -> dict[int, float]:
-    """Return how near these texts are, by number, as far as they have vectors.
+    """Return the cosines of these texts, by number; those without vectors are missing.
 
-    That is the cosine of the nearest part, less `by_chance` for each e-fold of parts.
+    It is the cosine of the nearest part, less `by_chance` for each e-fold of parts.
     """
     values = {"tier": MARK[tier], "vector": as_literal(vector), "numbers": list(numbers), "by_chance": by_chance}
     cursor = await connection.execute(for_space(SQL["cosines"], space), values)
@@ -250,14 +251,14 @@ async def cosines(
 
 
 async def around(connection: Connection, numbers: Collection[int], what: Filter) -> list[Neighbour]:
-    """Return what stands next to some memories in their sessions, as far as it may be seen."""
+    """Return the visible neighbours of some memories in their sessions."""
     async with connection.cursor(row_factory=class_row(Neighbour)) as cursor:
         await cursor.execute(SQL["around"], {**filter_values(what), "numbers": list(numbers)})
         return await cursor.fetchall()
 
 
 async def said_within(connection: Connection, tier: Tier, window: Window, what: Filter, limit: int) -> list[str]:
-    """Return the ids of the latest texts that were said in a time, and of memories that are about some of it."""
+    """Return the ids of the latest texts that were said in a window, and of memories that refer to a part of it."""
     values = {**filter_values(what), "start": window.start, "end": window.end, "limit": limit}
     cursor = await connection.execute(_WITHIN[tier], values)
     return [str(row[0]) for row in await cursor.fetchall()]
@@ -266,6 +267,6 @@ async def said_within(connection: Connection, tier: Tier, window: Window, what: 
 async def near_pairs(
     connection: Connection, space: str, ids: Collection[str], least: float
 ) -> dict[tuple[str, str], float]:
-    """Return the cosines between those of these memories that are at least so near, by pairs of ids in order."""
+    """Return the cosines of at least `least` between these memories, by sorted pairs of ids."""
     cursor = await connection.execute(for_space(SQL["near_pairs"], space), {"ids": list(ids), "least": least})
     return {(str(row[0]), str(row[1])): float(row[2]) for row in await cursor.fetchall()}

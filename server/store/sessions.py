@@ -1,8 +1,7 @@
 """Sessions and the observer's cursor in them.
 
-Every transaction that locks takes its locks in one order: sessions by id, memories by id, passages by id, places in the
-queue of vectors (those of passages first, then by number), then the rest. So nobody ever waits for somebody who waits
-for them.
+Every transaction takes its locks in one order: sessions by id, memories by id, passages by id, entries in the queue of
+vectors (those of passages first, then by number), then the rest. So transactions never deadlock.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,9 +34,9 @@ async def upsert(
     effective_context: int | None,
     now: datetime,
 ) -> Session:
-    """Return the session of a client under its own name for it, made as `session_id` when it is new.
+    """Return the session with this client and external id, made with the id `session_id` if it is new.
 
-    A time zone or an effective context that is given replaces what was there.
+    A given time zone or effective context replaces the stored one.
     """
     values = {"id": session_id, "client": client, "external_id": external_id, "project": project, "cwd": cwd}
     values |= {"timezone": timezone, "effective_context": effective_context, "now": now}
@@ -53,7 +52,7 @@ async def get(connection: Connection, session_id: str) -> Session:
     """Return a session. Raises NotFound."""
     async with connection.cursor(row_factory=class_row(Session)) as cursor:
         await cursor.execute(SQL["get"], {"id": session_id})
-        return _found(await cursor.fetchone(), session_id)
+        return _existing(await cursor.fetchone(), session_id)
 
 
 async def several(connection: Connection, session_ids: Collection[str]) -> dict[str, Session]:
@@ -65,7 +64,7 @@ async def several(connection: Connection, session_ids: Collection[str]) -> dict[
 
 async def lock(connection: Connection, session_id: str) -> Session:
     """Return a session, locked until the transaction ends. Raises NotFound."""
-    return _found((await lock_all(connection, [session_id])).get(session_id), session_id)
+    return _existing((await lock_all(connection, [session_id])).get(session_id), session_id)
 
 
 async def lock_all(connection: Connection, session_ids: Collection[str]) -> dict[str, Session]:
@@ -76,12 +75,12 @@ async def lock_all(connection: Connection, session_ids: Collection[str]) -> dict
 
 
 def missing(session_id: str) -> NotFound:
-    """Return the error for a session that is not there."""
-    hint = "`esker sessions` lists those that are there; a key opens the sessions of its own pool."
+    """Return the error for a session that does not exist."""
+    hint = "`esker sessions` lists the existing ones; a key gives access only to its own pool."
     return NotFound(f"There is no session {session_id!r} in this pool.", hint=hint)
 
 
-def _found(session: Session | None, session_id: str) -> Session:
+def _existing(session: Session | None, session_id: str) -> Session:
     if session is None:
         raise missing(session_id)
     return session
@@ -96,10 +95,10 @@ async def listed(
     before: PageCursor | None = None,
     limit: int = 100,
 ) -> list[Session]:
-    """Return sessions, the last that began first.
+    """Return sessions, the latest first.
 
-    `external_id`: those that a client knows under this name; `unobserved`: with unobserved messages; `unreflected`:
-    with observations that no reflection stands for; `before`: those that come after this place.
+    `external_id`: only those with this external id; `unobserved`: only with unobserved messages; `unreflected`: only
+    with live observations; `before`: only those after this cursor.
     """
     values = {"external_id": external_id, "unobserved": unobserved, "unreflected": unreflected}
     values |= {"begun_at": before and before.moment, "before": before and before.id, "limit": limit}
@@ -109,14 +108,14 @@ async def listed(
 
 
 async def latest_with_task(connection: Connection, project: str | None) -> Session | None:
-    """Return the session of a project, or (None) of the pool, that says what it is at and was spoken in last."""
+    """Return the session of a project, or (None) of the pool, with a task and the latest message."""
     async with connection.cursor(row_factory=class_row(Session)) as cursor:
         await cursor.execute(SQL["latest_with_task"], {"project": project})
         return await cursor.fetchone()
 
 
 async def unobserved_tokens(connection: Connection, session_id: str | None) -> int:
-    """Return how many tokens of messages no observer has seen yet, in one session or (None) in the pool."""
+    """Return the tokens of unobserved messages in one session or (None) in the pool."""
     row = await (await connection.execute(SQL["unobserved_tokens"], {"session": session_id})).fetchone()
     return int(row[0]) if row else 0
 
@@ -133,7 +132,7 @@ async def extend(connection: Connection, session_id: str, new: Sequence[StoredMe
 
 
 async def cover(connection: Connection, session_id: str, first_seq: int, last_seq: int, observed: Observed) -> None:
-    """Mark the span observed. Raises LeaseLost when the cursor is not just before it any more."""
+    """Mark the span observed. Raises LeaseLost if the cursor is no longer just before it."""
     values = {"id": session_id, "first_seq": first_seq, "last_seq": last_seq}
     values |= {
         "current_task": observed.current_task,
@@ -145,16 +144,16 @@ async def cover(connection: Connection, session_id: str, first_seq: int, last_se
 
 
 async def forget_task(connection: Connection, session_id: str) -> None:
-    """Take out the task, continuation and title, which may repeat what was forgotten."""
+    """Delete the task, continuation and title, which may repeat forgotten text."""
     await connection.execute(SQL["forget_task"], {"id": session_id})
 
 
 async def reflect_at(connection: Connection, session_id: str, tokens: int | None) -> None:
-    """Let a session be reflected by itself from so many tokens of live observations on; None: from its trigger."""
+    """Set how many tokens of live observations trigger the next automatic reflection; None: the usual trigger."""
     await connection.execute(SQL["reflect_at"], {"id": session_id, "tokens": tokens})
 
 
 async def add_event(connection: Connection, session_id: str, key: str, kind: str, now: datetime) -> bool:
-    """Remember an event under its key; return whether it is new."""
+    """Store an event under its key; return whether it is new."""
     values = {"session": session_id, "key": key, "kind": kind, "now": now}
     return await (await connection.execute(SQL["add_event"], values)).fetchone() is not None

@@ -1,4 +1,4 @@
-"""What language models cost a pool, by the day, and how much that may be."""
+"""Spending of a pool on language models by day, and its daily cap."""
 
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -18,7 +18,7 @@ WhenSpent = Literal["wait", "extractive"]
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What the pool's models cost on a day, its own cap (None: it has none), and what it wants when that is reached."""
+    """The pool's own cap (None: it has none), what happens when it is reached, and the spending of a day."""
 
     daily_cap_usd: float | None
     when_spent: WhenSpent
@@ -28,7 +28,7 @@ class Allowance:
 async def add(
     connection: Connection, day: date, model: str, purpose: Purpose, used: TokenUse, cost_usd: float | None
 ) -> None:
-    """Count one call of a model; its cost is None where its price is not known."""
+    """Count one call of a model; `cost_usd` is None if its price is not known."""
     values = {"day": day, "model": model, "purpose": purpose, "cost_usd": cost_usd}
     await connection.execute(SQL["add"], {**asdict(used), **values})
 
@@ -43,12 +43,12 @@ async def allowance(connection: Connection, day: date) -> Allowance:
 
 
 async def since(connection: Connection, day: date) -> list[Spent]:
-    """Return what was spent from `day` on, newest first."""
+    """Return the spending from `day` on, newest first."""
     async with connection.cursor(row_factory=class_row(Spent)) as cursor:
         await cursor.execute(SQL["since"], {"day": day})
         return await cursor.fetchall()
 
 
 async def set_cap(connection: Connection, cap: float | None, when_spent: WhenSpent) -> None:
-    """Set the pool's own cap; None: the server's settings say."""
+    """Set the pool's own cap; None: the server's setting applies."""
     await connection.execute(SQL["set_cap"], {"cap": cap, "when_spent": when_spent})

@@ -1,4 +1,4 @@
-"""Indexes of the vectors of large tiers, and what comparing them with the exact search has shown."""
+"""Approximate vector indexes of large tiers, and how well they agree with the exact search."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class TierOfSpace:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How well an index agreed with the exact search: the share of the nearest that it found, over some questions."""
+    """How well an index agreed with the exact search: the share of the nearest texts that it found."""
 
     tier: Tier
     probed_at: datetime
@@ -35,33 +35,33 @@ class Probe:
 
 
 async def tiers_to_change(database: Database, large: int, small: int) -> list[TierOfSpace]:
-    """Return tiers of `large` texts or more without an index, and such as have one and fewer texts than `small`."""
+    """Return tiers with `large` texts or more and no index, and tiers with fewer than `small` and an index."""
     rows = await database.ask(SQL["tiers_to_change"], {"large": large, "small": small})
     return [TierOfSpace(row["pool_id"], row["space"], TIER[row["tier"]], row["indexed"]) for row in rows]
 
 
 async def tiers_to_probe(database: Database, since: datetime) -> list[TierOfSpace]:
-    """Return the tiers whose index was not compared with the exact search since."""
+    """Return the tiers whose index has not been compared with the exact search since `since`."""
     rows = await database.ask(SQL["tiers_to_probe"], {"since": since})
     return [TierOfSpace(row["pool_id"], row["space"], TIER[row["tier"]], indexed=True) for row in rows]
 
 
 async def lowest_agreement(database: Database) -> float:
-    """Return how well the index agrees that agrees least, in all pools together; 1 when there is none."""
+    """Return the lowest agreement of any index in all pools, 0 to 1; 1 without an index."""
     return float((await database.ask(SQL["lowest_agreement"]))[0]["lowest_agreement"])
 
 
 async def has_vectors(connection: Connection, space: str, tier: Tier, least: int) -> bool:
-    """Tell whether a tier of the pool has so many vectors in a space."""
+    """Whether a tier of the pool has at least `least` vectors in a space."""
     counting = for_space(SQL["count_vectors"], space)
     row = await (await connection.execute(counting, {"tier": MARK[tier], "most": least})).fetchone()
     return bool(row and row[0] >= least)
 
 
 async def create(connection: Connection, space: str, tier: Tier) -> bool:
-    """Make the index of a tier; False when it is there, or when another one is being made.
+    """Make the index of a tier; False if it exists, or if another one is being made.
 
-    Whoever writes vectors of the space waits until this transaction ends; whoever searches does not.
+    Writers of vectors in the space wait until this transaction ends; searches do not.
     """
     await connection.execute(SQL["allow_minutes"])
     row = await (await connection.execute(SQL["create_index"], {"space": space, "tier": MARK[tier]})).fetchone()
@@ -85,12 +85,12 @@ async def some_vectors(
 async def record_probe(
     connection: Connection, space: str, tier: Tier, now: datetime, questions: int, agreement: float
 ) -> None:
-    """Keep how well an index agreed with the exact search."""
+    """Record how well an index agreed with the exact search."""
     values = {"space": space, "tier": MARK[tier], "now": now, "questions": questions, "agreement": agreement}
     await connection.execute(SQL["record_probe"], values)
 
 
 async def probes(connection: Connection) -> list[Probe]:
-    """Return what the last comparisons of the pool's indexes have shown, in the space that recall uses."""
+    """Return the last probes of the pool's indexes in the active space."""
     found = await (await connection.execute(SQL["probes"])).fetchall()
     return [Probe(TIER[mark], *rest) for mark, *rest in found]

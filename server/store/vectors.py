@@ -1,4 +1,4 @@
-"""Embedding spaces, their vectors, and the queue of rows that have none yet."""
+"""Embedding spaces, their vectors, and the queue of texts without a vector."""
 
 import json
 import uuid
@@ -18,17 +18,17 @@ SQL = Statements(Path(__file__).parent / "sql/vectors.sql")
 WORK = Statements(Path(__file__).parent / "sql/work.sql")
 
 SpaceState = Literal["building", "active", "retired"]
-# How tiers stand in the tables of what is searched.
+# The value of the column `tier` in the tables of vectors and postings.
 MARK: Mapping[Tier, str] = {"memory": "m", "passage": "p"}
 TIER: Mapping[str, Tier] = {mark: tier for tier, mark in MARK.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSpace:
-    """A space as a pool knows it, and the pool.
+    """A space as one pool has it.
 
-    `source` is the setting that makes its embedder, `chosen` says that it was asked for by command, `left_at` when
-    recall went over to another one, and `indexed` which tiers are so large that they have an index.
+    `source` is the setting that makes its embedder, `chosen`: a command selected it, `left_at` is when recall switched
+    to another space, and `indexed` are the tiers with an approximate index.
     """
 
     name: str
@@ -45,7 +45,7 @@ class PoolSpace:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many texts a pool has, and how many of them have no vector in a space; those wait or have failed for good."""
+    """How many texts a pool has, how many lack a vector in a space, and how many of these wait or are dead."""
 
     texts: int
     missing: int
@@ -66,7 +66,7 @@ class ClaimedRow:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """Rows that were claimed together, and the token that proves it."""
+    """Rows that were claimed together, and the token of the lease."""
 
     space: str
     token: uuid.UUID
@@ -74,24 +74,24 @@ class ClaimedBatch:
 
 
 def as_literal(vector: Sequence[float]) -> str:
-    """Return a vector the way pgvector reads it."""
+    """Return a vector in pgvector's text format."""
     return f"[{','.join(f'{value:.6g}' for value in vector)}]"
 
 
 async def create_space(database: Database, space: Space) -> None:
-    """Make the table of a space, if it is not there."""
+    """Make the table of a space if it does not exist."""
     await database.ask(SQL["create_space"], {"space": space.name, "dimension": space.dimension})
 
 
 async def lock_spaces(connection: Connection) -> None:
-    """Be the only one that changes which spaces the pool has or queues what is missing, until the transaction ends."""
+    """Lock the pool's list of spaces, and queueing of missing vectors, until the transaction ends."""
     await connection.execute(SQL["lock_spaces"])
 
 
 async def register_space(connection: Connection, space: Space, now: datetime, *, chosen: bool = False) -> None:
-    """Tell the pool about a space: the first becomes active at once, another one is built beside it.
+    """Add a space to the pool: the first becomes active at once, a later one is built beside it.
 
-    One that was `chosen` by command stays until another one is.
+    A space that was `chosen` by command stays until another one is chosen.
     """
     await lock_spaces(connection)
     calibration = json.dumps({script: asdict(each) for script, each in space.calibration.items()})
@@ -100,7 +100,7 @@ async def register_space(connection: Connection, space: Space, now: datetime, *,
 
 
 async def recalibrate(connection: Connection, space: Space) -> None:
-    """Tell the pool what the cosines of a space that it knows are worth."""
+    """Store a new calibration of a space of the pool."""
     calibration = json.dumps({script: asdict(each) for script, each in space.calibration.items()})
     await connection.execute(SQL["recalibrate"], {"space": space.name, "calibration": calibration})
 
@@ -120,7 +120,7 @@ async def spaces(connection: Connection) -> list[PoolSpace]:
 
 
 async def of_rows(connection: Connection, ids: Collection[str]) -> dict[str, list[float]]:
-    """Return the current vectors of those of these rows that have one in the space that recall uses."""
+    """Return the current vectors of these rows in the active space; rows without one are missing."""
     active = next((space for space in await spaces(connection) if space.state == "active"), None)
     if active is None:
         return {}
@@ -134,18 +134,18 @@ async def chosen_sources(database: Database) -> list[str]:
 
 
 async def activate(connection: Connection, space: str, now: datetime, *, chosen: bool = False) -> None:
-    """Switch recall to `space`; the queue of the one before goes."""
+    """Switch recall to `space` and delete the queue of the former one."""
     await lock_spaces(connection)
     await connection.execute(SQL["activate"], {"space": space, "now": now, "chosen": chosen})
 
 
 async def give_up_building(connection: Connection) -> None:
-    """Stay with the space that recall uses, whatever a worker's setting says; what is being built is retired."""
+    """Keep the active space in spite of a worker's setting; a space that is being built is retired."""
     await connection.execute(SQL["give_up"])
 
 
 async def delete_retired(connection: Connection, space: str) -> int:
-    """Delete a retired space of the pool, and its vectors; return how many."""
+    """Delete a retired space of the pool with its vectors; return how many vectors."""
     deleted = (await connection.execute(for_space(SQL["delete_all"], space))).rowcount
     await connection.execute(SQL["delete_retired"], {"space": space})
     return deleted
@@ -170,9 +170,9 @@ async def wake(connection: Connection) -> None:
 
 
 async def enqueue_missing(connection: Connection, space: str, now: datetime) -> int:
-    """Queue all that has neither a current vector in `space` nor a place in its queue; return how many.
+    """Queue all texts that have neither a current vector in `space` nor an entry in its queue; return how many.
 
-    The caller has locked the spaces. It locks the texts, so it comes before what locks places in the queue.
+    The caller has locked the spaces. This locks the texts, so it must precede statements that lock queue entries.
     """
     values = {"space": space, "now": now}
     queued = 0
@@ -182,7 +182,7 @@ async def enqueue_missing(connection: Connection, space: str, now: datetime) -> 
 
 
 async def delete_orphans(connection: Connection, space: str) -> int:
-    """Delete vectors of what is gone; return how many."""
+    """Delete vectors of deleted texts; return how many."""
     return (await connection.execute(for_space(SQL["delete_orphans"], space))).rowcount
 
 
@@ -193,9 +193,9 @@ async def pools_with_work(database: Database, space: str, now: datetime) -> list
 
 
 async def pools_without(database: Database, space: Space, *, or_retired: bool) -> list[str]:
-    """Return the pools that do not know this space yet or, if asked, have retired it.
+    """Return the pools that do not have this space yet or, with `or_retired`, have retired it.
 
-    Those are left out for which a space was chosen by command that another setting makes.
+    Pools with a space that was chosen by command for another setting are left out.
     """
     values = {"space": space.name, "source": space.source, "or_retired": or_retired}
     rows = await database.ask(WORK["pools_without_space"], values)
@@ -203,14 +203,14 @@ async def pools_without(database: Database, space: Space, *, or_retired: bool) -
 
 
 async def bury(connection: Connection, space: str, most: int, now: datetime) -> None:
-    """Let those rows be dead whose worker died for the `most`-th time."""
+    """Mark rows dead whose worker has died `most` times."""
     await connection.execute(SQL["bury"], {"space": space, "most": most, "now": now})
 
 
 async def claim(
     connection: Connection, space: str, now: datetime, lease: timedelta, *, tried: bool, limit: int
 ) -> ClaimedBatch:
-    """Claim up to `limit` rows that were `tried` before or not: urgent ones first, and of those the newest."""
+    """Claim up to `limit` rows that were `tried` before, or were not: urgent ones first, then the newest."""
     token = uuid.uuid4()
     values = {"space": space, "tried": tried, "limit": limit, "now": now, "until": now + lease, "token": token}
     async with connection.cursor(row_factory=class_row(ClaimedRow)) as cursor:
@@ -225,9 +225,9 @@ async def store(
     vectors: Sequence[Sequence[Sequence[float]]],
     now: datetime,
 ) -> int:
-    """Keep the vectors of the parts of claimed rows, in order; return how many rows have theirs.
+    """Store the vectors of the parts of claimed rows, in order; return for how many rows.
 
-    A row that was forgotten or taken over meanwhile is left out.
+    A row that was forgotten, or claimed by another worker meanwhile, is left out.
     """
     made = [
         (row, part, vector) for row, of_row in zip(rows, vectors, strict=True) for part, vector in enumerate(of_row)
@@ -247,19 +247,19 @@ async def store(
 async def fail(
     connection: Connection, batch: ClaimedBatch, row: ClaimedRow, error: str, not_before: datetime, *, dead: bool
 ) -> None:
-    """Let one claimed row cool down until `not_before`, or lie dead."""
+    """Record a failure: the row is retried after `not_before`, or is dead."""
     values = {"space": batch.space, "token": batch.token, "number": row.number, "error": error}
     await connection.execute(SQL["fail"], {**values, "not_before": not_before, "dead": dead})
 
 
 async def release(connection: Connection, batch: ClaimedBatch, error: str | None, not_before: datetime) -> None:
-    """Give a batch back as if it had not been tried."""
+    """Release a batch without counting an attempt."""
     values = {"space": batch.space, "token": batch.token, "error": error, "not_before": not_before}
     await connection.execute(SQL["release"], values)
 
 
 async def revive(connection: Connection, now: datetime) -> int:
-    """Try dead rows again; return how many."""
+    """Queue dead rows again; return how many."""
     return (await connection.execute(SQL["revive"], {"now": now})).rowcount
 
 
@@ -269,7 +269,7 @@ async def waiting(connection: Connection, space: str) -> int:
 
 
 async def unfinished(connection: Connection, space: str) -> int:
-    """Return how many rows have neither a vector in `space` nor a reason why not yet."""
+    """Return how many rows have neither a vector in `space` nor a recorded error."""
     return await _count(connection, "unfinished", space)
 
 
@@ -284,7 +284,7 @@ async def _count(connection: Connection, statement: str, space: str) -> int:
 
 
 async def delete(connection: Connection, tier: Tier, numbers: Collection[int]) -> int:
-    """Delete the vectors of what is gone, by its numbers, in every space of the pool; return how many."""
+    """Delete the vectors of deleted texts, by their numbers, in every space of the pool; return how many."""
     deleted = 0
     for space in await spaces(connection):
         values = {"tier": MARK[tier], "numbers": list(numbers)}

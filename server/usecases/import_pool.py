@@ -45,7 +45,7 @@ async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int
     batch, rows = await asyncio.to_thread(_read, body, first_line)
     last_line = first_line + body.rstrip().count(b"\n") - 1
     async with parts.database.tenant(who.pool_id) as connection:
-        with pool_import.told_as_conflict(first_line, last_line):
+        with pool_import.raising_conflict(first_line, last_line):
             counts = await _write(parts, connection, who, batch, rows)
         if batch.ends:
             await _schedule(parts, connection)

@@ -45,7 +45,7 @@ async def plan_facts(
     replaced meanwhile: the transaction has to begin anew, since all its locks are taken in one order.
     """
     session = shown.session
-    await memories.lock_place(connection, session.project or session.id)
+    await memories.lock_observed(connection, session.project or session.id)
     alike, meant = [
         await memories.sharing(
             connection, asked, session_id=session.id, project=session.project, now=now, limit=_CANDIDATES

@@ -68,7 +68,7 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     """
     reflector = reflector_of(parts)
     asked = _checked(asked)
-    subject = jobs.asked_subject(asdict(asked))
+    subject = jobs.requested_subject(asdict(asked))
     async with parts.database.tenant(pool_id) as connection:
         due = await _batches(parts, connection, asked)
         newest = next((found.id for found in await reflections.listed(connection, scope="pool", limit=1)), "")

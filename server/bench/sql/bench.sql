@@ -1,7 +1,7 @@
 -- columns: made_vector
--- A vector as texts have them: it leans to one of 50 subjects and to six of 500 words, few of which are frequent. So
--- 2,000 of them have a mean cosine of 0.15 and some 13 dimensions of their own; of turns of BEAM and QMSum MiniLM makes
--- such with 0.10 and 0.20, and 12 and 13.
+-- A synthetic vector that is distributed like those of texts: it leans to one of 50 subjects and to six of 500 words,
+-- few of which are frequent. 2,000 of them have a mean cosine of 0.15 and an intrinsic dimension of about 13; vectors by
+-- MiniLM of turns of BEAM and QMSum have 0.10 and 0.20, and 12 and 13.
 SELECT l2_normalize(sum(d.direction)) AS embedding
 FROM (
     SELECT CASE k WHEN 0 THEN floor(50 * drawn) ELSE 50 + floor(500 * power(drawn, 4)) END::int AS place
@@ -11,13 +11,13 @@ FROM (
 JOIN bench_directions d USING (place)
 
 -- name: make_pool
--- A pool to measure in.
+-- Make a pool for measurements.
 INSERT INTO pools (name) VALUES (%(name)s) RETURNING id::text
 
 -- name: fill_pool
--- Rows as sessions and people leave them, without an index of their words: kinds, priorities, a few large projects, a
--- tiny one and none, one in four replaced, one in twenty expired, used at any time in the last two months. Each is a
--- sentence with a number behind it, which costs three tokens more.
+-- Rows with a realistic distribution, without a keyword index: kinds, priorities, a few large projects, a tiny one and
+-- none, one in four superseded, one in twenty expired, used at any time in the last two months. Each is a sentence with
+-- a number after it, which takes three more tokens.
 INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, project, source_ids,
                       tokens, terms, parts, said_at, valid_until, last_used_at, superseded_by, superseded_at, outdated_at,
                       reflection_id, expired, created_at)
@@ -39,11 +39,11 @@ JOIN jsonb_to_recordset(%(sentences)s::jsonb) AS s (place bigint, content text, 
   ON s.place = mod(n, jsonb_array_length(%(sentences)s::jsonb))
 
 -- name: seed
--- Let what is drawn by chance be the same each time.
+-- Make random values reproducible.
 SELECT setseed(0.5)
 
 -- name: create_directions
--- A table of directions, of which made-up vectors are put together.
+-- Make a table of directions, of which synthetic vectors are composed.
 CREATE TABLE bench_directions (place int PRIMARY KEY, direction halfvec(384) STORAGE PLAIN NOT NULL)
 
 -- name: draw_directions
@@ -61,45 +61,45 @@ JOIN memories m ON m.pool_id = %(pool)s::uuid AND m.id = 'mem_' || lpad(n::text,
 CROSS JOIN LATERAL ({made_vector}) AS made
 
 -- name: made_vectors
--- Vectors of the same sort, which are not stored, to ask with.
+-- Vectors of the same distribution, which are not stored, used as queries.
 SELECT made.embedding::text
 FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n CROSS JOIN LATERAL ({made_vector}) AS made
 
 -- name: bare_nearest
--- The least that a search by meaning costs: to read the nearest of a pool. It names the pool, as an index does.
+-- The least that vector search costs: reading the nearest vectors of a pool. It names the pool, as an index does.
 SELECT number FROM {vectors}
 WHERE pool_id = {pool} AND tier = 'm' ORDER BY embedding <=> %(vector)s::halfvec LIMIT %(limit)s
 
 -- name: add_session
--- A session to make a pack for.
+-- Add a session, for which a pack is made.
 INSERT INTO sessions (pool_id, id, client, external_id, project, timezone, effective_context, created_at, begun_at)
 VALUES (%(pool)s::uuid, %(id)s, 'bench', %(id)s, %(project)s, 'UTC', 200000, %(now)s, %(now)s)
 
 -- name: analyze
--- Let Postgres know what it has, as its autovacuum would a little later.
+-- Update the planner's statistics, as autovacuum would a little later.
 VACUUM ANALYZE
 
 -- name: create_bare_table
--- A table that does nothing but keep texts.
+-- Make a table of texts without any index but its key.
 CREATE TABLE IF NOT EXISTS bench_texts (id text PRIMARY KEY, content text NOT NULL)
 
 -- name: bare_insert
--- The least that keeping rows costs.
+-- The least that storing rows costs.
 INSERT INTO bench_texts (id, content)
 SELECT id, content FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id text, content text)
 
 -- name: bare_read
--- The least that showing rows costs: to read them by their keys.
+-- The least that showing rows costs: reading them by their keys.
 SELECT id, content FROM memories WHERE pool_id = %(pool)s::uuid AND id = ANY (%(ids)s)
 
 -- name: some_rows
--- Rows of a pool to ask about.
+-- Some live rows of a pool, used as queries.
 SELECT id, content FROM memories WHERE pool_id = %(pool)s::uuid AND superseded_at IS NULL ORDER BY id LIMIT %(limit)s
 
 -- name: count_rows
--- How many rows there are in a pool, and in all.
+-- How many rows one pool has, and all pools.
 SELECT count(*) FILTER (WHERE pool_id = %(pool)s::uuid), count(*) FROM memories
 
 -- name: postgres_version
--- Which Postgres is measured.
+-- The version of the measured Postgres.
 SELECT current_setting('server_version')

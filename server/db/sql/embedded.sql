@@ -1,5 +1,5 @@
 -- name: database_exists
--- Tell whether a database is there.
+-- Whether a database exists.
 SELECT 1 FROM pg_database WHERE datname = %(name)s
 
 -- name: create_database
@@ -7,5 +7,5 @@ SELECT 1 FROM pg_database WHERE datname = %(name)s
 CREATE DATABASE {name}
 
 -- name: let_app_role_in
--- The app role logs in by itself, so that a connection of the server never was anything else.
+-- Let the app role log in, so that a connection of the server never has another role.
 ALTER ROLE esker_app LOGIN

@@ -12,17 +12,17 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 )
 
 -- name: exists
--- Tell whether this database was ever migrated.
+-- Whether this database was ever migrated.
 SELECT to_regclass('schema_migrations') IS NOT NULL
 
 -- name: applied
--- What was applied, and from which text.
+-- The applied migrations with their checksums.
 SELECT version, checksum FROM schema_migrations
 
 -- name: record
--- Remember one migration, in its own transaction.
+-- Record one migration, in its own transaction.
 INSERT INTO schema_migrations (version, name, checksum) VALUES (%(version)s, %(name)s, %(checksum)s)
 
 -- name: publish
--- Let the server see whether the schema is current.
+-- Let the server check whether the schema is current.
 GRANT SELECT ON schema_migrations TO esker_app

@@ -5,17 +5,17 @@ visible_memories(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, %(moment)s, fal
 superseded_at IS NULL AND (valid_until IS NULL OR valid_until > %(moment)s)
 
 -- name: sample_memories
--- Some rows that recall may find, the same ones for the same seed.
+-- A sample of visible rows; the same seed gives the same sample.
 SELECT t.id, 'memory' AS tier, t.content, t.said_at FROM {memory_seen} AS t
 ORDER BY md5(t.id || %(seed)s::text), t.id LIMIT %(limit)s
 
 -- name: sample_passages
--- Some passages, the same ones for the same seed.
+-- A sample of passages; the same seed gives the same sample.
 SELECT p.id, 'passage' AS tier, p.text AS content, p.said_to AS said_at FROM passages p
 ORDER BY md5(p.id || %(seed)s::text), p.id LIMIT %(limit)s
 
 -- name: held
--- How many texts of a tier hold each of some terms, counted up to a number.
+-- How many texts of a tier contain each of some terms, counted up to a limit.
 SELECT asked.term, held.texts
 FROM unnest(%(terms)s::text[]) AS asked (term)
 CROSS JOIN LATERAL (
@@ -24,13 +24,12 @@ CROSS JOIN LATERAL (
 ) AS held
 
 -- name: same_passages
--- Passages that say the same words as some of these, with those.
+-- For each of these passages, all passages with identical text.
 SELECT p.id, array_agg(o.id) FROM passages p JOIN passages o ON o.content_hash = p.content_hash
 WHERE p.id = ANY (%(ids)s) GROUP BY p.id
 
 -- name: messages
--- How many messages there are, how many stand in a group, how many wait in the unobserved tail of their session, and how
--- many are in neither.
+-- How many messages the pool has, how many are in a group, in the unobserved tail of their session, and in neither.
 SELECT coalesce(sum(last_seq), 0)::bigint AS messages, coalesce(sum(covered), 0)::bigint AS covered,
        coalesce(sum(last_seq - observed_seq), 0)::bigint AS waiting,
        coalesce(sum(observed_seq - covered), 0)::bigint AS lost
@@ -42,8 +41,8 @@ FROM (
 ) AS counted
 
 -- name: rows
--- How many rows there are: live, superseded, past the time they are valid, those of them that packs' indexes still
--- count as live, and live ones of low priority that nobody has used for a while.
+-- How many rows the pool has: live, superseded, expired, expired but not marked so yet, and stale (live, of low priority
+-- and unused for a while).
 SELECT count(*) AS rows,
        count(*) FILTER (WHERE {is_live}) AS live,
        count(*) FILTER (WHERE superseded_at IS NOT NULL) AS superseded,
@@ -53,14 +52,14 @@ SELECT count(*) AS rows,
 FROM memories
 
 -- name: rows_by_age
--- How many live rows of each kind were said in the last week, month, quarter and year, and before.
+-- How many live rows of each kind were said in the last week, month, quarter and year, and earlier.
 SELECT kind, width_bucket(extract(epoch FROM %(moment)s - said_at) / 86400, ARRAY[7, 30, 91, 365]::float8[]) AS age,
        count(*) AS live
 FROM memories WHERE {is_live}
 GROUP BY 1, 2 ORDER BY 1, 2
 
 -- name: orphaned_rows
--- Live rows of which nothing is left that they came from: no message of an observation, no source of a reflection.
+-- Live rows whose sources have all been deleted: the messages of an observation, the rows of a reflection.
 SELECT m.id FROM memories m
 WHERE {is_live} AND (
     m.kind = 'observation' AND NOT EXISTS (
@@ -72,7 +71,7 @@ WHERE {is_live} AND (
 ORDER BY m.id
 
 -- name: vector_tables
--- Every space that this database has a table for, and what the pool knows of it, if anything.
+-- Every space that has a table in this database, with its state and model in the pool, if the pool has it.
 SELECT substr(c.relname, length('embeddings_') + 1) AS space, s.state, s.model
 FROM pg_class c LEFT JOIN embedding_spaces s ON 'embeddings_' || s.name = c.relname
 WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
@@ -80,8 +79,7 @@ WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
 ORDER BY 1
 
 -- name: vectors_in
--- How many vectors the pool has in a space, how many of them are of nothing that is there, and how many of words that
--- have changed since.
+-- How many vectors the pool has in a space, how many have no text, and how many belong to an older version of theirs.
 SELECT count(*) AS vectors,
        count(*) FILTER (WHERE m.id IS NULL AND p.id IS NULL) AS orphaned,
        count(*) FILTER (WHERE coalesce(m.content_hash, p.content_hash) <> v.content_hash) AS outdated
@@ -90,6 +88,6 @@ LEFT JOIN memories m ON v.tier = 'm' AND m.number = v.number
 LEFT JOIN passages p ON v.tier = 'p' AND p.number = v.number
 
 -- name: largest_projects
--- The projects with the most live rows; what belongs to none counts as one.
+-- The projects with the most live rows; rows without a project count as one.
 SELECT project, count(*) AS live FROM memories WHERE {is_live}
 GROUP BY project ORDER BY live DESC, project NULLS LAST LIMIT %(limit)s

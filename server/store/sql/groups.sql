@@ -1,5 +1,5 @@
 -- name: insert
--- Record what one observer call covered.
+-- Record the messages that one observer call covered, and its results.
 INSERT INTO observation_groups (pool_id, id, session_id, first_seq, last_seq, first_external_id, last_external_id,
                                 cwd, observer, current_task, suggested_continuation, thread_title, input_tokens,
                                 output_tokens, merged, replaced, refused, created_at)
@@ -13,7 +13,7 @@ SELECT id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd, 
 FROM observation_groups WHERE session_id = %(session)s ORDER BY first_seq
 
 -- name: summaries
--- The groups of a session, newest first, with what came of them.
+-- The groups of a session, newest first, with their results.
 SELECT g.id, g.first_seq, g.last_seq, g.first_external_id, g.last_external_id, g.kind, g.observer, g.input_tokens,
        g.output_tokens, m.observations, m.observation_tokens, g.merged, g.replaced, g.refused, g.created_at
 FROM observation_groups g
@@ -24,20 +24,19 @@ CROSS JOIN LATERAL (
 WHERE g.session_id = %(session)s ORDER BY g.first_seq DESC
 
 -- name: count
--- How many groups and observations of a session there are, superseded ones included, and how many messages the groups
--- cover.
+-- How many groups and observations a session has, superseded ones included, and how many messages the groups cover.
 SELECT (SELECT count(*) FROM observation_groups WHERE session_id = %(session)s),
        (SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM observation_groups WHERE session_id = %(session)s),
        (SELECT count(*) FROM memories WHERE session_id = %(session)s AND kind = 'observation')
 
 -- name: since
--- The groups that cover messages behind a seq, with the memories that came of them and what became of other facts.
+-- The groups that cover messages after a seq, with their memories and the counts of other facts.
 SELECT g.id, g.observer, ARRAY(SELECT m.id FROM memories m WHERE m.group_id = g.id ORDER BY m.id) AS memory_ids,
        g.merged, g.replaced, g.refused
 FROM observation_groups g WHERE g.session_id = %(session)s AND g.first_seq > %(after)s ORDER BY g.first_seq
 
 -- name: forget_around
--- Take out what groups say about the messages at these places.
+-- Delete the task, continuation and title of groups that cover any of these messages.
 UPDATE observation_groups
 SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL
 WHERE session_id = %(session)s

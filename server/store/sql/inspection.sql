@@ -1,5 +1,5 @@
 -- name: versions
--- What runs here.
+-- The versions of Postgres and pgvector.
 SELECT current_setting('server_version_num')::int / 10000 AS postgres,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
 
@@ -8,7 +8,7 @@ SELECT current_setting('server_version_num')::int / 10000 AS postgres,
 SELECT coalesce(max(version), 0) AS version FROM schema_migrations
 
 -- name: role
--- What the role that serves requests may do; all of it should be no.
+-- The rights of the role that serves requests; all must be false.
 SELECT current_user AS name, rolsuper AS superuser, rolbypassrls AS bypasses,
        EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
 FROM pg_roles r WHERE rolname = current_user
@@ -23,12 +23,12 @@ WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
 ORDER BY 1
 
 -- name: failing_jobs
--- Jobs of the pool that failed, and whether for good.
+-- Jobs of the pool that failed, and whether they are dead.
 SELECT kind, subject, last_error, state = 'dead' FROM jobs
 WHERE last_error IS NOT NULL AND error_kind NOT IN ('SpendCapReached', 'PriceUnknown') ORDER BY state = 'dead' DESC, subject LIMIT 20
 
 -- name: paused_jobs
--- Why jobs of the pool wait for another day's money, and how many.
+-- Jobs of the pool that wait for the daily cap: kind of error, error and number.
 SELECT error_kind, max(last_error), count(*) FROM jobs
 WHERE state = 'ready' AND error_kind IN ('SpendCapReached', 'PriceUnknown') AND run_after > %(now)s
 GROUP BY error_kind ORDER BY error_kind
@@ -40,11 +40,11 @@ SELECT coalesce((SELECT id FROM memories m WHERE m.number = a.number), (SELECT i
 FROM embedding_attempts a WHERE a.dead ORDER BY a.number LIMIT 20
 
 -- name: overdue_embeddings
--- Rows of the pool that should have been embedded a while ago.
+-- How many rows of the pool are overdue for embedding.
 SELECT count(*) FROM embedding_attempts WHERE NOT dead AND not_before < %(moment)s
 
 -- name: pool_counts
--- How much the pool holds, and what waits.
+-- How much the pool holds, and how much work waits.
 SELECT coalesce((SELECT jsonb_object_agg(kind, live) FROM
                  (SELECT kind, count(*) AS live FROM memories WHERE superseded_at IS NULL GROUP BY kind) AS kinds), '{}') AS memories,
        (SELECT count(*) FROM memories WHERE superseded_at IS NOT NULL) AS superseded,

@@ -1,5 +1,5 @@
 -- name: request
--- Ask for a job now, up to a message; a dead job gets a new life.
+-- Request a job now, up to a message; a dead job becomes ready again.
 INSERT INTO jobs (pool_id, kind, subject, run_after, up_to_seq, options, created_at)
 VALUES (current_pool(), %(kind)s, %(subject)s, %(now)s, %(up_to_seq)s, %(options)s, %(now)s)
 ON CONFLICT (pool_id, kind, subject) DO UPDATE
@@ -11,7 +11,7 @@ ON CONFLICT (pool_id, kind, subject) DO UPDATE
         options = excluded.options
 
 -- name: schedule_first
--- Have a job run at a time, unless there is one that is alive; a dead one is tried once more.
+-- Schedule a job, unless one exists that is not dead; a dead one gets one more try.
 WITH revived AS (
     UPDATE jobs SET state = 'ready', run_after = %(run_after)s
     WHERE kind = %(kind)s AND subject = %(subject)s AND state = 'dead'
@@ -21,8 +21,8 @@ VALUES (current_pool(), %(kind)s, %(subject)s, %(run_after)s, %(now)s)
 ON CONFLICT (pool_id, kind, subject) DO NOTHING
 
 -- name: schedule
--- Have a job run at a time. One that was asked for, that runs, or that failed keeps its own time (asking and claiming
--- both set `up_to_seq`); a dead one is tried once more, when its pause is over.
+-- Schedule a job. One that was requested, runs, or failed keeps its own time (requesting and claiming both set
+-- `up_to_seq`); a dead one gets one more try after its pause.
 INSERT INTO jobs (pool_id, kind, subject, run_after, created_at)
 VALUES (current_pool(), %(kind)s, %(subject)s, %(run_after)s, %(now)s)
 ON CONFLICT (pool_id, kind, subject) DO UPDATE
@@ -35,8 +35,8 @@ ON CONFLICT (pool_id, kind, subject) DO UPDATE
         END
 
 -- name: schedule_unobserved
--- Have every session observed whose tail nobody has seen and that has no job: those with enough of it now, others when
--- they count as idle.
+-- Schedule an observation of every session that has an unobserved tail and no job: now if the tail is long enough,
+-- otherwise when the session counts as idle.
 INSERT INTO jobs (pool_id, kind, subject, run_after, created_at)
 SELECT current_pool(), 'observe', id,
        CASE WHEN unobserved_tokens >= %(tokens)s THEN %(now)s::timestamptz ELSE %(idle)s::timestamptz END, %(now)s
@@ -44,14 +44,14 @@ FROM sessions WHERE unobserved_tokens > 0 ORDER BY id
 ON CONFLICT (pool_id, kind, subject) DO NOTHING
 
 -- name: bury
--- A job whose worker died once too often is dead: what kills its worker would kill the next one.
+-- Mark a job dead whose worker has died too often: it would kill the next worker, too.
 UPDATE jobs
 SET state = 'dead', lease_token = NULL, lease_until = NULL, error_kind = coalesce(error_kind, 'EskerError'),
     last_error = coalesce(last_error, 'its worker died, ' || attempts || ' times')
 WHERE state = 'running' AND lease_until <= %(now)s AND attempts >= %(most)s
 
 -- name: claim
--- Take one job that is due, or whose holder went silent. What the session holds by now is what the job is for.
+-- Claim one job that is due, or whose lease has expired. It covers the messages that the session has now.
 WITH due AS (
     SELECT kind, subject FROM jobs
     WHERE state <> 'dead' AND run_after <= %(now)s AND (lease_until IS NULL OR lease_until <= %(now)s)
@@ -69,27 +69,27 @@ RETURNING j.pool_id::text, j.kind, j.subject, j.lease_token::text AS token, j.at
           j.options
 
 -- name: hold
--- Prove the lease and lengthen it; nothing comes back when it was lost.
+-- Renew the lease; returns no row if it was lost.
 UPDATE jobs SET lease_until = greatest(lease_until, %(until)s)
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 RETURNING up_to_seq
 
 -- name: attempts
--- How often the job was begun since it last got on.
+-- How often the job was started since it last made progress.
 SELECT attempts FROM jobs WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: progress
--- A part of the job is done, so what failed before it counts no more.
+-- A part of the job is done, so earlier failures no longer count.
 UPDATE jobs SET attempts = 1, last_error = NULL, error_kind = NULL
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: done
--- The job is over, unless somebody asked for it while it ran.
+-- Delete a finished job, unless it was requested again while it ran.
 DELETE FROM jobs
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s AND NOT asked_again
 
 -- name: rest
--- The job is over for now; more came meanwhile, and waits until its own time.
+-- End a run of a job; it waits for its next time, with the options of a request that came meanwhile.
 UPDATE jobs
 SET options = CASE WHEN asked_again THEN options ELSE '{}' END,
     state = 'ready', lease_token = NULL, lease_until = NULL, attempts = 0, up_to_seq = 0, asked_again = false,
@@ -99,27 +99,27 @@ SET options = CASE WHEN asked_again THEN options ELSE '{}' END,
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: fail
--- The job failed: again later, or dead, with its error.
+-- The job failed: retry it later, or mark it dead, with its error.
 UPDATE jobs
 SET state = CASE WHEN %(dead)s THEN 'dead' ELSE 'ready' END, lease_token = NULL, lease_until = NULL,
     last_error = %(error)s, error_kind = %(error_kind)s, run_after = %(run_after)s
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: put_off
--- The job could not be tried: again later.
+-- The job could not be tried: retry it later without counting an attempt.
 UPDATE jobs
 SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1,
     last_error = %(error)s, error_kind = %(error_kind)s, run_after = %(run_after)s
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: release
--- Give a job back untried, because its worker stops.
+-- Release a job without counting an attempt, because its worker stops.
 UPDATE jobs
 SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: take_back
--- Whoever runs the job has lost it, and it is to be done from the start: what it is about has changed.
+-- Take a running job from its worker, so that it starts again: its input has changed.
 UPDATE jobs
 SET state = 'ready', lease_token = NULL, lease_until = NULL, attempts = attempts - 1
 WHERE kind = %(kind)s AND subject = %(subject)s AND state = 'running'
@@ -129,7 +129,7 @@ WHERE kind = %(kind)s AND subject = %(subject)s AND state = 'running'
 SELECT kind, state, run_after, attempts, last_error, error_kind FROM jobs WHERE subject = %(subject)s ORDER BY kind
 
 -- name: revive
--- Give dead jobs a new life.
+-- Make dead jobs ready again.
 WITH held AS (
     SELECT kind, subject FROM jobs WHERE state = 'dead' ORDER BY subject, kind FOR NO KEY UPDATE
 )
@@ -137,7 +137,7 @@ UPDATE jobs j SET state = 'ready', attempts = 0, run_after = %(now)s
 FROM held WHERE j.kind = held.kind AND j.subject = held.subject
 
 -- name: resume_paused
--- Jobs that waited for tomorrow's money need not wait any more.
+-- Let jobs run now that waited because the daily cap was reached.
 WITH held AS (
     SELECT kind, subject FROM jobs WHERE state = 'ready' AND error_kind IN ('SpendCapReached', 'PriceUnknown')
     ORDER BY subject, kind FOR NO KEY UPDATE
@@ -149,7 +149,7 @@ UPDATE jobs j SET run_after = %(now)s FROM held WHERE j.kind = held.kind AND j.s
 SELECT pg_notify('esker_jobs', '')
 
 -- name: forget_errors
--- Take out what jobs about these sessions failed with, which may quote what is forgotten.
+-- Delete the errors of jobs for these sessions, which may quote forgotten text.
 WITH held AS (
     SELECT kind, subject FROM jobs WHERE session_id = ANY (%(sessions)s) AND last_error IS NOT NULL
     ORDER BY subject, kind FOR NO KEY UPDATE

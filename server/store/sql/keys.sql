@@ -1,9 +1,9 @@
 -- name: find
--- Whose key is this?
+-- The pool and the scopes of a valid key, by its hash.
 SELECT pool_id::text, pool_name, key_id, scopes FROM find_api_key(%(hash)s, %(now)s)
 
 -- name: any_required
--- Has any pool ever had a key?
+-- Whether any pool has ever had a key.
 SELECT EXISTS (SELECT FROM pools WHERE keys_required) AS required
 
 -- name: require
@@ -11,7 +11,7 @@ SELECT EXISTS (SELECT FROM pools WHERE keys_required) AS required
 UPDATE pools SET keys_required = true WHERE id = current_pool() AND NOT keys_required
 
 -- name: insert
--- Keep a new key's hash; the key itself is kept nowhere. Nothing happens when its name is taken.
+-- Store a new key's hash; the key itself is never stored. Does nothing if its name is taken.
 INSERT INTO api_keys (pool_id, id, name, prefix, key_hash, scopes, created_at, expires_at)
 VALUES (current_pool(), %(id)s, %(name)s, %(prefix)s, %(hash)s, %(scopes)s, %(now)s, %(expires)s)
 ON CONFLICT (pool_id, name) WHERE revoked_at IS NULL DO NOTHING

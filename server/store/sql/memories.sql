@@ -7,9 +7,8 @@ external_id, tentative, facet, created_at
 id, kind, priority, category, content, group_id, project, tokens, said_at, last_used_at, tentative
 
 -- name: insert
--- Write rows with the terms that they are found by, in the order of their names, so that two batches of the same notes
--- wait for each other in turn. A row whose external id names a live row already is left out. Only a row of a pool's file
--- may have been superseded or left alone before it is written.
+-- Write rows and their keyword index, ordered by external id, so that two batches of the same notes cannot deadlock. A
+-- row with the external id of a live row is left out. Only imported rows can be superseded or `left_alone` already.
 WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, kind text, priority text, category text, trust text, content text, author text, session_id text,
@@ -45,12 +44,12 @@ WITH new AS MATERIALIZED (
 SELECT id FROM written
 
 -- name: by_external_id
--- The live rows that callers know under these names.
+-- The live rows with these external ids.
 SELECT external_id, id, content FROM memories
 WHERE external_id = ANY (%(external_ids)s) AND superseded_at IS NULL
 
 -- name: raise
--- Rows that were written once more: what is asked for now can make them matter more, never less.
+-- Raise the kind, trust, priority and tags of notes that were written again; never lower them.
 UPDATE memories m
 SET kind = CASE WHEN 'manual' IN (m.kind, again.kind) THEN 'manual' ELSE m.kind END,
     trust = CASE WHEN 'user' IN (m.trust, again.trust) THEN 'user' ELSE m.trust END,
@@ -68,7 +67,7 @@ SELECT {memory}
 FROM memories WHERE id = ANY (%(ids)s)
 
 -- name: list
--- What a list may see, newest first, after a place in that order.
+-- Visible rows, newest first, after a row in that order.
 SELECT {memory}
 FROM visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s, %(as_of)s,
                       %(moment)s, %(with_superseded)s)
@@ -78,26 +77,26 @@ ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s
 
 -- name: latest_of_session
--- The session's own latest observations, to show the observer what it has.
+-- The session's own latest live rows, which the observer is shown to avoid repeats.
 SELECT {memory} FROM memories
 WHERE session_id = %(session)s AND kind IN ('observation', 'reflection') AND superseded_at IS NULL
 ORDER BY said_at DESC, id DESC
 LIMIT %(limit)s
 
 -- name: live_of_session
--- The session's own live rows in the order of what they tell.
+-- The session's own live rows by the time when they were said.
 SELECT {memory}
 FROM memories
 WHERE session_id = %(session)s AND kind IN ('observation', 'reflection') AND superseded_at IS NULL
 ORDER BY said_at, id
 
 -- name: observation_tokens
--- What the session's live observations cost: at the trigger they are reflected.
+-- The tokens of the session's live observations; at the trigger they are reflected.
 SELECT coalesce(sum(tokens), 0)::bigint FROM memories
 WHERE session_id = %(session)s AND kind = 'observation' AND superseded_at IS NULL
 
 -- name: row_counts
--- How many rows came of a session, live and superseded, and what its live observations cost.
+-- How many rows were made from a session, live and superseded, and the tokens of its live observations.
 SELECT count(*) FILTER (WHERE kind = 'observation' AND superseded_at IS NULL) AS observations_live,
        count(*) FILTER (WHERE kind = 'observation' AND superseded_at IS NOT NULL) AS observations_superseded,
        count(*) FILTER (WHERE kind = 'reflection' AND superseded_at IS NULL) AS reflections_live,
@@ -106,16 +105,15 @@ SELECT count(*) FILTER (WHERE kind = 'observation' AND superseded_at IS NULL) AS
            AS observation_tokens
 FROM memories WHERE session_id = %(session)s
 
--- name: lock_place
--- One transaction at a time adds what was observed in a session or its project, so that what two sessions hear at the
+-- name: lock_observed
+-- One transaction at a time adds observations to a session or its project, so that a fact that two sessions hear at the
 -- same moment becomes one row.
-SELECT pg_advisory_xact_lock(hashtext('observed'), hashtext(current_pool()::text || %(place)s))
+SELECT pg_advisory_xact_lock(hashtext('observed'), hashtext(current_pool()::text || %(scope)s))
 
 -- name: sharing
 -- Live rows of a session or of its project that share terms with a text (by its number), those that share most first,
--- of those the newest. Of each term the newest thousand rows of the pool are counted, as its index has them: a term that
--- stands in more tells little. Rows are looked up one by one until enough may be seen; the OFFSETs keep the planner from
--- another way.
+-- then the newest. For each term only the pool's newest thousand rows count: a more frequent term says little. Rows are
+-- looked up one by one until enough are visible; the OFFSETs force this plan.
 SELECT asked.number, found.id
 FROM jsonb_to_recordset(%(asked)s::jsonb) AS asked (number int, terms text[])
 CROSS JOIN LATERAL (
@@ -139,7 +137,7 @@ CROSS JOIN LATERAL (
 ) AS found
 
 -- name: same_words
--- Live rows of a session or of its project that say just these words.
+-- Live rows of a session or of its project with exactly this content.
 SELECT {memory} FROM memories m
 WHERE content_hash = ANY (SELECT sha256(convert_to(words, 'UTF8')) FROM unnest(%(texts)s::text[]) AS words)
   AND superseded_at IS NULL AND (session_id = %(session)s OR project = %(project)s::text)
@@ -151,7 +149,7 @@ SELECT id FROM (SELECT id, superseded_at FROM memories WHERE id = ANY (%(ids)s) 
 WHERE superseded_at IS NULL
 
 -- name: say_again
--- What these rows say was said once more: they matter as much as what is said now, and count as used then.
+-- These rows were said again: raise their priority to that of the repetition, and their last use to its time.
 UPDATE memories m
 SET last_used_at = greatest(m.last_used_at, again.said_at),
     priority = (ARRAY ['high', 'medium', 'low'])[least(
@@ -162,7 +160,7 @@ FROM jsonb_to_recordset(%(again)s::jsonb) AS again (id text, said_at timestamptz
 WHERE m.id = again.id
 
 -- name: add_sources
--- Where else these rows were said.
+-- Add further sources to these rows.
 INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)
 SELECT current_pool(), id, %(session)s, %(group)s, seqs, said_at
 FROM jsonb_to_recordset(%(again)s::jsonb) AS again (id text, seqs bigint[], said_at timestamptz)
@@ -170,7 +168,7 @@ ON CONFLICT (pool_id, memory_id, group_id) DO UPDATE
     SET seqs = ARRAY(SELECT DISTINCT unnest(memory_sources.seqs || excluded.seqs) ORDER BY 1)
 
 -- name: inherit_sources
--- A row that says all of what another says was said where that was, too.
+-- Copy the sources of a row to the row that restates all of it.
 INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)
 SELECT current_pool(), %(by_id)s, session_id, group_id, array_agg(DISTINCT seq ORDER BY seq), min(said_at)
 FROM (
@@ -184,11 +182,11 @@ ON CONFLICT (pool_id, memory_id, group_id) DO UPDATE
     SET seqs = ARRAY(SELECT DISTINCT unnest(memory_sources.seqs || excluded.seqs) ORDER BY 1)
 
 -- name: other_sources
--- Where else rows were said, in the order in which it was.
+-- The further sources of rows, in the order of their time.
 SELECT memory_id, session_id, seqs FROM memory_sources WHERE memory_id = ANY (%(ids)s) ORDER BY said_at, group_id
 
 -- name: said_in
--- The messages that some rows come from in the end, also through the rows that they were condensed from.
+-- The messages that some rows come from, directly or through the rows that they were condensed from.
 WITH RECURSIVE meant AS (
     SELECT id AS of_id, id, source_ids FROM memories WHERE id = ANY (%(ids)s)
     UNION
@@ -206,26 +204,26 @@ UNION
 SELECT memory_id FROM memory_sources WHERE session_id = %(session)s AND seqs && %(seqs)s::bigint[]
 
 -- name: use
--- Rows that an agent really used count as used at a time.
+-- Set the last use of rows that an agent really used.
 UPDATE memories SET last_used_at = greatest(last_used_at, %(at)s) WHERE id = ANY (%(ids)s)
 
 -- name: supersede
--- Let rows be replaced, but only those that are still live.
+-- Supersede rows that are still live.
 UPDATE memories SET superseded_by = new.by_id, superseded_at = %(now)s, outdated_at = new.said_at
 FROM unnest(%(ids)s::text[], %(by_ids)s::text[], %(said)s::timestamptz[]) AS new (id, by_id, said_at)
 WHERE memories.id = new.id AND superseded_at IS NULL
 RETURNING memories.id
 
 -- name: inherit_use
--- Rows that stand for others count as used when those were last, also while they were being condensed.
+-- Give reflections the latest use of their sources, also one during the reflection.
 UPDATE memories m
 SET last_used_at = greatest(m.last_used_at, (SELECT max(s.last_used_at) FROM memories s WHERE s.id = ANY (m.source_ids)))
 WHERE m.id = ANY (%(ids)s)
 
 -- name: give_back
--- Undo: what a reflection stood for is live again, or replaced by whatever has replaced its row since. It counts as used
--- when that row was, if that was used since it stood for all of its sources. A note that was written again meanwhile
--- is replaced by itself.
+-- Undo: the sources of a reflection's rows are live again, or superseded by the row that has superseded the reflection's
+-- since. A source inherits the row's last use if the row was used after the reflection. A note that was written again
+-- meanwhile stays superseded by its new version.
 UPDATE memories m
 SET superseded_by = coalesce(o.superseded_by, again.id),
     superseded_at = CASE WHEN o.superseded_by IS NULL AND again.id IS NOT NULL THEN m.superseded_at
@@ -241,7 +239,7 @@ WHERE o.id = ANY (%(output_ids)s) AND stood_for.id = ANY (%(input_ids)s) AND m.i
 RETURNING m.id
 
 -- name: give_back_dropped
--- Undo: what a reflection left out is live again, unless it is a note that was written again meanwhile.
+-- Undo: rows that a reflection dropped are live again, unless they are notes that were written again meanwhile.
 UPDATE memories m
 SET superseded_by = again.id, superseded_at = CASE WHEN again.id IS NOT NULL THEN m.superseded_at END,
     outdated_at = again.said_at
@@ -251,8 +249,8 @@ WHERE left_out.superseded_by = %(reflection)s AND left_out.id <> ALL (%(output_i
 RETURNING m.id
 
 -- name: take_back
--- Undo: the rows of a reflection are replaced by what they stood for, and were never true by themselves. A row that was
--- said again since, or has replaced another, stands for more than that, and stays.
+-- Undo: the rows of a reflection are superseded, as if they had never been valid. A row that was said again since, or
+-- has superseded another, has more than the reflection as its source, and stays.
 UPDATE memories o SET superseded_by = %(reflection)s, superseded_at = %(now)s, outdated_at = '-infinity'
 WHERE id = ANY (%(output_ids)s)
   AND NOT EXISTS (SELECT FROM memory_sources s WHERE s.memory_id = o.id)
@@ -260,13 +258,12 @@ WHERE id = ANY (%(output_ids)s)
 RETURNING id
 
 -- name: leave_alone
--- Undo: these are not condensed with others of the pool again.
+-- Undo: exclude these rows from further reflections of the pool.
 UPDATE memories SET left_alone = true WHERE id = ANY (%(input_ids)s)
 
 -- name: to_reflect
--- What a reflection of the pool looks at, by project and time: what sessions observed and reflected, and notes, that is
--- old enough. What a person pinned stays as it is, and so do rows that were condensed with others before, for good or
--- (somebody undid it) not.
+-- The rows that a reflection of the pool reads, by project and time: observations, reflections of sessions, and notes
+-- that are old enough. Pinned rows are left out, and so are rows of earlier reflections of the pool, undone or not.
 SELECT {memory} FROM memories m
 WHERE superseded_at IS NULL AND kind <> 'manual' AND (kind = 'note' OR session_id IS NOT NULL)
   AND said_at <= CASE kind WHEN 'note' THEN %(notes_until)s::timestamptz ELSE %(until)s END
@@ -277,17 +274,17 @@ ORDER BY project, said_at, id
 LIMIT %(limit)s
 
 -- name: grows_old
--- Is there anything that a reflection of the pool will look at one day?
+-- Whether a row exists that a reflection of the pool will read when it is old enough.
 SELECT EXISTS (
     SELECT FROM memories
     WHERE superseded_at IS NULL AND kind <> 'manual' AND (kind = 'note' OR session_id IS NOT NULL) AND NOT left_alone)
 
 -- name: replaced_by
--- What some rows have replaced.
+-- The rows that were superseded by some rows.
 SELECT id FROM memories WHERE superseded_by = ANY (%(ids)s)
 
 -- name: restore
--- Bring back what a row had replaced, unless it is a note that was written again meanwhile.
+-- Make rows live again that were superseded by some rows, unless they are notes that were written again meanwhile.
 UPDATE memories m
 SET superseded_by = again.id, superseded_at = CASE WHEN again.id IS NOT NULL THEN m.superseded_at END,
     outdated_at = again.said_at
@@ -297,11 +294,11 @@ WHERE replaced.superseded_by = ANY (%(by_ids)s) AND m.id = replaced.id
 RETURNING m.id
 
 -- name: lock_to_change
--- Lock rows that are about to be changed. NO KEY, so that what refers to them can be written meanwhile.
+-- Lock rows that are about to be changed. NO KEY, so that rows which refer to them can be written meanwhile.
 SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE
 
 -- name: lock_to_delete
--- Lock rows that are about to be deleted; whoever changes one is waited for.
+-- Lock rows that are about to be deleted, after waiting for transactions that change one.
 SELECT id FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR UPDATE
 
 -- name: with_sources_of
@@ -314,7 +311,7 @@ WITH RECURSIVE meant AS (
 SELECT id FROM meant
 
 -- name: drawn_from
--- These rows, and everything that was ever drawn from them, and from that.
+-- These rows and all reflections made from them, over any number of steps.
 WITH RECURSIVE drawn AS (
     SELECT id FROM memories WHERE id = ANY (%(ids)s)
     UNION
@@ -323,11 +320,11 @@ WITH RECURSIVE drawn AS (
 SELECT id FROM drawn
 
 -- name: delete
--- Delete rows, and return the numbers of their vectors; their postings and places in the queue go with them.
+-- Delete rows, and return the numbers of their vectors; their postings and queue entries are deleted with them.
 DELETE FROM memories WHERE id = ANY (%(ids)s) RETURNING number
 
 -- name: forget_in_reflections
--- Take ids out of what reflections say about themselves; the others keep their order.
+-- Remove ids from the lists of reflections; the others keep their order.
 UPDATE reflections
 SET input_ids = ARRAY(SELECT id FROM unnest(input_ids) WITH ORDINALITY AS i (id, place)
                       WHERE id <> ALL (%(ids)s) ORDER BY place),
@@ -335,7 +332,7 @@ SET input_ids = ARRAY(SELECT id FROM unnest(input_ids) WITH ORDINALITY AS i (id,
                        WHERE id <> ALL (%(ids)s) ORDER BY place),
     dropped_ids = ARRAY(SELECT id FROM unnest(dropped_ids) WITH ORDINALITY AS d (id, place)
                         WHERE id <> ALL (%(ids)s) ORDER BY place),
-    -- What was wrong with a candidate may quote what is forgotten.
+    -- The reason for a rejection may quote forgotten text.
     reason = CASE WHEN reason IS NOT NULL THEN 'forgotten with one of its rows' END
 WHERE input_ids && %(ids)s OR output_ids && %(ids)s
 
@@ -344,12 +341,12 @@ WHERE input_ids && %(ids)s OR output_ids && %(ids)s
 SELECT pg_advisory_xact_lock(hashtext('pins'), hashtext(current_pool()::text))
 
 -- name: pinned_tokens
--- What a person pinned costs in the packs of one project, or in those of all.
+-- The tokens of pinned rows in the packs of one project, or in those of all.
 SELECT coalesce(sum(tokens), 0)::bigint FROM memories
 WHERE kind = 'manual' AND superseded_at IS NULL AND NOT expired AND project IS NOT DISTINCT FROM %(project)s
 
 -- name: pinned
--- What a person pinned, oldest first.
+-- Pinned rows, oldest first.
 SELECT {pack_row} FROM memories
 WHERE kind = 'manual' AND superseded_at IS NULL AND NOT expired
   AND (project IS NULL OR %(project)s::text IS NULL OR project = %(project)s)
@@ -357,17 +354,17 @@ WHERE kind = 'manual' AND superseded_at IS NULL AND NOT expired
 ORDER BY created_at, id
 
 -- name: own_pack_rows
--- The session's own live rows in the order of what they tell, for its pack.
+-- The session's own live rows by the time when they were said, for its pack.
 SELECT {pack_row} FROM memories
 WHERE session_id = %(session)s AND kind IN ('observation', 'reflection') AND superseded_at IS NULL
   AND (valid_until IS NULL OR valid_until > %(now)s)
 ORDER BY said_at, id
 
 -- name: next_of_pool
--- The next rows of each (kind, priority) class of the whole pool by last use, those of the session itself left out: one
--- index walk per class. Within a class the pack's score falls with last_used_at alone, so a merge of these walks is the
--- order of the pool. A walk goes on behind its last row, and no further down than to its floor. What has expired is
--- passed by until an upkeep takes it out of the index.
+-- The next rows of each (kind, priority) class of the whole pool by last use, without those of the session itself: one
+-- index walk per class. Within a class the pack's score depends on last_used_at alone, so merging these walks gives the
+-- pool's rows by score. A walk continues after its last row and ends at its floor. Expired rows are skipped until upkeep
+-- removes them from the index.
 SELECT walk.number, {pack_row}
 FROM jsonb_to_recordset(%(walks)s::jsonb) AS walk (number int, of_kind text, of_priority text, used_by timestamptz,
                                                    behind text, floor timestamptz)
@@ -382,8 +379,8 @@ CROSS JOIN LATERAL (
 ) AS page
 
 -- name: next_of_project
--- The same for a session with a project: each class is walked in the project and, a walk of its own, in no project, which
--- is an empty one here.
+-- The same for a session with a project: each class has one walk in the project and one among rows without a project
+-- (an empty string here).
 SELECT walk.number, {pack_row}
 FROM jsonb_to_recordset(%(walks)s::jsonb) AS walk (number int, of_kind text, of_priority text, of_project text,
                                                    used_by timestamptz, behind text, floor timestamptz)
@@ -399,12 +396,12 @@ CROSS JOIN LATERAL (
 ) AS page
 
 -- name: pools_with_expired
--- Which pools have rows that expired and are not marked yet?
+-- The pools with expired rows that are not marked yet.
 SELECT pool_id::text FROM pools_with_expired_memories(%(now)s)
 
 -- name: mark_expired
--- Take rows that have expired out of what packs walk, some at a time. What somebody is changing just now is let be, so
--- nobody is waited for, in whatever order rows are locked. An array, so that rows are found by their ids.
+-- Mark some expired rows, so that packs skip them. Locked rows are skipped, so this never waits and cannot deadlock. The
+-- array makes the planner look up rows by id.
 UPDATE memories SET expired = true
 WHERE id = ANY (ARRAY(
     SELECT id FROM memories

@@ -2,19 +2,19 @@
 seq, external_id, role, trust, sent_at, content, text, tokens, shown_tokens
 
 -- name: known
--- Which of these are there already, and with what content.
+-- Which of these messages are stored, with the hashes of their content.
 SELECT external_id, content_hash FROM messages
 WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s)
 
 -- name: tool_names
--- The names of tools that were called a little earlier, for results that come in a later batch.
+-- The names of tools that were called a little earlier, for results that arrive in a later batch.
 SELECT called.id, called.name
 FROM messages, jsonb_each_text(calls) AS called (id, name)
 WHERE session_id = %(session)s AND seq > %(after)s AND called.id = ANY (%(calls)s)
 
 -- name: insert
--- Append a batch behind seq `after`, in the order given. It comes as one JSON document. Only messages of a pool's file
--- were received before, or have been left out of passages.
+-- Append a batch after seq `after`, in the given order, from one JSON document. Only imported messages have a
+-- `received_at` or `left_out`.
 INSERT INTO messages (pool_id, session_id, seq, external_id, role, trust, sent_at, received_at, content,
                       content_hash, calls, text, tokens, shown_tokens, left_out)
 SELECT current_pool(), %(session)s, %(after)s + place, external_id, role, trust, sent_at, coalesce(received_at, %(now)s),
@@ -24,7 +24,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
     content_hash text, calls jsonb, text text, tokens int, shown_tokens int, left_out boolean)
 
 -- name: list
--- Messages, verbatim and in order, behind a seq.
+-- Messages, verbatim and in order, after a seq.
 SELECT {message} FROM messages
 WHERE session_id = %(session)s AND seq > %(after)s
 ORDER BY seq
@@ -38,7 +38,7 @@ ORDER BY seq DESC
 LIMIT %(limit)s
 
 -- name: searchable
--- The same with nothing in those that are left out of passages.
+-- Messages after a seq, with an empty text for those that are left out of passages.
 SELECT seq, external_id, role, trust, sent_at, content, CASE WHEN left_out THEN '' ELSE text END AS text, tokens,
        shown_tokens
 FROM messages
@@ -51,7 +51,7 @@ LIMIT %(limit)s
 UPDATE messages SET left_out = true WHERE session_id = %(session)s AND seq = ANY (%(seqs)s)
 
 -- name: unobserved
--- The oldest unobserved messages, until their text passes a number of tokens.
+-- The oldest unobserved messages, until their text exceeds a number of tokens.
 SELECT {message}
 FROM (
     SELECT *, sum(shown_tokens) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - shown_tokens AS before
@@ -64,10 +64,10 @@ WHERE before <= %(tokens)s
 ORDER BY seq
 
 -- name: around
--- Messages that are cited, and on either side of each the nearest that say something or were forgotten, in order. A
--- message of which something was forgotten counts as forgotten: its words would show that. Those
--- that show an observer nothing are passed over, but not without end. Messages are looked up one by one and in order:
--- for one that is asked for by `=`, the planner may read its whole session through the index of the outside names.
+-- Cited messages, and on either side of each the nearest that have text or were forgotten, in order. A message that was
+-- forgotten in part counts as forgotten: its other words would show what is missing. Messages without text are skipped,
+-- within a limit. Messages are looked up one by one with `>=`: with `=`, the planner may read the whole session through
+-- the index of external ids.
 WITH cited AS (
     SELECT DISTINCT session_id, seq FROM unnest(%(sessions)s::text[], %(seqs)s::bigint[]) AS c (session_id, seq)
 ), shown AS (
@@ -97,14 +97,14 @@ FROM shown CROSS JOIN LATERAL (
 ORDER BY session_id, seq
 
 -- name: blank
--- Forget what was said in these messages; their places stay, so that coverage stays true.
+-- Forget the words of these messages; the rows stay, so that coverage stays complete.
 UPDATE messages
 SET content = '[{"type": "text", "text": "[forgotten]"}]', content_hash = '\x', calls = '{}', text = '',
     shown_tokens = 0
 WHERE session_id = %(session)s AND seq = ANY (%(seqs)s)
 
 -- name: count_spoken
--- How many messages of a session are a person's own, counted up to a limit.
+-- How many messages of a session a person wrote, counted up to a limit.
 SELECT count(*) FROM (
     SELECT FROM messages WHERE session_id = %(session)s AND role = 'user' AND trust = 'user' AND text <> ''
     LIMIT %(limit)s

@@ -1,22 +1,22 @@
 -- name: current
--- The pack that a session has now: the last one that was frozen, unless it was forgotten.
+-- A session's current pack: the last one that was frozen, unless it was forgotten.
 SELECT p.version, p.text, p.sha256, p.tokens, p.memory_ids, p.pins_left, p.reason, p.created_at
 FROM sessions s JOIN packs p ON p.session_id = s.id AND p.version = s.pack_version
 WHERE s.id = %(session)s
 
 -- name: lock_to_freeze
--- Packs of this pool are about to be frozen: what is being forgotten waits until that is committed, and then it takes
--- them along. One lock and not one on each row, which would write to the page of each row of each pack.
+-- Taken before packs of this pool are frozen: a transaction that forgets waits, and then deletes these packs, too. One
+-- lock for all, since row locks would write to the page of each row of each pack.
 SELECT pg_advisory_xact_lock_shared(hashtext('packs'), hashtext(current_pool()::text))
 
 -- name: lock_to_forget
--- Packs of this pool are about to be looked through for what is forgotten: nobody freezes one until that is committed.
+-- Taken before packs of this pool are searched for forgotten rows: no pack is frozen until that is committed.
 SELECT pg_advisory_xact_lock(hashtext('packs'), hashtext(current_pool()::text))
 
 -- name: insert
--- Freeze the next version, with what decided about its rows and about those that it leaves out, in the place of the
--- versions before, of which only the log is kept. The caller holds the session's lock. Ids come as one text, since
--- the driver takes its time over each element of a list.
+-- Freeze the next version, with the reasons for its rows and for those that it leaves out; it replaces former versions,
+-- of which only the log is kept. The caller holds the session's lock. Ids are passed as one text, since the driver is
+-- slow with lists.
 WITH counted AS (
     UPDATE sessions SET pack_version = pack_version + 1 WHERE id = %(session)s RETURNING pack_version AS version
 ), former AS (
@@ -34,11 +34,11 @@ FROM counted
 RETURNING version
 
 -- name: reasons
--- What decided about the rows of one version.
+-- The reasons for the rows of one version.
 SELECT reasons, left_out_ids, left_out FROM packs WHERE session_id = %(session)s AND version = %(version)s
 
 -- name: delete_showing
--- Delete every version that shows one of these rows; that there was one stays in the log.
+-- Delete every version that shows one of these rows; its entry in the log stays.
 WITH gone AS (
     DELETE FROM packs WHERE memory_ids && %(ids)s
     RETURNING session_id, version, tokens, reason, created_at
@@ -47,12 +47,11 @@ INSERT INTO former_packs (pool_id, session_id, version, tokens, reason, created_
 SELECT current_pool(), session_id, version, tokens, reason, created_at FROM gone
 
 -- name: forget_hashes
--- Take out the hashes of former versions, each of which may have shown what is forgotten: whoever guesses it must not
--- find it confirmed.
+-- Delete the hashes of former versions, which may have shown forgotten text: a hash would confirm a guess of it.
 UPDATE former_packs SET sha256 = NULL WHERE sha256 IS NOT NULL
 
 -- name: versions
--- The versions of a session's pack, newest first; the present one is the one whose text is there.
+-- The versions of a session's pack, newest first; only the present one still has its text.
 SELECT version, sha256, tokens, reason, created_at, present
 FROM (SELECT version, sha256, tokens, reason, created_at, true AS present FROM packs WHERE session_id = %(session)s
       UNION ALL
@@ -60,7 +59,7 @@ FROM (SELECT version, sha256, tokens, reason, created_at, true AS present FROM p
 ORDER BY version DESC LIMIT %(limit)s
 
 -- name: forget_left_out
--- Take these rows out of what versions say about the rows that they leave out; the others keep their order.
+-- Remove these rows from the lists of rows that versions leave out; the others keep their order.
 UPDATE packs
 SET (left_out_ids, left_out) = (
     SELECT coalesce(array_agg(o.id ORDER BY o.place), '{}'), coalesce(jsonb_agg(o.reason ORDER BY o.place), '[]')

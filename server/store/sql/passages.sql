@@ -6,20 +6,20 @@ id, number, session_id, project, first_seq, last_seq, text, trust, tokens, said_
 SELECT passages FROM pools WHERE id = current_pool()
 
 -- name: lock_to_write
--- Passages of this pool are about to be written: whoever switches them off waits until that is committed, and then
--- deletes these, too. One lock, since a lock on the pool's row would write to it with each message.
+-- Taken before passages of this pool are written: switching them off waits, and then deletes these, too. An advisory
+-- lock, since a lock on the pool's row would write to it with each message.
 SELECT pg_advisory_xact_lock_shared(hashtext('passages'), hashtext(current_pool()::text))
 
 -- name: lock_to_switch
--- Nobody writes passages of this pool meanwhile.
+-- Taken before passages are switched on or off: no passages of this pool are written meanwhile.
 SELECT pg_advisory_xact_lock(hashtext('passages'), hashtext(current_pool()::text))
 
 -- name: switch
--- Say whether the pool has passages.
+-- Switch passages of the pool on or off.
 UPDATE pools SET passages = %(wanted)s WHERE id = current_pool()
 
 -- name: progress
--- How far a session's messages were looked at and how far they go; the last passage, which may grow; and how many
+-- How far a session's messages are cut into passages, and its last seq; the last passage, which may grow; and how many
 -- messages from its first one on are left out.
 SELECT s.passages_seq, s.last_seq, s.project, open.id AS open_id, open.first_seq AS open_first,
        open.last_seq AS open_last,
@@ -32,19 +32,19 @@ LEFT JOIN LATERAL (
 WHERE s.id = %(session)s
 
 -- name: reach
--- Messages up to here were looked at.
+-- Messages up to this seq are cut into passages.
 UPDATE sessions SET passages_seq = %(seq)s WHERE id = %(session)s
 
 -- name: behind
--- Sessions with messages that were not looked at, in the order of their ids.
+-- Sessions with uncut messages, by id.
 SELECT id FROM sessions WHERE passages_seq < last_seq AND id > %(after)s ORDER BY id LIMIT %(limit)s
 
 -- name: count_behind
--- How many such sessions there are.
+-- How many sessions have uncut messages.
 SELECT count(*) FROM sessions WHERE passages_seq < last_seq
 
 -- name: insert
--- Write passages with the terms that they are found by, and queue them for every space that is kept.
+-- Write passages and their keyword index, and queue them for every space that is not retired.
 WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, first_seq bigint, last_seq bigint, text text, content_hash text, trust text, tokens int, terms int,
@@ -75,15 +75,15 @@ SELECT count(*) FROM written
 SELECT count(*) FROM passages
 
 -- name: delete_from
--- Delete a session's passages that begin at a message or behind it, and return the numbers of their vectors.
+-- Delete a session's passages that begin at a seq or later, and return the numbers of their vectors.
 WITH held AS (
     SELECT id FROM passages WHERE session_id = %(session)s AND first_seq >= %(seq)s ORDER BY id FOR UPDATE
 )
 DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.number
 
 -- name: delete_over
--- Delete the passages that show one of these messages of these sessions; return the numbers of their vectors, ids and
--- spans. In one statement, so that all locks are taken in one order.
+-- Delete the passages that contain one of these messages; return the numbers of their vectors, ids and spans. One
+-- statement for all, so that locks are taken in one order.
 WITH held AS (
     SELECT id FROM passages p
     WHERE session_id = ANY (%(sessions)s::text[])
@@ -95,21 +95,20 @@ DELETE FROM passages p USING held WHERE p.id = held.id
 RETURNING p.number, p.id, p.session_id, p.first_seq, p.last_seq
 
 -- name: delete_some
--- Delete passages of the pool, so many at once, and return the numbers of their vectors.
+-- Delete some passages of the pool, and return the numbers of their vectors.
 WITH held AS (
     SELECT id FROM passages ORDER BY id LIMIT %(limit)s FOR UPDATE
 )
 DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.number
 
 -- name: start_over
--- Messages of some sessions were not looked at; how many sessions is what the command counts. Locks are taken in the
--- order of the ids, as everywhere.
+-- Mark the messages of some sessions as uncut. Locks are taken in the order of ids, as everywhere.
 UPDATE sessions SET passages_seq = 0
 WHERE id IN (SELECT id FROM sessions WHERE passages_seq > 0 ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE)
 
 -- name: outdated
--- Those of some passages of which all that was kept has been replaced by something else, or has expired, as was known at
--- a moment. What a reflection stands for holds as long as that row does.
+-- Those of some passages whose facts have all been superseded or have expired, as was known at a moment. A fact that was
+-- condensed into a reflection is valid as long as the reflection is.
 WITH RECURSIVE kept AS (
     SELECT p.id, m.superseded_at IS NOT NULL AND (m.outdated_at > %(as_of)s) IS NOT TRUE AS replaced, m.superseded_by,
            (m.valid_until > %(moment)s) IS NOT FALSE AS valid
@@ -134,7 +133,7 @@ WITH RECURSIVE kept AS (
 SELECT kept.id
 FROM kept LEFT JOIN memories by ON by.id = kept.superseded_by
 GROUP BY kept.id
--- Without a row that replaces it, it is live, or a reflection found that it need not be kept.
+-- A fact without a superseding row is live, or was dropped by a reflection.
 HAVING NOT bool_or(kept.valid AND (NOT kept.replaced OR by.id IS NULL))
 
 -- name: get

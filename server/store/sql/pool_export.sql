@@ -1,5 +1,5 @@
 -- name: counts
--- How many lines of each type there will be.
+-- The number of lines of each type.
 SELECT (SELECT count(*) FROM sessions) AS session,
        (SELECT count(*) FROM messages) AS message,
        (SELECT count(*) FROM observation_groups) AS "group",
@@ -7,7 +7,7 @@ SELECT (SELECT count(*) FROM sessions) AS session,
        (SELECT count(*) FROM reflections) AS reflection
 
 -- name: sessions
--- Every session, oldest first, with the events that were acted on and the pack that it has, each as a line behind its id.
+-- Every session, oldest first: its id, and its line with its events and its current pack.
 SELECT line.id, row_to_json(line)::text
 FROM (
     SELECT 'session' AS type, s.id, s.client, s.external_id, s.project, s.cwd, s.timezone, s.effective_context,
@@ -26,7 +26,7 @@ FROM (
 ) AS line
 
 -- name: messages
--- The messages of a session in order, each as a line behind its seq.
+-- The messages of a session in order: the seq and the line of each.
 SELECT line.seq, row_to_json(line)::text
 FROM (
     SELECT 'message' AS type, session_id, seq, external_id, role, trust, sent_at, received_at, content,
@@ -36,7 +36,7 @@ FROM (
 ) AS line
 
 -- name: groups
--- The observation groups of a session in order, each as a line behind the seq of the last message that it covers.
+-- The observation groups of a session in order: the last seq that each covers, and its line.
 SELECT line.last_seq, row_to_json(line)::text
 FROM (
     SELECT 'group' AS type, id, session_id, first_seq, last_seq, first_external_id, last_external_id, kind, cwd,
@@ -47,7 +47,7 @@ FROM (
 ) AS line
 
 -- name: memories
--- Every memory with all other places where it was said, oldest first.
+-- Every memory with its further sources, oldest first.
 SELECT row_to_json(line)::text
 FROM (
     SELECT 'memory' AS type, m.id, m.kind, m.priority, m.category, m.trust, m.content, m.author, m.session_id,

@@ -1,9 +1,9 @@
 -- name: lock
--- One transaction at a time imports into this pool. It comes before all other locks, since nobody else takes it.
+-- One transaction at a time imports into this pool. It is taken before all other locks, and only by imports.
 SELECT pg_advisory_xact_lock(hashtext('import'), hashtext(current_pool()::text))
 
 -- name: known_sessions
--- The sessions that have one of these ids, or the client and the name of one.
+-- The sessions that have one of these ids, or one of these pairs of client and external id.
 SELECT s.id, s.client, s.external_id, s.created_at
 FROM unnest(%(ids)s::text[]) AS asked (id) JOIN sessions s ON s.id = asked.id
 UNION
@@ -12,13 +12,13 @@ FROM unnest(%(clients)s::text[], %(external_ids)s::text[]) AS asked (client, ext
 JOIN sessions s ON s.client = asked.client AND s.external_id = asked.external_id
 
 -- name: insert_sessions
--- Write sessions that have no messages yet, with the events that were acted on and the packs that they have.
+-- Write sessions without messages, with their events and their current packs.
 WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, client text, external_id text, project text, cwd text, timezone text, effective_context int,
         last_received_at timestamptz, reflect_at_tokens bigint, pack_version int, current_task text,
         suggested_continuation text, thread_title text, created_at timestamptz, events jsonb, pack jsonb)
-), told AS (
+), events AS (
     INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
     SELECT current_pool(), new.id, event.dedupe_key, event.kind, event.received_at
     FROM new
@@ -42,7 +42,7 @@ SELECT current_pool(), id, client, external_id, project, cwd, timezone, effectiv
 FROM new
 
 -- name: add_events
--- Events of sessions that were there, as far as they are new.
+-- Add new events of existing sessions.
 INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
 SELECT current_pool(), session_id, dedupe_key, kind, received_at
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
@@ -51,7 +51,7 @@ ORDER BY session_id, kind, dedupe_key
 ON CONFLICT (pool_id, session_id, kind, dedupe_key) DO NOTHING
 
 -- name: catch_up
--- What sessions say about themselves where the file has observed more of them than this pool.
+-- Update the task, continuation and title of sessions of which the file has observed more than this pool.
 UPDATE sessions s
 SET reflect_at_tokens = new.reflect_at_tokens, current_task = new.current_task,
     suggested_continuation = new.suggested_continuation, thread_title = new.thread_title
@@ -61,7 +61,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
 WHERE s.id = new.id AND s.observed_seq < new.observed_seq
 
 -- name: known_messages
--- The messages of a session in a span, and those that have one of these names.
+-- The messages of a session in a span, and those with one of these external ids.
 SELECT seq, external_id, content_hash FROM messages
 WHERE session_id = %(session)s AND seq BETWEEN %(first)s AND %(last)s
 UNION ALL
@@ -69,7 +69,7 @@ SELECT seq, external_id, content_hash FROM messages
 WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s) AND seq NOT BETWEEN %(first)s AND %(last)s
 
 -- name: known_groups
--- Which of these groups are there, and what they cover.
+-- The existing ones of these groups, and the messages they cover.
 SELECT id, session_id, first_seq, last_seq FROM observation_groups WHERE id = ANY (%(ids)s)
 
 -- name: insert_groups
@@ -86,7 +86,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
     input_tokens bigint, output_tokens bigint, merged int, replaced int, refused jsonb, created_at timestamptz)
 
 -- name: cover
--- Move the observer's cursor of sessions over the groups that were written, which begin where it stood.
+-- Move the observer's cursor of sessions over the groups that were written, which begin at the cursor.
 UPDATE sessions s
 SET observed_seq = new.last_seq,
     unobserved_tokens = s.unobserved_tokens - (
@@ -96,13 +96,13 @@ FROM unnest(%(ids)s::text[], %(last_seqs)s::bigint[]) AS new (id, last_seq)
 WHERE s.id = new.id
 
 -- name: places
--- Which of these sessions and groups are there.
+-- The existing ones of these sessions and groups.
 SELECT id FROM sessions WHERE id = ANY (%(ids)s)
 UNION ALL
 SELECT id FROM observation_groups WHERE id = ANY (%(ids)s)
 
 -- name: known_memories
--- Which of these memories are there, whether they are what the file says (but for what may become of a row), and whether
+-- The existing ones of these memories, whether they equal the file's (except for values that can change), and whether
 -- they are live.
 SELECT m.id,
        (m.content, m.author, m.category, m.session_id, m.group_id, m.project, m.source_seqs, m.source_ids, m.said_at,
@@ -121,13 +121,13 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
 JOIN memories m ON m.id = new.id
 
 -- name: superseders
--- Which of these memories and reflections are there.
+-- The existing ones of these memories and reflections.
 SELECT id FROM memories WHERE id = ANY (%(ids)s)
 UNION ALL
 SELECT id FROM reflections WHERE id = ANY (%(ids)s)
 
 -- name: supersede
--- Rows that were live until now are replaced by what the file brings. The caller has locked them.
+-- Supersede live rows as in the file. The caller has locked them.
 UPDATE memories m
 SET superseded_by = new.superseded_by, superseded_at = new.superseded_at, outdated_at = new.outdated_at
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
@@ -135,8 +135,8 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
 WHERE m.id = new.id AND m.superseded_at IS NULL
 
 -- name: say_again
--- What these rows say was said elsewhere as well: they matter as much as there, and count as used when they were there.
--- The caller has locked them.
+-- These rows were also said in the file: raise their priority and their last use to those in the file. The caller has
+-- locked them.
 UPDATE memories m
 SET last_used_at = greatest(m.last_used_at, new.last_used_at),
     priority = (ARRAY ['high', 'medium', 'low'])[least(
@@ -147,11 +147,11 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id text, last_used_at timestamp
 WHERE m.id = new.id
 
 -- name: known_sources
--- In which groups these memories were said again.
+-- The groups in which these memories were said again.
 SELECT memory_id, group_id FROM memory_sources WHERE memory_id = ANY (%(ids)s)
 
 -- name: insert_sources
--- Where else memories were said.
+-- Add further sources to memories.
 INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)
 SELECT current_pool(), memory_id, session_id, group_id, seqs, said_at
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
@@ -160,7 +160,7 @@ ORDER BY memory_id, group_id
 ON CONFLICT (pool_id, memory_id, group_id) DO NOTHING
 
 -- name: known_reflections
--- Which of these reflections are there, and what cannot change of them.
+-- The existing ones of these reflections, with the values that cannot change.
 SELECT id, scope, session_id, project, reflector, created_at FROM reflections WHERE id = ANY (%(ids)s)
 
 -- name: insert_reflections

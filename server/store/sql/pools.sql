@@ -1,9 +1,9 @@
 -- name: create
--- Make a pool; nothing comes back when there is one of that name.
+-- Make a pool; returns no row if one with this name exists.
 INSERT INTO pools (name) VALUES (%(name)s) ON CONFLICT (name) DO NOTHING RETURNING id::text, name
 
 -- name: notify
--- Wake the embedding worker, which makes the pool's vectors.
+-- Wake the embedding worker.
 SELECT pg_notify('esker_embed', '')
 
 -- name: list

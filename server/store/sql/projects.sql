@@ -1,12 +1,12 @@
 -- name: is_known
--- Whether anything belongs to a project; sessions, which have no index for it, are looked at last.
+-- Whether a row belongs to a project; sessions, which have no index for it, are read last.
 SELECT EXISTS (SELECT FROM memories WHERE project = %(project)s)
     OR EXISTS (SELECT FROM passages WHERE project = %(project)s)
     OR EXISTS (SELECT FROM sessions WHERE project = %(project)s)
 
 -- name: names
--- The projects that something belongs to. Those of memories are read by going from one name to the next along the index,
--- since most rows have the name of the row before; passages have those of sessions.
+-- The names of all projects. Those of memories are read by jumping from one name to the next in the index, since many
+-- rows share a name; passages have the projects of sessions.
 WITH RECURSIVE named AS (
     (SELECT project FROM memories WHERE project IS NOT NULL ORDER BY project LIMIT 1)
     UNION ALL

@@ -3,7 +3,7 @@ id, scope, session_id, project, reflector, state, level, reason, input_ids, outp
 tokens_after, input_tokens, output_tokens, created_at, undone_at
 
 -- name: insert
--- Record what one reflection did, or (with a reason) that no candidate was good enough.
+-- Record the result of one reflection, or (with a reason) that all candidates were rejected.
 INSERT INTO reflections (pool_id, id, scope, session_id, project, reflector, state, level, reason, input_ids,
                          output_ids, dropped_ids, tokens_before, tokens_after, input_tokens, output_tokens, created_at)
 VALUES (current_pool(), %(id)s, %(scope)s, %(session)s, %(project)s, %(reflector)s,
@@ -16,7 +16,7 @@ VALUES (current_pool(), %(id)s, %(scope)s, %(session)s, %(project)s, %(reflector
 SELECT {reflection} FROM reflections WHERE id = %(id)s
 
 -- name: list
--- Reflections of a session, of one scope or all, newest first, between two places in that order.
+-- Reflections of a session, of one scope or all, newest first, between two ids.
 SELECT {reflection} FROM reflections
 WHERE (%(session)s::text IS NULL OR session_id = %(session)s)
   AND (%(scope)s::text IS NULL OR scope = %(scope)s)
@@ -30,11 +30,11 @@ LIMIT %(limit)s
 SELECT {reflection} FROM reflections WHERE id = %(id)s FOR UPDATE
 
 -- name: undo
--- A reflection counts no more.
+-- Mark a reflection undone.
 UPDATE reflections SET state = 'undone', undone_at = %(now)s WHERE id = %(id)s
 
 -- name: rejected
--- Was there no good candidate before for these rows, or for all but an eighth of them?
+-- Whether a reflection of these rows, or of all but an eighth of them, was rejected before.
 SELECT EXISTS (
     SELECT FROM reflections
     WHERE scope = 'pool' AND state = 'rejected' AND input_ids && %(ids)s::text[]

@@ -1,11 +1,11 @@
 -- columns: weights
 size AS (
-    -- A word that stands in all of three texts is still rare in the world.
+    -- At least 100 parts are assumed: a word in all three texts of a tiny pool is still rare in general.
     SELECT greatest(coalesce(sum(parts), 0), 100)::float8 AS parts,
            greatest(coalesce(sum(terms)::float8 / nullif(sum(parts), 0), 1), 1) AS mean_terms
     FROM tier_sizes WHERE tier = %(tier)s
 ), counted AS (
-    -- What neither tier has is not known.
+    -- A term is known if either tier contains it.
     SELECT asked.term, asked.word, asked.place, held.parts,
            held.parts > 0 OR (
                SELECT true FROM postings WHERE tier IN ('m', 'p') AND term = asked.term LIMIT 1
@@ -22,13 +22,13 @@ size AS (
     FROM (SELECT *, sum(parts) OVER (ORDER BY parts, place) - parts AS rarer FROM counted) AS counted
     CROSS JOIN size
 ), asked_words AS (
-    -- Of the forms of a word those count that are there. Two characters that are not known may be no word: those of a
-    -- text without spaces may belong to two, and an apostrophe leaves some behind.
+    -- A word weighs as much as its rarest form that occurs. Unknown terms of one or two characters may not be words:
+    -- they may span two words of a text without spaces, or be cut off by an apostrophe.
     SELECT coalesce(max(weight) FILTER (WHERE there), max(weight)) AS weight, bool_or(is_known) AS is_known,
            NOT bool_or(is_known) AND max(length(term)) > 2 AS is_unknown
     FROM weighed GROUP BY word
 ), ideal AS (
-    -- Unheard words are the rarest there are, and all weigh the same.
+    -- Unknown words have the highest weight, and all the same.
     SELECT greatest(sum(weight ORDER BY weight DESC) FILTER (WHERE place <= %(rarest)s) * 2.2, 1e-9) AS score,
            coalesce(sum(weight ORDER BY weight DESC) FILTER (WHERE is_known), 0) AS known,
            coalesce(max(weight) * least(count(*) FILTER (WHERE is_unknown), %(max_unknown)s), 0) AS unknown
@@ -55,8 +55,8 @@ passages
 'p'
 
 -- name: size_{tier}
--- How many parts the texts of a pool have, and how many of them are in a session or a project, with those of no project,
--- which it sees as well. That is counted in two walks, each up to a number of texts from which on it makes no difference.
+-- How many parts the texts of a pool have, and how many of them are in a session or a project. A project also sees texts
+-- without a project; both are counted up to a limit above which the exact number does not matter.
 SELECT (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = {{tier}_mark}) AS in_tier, CASE
     WHEN %(session)s::text IS NOT NULL THEN (
         SELECT coalesce(sum(parts), 0)
@@ -71,15 +71,14 @@ END AS in_scope
 -- name: keyword_{tier}
 -- The best texts by BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009; its document frequencies weigh as in Lucene,
 -- by the logarithm of 1 + …, which is never negative) over the postings of the query's terms, each by its best part. The
--- document frequency is counted from the same postings, so it is never stale. A score is a share of what the query's
--- most telling words could give at most, each once; `words` says which terms are forms of one word. It is added up in
--- whole numbers, whose sum does not depend on the order. What the terms weigh comes along, for `keyword_scores`.
--- Terms are read from the rarest on, as long as there are few postings in all; what the others add is looked up in the
--- best that were found so (the strategy "continue" of Moffat and Zobel, 1996: approximate). `is_whole` says that all were
--- read, `looked_up` how many parts were. Without any text there is one row, which has no id.
--- Nothing is joined but single rows, and rows are looked up one by one, best first, until enough may be seen; the
--- OFFSETs keep the planner from another way. Before its first ANALYZE of a pool that was just filled it takes ten
--- thousand rows for thirty, and would compare each with each.
+-- document frequency is counted from the same postings, so it is never stale. A score is a share of the highest possible
+-- score for the query's rarest words, each once; `words` has the word that each term is a form of. Scores are summed as
+-- integers, so that they do not depend on the order. The weights of the terms are returned for `keyword_scores`.
+-- Terms are read from the rarest on, as long as there are few postings in all; the scores of the others are looked up
+-- only in the best parts found so far (the strategy "continue" of Moffat and Zobel, 1996: approximate). `is_whole`: all
+-- terms were read; `looked_up`: how many parts were. If no text is found, there is one row without an id.
+-- Rows are looked up one by one, best first, until enough are visible; the OFFSETs force this plan. Before its first
+-- ANALYZE of a new pool the planner takes ten thousand rows for thirty, and would join each with each.
 WITH {weights}, scored AS (
     SELECT number, part, {score} AS score, bool_or(is_rare_name) AS named
     FROM (SELECT * FROM weighed WHERE is_read OFFSET 0) AS read
@@ -112,8 +111,8 @@ FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
 -- name: keyword_{tier}_in_scope
--- The same where few rows of the pool may be seen: it is cheaper to look up those than to pass by all others, and all
--- terms are read. (IS TRUE keeps the planner from a join, so that rows are always looked up in a hash.)
+-- The same if few rows of the pool are visible: looking up those is cheaper than skipping all others, and all terms are
+-- read. (IS TRUE prevents a join, so that rows are always looked up in a hash.)
 WITH {weights}, best AS MATERIALIZED (
     SELECT number, part, {score} AS score, bool_or(is_rare_name) AS named
     FROM (SELECT * FROM weighed OFFSET 0) AS read
@@ -135,7 +134,7 @@ FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
 -- name: keyword_scores
--- The scores of some texts in the same search, 0 for those that are left out.
+-- The scores of some texts in the same search; a missing text has 0.
 SELECT number, (max(score) / 1e7 / %(ideal)s)::float8
 FROM (
     SELECT p.number, p.part, {score} AS score
@@ -148,8 +147,8 @@ FROM (
 GROUP BY number
 
 -- name: vector_{tier}
--- The nearest texts by cosine, exactly, among those that may be seen. One with several parts may come several times.
--- A vector of an older text does not count. Rows are looked up as in the search by keyword.
+-- The nearest visible texts by cosine, exactly. A text with several parts may occur several times. A vector of an older
+-- version of a text is ignored. Rows are looked up as in keyword search.
 SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
 FROM (
     SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
@@ -163,19 +162,18 @@ ORDER BY near.distance, near.number DESC
 LIMIT %(limit)s
 
 -- name: only_as_indexed
--- For the next statement of this transaction: rows come in the order of an index and are not sorted. By itself Postgres
--- takes an index of large vectors to be dearer than sorting them all.
+-- Make the next statement of this transaction read rows in index order. Postgres overestimates the cost of an index of
+-- large vectors, and would sort all of them.
 SELECT set_config('enable_sort', 'off', true)
 
 -- name: in_any_way
--- From here on Postgres chooses again.
+-- Let the planner choose again.
 SELECT set_config('enable_sort', 'on', true)
 
 -- name: near_{tier}
--- The nearest texts by cosine, approximately, by the index of the tier: it walks on from the nearest (iterative scan,
--- see server/db/database.py) until enough of them may be seen, or two thousand were looked at. Its order is nearly that
--- of the distances. The pool is a constant here, or the index would be of no use; the exact statement has none, and
--- never uses the index.
+-- The nearest texts by cosine, approximately, by the index of the tier: an iterative scan (see server/db/database.py)
+-- continues until enough visible texts are found, or two thousand were read. Their order is nearly that of the distances.
+-- The pool is a constant, without which the index cannot be used; the exact statement has none, and never uses it.
 SELECT seen.id, near.number, (1 - near.distance)::float8 AS score
 FROM (
     SELECT number, content_hash, embedding <=> %(vector)s::halfvec AS distance
@@ -188,8 +186,8 @@ CROSS JOIN LATERAL (
 LIMIT %(limit)s
 
 -- name: filtered_{tier}
--- The nearest texts by cosine, exactly, from the other side: first those that may be seen, then their vectors. For
--- filters that leave few, where vector_{tier} would look at nearly every row of the pool before it has enough.
+-- The nearest visible texts by cosine, exactly, reading visible rows first, then their vectors. For filters that leave
+-- few rows, where vector_{tier} would read nearly every row of the pool before it has enough.
 SELECT seen.id, seen.number, (1 - near.distance)::float8 AS score
 FROM (SELECT t.id, t.number, t.content_hash FROM {{tier}_seen} AS t OFFSET 0) AS seen
 CROSS JOIN LATERAL (
@@ -200,12 +198,12 @@ ORDER BY near.distance, seen.number DESC
 LIMIT %(limit)s
 
 -- name: cosines
--- How near some texts are, by their nearest part; of many parts one is near by chance.
+-- The cosines of some texts by their nearest part, less a correction for texts with many parts.
 SELECT v.number, (max(1 - (v.embedding <=> %(vector)s::halfvec)) - %(by_chance)s * ln(count(*)))::float8
 FROM {vectors} v WHERE v.tier = %(tier)s AND v.number = ANY (%(numbers)s) GROUP BY v.number
 
 -- name: around
--- What stands next to some memories in their sessions, before and behind, as far as it may be seen.
+-- The visible memories just before and just after some memories in their sessions.
 SELECT m.number AS of_number, m.tokens AS of_tokens, n.id, n.number, n.tokens
 FROM memories m
 CROSS JOIN LATERAL (
@@ -220,7 +218,7 @@ CROSS JOIN LATERAL (
 WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
 
 -- name: within_memory
--- The latest memories that were said in a time, and those that are about some of it.
+-- The latest memories that were said in a window, and those that refer to a part of it.
 (SELECT m.id FROM {memory_seen} AS m
  WHERE m.said_at BETWEEN %(start)s AND %(end)s ORDER BY m.said_at DESC LIMIT %(limit)s)
 UNION
@@ -229,12 +227,12 @@ UNION
  ORDER BY m.refers_from DESC LIMIT %(limit)s)
 
 -- name: within_passage
--- The latest passages of which some was said in a time.
+-- The latest passages of which a part was said in a window.
 SELECT p.id FROM {passage_seen} AS p
 WHERE p.said_to >= %(start)s AND p.said_from <= %(end)s ORDER BY p.said_to DESC LIMIT %(limit)s
 
 -- name: near_pairs
--- Which of some memories are near each other.
+-- Pairs of memories with at least a given cosine.
 WITH asked AS MATERIALIZED (
     SELECT m.id, v.embedding
     FROM memories m JOIN {vectors} v ON v.tier = 'm' AND v.number = m.number AND v.part = 0

@@ -4,8 +4,8 @@ unobserved_tokens, last_received_at, reflect_at_tokens, pack_version, current_ta
 created_at, begun_at, last_sent_at
 
 -- name: upsert
--- Find or make the session of a client; what it did not know about its place before is filled in, and what it says
--- about its time and its context is what holds from now on.
+-- Find or make the session of a client. A missing project or cwd is filled in; a given time zone or effective context
+-- replaces the stored one.
 INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, created_at, begun_at)
 VALUES (current_pool(), %(id)s, %(client)s, %(external_id)s, %(project)s, %(cwd)s, coalesce(%(timezone)s::text, 'UTC'),
         coalesce(%(effective_context)s::int, %(default_context)s::int), %(now)s, %(now)s)
@@ -31,7 +31,7 @@ SELECT {session}
 FROM sessions WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE
 
 -- name: list
--- Sessions, the last that began first, after a place in that order.
+-- Sessions, the latest first, after a cursor in that order.
 SELECT {session}
 FROM sessions
 WHERE (%(external_id)s::text IS NULL OR external_id = %(external_id)s)
@@ -43,7 +43,7 @@ ORDER BY begun_at DESC, id DESC
 LIMIT %(limit)s
 
 -- name: latest_with_task
--- The session that was spoken in last, of a project or of all, of those that say what they are at.
+-- The session with the latest message among those with a task, of a project or of all.
 SELECT {session}
 FROM sessions
 WHERE (%(project)s::text IS NULL OR project = %(project)s)
@@ -52,7 +52,7 @@ ORDER BY last_sent_at DESC NULLS LAST, id DESC
 LIMIT 1
 
 -- name: unobserved_tokens
--- What no observer has seen yet, in one session or in all.
+-- The tokens of unobserved messages, in one session or in all.
 SELECT coalesce(sum(unobserved_tokens), 0)::bigint FROM sessions
 WHERE unobserved_tokens > 0 AND (%(session)s::text IS NULL OR id = %(session)s)
 
@@ -82,15 +82,15 @@ WHERE id = %(id)s AND observed_seq = %(first_seq)s - 1 AND last_seq >= %(last_se
 RETURNING observed_seq
 
 -- name: forget_task
--- Take out what a session says about what was forgotten in it.
+-- Delete the task, continuation and title of a session.
 UPDATE sessions SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL WHERE id = %(id)s
 
 -- name: reflect_at
--- From how many tokens of live observations on a session is reflected by itself; NULL: from its own trigger.
+-- Set how many tokens of live observations trigger the next automatic reflection; NULL: the usual trigger.
 UPDATE sessions SET reflect_at_tokens = %(tokens)s WHERE id = %(id)s
 
 -- name: add_event
--- Remember an event; nothing comes back when it was told before.
+-- Store an event; returns no row if it is stored already.
 INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
 VALUES (current_pool(), %(session)s, %(key)s, %(kind)s, %(now)s)
 ON CONFLICT (pool_id, session_id, kind, dedupe_key) DO NOTHING

@@ -4,15 +4,15 @@ raw_cost_usd, last_at, last_model, last_input_tokens, last_cache_write_tokens, l
 last_raw_tokens, last_pack_version
 
 -- name: get
--- What the calls of a session used.
+-- The usage of a session.
 SELECT {usage} FROM session_usage WHERE session_id = %(session)s
 
 -- name: remove
--- Make room for what is known now.
+-- Delete the former usage of a session.
 DELETE FROM session_usage WHERE session_id = %(session)s
 
 -- name: insert
--- Keep what the calls of a session used.
+-- Store the usage of a session.
 INSERT INTO session_usage (pool_id, session_id, {usage})
 VALUES (current_pool(), %(session)s, %(calls)s, %(input_tokens)s, %(cache_write_tokens)s, %(cache_read_tokens)s,
         %(output_tokens)s, %(raw_tokens)s, %(prefix_lost)s, %(priced_calls)s, %(cost_usd)s, %(raw_cost_usd)s, %(last_at)s,

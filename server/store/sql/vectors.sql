@@ -1,13 +1,13 @@
 -- name: create_space
--- Make the table of a space, if it is not there.
+-- Make the table of a space if it does not exist.
 SELECT create_embedding_space(%(space)s, %(dimension)s)
 
 -- name: lock_spaces
--- One transaction at a time changes which spaces the pool has, or fills the queue of one with what is missing there.
+-- One transaction at a time changes the pool's list of spaces, or queues missing vectors.
 SELECT pg_advisory_xact_lock(hashtext('embedding_spaces'), hashtext(current_pool()::text))
 
 -- name: register_space
--- Tell the pool about a space; the first becomes active at once, a later one is built beside it.
+-- Add a space to the pool; the first becomes active at once, a later one is built beside it.
 INSERT INTO embedding_spaces (pool_id, name, model, revision, dimension, prefix, source, calibration, state, chosen,
                               created_at)
 SELECT current_pool(), %(name)s, %(model)s, %(revision)s, %(dimension)s, %(prefix)s, %(source)s, %(calibration)s::jsonb,
@@ -18,16 +18,16 @@ ON CONFLICT (pool_id, name) DO UPDATE
         source = excluded.source, calibration = excluded.calibration, chosen = embedding_spaces.chosen OR excluded.chosen
 
 -- name: recalibrate
--- What the cosines of a space are worth.
+-- Store a new calibration of a space.
 UPDATE embedding_spaces SET calibration = %(calibration)s::jsonb
 WHERE name = %(space)s AND calibration <> %(calibration)s::jsonb
 
 -- name: chosen_sources
--- Which settings make the embedders of the spaces that were chosen by command, in all pools together.
+-- The settings that make the embedders of spaces chosen by command, in all pools.
 SELECT source FROM chosen_sources()
 
 -- name: spaces
--- The spaces of the pool, and which of their tiers have an index.
+-- The spaces of the pool, and their tiers with an index.
 SELECT name, model, dimension, source, state, chosen, left_at, calibration,
        ARRAY(SELECT mark FROM unnest(ARRAY ['m', 'p']) AS mark
              WHERE to_regclass(vector_index(pool_id, name, mark::"char")) IS NOT NULL),
@@ -35,8 +35,8 @@ SELECT name, model, dimension, source, state, chosen, left_at, calibration,
 FROM embedding_spaces ORDER BY created_at, name
 
 -- name: activate
--- Switch recall to a space that is complete, or back to one that was in use, in one statement; nobody embeds for the one
--- before any more. Whoever locks texts in the same transaction does so before.
+-- Switch recall to a complete space, or back to a former one, and delete the queue of the space it leaves. A transaction
+-- that also locks texts must do so before this.
 WITH held AS (
     SELECT a.space, a.number FROM embedding_attempts a JOIN embedding_spaces s ON s.name = a.space
     WHERE s.state = 'active' AND s.name <> %(space)s
@@ -47,13 +47,13 @@ WITH held AS (
 UPDATE embedding_spaces
 SET state = CASE WHEN name = %(space)s THEN 'active' ELSE 'retired' END,
     left_at = CASE WHEN name = %(space)s THEN NULL ELSE %(now)s::timestamptz END,
-    -- A newer version of a chosen model is chosen, too.
+    -- A newer revision of a chosen model counts as chosen, too.
     chosen = name = %(space)s AND (%(chosen)s OR EXISTS (
         SELECT FROM embedding_spaces s WHERE s.chosen AND (s.state = 'active' OR s.name = %(space)s)))
 WHERE name = %(space)s OR state = 'active'
 
 -- name: give_up
--- Stay with the space that recall uses: those that are being built are not wanted, though what there is of them is kept.
+-- Keep the active space: spaces that are being built are retired, and their vectors kept.
 WITH held AS (
     SELECT a.space, a.number FROM embedding_attempts a JOIN embedding_spaces s ON s.name = a.space
     WHERE s.state = 'building'
@@ -73,12 +73,12 @@ WITH held AS (
 DELETE FROM {vectors} v USING held WHERE v.tier = held.tier AND v.number = held.number AND v.part = held.part
 
 -- name: delete_retired
--- Delete what is known of a space that is not in use.
+-- Delete a retired space from the pool's list.
 DELETE FROM embedding_spaces WHERE name = %(space)s AND state = 'retired'
 
 -- name: missing
--- How many texts the pool has, memories and passages; how many have no current vector in a space; and of its queue how
--- many wait and how many have failed for good.
+-- How many texts the pool has, memories and passages; how many have no current vector in a space; and how many in its
+-- queue wait or are dead.
 SELECT (SELECT count(*) FROM memories) + (SELECT count(*) FROM passages),
        (SELECT count(*) FROM memories m WHERE NOT EXISTS (
             SELECT FROM {vectors} v
@@ -90,7 +90,8 @@ SELECT (SELECT count(*) FROM memories) + (SELECT count(*) FROM passages),
        (SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND dead)
 
 -- name: enqueue
--- Queue memories for every space that is kept; one that is queued already starts again, and whoever works on it loses.
+-- Queue memories for every space that is not retired; one that is queued already starts again, and a worker that has
+-- claimed it loses its lease.
 INSERT INTO embedding_attempts (pool_id, space, tier, number, urgency, not_before)
 SELECT current_pool(), s.name, 'm', m.number, CASE m.priority WHEN 'high' THEN 3 WHEN 'medium' THEN 2 ELSE 1 END,
        %(now)s
@@ -102,7 +103,7 @@ ON CONFLICT (pool_id, space, number) DO UPDATE
         lease_token = NULL, lease_until = NULL
 
 -- name: enqueue_missing
--- Queue memories that have neither a current vector nor a place in the queue.
+-- Queue memories that have neither a current vector nor a queue entry.
 INSERT INTO embedding_attempts (pool_id, space, tier, number, urgency, not_before)
 SELECT current_pool(), %(space)s, 'm', m.number, CASE m.priority WHEN 'high' THEN 3 WHEN 'medium' THEN 2 ELSE 1 END,
        %(now)s
@@ -110,10 +111,10 @@ FROM memories m
 WHERE NOT EXISTS (
     SELECT FROM {vectors} v
     WHERE v.tier = 'm' AND v.number = m.number AND v.part = 0 AND v.content_hash = m.content_hash
-    OFFSET 0 -- a look-up for each row, whatever the planner believes of a pool that was just filled
+    OFFSET 0 -- forces a look-up for each row, also before the first ANALYZE of a new pool
 )
 ORDER BY m.id
-FOR KEY SHARE OF m -- a row that is being forgotten is waited for and left out
+FOR KEY SHARE OF m -- waits for a row that is being forgotten, and leaves it out
 ON CONFLICT (pool_id, space, number) DO NOTHING
 
 -- name: enqueue_missing_passages
@@ -131,7 +132,7 @@ FOR KEY SHARE OF p
 ON CONFLICT (pool_id, space, number) DO NOTHING
 
 -- name: delete_orphans
--- Delete vectors of what is gone.
+-- Delete the vectors of deleted texts.
 WITH held AS (
     SELECT tier, number, part FROM {vectors} v
     WHERE NOT EXISTS (SELECT FROM memories m WHERE m.number = v.number OFFSET 0)
@@ -141,8 +142,8 @@ WITH held AS (
 DELETE FROM {vectors} v USING held WHERE v.tier = held.tier AND v.number = held.number AND v.part = held.part
 
 -- name: bury
--- A row whose worker died once too often is dead: what kills its worker would kill the next one. What somebody has
--- locked is being settled, so nobody is waited for.
+-- Mark a row dead whose worker has died too often: it would kill the next worker, too. Locked rows are skipped: another
+-- transaction is changing them.
 WITH due AS (
     SELECT number FROM embedding_attempts
     WHERE space = %(space)s AND NOT dead AND lease_until <= %(now)s AND attempts >= %(most)s
@@ -154,7 +155,7 @@ SET dead = true, lease_token = NULL, lease_until = NULL,
 FROM due WHERE a.space = %(space)s AND a.number = due.number
 
 -- name: claim
--- Take the most urgent and newest rows that are due, either such as were never tried or such as were.
+-- Claim the most urgent and newest rows that are due, among those that were tried before, or were not.
 WITH due AS (
     SELECT number FROM embedding_attempts
     WHERE space = %(space)s AND NOT dead AND not_before <= %(now)s AND (attempts > 0) = %(tried)s
@@ -175,24 +176,24 @@ WHERE a.space = %(space)s AND a.number = due.number
 RETURNING what.id, a.number, what.content, what.content_hash, a.attempts
 
 -- name: store
--- Keep vectors of what still says what was embedded and is still ours, and take it off the queue. The rows are held
--- meanwhile, so that one which is being forgotten leaves no vector behind.
+-- Store vectors for texts that are unchanged and whose lease is still valid, and delete their queue entries. The texts
+-- are locked, so that no vector of a forgotten text remains.
 WITH memory AS (
     SELECT number, content_hash FROM memories WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY id FOR KEY SHARE
 ), passage AS (
     SELECT number, content_hash FROM passages WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY id FOR KEY SHARE
 ), held AS (
     SELECT * FROM memory UNION ALL SELECT * FROM passage
-), place AS (
+), leased AS (
     SELECT a.tier, a.number FROM held JOIN embedding_attempts a ON a.number = held.number
     WHERE a.space = %(space)s AND a.lease_token = %(token)s
     ORDER BY a.tier DESC, a.number FOR UPDATE OF a
 ), made AS (
-    SELECT place.tier, new.number, new.part, new.content_hash, new.embedding
+    SELECT leased.tier, new.number, new.part, new.content_hash, new.embedding
     FROM unnest(%(numbers)s::bigint[], %(parts)s::int[], %(hashes)s::bytea[], %(vectors)s::text[])
         AS new (number, part, content_hash, embedding)
     JOIN held ON held.number = new.number AND held.content_hash = new.content_hash
-    JOIN place ON place.number = new.number
+    JOIN leased ON leased.number = new.number
 ), stored AS (
     INSERT INTO {vectors} (pool_id, tier, number, part, content_hash, embedding, created_at)
     SELECT current_pool(), tier, number, part, content_hash, embedding::halfvec, %(now)s FROM made
@@ -205,13 +206,13 @@ DELETE FROM embedding_attempts a USING stored
 WHERE a.space = %(space)s AND a.number = stored.number AND stored.part = 0
 
 -- name: fail
--- A row failed: let it cool down or, after too many tries, lie dead with its error.
+-- A row failed: retry it after a cooldown or, after too many tries, mark it dead, with its error.
 UPDATE embedding_attempts
 SET lease_token = NULL, lease_until = NULL, last_error = %(error)s, not_before = %(not_before)s, dead = %(dead)s
 WHERE space = %(space)s AND number = %(number)s AND lease_token = %(token)s
 
 -- name: release
--- Give rows back untried: it was not their fault.
+-- Release rows without counting an attempt: the failure was not theirs.
 WITH held AS (
     SELECT number FROM embedding_attempts WHERE space = %(space)s AND lease_token = %(token)s
     ORDER BY tier DESC, number FOR UPDATE
@@ -222,7 +223,7 @@ SET lease_token = NULL, lease_until = NULL, attempts = attempts - 1, last_error 
 FROM held WHERE a.space = %(space)s AND a.number = held.number
 
 -- name: revive
--- Try dead rows again.
+-- Queue dead rows again.
 WITH held AS (
     SELECT space, number FROM embedding_attempts WHERE dead ORDER BY tier DESC, number, space FOR UPDATE
 )
@@ -230,16 +231,16 @@ UPDATE embedding_attempts a SET dead = false, attempts = 0, not_before = %(now)s
 FROM held WHERE a.space = held.space AND a.number = held.number
 
 -- name: waiting
--- Rows that recall cannot find by meaning yet, in a space; those that cannot be embedded are not waited for.
+-- How many rows wait for a vector in a space, without dead ones.
 SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead
 
 -- name: unfinished
--- Rows of a space that were never tried, or are with a worker, or were with one that died of it or of something else.
+-- How many rows of a space were never tried, are with a worker, or were with a worker that died.
 SELECT count(*) FROM embedding_attempts
 WHERE space = %(space)s AND NOT dead AND (attempts = 0 OR last_error IS NULL)
 
 -- name: live_rows
--- Rows and passages that recall may find.
+-- How many live rows and passages the pool has.
 SELECT (SELECT count(*) FROM memories WHERE superseded_at IS NULL) + (SELECT count(*) FROM passages)
 
 -- name: delete
