@@ -1,6 +1,6 @@
 """A briefing: what somebody who begins to work should know, within a number of tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -115,9 +115,12 @@ def brief(
     return Briefing(project, known, text, estimate_tokens(text), _session(session), shown, left_out, unknown)
 
 
-def _once(rows: Sequence[tuple[PackRow, bool]]) -> list[tuple[PackRow, bool]]:
-    """Return rows without those that say just what one before them says."""
-    return list({same_words_key(row.content): (row, pinned) for row, pinned in reversed(rows)}.values())[::-1]
+def _once(rows: Iterable[tuple[PackRow, bool]]) -> Iterable[tuple[PackRow, bool]]:
+    """Return rows without those that repeat the wording of an earlier one."""
+    first: dict[str, tuple[PackRow, bool]] = {}
+    for row, pinned in rows:
+        first.setdefault(same_words_key(row.content), (row, pinned))
+    return first.values()
 
 
 def _about(session: Session, project: str | None, tokens: int) -> list[str]:
