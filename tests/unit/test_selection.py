@@ -1,6 +1,7 @@
 """Selection: relevant hits without repeats, and a reason for every other candidate."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -292,6 +293,16 @@ def test_hits_stay_inside_max_tokens_and_the_best_is_always_shown(texts: list[st
     assert not hits or shown[0].id == hits[0].id
     assert [hit.id for hit in hits if hit.id in {one.id for one in shown}] == [one.id for one in shown]
     assert fitting(hits, None) == hits
+
+
+def test_a_first_hit_that_would_be_cut_to_fewer_than_eight_tokens_is_left_out() -> None:
+    row = memory("word " * 200)
+    [hit] = chosen([found("memory", row.id, 9.0)], [row]).hits
+    without = estimate_tokens(recalled_line(replace(hit, content="", truncated=True)))
+    assert fitting([hit], without + 7) == []
+    [cut] = fitting([hit], without + 8)
+    assert cut.content.startswith("word word")
+    assert cut.truncated
 
 
 @pytest.mark.parametrize(

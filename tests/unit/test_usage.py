@@ -86,6 +86,11 @@ def test_after_five_minutes_or_with_another_model_the_raw_history_would_be_writt
     assert reported(first, call(0, 0, 0, raw=MILLION, minute=4.9)).raw_cost_usd == pytest.approx(12.5 + 1)
 
 
+def test_a_raw_history_that_has_shrunk_is_read_from_the_cache_and_writes_nothing() -> None:
+    first, second = call(0, 0, 0, raw=2 * MILLION), call(0, 0, 0, raw=MILLION)
+    assert reported(first, second).raw_cost_usd == pytest.approx(25 + 1)
+
+
 def test_what_a_model_writes_costs_the_same_either_way() -> None:
     written = ModelCall(TokenUse(output_tokens=MILLION), NOON, "m", 0, 1)
     assert report_of(reported(written)).savings.saved_usd == pytest.approx(0)
