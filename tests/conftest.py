@@ -19,6 +19,7 @@ from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.parts import Parts
 from evals.scoring.meaning import Meaning
+from tests.support.api import PATIENCE
 from tests.support.clock import FakeClock
 from tests.support.databases import cloned
 from tests.support.made import FAST, begin_run, end_run, made_at, scratch
@@ -140,7 +141,7 @@ async def pool_id(who: Principal) -> str:
 async def client(database_url: str, settings: Settings) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of a server on a real socket, with the system's clock and its own job runner."""
     parts = make_parts(settings, Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as connected:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield connected
 
 

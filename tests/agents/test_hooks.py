@@ -23,6 +23,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
+from tests.support.api import PATIENCE
 from tests.support.forks import run_forked
 from tests.support.made import made_at
 from tests.support.opencode import Store
@@ -37,7 +38,7 @@ FACT = "We deploy with make ship, never by hand."
 async def url(database_url: str, settings: Settings) -> AsyncGenerator[str]:
     """A server with a memory of the project acme/shop."""
     async with serving(make_parts(settings, Database(database_url), system_clock)) as there:
-        async with httpx2.AsyncClient(base_url=there) as client:
+        async with httpx2.AsyncClient(base_url=there, timeout=PATIENCE) as client:
             row = {"content": FACT, "project": "acme/shop", "priority": "high"}
             assert (await client.post("/v1/memories", json=row)).status_code == 201
         yield there
@@ -96,7 +97,7 @@ class Agent:
             cwd=ROOT,
             env=self._environment,
             capture_output=True,
-            timeout=60,
+            timeout=280,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, b"")
@@ -126,7 +127,7 @@ def agent(tmp_path: Path, url: str) -> Agent:
 
 async def kept(url: str, external_id: str = "s1", **headers: str) -> list[str]:
     """Return the messages of a session, in order; background processes of hooks may still be sending."""
-    async with httpx2.AsyncClient(base_url=url, headers=headers) as client:
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as client:
         found = (await client.get("/v1/sessions", params={"external_id": external_id})).json()["sessions"]
         if not found:
             return []
@@ -181,7 +182,7 @@ async def test_a_long_pack_is_cut_between_rows_to_the_clients_limit(
     agent: Agent, url: str, client: str, event: str, size: Any
 ) -> None:
     rows = [{"content": f"Rule {n}: ä{'x' * 150}.", "project": "acme/shop", "priority": "high"} for n in range(150)]
-    async with httpx2.AsyncClient(base_url=url) as http:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         await http.post("/v1/memories/batch", json={"memories": rows})
     text = context(await agent.hook(event, client, source="startup"))
     assert 8_500 < size(text) <= 9_000
@@ -193,13 +194,13 @@ async def test_a_long_pack_is_cut_between_rows_to_the_clients_limit(
 
 async def test_a_sessions_pack_stays_the_same_until_a_compaction(agent: Agent, url: str) -> None:
     first = await agent.hook("SessionStart", source="startup")
-    async with httpx2.AsyncClient(base_url=url) as http:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         await http.post("/v1/memories", json={"content": "The river is the Rhine.", "project": "acme/shop"})
     assert await agent.hook("SessionStart", source="resume") == first
     agent.say("Compacted.")
     after = await agent.hook("SessionStart", source="compact")
     assert "Rhine" in after
-    async with httpx2.AsyncClient(base_url=url) as http:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         await http.post("/v1/memories", json={"content": "The hill is the Brocken.", "project": "acme/shop"})
     assert await agent.hook("SessionStart", source="compact") == after, "an event that is told twice happens once"
 
@@ -246,7 +247,7 @@ async def test_one_clients_facts_are_in_anothers_pack_and_found_by_a_third(agent
     agent.say("We decided that invoices are numbered by year and never reused.")
     await agent.hook("Stop")
     await until_kept(url, agent.said)
-    async with httpx2.AsyncClient(base_url=url) as client:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
         assert (await client.post(f"/v1/sessions/{session['id']}/observe?wait=true")).status_code == 200
     started = await agent.hook("session_start", "pi", session_id="other")
@@ -338,7 +339,7 @@ async def test_every_clients_transcript_goes_to_the_session_of_its_hooks(agent: 
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     await agent.hook(event, client, transcript_path=str(path), conversation_id="s1")
     await until_kept(url, ["We use pnpm."])
-    async with httpx2.AsyncClient(base_url=url) as http:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         [session] = (await http.get("/v1/sessions")).json()["sessions"]
     assert (session["client"], session["external_id"]) == (client, "s1")
 
@@ -375,7 +376,7 @@ async def test_an_excluded_project_is_neither_read_nor_given_context(agent: Agen
     assert await excluded.hook("SessionStart", source="startup") == ""
     assert await excluded.hook("UserPromptSubmit", prompt="How did we deploy last time?") == ""
     await excluded.hook("Stop")
-    async with httpx2.AsyncClient(base_url=url) as client:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         assert (await client.get("/v1/sessions")).json()["sessions"] == []
 
 
@@ -386,7 +387,7 @@ async def test_nothing_of_an_excluded_session_is_sent_by_other_events(agent: Age
     excluded = agent.at(url, ESKER_EXCLUDE=str(agent.checkout))
     for event in ("Stop", "SessionEnd"):
         await excluded.hook(event, cwd=str(elsewhere), last_assistant_message="The plan is ready.", reason="other")
-    async with httpx2.AsyncClient(base_url=url) as client:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         assert (await client.get("/v1/sessions")).json()["sessions"] == []
 
 
@@ -436,7 +437,7 @@ async def test_a_session_is_stored_up_to_its_entry_into_an_excluded_directory(ag
     assert await there.hook("UserPromptSubmit", cwd=str(private), prompt="How did we deploy last time?") == ""
     await there.hook("SessionEnd", cwd=str(private), reason="other")
     await until_kept(url, ["We use pnpm."])
-    async with httpx2.AsyncClient(base_url=url) as client:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
     assert session["cwd"] == str(agent.checkout)
 
@@ -495,7 +496,7 @@ async def test_a_killed_server_has_every_message_when_it_is_back(tmp_path: Path)
     agent.transcript.unlink()
     with served("--data-dir", data, "--port", port, ESKER_STATE_DIR=str(agent.state), ESKER_URL=said["url"]) as _:
         await until_kept(said["url"], ["First.", "Second.", "Third."])
-        async with httpx2.AsyncClient(base_url=said["url"]) as client:
+        async with httpx2.AsyncClient(base_url=said["url"], timeout=PATIENCE) as client:
             [session] = (await client.get("/v1/sessions", params={"external_id": "s1"})).json()["sessions"]
             while (await client.get(f"/v1/sessions/{session['id']}")).json()["observed_messages"] < 3:
                 pass

@@ -84,7 +84,7 @@ class Plugin:
         script = self.script.format(plugin=json.dumps(self.path.as_uri()), calls=json.dumps(calls))
         command = [NODE, "--experimental-strip-types", "--no-warnings", "--input-type=module", "-e", script]
         done = subprocess.run(
-            command, env=os.environ | environ, capture_output=True, text=True, timeout=60, check=False
+            command, env=os.environ | environ, capture_output=True, text=True, timeout=280, check=False
         )
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""

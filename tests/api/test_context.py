@@ -16,7 +16,7 @@ from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
-from tests.support.api import observed, opened, said
+from tests.support.api import PATIENCE, observed, opened, said
 from tests.support.messages_api import faults
 from tests.support.model_server import ModelServer, model_server
 from tests.support.reflecting import fact, kept, row, scripted, session_reflected
@@ -321,7 +321,7 @@ async def test_it_is_said_when_to_observe_and_when_to_reflect(
     )
     async with (
         serving(make_parts(settings, Database(database_url), system_clock)) as url,
-        httpx2.AsyncClient(base_url=url, timeout=30) as other,
+        httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as other,
     ):
         await said(other, session, *numbered(100, 104))
         assert (await context_of(other, session))["should_observe"]
@@ -349,10 +349,13 @@ async def test_a_reading_key_is_enough_and_changes_nothing_but_the_first_freezin
     key = await create_key(parts, name="reader", pool="default", scopes=["read"])
     both = await create_key(parts, name="writer", pool="default", scopes=["read", "write"])
     made = make_parts(parts.settings, Database(database_url), system_clock)
-    async with serving(made) as url, httpx2.AsyncClient(base_url=url, headers=bearer(both.key)) as writer:
+    async with (
+        serving(made) as url,
+        httpx2.AsyncClient(base_url=url, timeout=PATIENCE, headers=bearer(both.key)) as writer,
+    ):
         session = await opened(writer)
         await said(writer, session, "Hello.")
-        async with httpx2.AsyncClient(base_url=url, headers=bearer(key.key)) as reader:
+        async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE, headers=bearer(key.key)) as reader:
             context = await context_of(reader, session, recall=True)
             assert context["messages"][0]["content"][0]["text"] == "Hello."
             assert (await reader.get("/v1/briefing")).status_code == 200

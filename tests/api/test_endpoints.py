@@ -12,7 +12,7 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
-from tests.support.api import observed, opened, said, until
+from tests.support.api import PATIENCE, observed, opened, said, until
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.serving import serving
 
@@ -39,7 +39,7 @@ async def served(model: ModelServer, database_url: str, **settings: str) -> Asyn
     given = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
     given |= {f"ESKER_LLM_{name.upper()}": value for name, value in settings.items()}
     parts = make_parts(Settings.from_environment(given), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as connected:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield connected
 
 

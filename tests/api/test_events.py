@@ -15,7 +15,7 @@ from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.parts import Parts
 from tests.api.test_memories import dump
-from tests.support.api import observed, opened, said, until
+from tests.support.api import PATIENCE, observed, opened, said, until
 from tests.support.serving import serving
 
 RULE = "Never use floats for money."
@@ -26,7 +26,7 @@ async def idle(database_url: str) -> AsyncGenerator[httpx2.AsyncClient]:
     """A server that observes nothing of its own accord while a test runs."""
     settings = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_OBSERVE_IDLE_SECONDS": "3600"})
     parts = make_parts(settings, Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         yield client
 
 
@@ -142,7 +142,7 @@ async def test_a_session_ends_with_an_observation_if_a_person_said_enough(databa
     environment = {"ESKER_EMBEDDER": "none", "ESKER_OBSERVE_IDLE_SECONDS": "3600"}
     settings = Settings.from_environment(environment | {"ESKER_SESSION_END_MIN_MESSAGES": "3"})
     parts = make_parts(settings, Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         session = await opened(client)
         result = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
         injected = "<system-reminder>Be brief.</system-reminder>"

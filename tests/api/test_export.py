@@ -21,7 +21,7 @@ from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.export import export
 from esker.server.usecases.parts import Parts
-from tests.support.api import contents, opened, recalled, said, until
+from tests.support.api import PATIENCE, contents, opened, recalled, said, until
 from tests.support.databases import cloned
 from tests.support.filling import fill_pool
 from tests.support.model_server import ModelServer
@@ -59,7 +59,7 @@ async def other(other_url: str) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of a server on the empty database, with observer and reflector off."""
     settings = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_OBSERVER": "off", "ESKER_REFLECTOR": "off"})
     parts = make_parts(settings, Database(other_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         yield client
 
 
@@ -169,7 +169,7 @@ async def test_the_worker_embeds_imported_rows(
     client, model = source
     await fill(client, model)
     lines = await exported(client)
-    async with serving_meaning(other_url, minilm) as url, httpx2.AsyncClient(base_url=url, timeout=60) as there:
+    async with serving_meaning(other_url, minilm) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as there:
         await there.post("/v1/memories", json={"content": "A note that gives the pool its space."})
         await until(there, "/v1/status", lambda status: status["model"] and not status["pending"])
         await imported(there, lines)

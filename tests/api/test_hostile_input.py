@@ -14,7 +14,7 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
-from tests.support.api import opened, said
+from tests.support.api import PATIENCE, opened, said
 from tests.support.serving import serving
 
 JSON = {"Content-Type": "application/json"}
@@ -131,7 +131,7 @@ async def test_content_nested_too_deep_is_refused_and_content_nested_a_little_is
 async def test_a_body_over_the_limit_is_refused_whole(database_url: str) -> None:
     limits = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_MAX_BODY_BYTES": "20000"})
     parts = make_parts(limits, Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         session = await opened(client)
         huge = {"messages": [{**GOOD, "content": "x" * 30_000}]}
         answer = await client.post(f"/v1/sessions/{session}/messages", json=huge)

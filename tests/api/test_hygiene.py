@@ -19,7 +19,7 @@ from esker.server.store import memories
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.parts import Parts
 from tests.api.test_memories import dump
-from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
 
@@ -85,7 +85,7 @@ async def memory(database_url: str, model: ModelServer) -> AsyncGenerator[Memory
     """A server that asks the scripted model."""
     environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as connected:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield Memory(connected, model)
 
 

@@ -14,6 +14,7 @@ from mcp import Client, MCPError
 from mcp.types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, TextContent
 
 from esker.server.core import jsonrpc
+from tests.support.api import PATIENCE
 from tests.support.mcp_clients import by
 
 Json = dict[str, Any]
@@ -140,7 +141,7 @@ def check_refused(answer: Json, code: int, message_id: int | None) -> None:
 async def test_an_invalid_message_is_refused_over_http(url: str, modern: bool) -> None:
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     headers |= {"MCP-Protocol-Version": "2026-07-28"} if modern else {}
-    async with httpx2.AsyncClient(base_url=url, headers=headers) as client:
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as client:
         for body, code, message_id in NO_MESSAGES:
             answer = await client.post("/mcp", content=body)
             assert answer.status_code == 400

@@ -19,7 +19,7 @@ from esker.server.db.programs import BINARIES
 from esker.server.store import memories
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
-from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
 from tests.support.databases import WAITING, dump
 from tests.support.serving import serving
 
@@ -183,7 +183,6 @@ async def test_a_server_takes_what_has_expired_out_of_the_way(
     parts = make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), Database(database_url), system_clock)
     async with (
         await psycopg.AsyncConnection.connect(owner_url, autocommit=True) as watching,
-        asyncio.timeout(20),
         serving(parts),
     ):
         while await (await watching.execute("SELECT expired FROM memories")).fetchone() != (True,):
@@ -234,7 +233,7 @@ async def test_what_was_written_is_answered_though_it_is_forgotten_right_away(
     database_url: str, settings: Settings
 ) -> None:
     parts = make_parts(settings, ForgetfulDatabase(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         written = await noted(client, "The lighthouse keeper is number seven.", tags=["keeper"])
         assert (written["content"], written["tags"]) == ("The lighthouse keeper is number seven.", ["keeper"])
         assert (await client.get(f"/v1/memories/{written['id']}")).status_code == 404

@@ -14,7 +14,7 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.usecases import run_job
-from tests.support.api import observed, opened, said, until
+from tests.support.api import PATIENCE, observed, opened, said, until
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.serving import serving
 
@@ -39,7 +39,7 @@ async def client(database_url: str, model: ModelServer) -> AsyncGenerator[httpx2
     """A client of a server that asks the scripted model."""
     environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as connected:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield connected
 
 

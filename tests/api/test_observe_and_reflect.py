@@ -12,7 +12,7 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
-from tests.support.api import contents, observed, opened, recalled, said, until
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, until
 from tests.support.serving import serving
 
 RULE = "Never use floats for money."
@@ -44,7 +44,7 @@ async def serving_with(database_url: str, **settings: str) -> AsyncGenerator[htt
     """A client of a server with other settings."""
     environment = {"ESKER_EMBEDDER": "none"} | {f"ESKER_{name.upper()}": value for name, value in settings.items()}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         yield client
 
 

@@ -33,7 +33,7 @@ from esker.server.providers.model_observer import ObserverAnswer
 from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
-from tests.support.api import observed, opened, said
+from tests.support.api import PATIENCE, observed, opened, said
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.serving import serving
 
@@ -68,7 +68,7 @@ async def asking(database_url: str, model: ModelServer, **settings: str) -> Asyn
     """A client of a server that asks the scripted model."""
     environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, **settings}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as connected:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield connected
 
 

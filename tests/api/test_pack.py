@@ -14,7 +14,7 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
-from tests.support.api import observed, opened, said
+from tests.support.api import PATIENCE, observed, opened, said
 from tests.support.serving import serving
 
 
@@ -74,7 +74,7 @@ async def test_nothing_but_the_stated_reasons_changes_a_byte(client: httpx2.Asyn
     assert await pack_of(client, session) == before
 
     parts = make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url) as another_process:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as another_process:
         assert await pack_of(another_process, session) == before
 
 

@@ -19,7 +19,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.spending import set_daily_cap
-from tests.support.api import contents, recalled
+from tests.support.api import PATIENCE, contents, recalled
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.serving import serving, serving_meaning
 
@@ -55,7 +55,7 @@ def asked_of(model: ModelServer, database_url: str, **settings: str) -> Parts:
 @asynccontextmanager
 async def asking(parts: Parts) -> AsyncGenerator[httpx2.AsyncClient]:
     """Run a server that keeps the notes, and yield a client of it."""
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         rows = {"memories": [{"content": note} for note in NOTES]}
         assert (await client.post("/v1/memories/batch", json=rows)).status_code == 201
         yield client
@@ -240,7 +240,7 @@ async def test_paraphrases_are_searched_for_by_meaning_and_must_stand_out_more(
     settings = asked_of(model, database_url).settings
     async with (
         serving_meaning(database_url, minilm, settings) as url,
-        httpx2.AsyncClient(base_url=url, timeout=30) as client,
+        httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client,
     ):
         # Among few texts none stands out by chance, however often one asks.
         others = [f"Invoice {number} was paid on time." for number in range(40)]

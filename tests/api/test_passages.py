@@ -29,7 +29,7 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import list_memories
 from esker.server.usecases.switch_passages import switch_passages
-from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
 from tests.support.databases import dump
 from tests.support.model_server import Said
 from tests.support.reflecting import fact, kept, pool_reflected, row, scripted
@@ -75,7 +75,10 @@ async def test_a_message_is_found_by_its_words_right_after_it_was_posted(client:
 async def test_a_message_is_found_by_its_meaning_when_the_worker_has_looked_at_it(
     database_url: str, minilm: LocalEmbedder
 ) -> None:
-    async with serving_meaning(database_url, minilm) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with (
+        serving_meaning(database_url, minilm) as url,
+        httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client,
+    ):
         session = await opened(client)
         await said(client, session, "My sister lives in Rotterdam and breeds whippets.")
         question = "Does anybody in the family keep dogs?"
@@ -311,8 +314,8 @@ async def test_two_processes_that_post_to_one_session_at_once_leave_the_windows_
     async with (
         serving(made[0]) as one,
         serving(made[1]) as two,
-        httpx2.AsyncClient(base_url=one, timeout=60) as first,
-        httpx2.AsyncClient(base_url=two, timeout=60) as second,
+        httpx2.AsyncClient(base_url=one, timeout=PATIENCE) as first,
+        httpx2.AsyncClient(base_url=two, timeout=PATIENCE) as second,
     ):
         session = await opened(first)
         turns = [turn(n, "user", f"Ferry {n} goes to Skye. " * (n % 5 + 1)) for n in range(1, 41)]

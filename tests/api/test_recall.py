@@ -1,6 +1,5 @@
 """Recall: by keyword at once, by meaning with the real model, and the answer that nothing is known."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Collection
 from datetime import timedelta
 from typing import Any
@@ -9,6 +8,7 @@ import httpx2
 import psycopg
 import pytest
 
+from esker.embedding_worker import worker
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
@@ -21,7 +21,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
-from tests.support.api import contents, observed, opened, recalled, said, tool_text
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, tool_text
 from tests.support.serving import serving, serving_meaning
 
 
@@ -30,7 +30,7 @@ async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[ht
     """A client of a server and a worker that share the real model."""
     async with (
         serving_meaning(database_url, minilm) as url,
-        httpx2.AsyncClient(base_url=url, timeout=30) as connected,
+        httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected,
     ):
         yield connected
 
@@ -78,14 +78,20 @@ async def test_a_question_finds_what_it_means_not_what_it_says(meaning: httpx2.A
         assert answer["hits"][0]["parts"]["vector_rank"] == 1, question
 
 
-async def test_a_row_is_findable_by_meaning_within_about_a_second(meaning: httpx2.AsyncClient) -> None:
+@pytest.fixture
+def _no_polls(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    """Have workers that start from now on wait for notifications alone."""
+    monkeypatch.setattr(worker, "POLL_SECONDS", 86_400)
+
+
+@pytest.mark.usefixtures("_no_polls")
+async def test_a_write_makes_a_row_findable_by_meaning(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, "Warm up.")
     await settled(meaning)
     await noted(meaning, FACTS[5])
     answer: dict[str, Any] = {"hits": []}
-    async with asyncio.timeout(8):  # the write itself wakes the worker; a poll would take ten seconds
-        while not answer["hits"]:
-            answer = await recalled(meaning, "Does anybody in the family keep dogs?")
+    while not answer["hits"]:
+        answer = await recalled(meaning, "Does anybody in the family keep dogs?")
     assert contents(answer) == [FACTS[5]]
 
 
@@ -397,7 +403,7 @@ async def test_a_few_words_that_memory_does_not_know_do_not_silence_an_answer(cl
 async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: str) -> None:
     settings = Settings.from_environment({"ESKER_EMBEDDER": "openai:http://127.0.0.1:1/v1#none"})
     parts = make_parts(settings, Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         await noted(client, FACTS[5])
         answer = await recalled(client, "whippets")
         assert contents(answer) == [FACTS[5]]

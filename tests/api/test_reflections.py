@@ -635,13 +635,12 @@ async def test_undoing_forgetting_reflecting_and_observing_at_once_end_and_leave
     for _ in range(3):
         model.say(answer)
         reflections = [one["id"] for one in await listed(client)]
-        async with asyncio.timeout(30):
-            answers = await asyncio.gather(
-                client.post("/v1/reflect?wait=true", json={"min_age_days": 0}),
-                *(client.post(f"/v1/sessions/{session}/reflect?wait=true") for session, _ in sessions.values()),
-                *(undone(client, reflection) for reflection in reflections),
-                *(client.delete(f"/v1/memories/{ids[0]}") for _, ids in list(sessions.values())[:1]),
-            )
+        answers = await asyncio.gather(
+            client.post("/v1/reflect?wait=true", json={"min_age_days": 0}),
+            *(client.post(f"/v1/sessions/{session}/reflect?wait=true") for session, _ in sessions.values()),
+            *(undone(client, reflection) for reflection in reflections),
+            *(client.delete(f"/v1/memories/{ids[0]}") for _, ids in list(sessions.values())[:1]),
+        )
         assert {found.status_code for found in answers} <= {200, 404, 409}
     for session, ids in sessions.values():
         for i in ids:

@@ -16,7 +16,7 @@ from esker.server.core.errors import RerankerLate
 from esker.server.db.database import Database
 from esker.server.providers.remote_reranker import RemoteReranker
 from esker.server.providers.reranking import Reranking
-from tests.support.api import contents, recalled
+from tests.support.api import PATIENCE, contents, recalled
 from tests.support.rerank_server import RerankServer, rerank_server
 from tests.support.serving import serving
 
@@ -42,7 +42,7 @@ async def asking(
         values["ESKER_RERANKER"] = f"http:{reranker.url}#judge-1"
     made = Settings.from_environment(values | {f"ESKER_{name.upper()}": value for name, value in settings.items()})
     parts = make_parts(made, Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         yield client
 
 

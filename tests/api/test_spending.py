@@ -28,7 +28,7 @@ from esker.server.usecases.reflect import reflect, reflect_leased
 from esker.server.usecases.remember import list_memories
 from esker.server.usecases.run_job import Work, claim_job, run_job
 from esker.server.usecases.spending import report_spending, resume_paused_jobs, set_daily_cap
-from tests.support.api import observed, opened, recalled, said, until
+from tests.support.api import PATIENCE, observed, opened, recalled, said, until
 from tests.support.clock import START, FakeClock
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.processes import esker
@@ -77,7 +77,7 @@ async def without_a_server(parts: Parts) -> AsyncGenerator[Parts]:
 async def served(model: ModelServer, database_url: str, **settings: str) -> AsyncGenerator[httpx2.AsyncClient]:
     """Run such a server while the block runs, and yield its client."""
     parts = asking(model, Database(database_url), **settings)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=30) as connected:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield connected
 
 

@@ -33,7 +33,7 @@ from esker.server.providers import query_embedders
 from esker.server.providers.embedders import make_embedder
 from esker.server.usecases.embed import PAUSE, cooldown
 from esker.server.usecases.parts import Parts
-from tests.support.api import observed, opened, recalled, said, until
+from tests.support.api import PATIENCE, observed, opened, recalled, said, until
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.model_server import ModelServer, model_server
@@ -101,7 +101,7 @@ async def installation(database_url: str, clock: FakeClock, endpoint: EmbeddingS
     try:
         async with (
             serving(make_parts(settings, Database(database_url), clock)) as url,
-            httpx2.AsyncClient(base_url=url, timeout=30) as client,
+            httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client,
         ):
             yield Installation(client, endpoint)
     finally:
@@ -194,7 +194,7 @@ async def asking(database_url: str, model: ModelServer, clock: FakeClock) -> Asy
     """A client of a server that asks the scripted model and gives up after two tries."""
     environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_JOB_ATTEMPTS": "2"}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as connected:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield connected
 
 

@@ -20,7 +20,7 @@ from esker.server.db.database import Database
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.usecases.parts import Parts
-from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
 from tests.support.model_server import ModelServer, Said, model_server
 from tests.support.reflecting import (
     REFLECTOR,
@@ -67,7 +67,7 @@ async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[Bo
         worker = asyncio.create_task(run_worker(worker_parts, minilm, stop))
         try:
             url = await stack.enter_async_context(serving(parts))
-            yield await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=60)), model
+            yield await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=PATIENCE)), model
         finally:
             stop.set()
             await worker

@@ -26,7 +26,7 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
-from tests.support.api import observed, opened, recalled, said, tool_text
+from tests.support.api import PATIENCE, observed, opened, recalled, said, tool_text
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
 
@@ -46,7 +46,7 @@ async def modelled(database_url: str, model: ModelServer) -> AsyncGenerator[http
     """A client of a server that asks the scripted model."""
     environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as connected:
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield connected
 
 

@@ -28,7 +28,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.providers.embedders import LocalEmbedder
 from esker.server.usecases.authenticate import create_key, create_pool
-from tests.support.api import contents, observed, opened, recalled, said, tool_text
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, tool_text
 from tests.support.serving import serving_meaning
 
 SAYINGS = (
@@ -46,7 +46,10 @@ SAYINGS = (
 @pytest.fixture
 async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of a server and a worker that share the real model."""
-    async with serving_meaning(database_url, minilm) as url, httpx2.AsyncClient(base_url=url, timeout=30) as client:
+    async with (
+        serving_meaning(database_url, minilm) as url,
+        httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client,
+    ):
         yield client
 
 

@@ -119,5 +119,5 @@ def test_a_server_and_its_worker_import_nothing_from_the_working_directory(hosti
                 assert json.load(answer)["worker"] == "running"
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=280)
     assert ran(hostile) == []

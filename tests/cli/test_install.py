@@ -18,7 +18,7 @@ PROGRAM = Path(sys.executable).with_name("esker")
 
 def run(home: Path, *arguments: str, code: int = 0, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a home, without a terminal."""
-    done = run_forked(arguments, home, _environment(home, **environ), timeout=60)
+    done = run_forked(arguments, home, _environment(home, **environ), timeout=280)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
@@ -227,7 +227,7 @@ def test_at_a_terminal_it_asks(tmp_path: Path, answer: bytes, code: int) -> None
             stdin=theirs,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=280,
             check=False,
         )
     finally:

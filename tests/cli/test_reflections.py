@@ -24,7 +24,7 @@ ASKED = "Please look at the {0} page, which is slow on the phone of my aunt, and
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]]:
     """The environment of a command with a running server that has two sessions of ten days ago."""
     with served("--data-dir", made_at(tmp_path_factory.mktemp("d") / "d")) as (_, said):
-        with httpx2.Client(base_url=said["url"], timeout=60) as client:
+        with httpx2.Client(base_url=said["url"], timeout=280) as client:
             for name in ("one", "two"):
                 talked(client, name)
         yield {"ESKER_URL": said["url"]}

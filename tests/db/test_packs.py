@@ -88,9 +88,8 @@ async def freezing(parts: Parts, pool_id: str, session_id: str) -> AsyncGenerato
 
 async def until_somebody_waits(database: Database) -> None:
     """Return once somebody waits for a lock."""
-    async with asyncio.timeout(20):
-        while not (await database.ask(WAITING))[0]["waiting"]:
-            pass
+    while not (await database.ask(WAITING))[0]["waiting"]:
+        pass
 
 
 async def test_what_is_forgotten_while_a_pack_is_frozen_takes_the_pack_along(

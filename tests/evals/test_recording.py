@@ -32,7 +32,7 @@ OTHER = "mem_01kb3x8a2c9d4e5f6g7h8j9k0n"
 def ask(base_url: str, text: str) -> httpx2.Response:
     """Send a question to an endpoint."""
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": text}]}
-    return httpx2.post(f"{base_url}/v1/messages", json=body, timeout=10)
+    return httpx2.post(f"{base_url}/v1/messages", json=body, timeout=280)
 
 
 def said(answer: httpx2.Response) -> str:

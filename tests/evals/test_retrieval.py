@@ -24,6 +24,7 @@ from evals.retrieval.metrics import Abstention
 from evals.retrieval.storing import StoredAs, StoredDataSet, store
 from evals.retrieval.traces import Traces
 from evals.serving import Server
+from tests.support.api import PATIENCE
 from tests.support.processes import ROOT, environment
 from tests.support.serving import serving_meaning
 
@@ -94,7 +95,7 @@ async def test_a_second_run_on_the_same_server_adds_nothing(url: str, data: Data
 
 async def rows(url: str) -> list[dict[str, Any]]:
     """Return all rows of the pool."""
-    async with httpx2.AsyncClient(base_url=url) as client:
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         return (await client.get("/v1/memories", params={"limit": 1_000})).json()["memories"]
 
 
@@ -164,7 +165,7 @@ def test_the_command_starts_a_server_prints_a_table_and_writes_everything(data: 
     out = tmp_path / "out.json"
     command = [sys.executable, "-m", "evals", "retrieval", str(tmp_path / "small.jsonl"), "--json", str(out)]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=100, check=False
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=280, check=False
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -15,6 +15,7 @@ from esker.server.db.database import Database
 from esker.server.rest.access import OPEN_PATHS, hosts_for, is_loopback
 from esker.server.usecases.authenticate import create_key, create_pool, list_keys, revoke_key
 from esker.server.usecases.parts import Parts
+from tests.support.api import PATIENCE
 from tests.support.serving import serving
 
 
@@ -38,7 +39,7 @@ def every_route(settings: Settings) -> list[tuple[str, str]]:
 
 
 async def test_without_any_key_loopback_is_open(served: str) -> None:
-    async with httpx2.AsyncClient(base_url=served) as client:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         assert (await client.get("/v1/memories")).status_code == 200
 
 
@@ -46,7 +47,7 @@ async def test_from_the_first_key_on_nothing_but_health_answers_without_one(
     served: str, parts: Parts, settings: Settings
 ) -> None:
     await create_key(parts, name="laptop", pool="default", scopes=["read", "write"])
-    async with httpx2.AsyncClient(base_url=served) as client:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         for method, path in every_route(settings):
             answer = await client.request(method.upper(), path)
             expected = 200 if path in OPEN_PATHS else 401
@@ -60,7 +61,7 @@ async def test_a_key_opens_its_own_pool_and_no_other(served: str, parts: Parts) 
     await create_pool(parts, "other")
     mine = await create_key(parts, name="a", pool="default", scopes=["read", "write"])
     theirs = await create_key(parts, name="b", pool="other", scopes=["read", "write"])
-    async with httpx2.AsyncClient(base_url=served) as client:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         written = await client.post("/v1/memories", json={"content": "Ours."}, headers=bearer(mine.key))
         memory = written.json()["id"]
         assert (await client.get(f"/v1/memories/{memory}", headers=bearer(mine.key))).status_code == 200
@@ -76,7 +77,7 @@ async def test_a_key_opens_its_own_pool_and_no_other(served: str, parts: Parts) 
 )
 async def test_what_is_no_key_opens_nothing(served: str, parts: Parts, header: str) -> None:
     await create_key(parts, name="a", pool="default", scopes=["read"])
-    async with httpx2.AsyncClient(base_url=served) as client:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         try:
             answer = await client.get("/v1/memories", headers={"Authorization": header})
         except (httpx2.LocalProtocolError, ValueError):
@@ -86,7 +87,7 @@ async def test_what_is_no_key_opens_nothing(served: str, parts: Parts, header: s
 
 async def test_a_revoked_key_is_shut_out_at_once_and_the_door_stays_shut(served: str, parts: Parts) -> None:
     key = await create_key(parts, name="a", pool="default", scopes=["read"])
-    async with httpx2.AsyncClient(base_url=served) as client:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 200
         assert await revoke_key(parts, key="a", pool="default") == [key.id]
         assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 401
@@ -96,13 +97,13 @@ async def test_a_revoked_key_is_shut_out_at_once_and_the_door_stays_shut(served:
 async def test_an_expired_key_is_no_key(served: str, parts: Parts) -> None:
     past = system_clock() - timedelta(seconds=1)
     key = await create_key(parts, name="a", pool="default", scopes=["read"], expires=past)
-    async with httpx2.AsyncClient(base_url=served) as client:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 401
 
 
 async def test_a_reading_key_cannot_write(served: str, parts: Parts) -> None:
     key = await create_key(parts, name="a", pool="default", scopes=["read"])
-    async with httpx2.AsyncClient(base_url=served, headers=bearer(key.key)) as client:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE, headers=bearer(key.key)) as client:
         assert (await client.get("/v1/memories")).status_code == 200
         assert (await client.post("/v1/recall", json={"query": "x"})).status_code == 200
         for method, path, body in (
@@ -133,7 +134,7 @@ async def test_a_name_means_one_key(parts: Parts) -> None:
 
 
 async def test_made_up_methods_are_one_series_of_the_metrics(served: str) -> None:
-    async with httpx2.AsyncClient(base_url=served) as client:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         for n in range(5):
             await client.request(f"MADE{n}", "/v1/memories")
         metrics = (await client.get("/metrics")).text
@@ -159,20 +160,20 @@ async def test_names_that_are_none_are_refused(parts: Parts) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:8377"])
 async def test_a_foreign_host_is_refused_everywhere(served: str, host: str) -> None:
-    async with httpx2.AsyncClient(base_url=served, headers={"Host": host}) as client:
+    async with httpx2.AsyncClient(base_url=served, headers={"Host": host}, timeout=PATIENCE) as client:
         for path in ("/v1/memories", "/livez", "/mcp"):
             assert (await client.get(path)).status_code == 421
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "file://"])
 async def test_a_foreign_origin_is_refused(served: str, origin: str) -> None:
-    async with httpx2.AsyncClient(base_url=served, headers={"Origin": origin}) as client:
+    async with httpx2.AsyncClient(base_url=served, headers={"Origin": origin}, timeout=PATIENCE) as client:
         assert (await client.get("/v1/memories")).status_code == 403
         assert (await client.post("/v1/memories", json={"content": "x"})).status_code == 403
 
 
 async def test_our_own_origin_is_let_in(served: str) -> None:
-    async with httpx2.AsyncClient(base_url=served, headers={"Origin": served}) as client:
+    async with httpx2.AsyncClient(base_url=served, headers={"Origin": served}, timeout=PATIENCE) as client:
         assert (await client.get("/v1/memories")).status_code == 200
 
 

@@ -9,6 +9,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
+PATIENCE = 280
+"""Seconds that a client of a test waits for an answer: a busy machine is no fault, and the suite's timeout is near."""
+
 
 async def opened(client: httpx2.AsyncClient, external_id: str = "s1", **more: Any) -> str:
     """Open a session and return its id."""
@@ -47,7 +50,7 @@ def contents(answer: dict[str, Any]) -> list[str]:
 async def tool_text(client: httpx2.AsyncClient, tool: str, **given: Any) -> str:
     """Return what a tool of ours answers, as a model reads it."""
     async with (
-        httpx2.AsyncClient() as http,
+        httpx2.AsyncClient(timeout=PATIENCE) as http,
         Client(streamable_http_client(str(client.base_url.join("/mcp")), http_client=http), mode="auto") as mcp,
     ):
         [part] = (await mcp.call_tool(tool, given)).content

@@ -9,6 +9,8 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.support.api import PATIENCE
+
 MODES = ["legacy", "auto"]
 """The eras of the protocol; over HTTP these are ways as well."""
 
@@ -18,7 +20,7 @@ async def connected(url: str, mode: str, key: str | None = None) -> AsyncGenerat
     """A real MCP client, over HTTP."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with (
-        httpx2.AsyncClient(headers=headers) as http,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client

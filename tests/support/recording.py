@@ -23,7 +23,7 @@ class Recorder:
     def pass_on(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         """Ask Esker and return its answer."""
         self.requests.append((method, path, body.decode()))
-        connection = HTTPConnection(self._there.hostname or "", self._there.port, timeout=60)
+        connection = HTTPConnection(self._there.hostname or "", self._there.port, timeout=280)
         connection.request(method, path, body or None, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         status, text = answer.status, answer.read()

@@ -12,7 +12,7 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
-from tests.support.api import observed, opened, said
+from tests.support.api import PATIENCE, observed, opened, said
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
 
@@ -29,7 +29,7 @@ async def scripted(database_url: str, **settings: str) -> AsyncGenerator[tuple[h
         environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
         environment |= {f"ESKER_{name.upper()}": value for name, value in settings.items()}
         parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-        async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=60) as client:
+        async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             yield client, model
 
 

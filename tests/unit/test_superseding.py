@@ -331,6 +331,6 @@ def test_only_a_person_replaces_and_only_what_was_asserted_is_replaced() -> None
     ],
 )
 def test_hostile_text_is_judged_in_linear_time(hostile: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with_replaced([fact(hostile)], [observation(hostile + "Redis")])
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5

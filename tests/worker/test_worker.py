@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from esker.embedding_worker import worker
 from esker.embedding_worker.worker import run_worker
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EmbedderDown, Misconfigured
@@ -525,7 +526,9 @@ async def test_a_model_with_more_dimensions_than_postgres_holds_is_explained(par
 
 @asynccontextmanager
 async def working(database_url: str, embedder: RemoteEmbedder) -> AsyncGenerator[None]:
-    """Run the worker's loop while the block runs."""
+    """Run the worker's loop while the block runs; it does not poll, so that only a notification wakes it."""
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(worker, "POLL_SECONDS", 86_400)
     stop = asyncio.Event()
     database = Database(database_url, connections=2)
     clock = FakeClock()
@@ -536,12 +539,13 @@ async def working(database_url: str, embedder: RemoteEmbedder) -> AsyncGenerator
     finally:
         stop.set()
         await task
+        monkeypatch.undo()
 
 
 async def test_a_write_wakes_the_worker(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, database_url: str
 ) -> None:
-    async with working(database_url, embedder), asyncio.timeout(8):  # a poll would take ten seconds
+    async with working(database_url, embedder):
         for n in range(3):
             await remember(asking, who, [Note(f"River {n}.")])
             while (found := await recall(asking, who.pool_id, RecallRequest("river"))).pending or (
@@ -553,7 +557,7 @@ async def test_a_write_wakes_the_worker(
 async def test_a_pool_that_is_made_later_is_served_too(
     asking: Parts, embedder: RemoteEmbedder, database_url: str
 ) -> None:
-    async with working(database_url, embedder), asyncio.timeout(8):
+    async with working(database_url, embedder):
         pool = await create_pool(asking, "later")
         stranger = Principal(pool.id, pool.name, "x", frozenset(SCOPES))
         await remember(asking, stranger, [Note("A river.")])
