@@ -91,7 +91,7 @@ def hook_event(client: str, name: str, fields: Mapping[str, Any]) -> HookEvent:
         cwd=_text(fields, "cwd") or (first if isinstance(first, str) and first else os.getcwd()),
         transcript=Path(transcript).expanduser() if transcript else None,
         prompt=_text(fields, "prompt"),
-        # Claude Code also submits prompts that nobody typed, for instance from loops and polls.
+        # Claude Code also submits prompts that the user did not type, for instance from loops and polls.
         by_user=name != "UserPromptSubmit" or _text(fields, "source") in (None, "user"),
         source=_text(fields, "source"),
         turn=_text(fields, "turn_id", "prompt_id", "generation_id"),

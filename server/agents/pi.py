@@ -105,8 +105,8 @@ def _add_line(builder: TranscriptBuilder, session: str, position: str, line: Jso
             # The user ran it; the call is stored as the assistant's, since results must follow its calls.
             call = name or position
             failed = message.get("exitCode") not in (None, 0)
-            asked = call_block(call, "bash", {"command": message.get("command")})
-            builder.add(session, "assistant", [asked], name=name, position=position, at=at)
+            call_of_user = call_block(call, "bash", {"command": message.get("command")})
+            builder.add(session, "assistant", [call_of_user], name=name, position=position, at=at)
             answer = result_block(call, result_text(message.get("output")), failed=failed)
             builder.add(session, "user", [answer], name=name and f"{name}/result", position=f"{position}/result", at=at)
         case _:

@@ -83,8 +83,8 @@ class SendProgress:
         if not early:
             return transcript.entries
         names: dict[str, list[str]] = {}
-        for name, said in early.items():
-            names.setdefault(repr(said), []).append(name)
+        for name, content in early.items():
+            names.setdefault(repr(content), []).append(name)
         entries = list(transcript.entries)
         for index, entry in enumerate(entries):
             if ids := names.get(repr([entry.role, _words_hash(entry)])):
@@ -107,7 +107,7 @@ class SendProgress:
         return self._state_file("session", transcript.client, transcript.external_id)
 
     def _early_file(self, transcript: Transcript) -> Path:
-        return self._state_file("told", transcript.client, transcript.external_id)
+        return self._state_file("early", transcript.client, transcript.external_id)
 
     def _stamp_file(self, path: Path) -> Path:
         return self._state_file("file", os.path.realpath(path))

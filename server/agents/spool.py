@@ -194,10 +194,10 @@ class Spool:
             return []
 
     def _set_aside(self, path: Path) -> None:
-        aside = self.folder / "refused"
+        refused = self.folder / "refused"
         with suppress(OSError):
-            aside.mkdir(exist_ok=True, mode=0o700)
-            path.rename(aside / path.name)
+            refused.mkdir(exist_ok=True, mode=0o700)
+            path.rename(refused / path.name)
 
     @contextmanager
     def _locked(self) -> Generator[bool]:

@@ -62,9 +62,9 @@ def _show_head(expanded: dict[str, Any]) -> None:
 def _show_row(row: dict[str, Any]) -> None:
     memory = row["memory"]
     by = f" by {memory['author']}" if memory["kind"] in ("note", "manual") else ""
-    gone = f", replaced by {memory['superseded_by']}" if memory["superseded_by"] else ""
+    replaced_by = f", replaced by {memory['superseded_by']}" if memory["superseded_by"] else ""
     say(f"{'    ' * row['depth']}{MARK[memory['priority']]} {_text(memory['content'], row)}")
-    say(f"{'    ' * row['depth']}     {row['age']}, {memory['kind']}{by}{gone} [{memory['id']}]")
+    say(f"{'    ' * row['depth']}     {row['age']}, {memory['kind']}{by}{replaced_by} [{memory['id']}]")
 
 
 def _text(text: str, cut: dict[str, Any]) -> str:

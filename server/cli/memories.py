@@ -133,10 +133,10 @@ def memories(
     if not found:
         say("There are no memories.")
     for row in found:
-        gone = f", replaced by {row['superseded_by']}" if row["superseded_by"] else ""
+        replaced_by = f", replaced by {row['superseded_by']}" if row["superseded_by"] else ""
         reserved = ", tentative" if row["tentative"] else ""
         say(
-            f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}{reserved}{gone}: {row['content']}"
+            f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}{reserved}{replaced_by}: {row['content']}"
         )
 
 

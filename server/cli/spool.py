@@ -33,31 +33,31 @@ def spool(
     """
     settings = ClientSettings.from_environment(os.environ)
     api = Api.to(settings)
-    kept = Spool(settings.state_dir / "spool", api.url, settings.key)
+    local_spool = Spool(settings.state_dir / "spool", api.url, settings.key)
     if send and drop:
         raise InvalidInput("--send and --drop were both given.", hint="Give one of them.")
     if drop and queue_id is None:
         raise InvalidInput("--drop needs --for.", hint="`esker spool` shows the ids; give one with --for.")
-    if queue_id is not None and queue_id not in {queue.id for queue in kept.queues()}:
+    if queue_id is not None and queue_id not in {queue.id for queue in local_spool.queues()}:
         raise InvalidInput(f"No queue has the id {queue_id!r}.", hint="`esker spool` lists the queues and their ids.")
     if drop and queue_id is not None:
-        _say({"dropped": kept.drop(queue_id)}, "deleted", as_json)
+        _say({"dropped": local_spool.drop(queue_id)}, "deleted", as_json)
     elif send:
-        _send(kept, api, queue_id, as_json)
+        _send(local_spool, api, queue_id, as_json)
     else:
-        _show([queue for queue in kept.queues() if queue_id in (None, queue.id)], kept, as_json)
+        _show([queue for queue in local_spool.queues() if queue_id in (None, queue.id)], local_spool, as_json)
 
 
-def _send(kept: Spool, api: Api, queue_id: str | None, as_json: bool) -> None:
+def _send(local_spool: Spool, api: Api, queue_id: str | None, as_json: bool) -> None:
     if queue_id is not None:
-        kept.adopt(queue_id)
-    done = kept.replay(api, deliver)
+        local_spool.adopt(queue_id)
+    done = local_spool.replay(api, deliver)
     if done.waiting:
         # Make any request: its error tells the user why sending failed.
         api.get("/v1/memories", limit=1)
     _say(asdict(done), "sent", as_json)
     if done.refused and not as_json:
-        say(f"The server refused {counted(done.refused, 'parcel')}, kept in {kept.folder / 'refused'}.")
+        say(f"The server refused {counted(done.refused, 'parcel')}, kept in {local_spool.folder / 'refused'}.")
     if done.waiting and not as_json:
         waits = counted(done.waiting, "parcel waits", "parcels wait")
         say(f"{waits}: the server is busy, or another process is sending.")
@@ -70,20 +70,28 @@ def _say(done: dict[str, int], verb: str, as_json: bool) -> None:
         say(f"{counted(next(iter(done.values())), 'parcel')} {verb}.")
 
 
-def _show(queues: list[SpoolQueue], kept: Spool, as_json: bool) -> None:
+def _show(queues: list[SpoolQueue], local_spool: Spool, as_json: bool) -> None:
     if as_json:
-        print_json([{**asdict(queue), "for_here": kept.is_for_here(queue)} for queue in queues])
+        print_json([{**asdict(queue), "for_here": local_spool.is_for_here(queue)} for queue in queues])
         return
     columns = ("id", "server", "key", "parcels", "bytes", "since (UTC)", "for this server")
-    table(columns, [_row(queue, kept) for queue in queues])
-    if any(kept.is_for_here(queue) for queue in queues):
+    table(columns, [_row(queue, local_spool) for queue in queues])
+    if any(local_spool.is_for_here(queue) for queue in queues):
         say("\nParcels for this server are sent by the next hook that reaches it, or now with `esker spool --send`.")
-    if any(not kept.is_for_here(queue) for queue in queues):
+    if any(not local_spool.is_for_here(queue) for queue in queues):
         say("\nParcels for another server or key are sent by a hook with that ESKER_URL and ESKER_KEY, or:")
         say("`esker spool --send --for ID` sends them to this server, `esker spool --drop --for ID` deletes them.")
 
 
-def _row(queue: SpoolQueue, kept: Spool) -> tuple[object, ...]:
+def _row(queue: SpoolQueue, local_spool: Spool) -> tuple[object, ...]:
     since = datetime.fromtimestamp(queue.oldest, UTC).strftime("%Y-%m-%d %H:%M")
     key = "with a key" if queue.keyed else "none"
-    return queue.id, queue.server, key, f"{queue.parcels:,}", f"{queue.size:,}", since, kept.is_for_here(queue) * "yes"
+    return (
+        queue.id,
+        queue.server,
+        key,
+        f"{queue.parcels:,}",
+        f"{queue.size:,}",
+        since,
+        local_spool.is_for_here(queue) * "yes",
+    )

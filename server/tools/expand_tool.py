@@ -42,9 +42,9 @@ def add_expand(mcp: MCPServer[Any], backend: Backend) -> None:
         Use it on an id from recall_memory when the exact wording, the reasons or the circumstances matter, when two
         memories contradict each other, or before you rely on a detail that a memory only summarizes.
         """
-        asked = ExpandRequest(exact_id(memory_id, _ID_HINT), around, max_tokens)
+        expand_request = ExpandRequest(exact_id(memory_id, _ID_HINT), around, max_tokens)
         with tool_errors(_ID_HINT):
-            found = await backend.expand(ctx.request_context.request, asked)
+            found = await backend.expand(ctx.request_context.request, expand_request)
         return CallToolResult(
             content=[TextContent(type="text", text=expansion_text(found))], structured_content=_lean(found)
         )

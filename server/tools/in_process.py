@@ -23,11 +23,11 @@ from esker.server.usecases.remember import Note, get_text, remember_one
 def backend_of(parts: Parts) -> Backend:
     """Return the backend that calls the use cases."""
 
-    async def recalled(request: Request, asked: RecallRequest) -> Recalled:
-        return await recall(parts, _principal(request).pool_id, asked)
+    async def recalled(request: Request, arguments: RecallRequest) -> Recalled:
+        return await recall(parts, _principal(request).pool_id, arguments)
 
-    async def expanded(request: Request, asked: ExpandRequest) -> Expansion:
-        return await expand(parts, _principal(request).pool_id, asked)
+    async def expanded(request: Request, arguments: ExpandRequest) -> Expansion:
+        return await expand(parts, _principal(request).pool_id, arguments)
 
     async def remembered(request: Request, note: Note) -> SourcedMemory:
         return await remember_one(parts, _writer(request), note)

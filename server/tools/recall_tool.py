@@ -58,7 +58,7 @@ def add_recall(mcp: MCPServer[Any], backend: Backend) -> None:
         ] = None,
     ) -> CallToolResult:
         """Find what is remembered about something: earlier decisions, preferences, facts, errors and their causes."""
-        asked = RecallRequest(
+        recall_request = RecallRequest(
             query,
             limit=limit,
             scope=scope,
@@ -76,7 +76,7 @@ def add_recall(mcp: MCPServer[Any], backend: Backend) -> None:
             timezone=timezone,
         )
         with tool_errors():
-            found = await backend.recall(ctx.request_context.request, asked)
+            found = await backend.recall(ctx.request_context.request, recall_request)
         return CallToolResult(
             content=[TextContent(type="text", text=recalled_text(found))],
             structured_content=_lean(found),

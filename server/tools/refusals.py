@@ -51,10 +51,10 @@ def _path(location: Sequence[int | str]) -> str:
     return "".join(parts).lstrip(".")[:_LONGEST] or "this"
 
 
-def unknown(what: str, given: str, known: Iterable[str]) -> str:
+def unknown(noun: str, given: str, known: Iterable[str]) -> str:
     """Return the message for an unknown name, with the known ones; ignoring a misspelt filter would be wrong."""
     one_of = ", ".join(sorted(known))
-    return f"Unknown {what} {given[:_LONGEST]!r}; {f'it must be one of: {one_of}' if one_of else 'there are none'}."
+    return f"Unknown {noun} {given[:_LONGEST]!r}; {f'it must be one of: {one_of}' if one_of else 'there are none'}."
 
 
 class PlainErrors(ServerMiddleware[object]):

@@ -107,8 +107,8 @@ def test_each_message_has_the_directory_of_its_time(tmp_path: Path) -> None:
 
 def queued(prompt: Any, **more: Any) -> dict[str, Any]:
     """Return a line with a prompt that was queued while the assistant was working."""
-    told = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **more}
-    return line("attachment", message=None, uuid=f"q-{prompt}", attachment=told)
+    attachment = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **more}
+    return line("attachment", message=None, uuid=f"q-{prompt}", attachment=attachment)
 
 
 def test_a_prompt_queued_while_the_assistant_works_is_a_message(tmp_path: Path) -> None:

@@ -143,13 +143,15 @@ def test_calls_inside_content_are_calls(tmp_path: Path) -> None:
 
 def test_calls_and_results_without_ids_are_paired_and_complete(tmp_path: Path) -> None:
     asked = {"functionCall": {"name": "run_shell_command", "args": {"command": "ls"}}}
-    told = [{"functionResponse": {"name": "run_shell_command", "response": {"output": words}}} for words in ("a", "b")]
+    responses = [
+        {"functionResponse": {"name": "run_shell_command", "response": {"output": words}}} for words in ("a", "b")
+    ]
     history = [
         {"role": "user", "parts": [{"text": "List."}]},
         {"role": "model", "parts": [asked]},
-        {"role": "user", "parts": [told[0]]},
+        {"role": "user", "parts": [responses[0]]},
         {"role": "model", "parts": [asked]},
-        {"role": "user", "parts": [told[1]]},
+        {"role": "user", "parts": [responses[1]]},
     ]
     path = tmp_path / "saved.json"
     path.write_text(json.dumps({"history": history}))

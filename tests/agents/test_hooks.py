@@ -52,8 +52,8 @@ class Agent:
         self.checkout = home / "shop"
         self.transcript = home / ".claude" / "projects" / "-shop" / "s1.jsonl"
         self.state = home / "state"
-        told = {"HOME": str(home), "ESKER_STATE_DIR": str(self.state), "ESKER_URL": url} | more
-        self._environment = environment(**told)
+        event_input = {"HOME": str(home), "ESKER_STATE_DIR": str(self.state), "ESKER_URL": url} | more
+        self._environment = environment(**event_input)
         self.checkout.mkdir(parents=True, exist_ok=True)
         (self.checkout / ".git").mkdir(exist_ok=True)
         (self.checkout / ".git" / "config").write_text('[remote "origin"]\nurl = https://example.org/acme/shop\n')
@@ -77,9 +77,9 @@ class Agent:
 
     async def hook(self, event: str, client: str = "claude-code", **given: Any) -> str:
         """Run a hook to its end, and return what it prints."""
-        told = {"session_id": "s1", "cwd": str(self.checkout), "hook_event_name": event}
-        told |= {"transcript_path": str(self.transcript)} if self.transcript.exists() else {}
-        return await self.run(client, event, json.dumps(told | given).encode())
+        event_input = {"session_id": "s1", "cwd": str(self.checkout), "hook_event_name": event}
+        event_input |= {"transcript_path": str(self.transcript)} if self.transcript.exists() else {}
+        return await self.run(client, event, json.dumps(event_input | given).encode())
 
     async def run(self, client: str, event: str, standard_input: bytes) -> str:
         """Run a hook with this standard input, and return its output; it must succeed without errors."""
@@ -202,7 +202,7 @@ async def test_a_sessions_pack_stays_the_same_until_a_compaction(agent: Agent, u
     assert "Rhine" in after
     async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         await http.post("/v1/memories", json={"content": "The hill is the Brocken.", "project": "acme/shop"})
-    assert await agent.hook("SessionStart", source="compact") == after, "an event that is told twice happens once"
+    assert await agent.hook("SessionStart", source="compact") == after, "a repeated event happens once"
 
 
 @pytest.mark.parametrize(
@@ -278,10 +278,10 @@ async def until_kept(url: str, texts: list[str]) -> None:
 
 async def test_repeated_events_and_parallel_hooks_store_every_message_once_in_order(agent: Agent, url: str) -> None:
     agent.say(*(f"Message {n}." for n in range(300)))
-    told = {"session_id": "s1", "cwd": str(agent.checkout), "transcript_path": str(agent.transcript)}
+    event_input = {"session_id": "s1", "cwd": str(agent.checkout), "transcript_path": str(agent.transcript)}
     running = [agent.open("claude-code", event) for event in ("Stop", "Stop", "PreCompact", "SessionEnd")]
     for process in running:
-        await asyncio.to_thread(process.communicate, json.dumps(told).encode(), 60)
+        await asyncio.to_thread(process.communicate, json.dumps(event_input).encode(), 60)
     await until_kept(url, agent.said)
     await agent.hook("Stop")
     assert await kept(url) == agent.said
@@ -569,8 +569,8 @@ async def test_a_hook_succeeds_with_any_input(agent: Agent, event: str) -> None:
 
 @pytest.mark.parametrize("around", [(b"\xef\xbb\xbf", b""), (b"\r\n ", b"\r\n"), (b"", b"\x00\n{}"), (b"", b" }")])
 async def test_text_around_the_json_object_is_ignored(agent: Agent, around: tuple[bytes, bytes]) -> None:
-    told = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}).encode()
-    assert FACT in context(await agent.run("claude-code", "SessionStart", told.join(around)))
+    event_input = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}).encode()
+    assert FACT in context(await agent.run("claude-code", "SessionStart", event_input.join(around)))
 
 
 @pytest.mark.parametrize(("client", "event"), [("gemini-cli", "BeforeAgent"), ("cursor", "stop"), ("pi", "agent_end")])
@@ -587,8 +587,8 @@ async def test_a_wrong_setting_is_logged_and_fails_no_hook(agent: Agent, url: st
 
 async def test_another_terminal_encoding_does_not_suppress_the_context(agent: Agent, url: str) -> None:
     elsewhere = agent.at(url, PYTHONIOENCODING="latin-1")
-    told = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"})
-    assert FACT in context(await elsewhere.run_alone("claude-code", "SessionStart", told.encode()))
+    event_input = json.dumps({"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"})
+    assert FACT in context(await elsewhere.run_alone("claude-code", "SessionStart", event_input.encode()))
 
 
 @pytest.mark.parametrize("arguments", [("claude-code", "Nothing"), ("nobody", "Stop"), ("", "")])
@@ -600,11 +600,11 @@ async def test_an_unknown_client_or_event_is_logged_and_the_hook_succeeds(
 
 
 async def test_an_open_input_does_not_delay_the_hook(agent: Agent) -> None:
-    told = {"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}
+    event_input = {"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}
     with agent.open("claude-code", "SessionStart") as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps(told).encode())
+        process.stdin.write(json.dumps(event_input).encode())
         process.stdin.flush()
         assert FACT in (await asyncio.to_thread(process.stdout.read)).decode()
         assert await asyncio.to_thread(process.wait, 30) == 0

@@ -31,9 +31,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 
 def run(command: str, **environ: str) -> str:
     """Run a hook as an agent does at the start of a session, and return what it prints."""
-    told = json.dumps({"session_id": "s1", "cwd": "/", "source": "startup"})
+    event_input = json.dumps({"session_id": "s1", "cwd": "/", "source": "startup"})
     done = subprocess.run(
-        ["sh", "-c", command], input=told, env=environment(**environ), capture_output=True, text=True, check=True
+        ["sh", "-c", command], input=event_input, env=environment(**environ), capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
     return done.stdout

@@ -21,9 +21,9 @@ ESKER = """#!{python}
 import json, os, sys
 from pathlib import Path
 here = Path({folder!r})
-told = json.load(sys.stdin)
-with (here / "told.jsonl").open("a") as file:
-    print(json.dumps([sys.argv[1:], told, "IN_ESKER_HOOK" in os.environ]), file=file)
+event = json.load(sys.stdin)
+with (here / "events.jsonl").open("a") as file:
+    print(json.dumps([sys.argv[1:], event, "IN_ESKER_HOOK" in os.environ]), file=file)
 answer = here / ("answer." + sys.argv[3])
 if answer.exists():
     print(answer.read_text())
@@ -91,9 +91,9 @@ class Plugin:
         names, results = json.loads(done.stdout)
         return names, results
 
-    def told(self) -> list[tuple[str, dict[str, Any]]]:
+    def received(self) -> list[tuple[str, dict[str, Any]]]:
         """Return the events that the program received, in an order that does not depend on timing."""
-        file = self.folder / "told.jsonl"
+        file = self.folder / "events.jsonl"
         lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
         # With the mark set, the program would do nothing.
         assert not any(marked for _, _, marked in lines)
@@ -147,7 +147,7 @@ def test_opencode_gets_the_context_into_its_system_prompt_and_it_stays_the_same(
     _, done = opencode.call(created, system(), system(), system("ses_2"))
     assert done[1:] == [{"system": ["You are.", "What was decided: <ü> \u2028"]}] * 3
     said = {"cwd": "/work", "hook_event_name": "session.created"}
-    assert opencode.told() == [
+    assert opencode.received() == [
         ("session.created", {"session_id": "ses_1", "source": "startup", **said}),
         ("session.created", {"session_id": "ses_2", "source": "resume", **said}),
     ]
@@ -156,7 +156,7 @@ def test_opencode_gets_the_context_into_its_system_prompt_and_it_stays_the_same(
 def test_opencode_fetches_the_context_again_after_a_compaction(opencode: Plugin) -> None:
     opencode.answers("session.created", CONTEXT)
     opencode.call(system(), event("session.compacted"), system(), system())
-    assert [said["source"] for _, said in opencode.told()] == ["compact", "resume"]
+    assert [said["source"] for _, said in opencode.received()] == ["compact", "resume"]
 
 
 def test_recalled_memories_are_a_synthetic_part_of_the_prompt(opencode: Plugin) -> None:
@@ -172,8 +172,8 @@ def test_recalled_memories_are_a_synthetic_part_of_the_prompt(opencode: Plugin) 
         "text": "What was decided: <ü> \u2028",
         "synthetic": True,
     }
-    [(_, told)] = opencode.told()
-    assert told["prompt"] == "What did we decide?"
+    [(_, received)] = opencode.received()
+    assert received["prompt"] == "What did we decide?"
 
 
 def test_opencode_reports_turns_compactions_and_ends(opencode: Plugin) -> None:
@@ -182,7 +182,7 @@ def test_opencode_reports_turns_compactions_and_ends(opencode: Plugin) -> None:
     names, done = opencode.call(event("session.idle"), compacting, deleted, event("session.updated"))
     assert names == ["event", "chat.message", "experimental.chat.system.transform", "experimental.session.compacting"]
     assert done[1] == {"context": []}
-    assert [name for name, _ in opencode.told()] == ["session.compacting", "session.deleted", "session.idle"]
+    assert [name for name, _ in opencode.received()] == ["session.compacting", "session.deleted", "session.idle"]
 
 
 @pytest.mark.parametrize("answer", ["", "{}", "no JSON", '{"context": 5}', "null", "[]"])
@@ -226,7 +226,7 @@ def test_pi_gets_the_pack_with_the_first_prompt_and_memories_with_each(pi: Plugi
     session = {"session_id": "0197-abc", "cwd": "/work", "transcript_path": SESSION_FILE}
     asked = ("before_agent_start", {**session, "prompt": "Why?", "hook_event_name": "before_agent_start"})
     begun = ("session_start", {**session, "source": "startup", "hook_event_name": "session_start"})
-    assert pi.told() == [asked, asked, begun]
+    assert pi.received() == [asked, asked, begun]
 
 
 def test_pi_gets_the_pack_once_and_again_after_a_compaction(pi: Plugin) -> None:
@@ -247,8 +247,8 @@ def test_pi_reports_turns_compactions_and_ends(pi: Plugin) -> None:
     names, done = pi.call(*([name, {}, [], SESSION_FILE] for name in events))
     assert {*events, "session_start", "before_agent_start", "session_compact"} == set(names)
     assert done == [None, None, None]
-    assert [name for name, _ in pi.told()] == sorted(events)
-    assert all(said["transcript_path"] == SESSION_FILE for _, said in pi.told())
+    assert [name for name, _ in pi.received()] == sorted(events)
+    assert all(said["transcript_path"] == SESSION_FILE for _, said in pi.received())
 
 
 def test_errors_never_reach_pi(pi: Plugin) -> None:
@@ -256,13 +256,13 @@ def test_errors_never_reach_pi(pi: Plugin) -> None:
     start = ["session_start", None, None, SESSION_FILE]
     _, done = pi.call(start, ["before_agent_start", None], ["before_agent_start", {"prompt": "x"}, [], SESSION_FILE])
     assert done == [None, None, None]
-    assert pi.told() == []
+    assert pi.received() == []
 
 
 def test_an_agent_started_by_a_hook_is_not_recorded(opencode: Plugin, pi: Plugin) -> None:
     assert opencode.call(system(), IN_ESKER_HOOK="1") == ([], [system()[2]])
     assert pi.call(["session_start", {}, [], SESSION_FILE], IN_ESKER_HOOK="1") == ([], [None])
-    assert opencode.told() == pi.told() == []
+    assert opencode.received() == pi.received() == []
 
 
 @pytest.mark.parametrize("client", ["opencode", "pi"])

@@ -337,8 +337,8 @@ def test_all_messages_of_cursor_and_copilot_are_kept(transcripts: Path) -> None:
         asked = [e["data"]["content"] for e in events if e["type"] == "user.message"]
         assert len(said_by(found, "user")) <= len(asked)
         assert set(said_by(found, "user")) <= set(asked), path
-        told = {e["data"]["content"] for e in events if e["type"] == "assistant.message" and e["data"]["content"]}
-        assert set(said_by(found, "assistant")) == told, path
+        texts = {e["data"]["content"] for e in events if e["type"] == "assistant.message" and e["data"]["content"]}
+        assert set(said_by(found, "assistant")) == texts, path
 
 
 def test_all_messages_of_gemini_are_kept(transcripts: Path) -> None:
@@ -348,8 +348,8 @@ def test_all_messages_of_gemini_are_kept(transcripts: Path) -> None:
     calls = [call for record in records.values() for call in record.get("toolCalls", [])]
     assert (count_of(reading, "tool_use"), count_of(reading, "tool_result")) == (len(calls), len(calls))
     assert len(said_by(reading, "user")) == sum(record["type"] == "user" for record in records.values())
-    told = [record["content"] for record in records.values() if record["type"] == "gemini" and record["content"]]
-    assert said_by(reading, "assistant") == told
+    texts = [record["content"] for record in records.values() if record["type"] == "gemini" and record["content"]]
+    assert said_by(reading, "assistant") == texts
 
 
 def test_all_messages_of_opencode_are_kept_except_synthetic_ones(transcripts: Path) -> None:

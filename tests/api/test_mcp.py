@@ -322,9 +322,9 @@ async def test_a_memory_is_expanded_on_stdio_too(served: str, observation: str) 
     )
     asked = {"memory_id": observation, "around": 1}
     async with Client(command) as client, connected(served, "legacy") as over_http:
-        told = [await one.call_tool("expand_memory", asked) for one in (client, over_http)]
+        results = [await one.call_tool("expand_memory", asked) for one in (client, over_http)]
         unknown = [await one.call_tool("expand_memory", {"memory_id": "mem_1/2"}) for one in (client, over_http)]
-    assert told[0].content == told[1].content
+    assert results[0].content == results[1].content
     for answer in unknown:
         assert answer.is_error is True
         assert isinstance(answer.content[0], TextContent)

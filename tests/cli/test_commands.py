@@ -428,7 +428,7 @@ def test_passages_can_be_turned_off_and_on_again(tmp_path: Path) -> None:
         found = json.loads(esker("recall", "pnpm npm", "--json", **there).stdout)["hits"]
         assert {hit["tier"] for hit in found} == {"passage"}
         shown = esker("expand", found[0]["id"], **there).stdout
-        assert f"What was said in messages {found[0]['sources'][0]['seqs'][0]} to" in shown
+        assert f"Messages {found[0]['sources'][0]['seqs'][0]} to" in shown
         assert "pnpm" in shown
 
         off = json.loads(esker("pool", "set", "--passages", "off", "--json", **there).stdout)["passages"]
@@ -483,9 +483,9 @@ def test_a_session_is_shown_by_either_id(server: dict[str, str]) -> None:
         pack = api.get(f"/v1/sessions/{session}/pack")
         usage = {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 300, "model": "claude-opus-5"}
         api.post(f"/v1/sessions/{session}/usage", usage)
-        told = api.get(f"/v1/sessions/{session}/memory")
+        answer = api.get(f"/v1/sessions/{session}/memory")
     memory = json.loads(esker("sessions", "looked-into", "--json", **server).stdout)
-    assert memory == told
+    assert memory == answer
     shown = esker("sessions", session, **server).stdout
     assert shown.startswith(f"{session} (api looked-into, project ferry): up to date\n")
     assert "2 of 2 messages observed (100% in groups)" in shown
@@ -502,9 +502,9 @@ def test_a_briefing_is_shown_and_says_how_much_did_not_fit(server: dict[str, str
     asked = ("briefing", "--project", "light", "--tokens", "200")
     with closing(Api(server["ESKER_URL"])) as api:
         api.post("/v1/memories/batch", {"memories": rules})
-        told = api.get("/v1/briefing", project="light", tokens=200)
+        answer = api.get("/v1/briefing", project="light", tokens=200)
     found = json.loads(esker(*asked, "--json", **server).stdout)
-    assert found == told
+    assert found == answer
     done = esker(*asked, **server)
     assert done.stdout == found["text"] + "\n"
     assert f"{found['left_out']} more rows did not fit" in done.stderr
@@ -532,7 +532,7 @@ def test_a_memory_belongs_to_the_repository_it_is_written_in(server: dict[str, s
     assert written(inside, "--everywhere")[0] is None
     assert written(inside, "--project", "bridge")[0] == "bridge"
     assert "for all projects." in written(outside)[1]
-    assert written(inside, "--priority=low", ESKER_EXCLUDE="ferry")[0] is None, "its name is not told"
+    assert written(inside, "--priority=low", ESKER_EXCLUDE="ferry")[0] is None, "its name is not used"
     both = esker("remember", "x", "--everywhere", "--project", "bridge", **server)
     assert both.returncode == 2
     found = json.loads(esker_in(outside, "recall", "memory", "written", "in", "src", "--json", **server).stdout)
@@ -571,9 +571,9 @@ def test_times_have_one_syntax_and_others_are_refused_with_it(server: dict[str, 
     assert found("--as-of", "today")
     for command in (["recall", "x", "--as-of", "soon"], ["export", "daily", str(tmp_path), "--since", "2026-W10"]):
         done = esker(*command, **server)
-        told = " ".join(done.stderr.replace("│", " ").split())
+        answer = " ".join(done.stderr.replace("│", " ").split())
         assert done.returncode == 2
-        assert "today, yesterday, 12h, 7d or 2w (ago), a date (2026-03-01)" in told
+        assert "today, yesterday, 12h, 7d or 2w (ago), a date (2026-03-01)" in answer
     far = esker("recall", "x", "--since", "99999d", **server)
     assert (far.returncode, "between 1970 and 2199" in far.stderr) == (1, True)
     endless = esker("recall", "x", "--since", "999999w", **server)

@@ -255,10 +255,10 @@ def test_a_named_file_that_is_not_a_transcript_is_an_error(here: dict[str, str],
     path = written(tmp_path / "x.jsonl", {"level": "info"})
     done = esker("ingest", str(path), **here)
     assert (done.returncode, "not a transcript" in done.stdout) == (1, True)
-    told = written(tmp_path / "y.jsonl", *claude("told", "a"))
-    wrong = esker("ingest", str(told), "--client", "copilot", **here)
+    path = written(tmp_path / "y.jsonl", *claude("named", "a"))
+    wrong = esker("ingest", str(path), "--client", "copilot", **here)
     assert (wrong.returncode, "not a transcript of copilot" in wrong.stdout) == (1, True)
-    assert ingested(str(told), "--client", "claude-code", **here)["accepted"] == 1
+    assert ingested(str(path), "--client", "claude-code", **here)["accepted"] == 1
 
 
 @pytest.mark.parametrize("arguments", [(), ("--all", "x.jsonl")])

@@ -46,7 +46,7 @@ def talked(client: httpx2.Client, name: str) -> None:
 WORDS = "anchor basket candle dragon engine forest harbour island".split()
 
 
-def told(*arguments: str, **server: str) -> str:
+def printed(*arguments: str, **server: str) -> str:
     """Return the output of a command that must succeed."""
     done = esker(*arguments, **server)
     assert done.returncode == 0, done.stderr
@@ -55,7 +55,7 @@ def told(*arguments: str, **server: str) -> str:
 
 def as_json(*arguments: str, **server: str) -> Any:
     """Return the JSON output of a command."""
-    return json.loads(told(*arguments, "--json", **server))
+    return json.loads(printed(*arguments, "--json", **server))
 
 
 def on_terminal(*arguments: str, **server: str) -> str:
@@ -90,11 +90,11 @@ def changes_of(diff: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 def test_a_session_is_reflected_shown_and_undone(server: dict[str, str]) -> None:
     before = as_json("memories", "--session", "one", **server)
-    shown = told("reflect", "one", "--wait", **server)
+    shown = printed("reflect", "one", "--wait", **server)
     [made] = as_json("reflections", "--session", "one", **server)
     assert f"{len(before)} memories became {len(made['output_ids'])}" in shown
     assert (made["scope"], made["state"], made["reflector"]) == ("session", "committed", "extractive")
-    listed = told("reflections", "--session", "one", **server)
+    listed = printed("reflections", "--session", "one", **server)
     assert [made["id"] in line for line in listed.splitlines()].count(True) == 1
     assert f"{made['tokens_before']:,} → {made['tokens_after']:,}" in listed
     assert as_json("reflections", "--session", "two", **server) == []
@@ -102,7 +102,7 @@ def test_a_session_is_reflected_shown_and_undone(server: dict[str, str]) -> None
     diff = as_json("reflections", "diff", made["id"], **server)
     gone, came = changes_of(diff)
     assert gone
-    lines = told("reflections", "diff", made["id"], **server).splitlines()
+    lines = printed("reflections", "diff", made["id"], **server).splitlines()
     word_for_word = {
         row["id"]: change["after"]["id"]
         for change in diff["changes"]
@@ -120,29 +120,29 @@ def test_a_session_is_reflected_shown_and_undone(server: dict[str, str]) -> None
                 assert signs == ["  " if memory in word_for_word.values() else sign]
     assert any(RULE in line for line in lines)
 
-    undone = told("reflections", "undo", made["id"], **server)
+    undone = printed("reflections", "undo", made["id"], **server)
     assert f"{len(gone)} memories are live again" in undone
     assert as_json("memories", "--session", "one", **server) == before
     again = esker("reflections", "undo", made["id"], "--json", **server)
     assert (again.returncode, "undone" in json.loads(again.stdout)["error"]) == (1, True)
-    assert "undone" in told("reflections", "--session", "one", **server)
+    assert "undone" in printed("reflections", "--session", "one", **server)
 
 
 def test_the_pool_is_reflected_after_a_dry_run_that_changes_nothing(server: dict[str, str]) -> None:
     before, there = as_json("memories", **server), as_json("reflections", **server)
     plan = as_json("reflect", "--dry-run", "--project", "two", **server)
     assert (plan["dry_run"], [batch["project"] for batch in plan["batches"]]) == (True, ["two"])
-    shown = told("reflect", "--dry-run", "--project", "two", **server)
+    shown = printed("reflect", "--dry-run", "--project", "two", **server)
     assert f"{plan['rows']} memories of {plan['tokens']:,} tokens) would be considered" in shown
     assert "two" in shown.splitlines()[-1]
-    assert "0 memories of 0 tokens" in told("reflect", "--dry-run", "--min-age-days", "30", **server)
+    assert "0 memories (0 tokens)" in printed("reflect", "--dry-run", "--min-age-days", "30", **server)
     assert (as_json("memories", **server), as_json("reflections", **server)) == (before, there)
 
     report = as_json("reflect", "--project", "two", "--target-tokens", "1000", "--wait", **server)
     assert (len(report["reflection_ids"]), report["queued"]) == (1, False)
     [reflection] = report["reflection_ids"]
-    assert "There is nothing to do" in told("reflect", "--project", "two", "--wait", **server)
-    assert "the pool, two" in told("reflections", **server)
+    assert "There is nothing to do" in printed("reflect", "--project", "two", "--wait", **server)
+    assert "the pool, two" in printed("reflections", **server)
     undone = as_json("reflections", "undo", reflection, **server)
     assert (undone["id"], undone["restored"]) == (reflection, report["superseded"])
     assert as_json("memories", **server) == before
@@ -151,7 +151,7 @@ def test_the_pool_is_reflected_after_a_dry_run_that_changes_nothing(server: dict
 def test_every_session_is_reflected_and_only_terminals_get_colours(server: dict[str, str]) -> None:
     report = as_json("reflect", "--sessions", "--wait", **server)
     [reflection] = [i for session in report["sessions"] for i in session["reflection_ids"]][:1]
-    plain = told("reflections", "diff", reflection, **server)
+    plain = printed("reflections", "diff", reflection, **server)
     assert "\x1b" not in plain
     coloured = on_terminal("reflections", "diff", reflection, **server)
     assert re.search(r"\x1b\[31m- ", coloured), "what went is red"

@@ -30,7 +30,7 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(*arguments: str, state: Path, url: str) -> Any:
+def spool_json(*arguments: str, state: Path, url: str) -> Any:
     """Run `esker spool --json` and return its output."""
     done = esker("spool", *arguments, "--json", ESKER_STATE_DIR=str(state), ESKER_URL=url)
     assert not done.stderr
@@ -38,7 +38,7 @@ def told(*arguments: str, state: Path, url: str) -> Any:
 
 
 def test_queues_are_listed_with_their_server_but_without_the_key(state: Path, server: str) -> None:
-    [queue] = told(state=state, url=server)
+    [queue] = spool_json(state=state, url=server)
     assert (queue["server"], queue["keyed"], queue["parcels"], queue["for_here"]) == (NOWHERE, True, 1, False)
     shown = esker("spool", ESKER_STATE_DIR=str(state), ESKER_URL=server).stdout
     assert queue["id"] in shown
@@ -46,21 +46,25 @@ def test_queues_are_listed_with_their_server_but_without_the_key(state: Path, se
 
 
 def test_parcels_of_a_revoked_key_are_sent_only_when_named(state: Path, server: str) -> None:
-    [queue] = told(state=state, url=server)
-    assert told("--send", state=state, url=server)["sent"] == 0
-    assert told("--send", "--for", queue["id"], state=state, url=server) == {"sent": 1, "refused": 0, "waiting": 0}
-    assert told(state=state, url=server) == []
+    [queue] = spool_json(state=state, url=server)
+    assert spool_json("--send", state=state, url=server)["sent"] == 0
+    assert spool_json("--send", "--for", queue["id"], state=state, url=server) == {
+        "sent": 1,
+        "refused": 0,
+        "waiting": 0,
+    }
+    assert spool_json(state=state, url=server) == []
 
 
 def test_a_failed_send_says_why_and_keeps_the_parcels(state: Path) -> None:
-    [queue] = told(state=state, url=NOWHERE)
-    assert "No Esker answers" in told("--send", "--for", queue["id"], state=state, url=NOWHERE)["error"]
-    assert [queue["parcels"] for queue in told(state=state, url=NOWHERE)] == [1]
+    [queue] = spool_json(state=state, url=NOWHERE)
+    assert "No Esker answers" in spool_json("--send", "--for", queue["id"], state=state, url=NOWHERE)["error"]
+    assert [queue["parcels"] for queue in spool_json(state=state, url=NOWHERE)] == [1]
 
 
 def test_a_queue_is_deleted_only_by_its_id(state: Path, server: str) -> None:
-    assert "--for" in told("--drop", state=state, url=server)["hint"]
-    assert "No queue has the id" in told("--drop", "--for", "other", state=state, url=server)["error"]
-    [queue] = told(state=state, url=server)
-    assert told("--drop", "--for", queue["id"], state=state, url=server) == {"dropped": 1}
-    assert told(state=state, url=server) == []
+    assert "--for" in spool_json("--drop", state=state, url=server)["hint"]
+    assert "No queue has the id" in spool_json("--drop", "--for", "other", state=state, url=server)["error"]
+    [queue] = spool_json(state=state, url=server)
+    assert spool_json("--drop", "--for", queue["id"], state=state, url=server) == {"dropped": 1}
+    assert spool_json(state=state, url=server) == []

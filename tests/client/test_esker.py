@@ -138,12 +138,12 @@ async def test_the_client_returns_every_field_of_a_session(client: httpx2.AsyncC
     await session.pack()
     await session.add(Message("m2", "user", "And the cash book, too."))
     await session.usage({"input_tokens": 5, "output_tokens": 1}, request_id="r1")
-    told = (await client.get(f"/v1/sessions/{session.id}/memory")).json()
-    assert told["groups"]
-    assert told["jobs"]
-    assert told["pack_versions"]
+    answer = (await client.get(f"/v1/sessions/{session.id}/memory")).json()
+    assert answer["groups"]
+    assert answer["jobs"]
+    assert answer["pack_versions"]
     typed = TypeAdapter(SessionMemory).dump_python(await session.memory(), mode="json")
-    assert typed == told
+    assert typed == answer
 
 
 @asynccontextmanager
@@ -182,11 +182,11 @@ async def test_other_errors_are_raised_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "seconds"),
+    ("retry_after", "seconds"),
     [("0", 0), ("5", 5), (" 7 ", 7), ("3600", 10), (None, 1), ("", 1), ("Sat, 28 Nov 2026 04:00:00 GMT", 1), ("²", 1)],
 )
-def test_retry_after_is_respected_up_to_a_limit(told: str | None, seconds: float) -> None:
-    assert pause(told) == seconds
+def test_retry_after_is_respected_up_to_a_limit(retry_after: str | None, seconds: float) -> None:
+    assert pause(retry_after) == seconds
 
 
 async def test_a_memory_is_found_corrected_expanded_and_forgotten(esker: Esker) -> None:
@@ -232,9 +232,9 @@ async def test_errors_are_esker_errors_with_a_hint(
 
 async def test_the_key_is_sent_and_refusals_are_raised(client: httpx2.AsyncClient, parts: Parts) -> None:
     key = (await create_key(parts, name="a", pool="default", scopes=["read"])).key
-    async with Esker(str(client.base_url)) as nobody, Esker(str(client.base_url), key) as reader:
+    async with Esker(str(client.base_url)) as without_key, Esker(str(client.base_url), key) as reader:
         with pytest.raises(Unauthorized):
-            await nobody.recall("river")
+            await without_key.recall("river")
         assert (await reader.recall("river")).abstained
         with pytest.raises(Forbidden):
             await reader.remember("A river.")

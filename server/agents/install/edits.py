@@ -131,8 +131,10 @@ def _loses_user_edits(edit: Edit, part: ManagedFile, stored: Original | None) ->
     """Return whether an edit would lose the user's changes to a file that Esker owns."""
     if not (part.whole and edit.changes and edit.before):
         return False
-    kept = edit.original.before if edit.original else None
-    return edit.before != kept and digest(edit.before) != (stored.written if stored else digest(part.put("").encode()))
+    stored_bytes = edit.original.before if edit.original else None
+    return edit.before != stored_bytes and digest(edit.before) != (
+        stored.written if stored else digest(part.put("").encode())
+    )
 
 
 def _copy(edit: Edit) -> Edit:

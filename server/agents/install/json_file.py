@@ -63,8 +63,8 @@ class JsonFile:
         if self.hooks:
             for event in sorted(_events(text)):
                 text = self._without_hook(text, event, before)
-        left = value_of(parse(text)) if text.strip() else {}
-        return None if original is None and left in ({}, dict(self.needed)) else text
+        remaining_members = value_of(parse(text)) if text.strip() else {}
+        return None if original is None and remaining_members in ({}, dict(self.needed)) else text
 
     def _with_hook(self, text: str, hook: Hook) -> str:
         paths = list(self._our_paths(text, hook.event))
@@ -97,16 +97,18 @@ class JsonFile:
                 if self._is_ours(entry, event):
                     yield (_HOOKS, event, index)
                 continue
-            ours = [number for number, handler in enumerate(handlers) if self._is_ours(handler, event)]
-            if ours and len(ours) == len(handlers):
+            our_numbers = [number for number, handler in enumerate(handlers) if self._is_ours(handler, event)]
+            if our_numbers and len(our_numbers) == len(handlers):
                 yield (_HOOKS, event, index)
             else:
-                yield from ((_HOOKS, event, index, _HOOKS, number) for number in ours)
+                yield from ((_HOOKS, event, index, _HOOKS, number) for number in our_numbers)
 
     def _is_ours(self, handler: Json, event: str) -> bool:
         command = handler.get("command") if isinstance(handler, dict) else None
-        ours = rf"\b{SERVER}(\.exe)?['\"]? hook( --url[ =]{_QUOTED})? {re.escape(self.client)} {re.escape(event)}\s*$"
-        return isinstance(command, str) and re.search(ours, command) is not None
+        pattern = (
+            rf"\b{SERVER}(\.exe)?['\"]? hook( --url[ =]{_QUOTED})? {re.escape(self.client)} {re.escape(event)}\s*$"
+        )
+        return isinstance(command, str) and re.search(pattern, command) is not None
 
 
 def _at(text: str, path: json_text.Path) -> Node | None:

@@ -59,10 +59,10 @@ class TomlFile:
         servers = document.get(_SERVERS)
         if not isinstance(servers, dict) or SERVER not in servers:
             return text
-        left = {name: each for name, each in cast("dict[str, Any]", servers).items() if name != SERVER}
-        drop = not left and _SERVERS not in _parsed(original or "")
+        remaining_members = {name: each for name, each in cast("dict[str, Any]", servers).items() if name != SERVER}
+        drop = not remaining_members and _SERVERS not in _parsed(original or "")
         remaining = _first_correct(
-            [partial(_spliced, text, ""), partial(_deleted, text, drop)], {**document, _SERVERS: left}
+            [partial(_spliced, text, ""), partial(_deleted, text, drop)], {**document, _SERVERS: remaining_members}
         )
         return None if original is None and not remaining.strip() else remaining
 
