@@ -119,7 +119,7 @@ class Capture:
                 progress.advance(transcript, done)
 
     def _send_message(self, role: str, text: str) -> None:
-        """Send a message that no transcript contains. Two identical ones within a second are one message."""
+        """Send a message that no transcript contains. Identical ones in one turn, or in one second, are one message."""
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         entry = TranscriptEntry(f"{role}:{self._event.turn or int(time.time())}:{words}", role, text, None)
         if self._event.session:

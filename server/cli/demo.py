@@ -147,7 +147,7 @@ def _until(condition: Callable[[], bool], seconds: float) -> bool:
 def _show(result: dict[str, Any]) -> None:
     messages, condensed, tokens = result["messages"], result["condensed"], result["tokens"]
     console.rule("What happened")
-    say(f"{counted(messages['stored'], 'message')} stored, {messages['known']:,} known already.")
+    say(f"{counted(messages['stored'], 'message')} stored, {messages['known']:,} already known.")
     say(
         f"{counted(result['memories_written'], 'memory')} written, {condensed['memories']:,} condensed into"
         f" {condensed['into']:,} ({counted(condensed['left_out'], 'small matter was', 'small matters were')} left out)."

@@ -135,9 +135,8 @@ def memories(
     for row in found:
         replaced_by = f", replaced by {row['superseded_by']}" if row["superseded_by"] else ""
         reserved = ", tentative" if row["tentative"] else ""
-        say(
-            f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}{reserved}{replaced_by}: {row['content']}"
-        )
+        head = f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}"
+        say(f"{head}{reserved}{replaced_by}: {row['content']}")
 
 
 @app.command()

@@ -44,7 +44,7 @@ def test_the_demo_shows_what_it_promises_beside_the_usual_data_directory_and_a_s
     assert second.returncode == 0, second.stderr
     shown = one_line(second.stdout)
     for part in (
-        "0 messages stored, 60 known already. 0 memories written, 0 condensed into 0",
+        "0 messages stored, 60 already known. 0 memories written, 0 condensed into 0",
         first["pack"]["text"],
         *QUESTIONS,
         *(answer["hits"][0]["content"] for answer in first["recalls"].values()),
