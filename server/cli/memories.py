@@ -185,7 +185,7 @@ def forget(
     messages: Annotated[bool, typer.Option(help="Also forget the words of the messages it came from.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a memory and all that says the same, or a passage and its messages' words."""
+    """Delete a memory and its duplicates, or a passage and its messages' words."""
     receipt = connect().delete(f"/v1/memories/{quote(text_id, safe='')}?messages={str(messages).lower()}")
     if as_json:
         print_json(receipt)
