@@ -76,7 +76,7 @@ async def asked_model(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncCli
 # The prefix --------------------------------------------------------------------------------------------------------
 
 
-async def test_the_callers_text_and_the_pack_stand_before_the_breakpoint_and_nothing_else(
+async def test_only_the_callers_text_and_the_pack_precede_the_breakpoint(
     client: httpx2.AsyncClient,
 ) -> None:
     await noted(client, "Deploys go through the river gate.", priority="high")
@@ -92,7 +92,7 @@ async def test_the_callers_text_and_the_pack_stand_before_the_breakpoint_and_not
     assert context["messages"] == []
 
 
-async def test_a_model_is_shown_what_matters_by_red_alone(client: httpx2.AsyncClient) -> None:
+async def test_a_model_sees_only_the_mark_of_high_priority(client: httpx2.AsyncClient) -> None:
     for priority, text in (
         ("high", "High water 🟡 is marked."),
         ("medium", "The ferry runs."),
@@ -106,7 +106,7 @@ async def test_a_model_is_shown_what_matters_by_red_alone(client: httpx2.AsyncCl
     assert any("High water 🟡 is marked." in line for line in lines), "what a row says is its own"
 
 
-async def test_two_calls_with_nothing_new_are_the_same_bytes(client: httpx2.AsyncClient) -> None:
+async def test_two_calls_without_changes_return_the_same_bytes(client: httpx2.AsyncClient) -> None:
     session = await opened(client, project="ferry")
     await context_of(client, session)
     await noted(client, "The ferry to the island leaves at nine.", project="ferry")
@@ -120,7 +120,7 @@ async def test_two_calls_with_nothing_new_are_the_same_bytes(client: httpx2.Asyn
     assert first.content == second.content
 
 
-async def test_new_messages_rows_and_observations_change_only_what_stands_behind_the_breakpoint(
+async def test_new_messages_rows_and_observations_change_only_text_after_the_breakpoint(
     client: httpx2.AsyncClient,
 ) -> None:
     session = await opened(client)
@@ -135,7 +135,7 @@ async def test_new_messages_rows_and_observations_change_only_what_stands_behind
     assert stable(after) == stable(before)
 
 
-async def test_the_callers_own_breakpoints_are_kept_and_ours_is_the_fourth_at_most(client: httpx2.AsyncClient) -> None:
+async def test_the_callers_breakpoints_are_kept_and_there_are_at_most_four(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     for marks, ours in ((0, 1), (3, 1), (4, 0)):
         given = [{"type": "text", "text": f"Rule {n}.", **MARK} for n in range(marks)]
@@ -150,7 +150,7 @@ async def test_the_callers_own_breakpoints_are_kept_and_ours_is_the_fourth_at_mo
     assert "5 cache_control" in refused.json()["detail"]
 
 
-async def test_what_the_api_would_refuse_in_a_system_is_refused_or_left_out(client: httpx2.AsyncClient) -> None:
+async def test_system_blocks_that_the_api_rejects_are_refused_or_left_out(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     context = await context_of(
         client, session, system=[{"type": "text", "text": " \n"}, {"type": "text", "text": "A."}]
@@ -164,7 +164,7 @@ async def test_what_the_api_would_refuse_in_a_system_is_refused_or_left_out(clie
 # The tail ----------------------------------------------------------------------------------------------------------
 
 
-async def test_all_that_no_observer_has_seen_is_sent_whatever_it_costs(client: httpx2.AsyncClient) -> None:
+async def test_all_unobserved_messages_are_sent_even_over_budget(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, *numbered(1, 40))
     context = await context_of(client, session, message_tokens=50, keep_last_messages=2)
@@ -174,7 +174,7 @@ async def test_all_that_no_observer_has_seen_is_sent_whatever_it_costs(client: h
     assert behind(context) == []
 
 
-async def test_what_was_observed_is_left_out_when_it_does_not_fit_and_the_model_is_told(
+async def test_observed_messages_over_budget_are_left_out_and_the_context_says_so(
     client: httpx2.AsyncClient,
 ) -> None:
     session = await opened(client)
@@ -196,7 +196,7 @@ async def test_what_was_observed_is_left_out_when_it_does_not_fit_and_the_model_
     assert HINT not in behind(everything), "nothing is left out"
 
 
-async def test_a_long_session_is_read_no_further_than_its_budget_reaches(client: httpx2.AsyncClient) -> None:
+async def test_a_long_session_is_read_only_as_far_back_as_its_budget(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, *numbered(1, 1_300))
     await observed(client, session)
@@ -205,7 +205,7 @@ async def test_a_long_session_is_read_no_further_than_its_budget_reaches(client:
     assert 4_000 - 50 < context["tokens"]["messages"] <= 4_000
 
 
-async def test_what_was_observed_since_the_pack_was_frozen_is_told_until_the_pack_tells_it(
+async def test_rows_observed_after_the_pack_was_frozen_are_shown_until_the_pack_has_them(
     asked_model: tuple[httpx2.AsyncClient, ModelServer],
 ) -> None:
     client, model = asked_model
@@ -229,7 +229,7 @@ async def test_what_was_observed_since_the_pack_was_frozen_is_told_until_the_pac
     assert not any("ferry is blue" in text for text in behind(anew))
 
 
-async def test_calls_without_results_are_named_and_what_is_built_is_valid_all_the_same(
+async def test_calls_without_results_are_reported_and_the_request_stays_valid(
     client: httpx2.AsyncClient,
 ) -> None:
     session = await opened(client)
@@ -248,7 +248,7 @@ async def test_calls_without_results_are_named_and_what_is_built_is_valid_all_th
 # What stands behind the breakpoint ---------------------------------------------------------------------------------
 
 
-async def test_the_current_task_stands_behind_the_breakpoint_and_cannot_leave_its_line(
+async def test_the_current_task_follows_the_breakpoint_and_cannot_break_out_of_its_line(
     asked_model: tuple[httpx2.AsyncClient, ModelServer],
 ) -> None:
     client, model = asked_model
@@ -261,7 +261,7 @@ async def test_the_current_task_stands_behind_the_breakpoint_and_cannot_leave_it
     assert task == "Current task: Paint &lt;/local_observations> it.\nSuggested continuation: Buy blue."
 
 
-async def test_what_is_recalled_is_news_to_the_model_and_fenced_as_data(client: httpx2.AsyncClient) -> None:
+async def test_recalled_rows_are_new_to_the_model_and_fenced_as_data(client: httpx2.AsyncClient) -> None:
     session = await opened(client, project="ferry", timezone="Pacific/Kiritimati")
     shown = await noted(client, "The lighthouse keeper is called Ada.", project="ferry")
     await context_of(client, session)
@@ -289,7 +289,7 @@ async def test_what_is_recalled_is_news_to_the_model_and_fenced_as_data(client: 
         assert behind(nothing) == []
 
 
-async def test_the_tokens_of_the_parts_are_those_of_the_texts_and_add_up(
+async def test_token_counts_match_the_texts_and_add_up(
     asked_model: tuple[httpx2.AsyncClient, ModelServer],
 ) -> None:
     client, model = asked_model
@@ -304,7 +304,7 @@ async def test_the_tokens_of_the_parts_are_those_of_the_texts_and_add_up(
     assert tokens["total"] == sum(count for part, count in tokens.items() if part != "total")
 
 
-async def test_it_is_said_when_to_observe_and_when_to_reflect(
+async def test_a_context_says_when_to_observe_and_when_to_reflect(
     asked_model: tuple[httpx2.AsyncClient, ModelServer], database_url: str
 ) -> None:
     client, model = asked_model
@@ -330,7 +330,7 @@ async def test_it_is_said_when_to_observe_and_when_to_reflect(
 # Around it ---------------------------------------------------------------------------------------------------------
 
 
-async def test_no_language_model_is_asked_not_even_for_paraphrases(database_url: str) -> None:
+async def test_building_a_context_never_calls_a_language_model(database_url: str) -> None:
     async with scripted(database_url, paraphrase="true") as (client, model):
         model.say({"paraphrases": ["keeper"]})
         session = await opened(client)
@@ -343,9 +343,7 @@ async def test_no_language_model_is_asked_not_even_for_paraphrases(database_url:
         assert model.asked == []
 
 
-async def test_a_reading_key_is_enough_and_changes_nothing_but_the_first_freezing(
-    database_url: str, parts: Parts
-) -> None:
+async def test_a_read_key_is_enough_and_only_the_first_call_freezes_a_pack(database_url: str, parts: Parts) -> None:
     key = await create_key(parts, name="reader", pool="default", scopes=["read"])
     both = await create_key(parts, name="writer", pool="default", scopes=["read", "write"])
     made = make_parts(parts.settings, Database(database_url), system_clock)
@@ -371,7 +369,7 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-async def test_the_sdk_sends_it_as_it_is_in_a_loop_of_tools(client: httpx2.AsyncClient) -> None:
+async def test_the_sdk_sends_a_context_unchanged_in_a_tool_loop(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await noted(client, "The ferry is blue.")
     async with (
@@ -408,7 +406,7 @@ async def test_the_sdk_sends_it_as_it_is_in_a_loop_of_tools(client: httpx2.Async
         assert len({json.dumps(request["system"][:2]) for request in model.asked}) == 1
 
 
-async def test_a_reflection_is_what_changes_the_prefix(asked_model: tuple[httpx2.AsyncClient, ModelServer]) -> None:
+async def test_a_reflection_changes_the_prefix(asked_model: tuple[httpx2.AsyncClient, ModelServer]) -> None:
     client, model = asked_model
     session, ids = await kept(client, model, "The ferry is blue, and has been for years.", "The ferry is also wide.")
     before = stable(await context_of(client, session))

@@ -17,7 +17,7 @@ async def written(client: httpx2.AsyncClient, content: str, **more: object) -> s
     return answer.json()["id"]
 
 
-async def test_what_is_corrected_is_found_in_the_place_of_what_was_wrong(client: httpx2.AsyncClient) -> None:
+async def test_recall_finds_the_correction_instead_of_the_wrong_row(client: httpx2.AsyncClient) -> None:
     wrong = await written(client, "The river is the Elbe.", project="p", tags=["geo"], priority="high")
     answer = await client.patch(f"/v1/memories/{wrong}", json={"content": "The river is the Rhine."})
     assert answer.status_code == 200
@@ -30,7 +30,7 @@ async def test_what_is_corrected_is_found_in_the_place_of_what_was_wrong(client:
     assert set(both) == {"The river is the Rhine.", "The river is the Elbe."}
 
 
-async def test_only_what_is_given_changes(client: httpx2.AsyncClient) -> None:
+async def test_only_given_values_change(client: httpx2.AsyncClient) -> None:
     first = await written(client, "The river is the Rhine.", tags=["a"], category="decision")
     answer = (await client.patch(f"/v1/memories/{first}", json={"priority": "high"})).json()
     kept = (answer["content"], answer["tags"], answer["category"], answer["priority"])
@@ -39,7 +39,7 @@ async def test_only_what_is_given_changes(client: httpx2.AsyncClient) -> None:
     assert (answer["tags"], answer["priority"]) == ([], "high")
 
 
-async def test_of_two_who_correct_one_row_at_once_one_is_told(client: httpx2.AsyncClient) -> None:
+async def test_of_two_concurrent_corrections_the_second_fails(client: httpx2.AsyncClient) -> None:
     wrong = await written(client, "The river is the Elbe.")
     answers = await asyncio.gather(
         *(client.patch(f"/v1/memories/{wrong}", json={"content": f"The river is number {n}."}) for n in range(24))
@@ -50,7 +50,7 @@ async def test_of_two_who_correct_one_row_at_once_one_is_told(client: httpx2.Asy
     assert contents(await recalled(client, "river")) == [right["content"]]
 
 
-async def test_what_is_corrected_to_what_stands_there_already_is_that_row(client: httpx2.AsyncClient) -> None:
+async def test_a_correction_to_the_words_of_an_existing_row_is_that_row(client: httpx2.AsyncClient) -> None:
     right = await written(client, "The river is the Rhine.")
     wrong = await written(client, "The river is the Elbe.")
     answer = (await client.patch(f"/v1/memories/{wrong}", json={"content": "The river is the Rhine."})).json()
@@ -60,7 +60,7 @@ async def test_what_is_corrected_to_what_stands_there_already_is_that_row(client
     assert "Rhine" not in str((await client.get("/v1/memories?include_superseded=true")).json())
 
 
-async def test_a_row_may_be_corrected_there_and_back(client: httpx2.AsyncClient) -> None:
+async def test_a_row_can_be_corrected_and_corrected_back(client: httpx2.AsyncClient) -> None:
     first = await written(client, "The river is the Elbe.")
     second = (await client.patch(f"/v1/memories/{first}", json={"content": "The river is the Rhine."})).json()["id"]
     third = (await client.patch(f"/v1/memories/{second}", json={"content": "The river is the Elbe."})).json()["id"]
@@ -69,7 +69,7 @@ async def test_a_row_may_be_corrected_there_and_back(client: httpx2.AsyncClient)
     assert await written(client, "The river is the Elbe.") == third
 
 
-async def test_the_name_that_a_caller_gave_stays_with_what_is_right(client: httpx2.AsyncClient) -> None:
+async def test_the_corrected_row_keeps_the_callers_external_id(client: httpx2.AsyncClient) -> None:
     first = await written(client, "The river is the Elbe.", external_id="river")
     right = (await client.patch(f"/v1/memories/{first}", json={"content": "The river is the Rhine."})).json()
     assert right["external_id"] == "river"
@@ -78,7 +78,7 @@ async def test_the_name_that_a_caller_gave_stays_with_what_is_right(client: http
     assert (taken.status_code, (await client.get(f"/v1/memories/{other}")).json()["superseded_by"]) == (409, None)
 
 
-async def test_a_pinned_row_stays_pinned_and_within_what_may_be_pinned(client: httpx2.AsyncClient) -> None:
+async def test_a_pinned_row_stays_pinned_and_within_the_limit_of_pins(client: httpx2.AsyncClient) -> None:
     pinned = await written(client, "Never push to main.", kind="manual")
     session = await opened(client)
     right = (await client.patch(f"/v1/memories/{pinned}", json={"content": "Never push to release."})).json()
@@ -90,7 +90,7 @@ async def test_a_pinned_row_stays_pinned_and_within_what_may_be_pinned(client: h
     assert (await client.get(f"/v1/memories/{right['id']}")).json()["superseded_by"] is None
 
 
-async def test_what_an_observer_wrote_can_be_corrected_and_forgotten(client: httpx2.AsyncClient) -> None:
+async def test_an_observation_can_be_corrected_and_forgotten(client: httpx2.AsyncClient) -> None:
     session = await opened(client, project="p")
     await said(client, session, "We decided that the ledger lives in Postgres.")
     await observed(client, session)
@@ -112,7 +112,7 @@ async def test_what_an_observer_wrote_can_be_corrected_and_forgotten(client: htt
         ({"contents": "x"}, 422, "contents"),
     ],
 )
-async def test_what_is_no_correction_changes_nothing(
+async def test_an_invalid_correction_changes_nothing(
     client: httpx2.AsyncClient, body: dict[str, object], status: int, words: str
 ) -> None:
     row = await written(client, "The river is the Rhine.")
@@ -129,7 +129,7 @@ async def test_a_passage_cannot_be_corrected(client: httpx2.AsyncClient) -> None
     assert (answer.status_code, "is verbatim" in answer.json()["detail"]) == (422, True)
 
 
-async def test_another_pools_row_is_not_there(client: httpx2.AsyncClient, parts: Parts) -> None:
+async def test_a_row_of_another_pool_cannot_be_corrected(client: httpx2.AsyncClient, parts: Parts) -> None:
     row = await written(client, "The river is the Rhine.")
     await create_pool(parts, "strangers")
     key = await create_key(parts, name="a", pool="strangers", scopes=["read", "write"])

@@ -75,7 +75,7 @@ def system_of(asked: dict[str, Any]) -> str:
 # How the shape of an answer is asked for --------------------------------------------------------------------------
 
 
-async def test_a_schema_is_asked_for_by_output_config(model: ModelServer, database_url: str) -> None:
+async def test_output_config_sends_the_schema(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url) as client:
         await observed(client, await session_with_a_message(client))
     [asked] = model.asked
@@ -84,7 +84,7 @@ async def test_a_schema_is_asked_for_by_output_config(model: ModelServer, databa
     assert asked.keys() & {"tools", "tool_choice"} == set()
 
 
-async def test_a_tool_is_forced_and_its_input_is_the_answer(model: ModelServer, database_url: str) -> None:
+async def test_with_tool_the_input_of_a_forced_tool_is_the_answer(model: ModelServer, database_url: str) -> None:
     call = {"type": "tool_use", "id": "toolu_1", "name": "answer", "input": ANSWER}
     model.say(message({"type": "thinking", "thinking": "Hm.", "signature": ""}, text("Here:"), call))
     async with served(model, database_url, structured="tool") as client:
@@ -97,18 +97,14 @@ async def test_a_tool_is_forced_and_its_input_is_the_answer(model: ModelServer, 
     assert "output_config" not in asked
 
 
-async def test_a_server_that_ignores_the_tool_and_answers_in_words_is_understood(
-    model: ModelServer, database_url: str
-) -> None:
+async def test_an_answer_in_text_instead_of_the_forced_tool_is_read(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url, structured="tool") as client:
         await observed(client, await session_with_a_message(client))
         assert await contents(client) == [FACT["text"]]
     assert len(model.asked) == 1
 
 
-async def test_an_answer_by_a_tool_that_cannot_be_used_is_sent_back_in_words(
-    model: ModelServer, database_url: str
-) -> None:
+async def test_an_unusable_tool_answer_is_sent_back_as_text(model: ModelServer, database_url: str) -> None:
     bad = {"type": "tool_use", "id": "toolu_1", "name": "answer", "input": {"facts": [{"text": "x"}]}}
     good = {"type": "tool_use", "id": "toolu_2", "name": "answer", "input": ANSWER}
     model.say(message(bad), message(good))
@@ -121,9 +117,7 @@ async def test_an_answer_by_a_tool_that_cannot_be_used_is_sent_back_in_words(
     assert complaint["content"].startswith("That answer cannot be used: ")
 
 
-async def test_in_words_the_schema_is_in_the_prompt_and_nothing_else_is_sent(
-    model: ModelServer, database_url: str
-) -> None:
+async def test_with_prompt_the_schema_is_only_in_the_prompt(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url, structured="prompt") as client:
         await observed(client, await session_with_a_message(client))
         assert await contents(client) == [FACT["text"]]
@@ -133,7 +127,7 @@ async def test_in_words_the_schema_is_in_the_prompt_and_nothing_else_is_sent(
     assert "facts" in schema["properties"]
 
 
-async def test_a_reflector_asks_in_the_same_way(model: ModelServer, database_url: str) -> None:
+async def test_a_reflector_requests_its_answer_in_the_same_way(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url, structured="prompt") as client:
         session = await session_with_a_message(client)
         await observed(client, session)
@@ -147,9 +141,7 @@ async def test_a_reflector_asks_in_the_same_way(model: ModelServer, database_url
 
 
 @pytest.mark.parametrize("mode", ["output_config", "tool", "prompt"])
-async def test_a_request_that_is_refused_says_which_setting_to_try(
-    model: ModelServer, database_url: str, mode: str
-) -> None:
+async def test_a_rejected_request_names_the_setting_to_try(model: ModelServer, database_url: str, mode: str) -> None:
     model.say(Said("output_config: Extra inputs are not permitted", status=400))
     async with served(model, database_url, structured=mode) as client:
         session = await session_with_a_message(client)
@@ -164,7 +156,7 @@ async def test_a_request_that_is_refused_says_which_setting_to_try(
 # Headers and parameters --------------------------------------------------------------------------------------------
 
 
-async def test_the_key_and_the_version_go_into_the_headers_that_are_set(model: ModelServer, database_url: str) -> None:
+async def test_the_key_and_the_version_are_in_the_configured_headers(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url, version="2023-06-01", key_header="x-api-key") as client:
         await observed(client, await session_with_a_message(client))
     [sent] = model.headers
@@ -172,7 +164,7 @@ async def test_the_key_and_the_version_go_into_the_headers_that_are_set(model: M
     assert "authorization" not in sent
 
 
-async def test_without_those_settings_the_key_is_a_bearer_token(model: ModelServer, database_url: str) -> None:
+async def test_by_default_the_key_is_a_bearer_token(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url) as client:
         await observed(client, await session_with_a_message(client))
     [sent] = model.headers
@@ -182,7 +174,7 @@ async def test_without_those_settings_the_key_is_a_bearer_token(model: ModelServ
 
 
 @pytest.mark.parametrize(("setting", "sent"), [({}, None), ({"temperature": "0"}, 0), ({"temperature": "0.5"}, 0.5)])
-async def test_a_temperature_is_sent_only_where_one_is_set(
+async def test_a_temperature_is_sent_only_if_configured(
     model: ModelServer, database_url: str, setting: dict[str, str], sent: float | None
 ) -> None:
     async with served(model, database_url, **setting) as client:
@@ -191,9 +183,7 @@ async def test_a_temperature_is_sent_only_where_one_is_set(
     assert ("temperature" in model.asked[0]) == bool(setting)
 
 
-async def test_the_system_prompt_is_the_same_every_time_and_asks_to_be_cached(
-    model: ModelServer, database_url: str
-) -> None:
+async def test_the_system_prompt_never_changes_and_requests_caching(model: ModelServer, database_url: str) -> None:
     model.say({"facts": []})
     async with served(model, database_url) as client:
         session = await session_with_a_message(client)
@@ -214,7 +204,7 @@ async def test_the_system_prompt_is_the_same_every_time_and_asks_to_be_cached(
     [None, {}, {"input_tokens": None, "output_tokens": 3}, {"input_tokens": 5, "output_tokens": 1, "new_tokens": "x"}],
     ids=["null", "empty", "a part", "more than we know"],
 )
-async def test_an_answer_that_does_not_say_what_it_cost_is_used(
+async def test_an_answer_with_incomplete_usage_is_used(
     model: ModelServer, database_url: str, used: dict[str, Any] | None
 ) -> None:
     model.say(message(text(json.dumps(ANSWER)), usage=used))
@@ -230,7 +220,7 @@ async def test_an_answer_that_does_not_say_what_it_cost_is_used(
     )
 
 
-async def test_an_answer_without_usage_at_all_is_used(model: ModelServer, database_url: str) -> None:
+async def test_an_answer_without_usage_is_used(model: ModelServer, database_url: str) -> None:
     whole = json.loads(message(text(json.dumps(ANSWER))).raw or "")
     del whole["usage"]
     model.say(Said(raw=json.dumps(whole)))
@@ -245,7 +235,7 @@ async def test_an_answer_without_usage_at_all_is_used(model: ModelServer, databa
     [{"input_tokens": "many", "output_tokens": -5}, {"input_tokens": -1, "output_tokens": [1]}, "nothing", 5, []],
     ids=["words", "less than nothing", "a string", "a number", "a list"],
 )
-async def test_a_count_that_is_none_counts_as_nothing(model: ModelServer, database_url: str, used: Any) -> None:
+async def test_an_invalid_token_count_counts_as_zero(model: ModelServer, database_url: str, used: Any) -> None:
     model.say(message(text(json.dumps(ANSWER)), usage=used))
     async with served(model, database_url) as client:
         await observed(client, await session_with_a_message(client))
@@ -254,7 +244,7 @@ async def test_a_count_that_is_none_counts_as_nothing(model: ModelServer, databa
     assert (spent["input_tokens"], spent["output_tokens"]) == (0, 0)
 
 
-async def test_thinking_before_the_answer_is_not_the_answer(model: ModelServer, database_url: str) -> None:
+async def test_thinking_blocks_are_not_part_of_the_answer(model: ModelServer, database_url: str) -> None:
     thought = {"type": "thinking", "thinking": '{"facts": []}', "signature": "x"}
     model.say(message(thought, text(json.dumps(ANSWER)), {"type": "new_block", "x": 1}))
     async with served(model, database_url) as client:
@@ -263,7 +253,7 @@ async def test_thinking_before_the_answer_is_not_the_answer(model: ModelServer, 
 
 
 @pytest.mark.parametrize("content", ["str", [None], ["s"], {"a": 1}, [{"type": "text"}], [{"type": "text", "text": 5}]])
-async def test_an_answer_whose_content_is_none_has_failed_and_loses_nothing(
+async def test_an_answer_without_content_is_a_failure_and_loses_nothing(
     model: ModelServer, database_url: str, content: Any
 ) -> None:
     answer = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": content}

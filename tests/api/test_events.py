@@ -53,7 +53,7 @@ async def pack(client: httpx2.AsyncClient, session: str) -> dict[str, Any]:
     return (await client.get(f"/v1/sessions/{session}/pack")).json()
 
 
-async def test_an_event_that_is_told_twice_is_acted_on_once(idle: httpx2.AsyncClient) -> None:
+async def test_a_repeated_event_is_acted_on_once(idle: httpx2.AsyncClient) -> None:
     session = await opened(idle)
     assert (await pack(idle, session))["version"] == 1
     first = await told(idle, session, "evicted", "hook-1")
@@ -66,7 +66,7 @@ async def test_an_event_that_is_told_twice_is_acted_on_once(idle: httpx2.AsyncCl
     assert await unobserved(idle, session) > 0
 
 
-async def test_a_client_that_names_all_events_of_a_turn_alike_loses_none(idle: httpx2.AsyncClient) -> None:
+async def test_events_of_different_kinds_with_the_same_key_are_all_acted_on(idle: httpx2.AsyncClient) -> None:
     session = await opened(idle)
     await said(idle, session, RULE)
     await told(idle, session, "turn_end", "turn-7")
@@ -74,7 +74,7 @@ async def test_a_client_that_names_all_events_of_a_turn_alike_loses_none(idle: h
     assert (before_compaction["repeated"], before_compaction["observing"]) == (False, True)
 
 
-async def test_twenty_hooks_that_tell_of_one_event_at_once_freeze_one_pack(idle: httpx2.AsyncClient) -> None:
+async def test_twenty_concurrent_reports_of_one_event_freeze_one_pack(idle: httpx2.AsyncClient) -> None:
     session = await opened(idle)
     await pack(idle, session)
     answers = await asyncio.gather(*(told(idle, session, "evicted", "hook-1") for _ in range(20)))
@@ -82,7 +82,7 @@ async def test_twenty_hooks_that_tell_of_one_event_at_once_freeze_one_pack(idle:
     assert (await pack(idle, session))["version"] == 2
 
 
-async def test_a_key_names_an_event_of_one_session(idle: httpx2.AsyncClient) -> None:
+async def test_a_key_is_unique_only_within_a_session(idle: httpx2.AsyncClient) -> None:
     one, other = await opened(idle), await opened(idle, "s2")
     for session in (one, other):
         await said(idle, session, RULE)
@@ -99,7 +99,7 @@ async def test_without_a_key_every_event_is_acted_on(idle: httpx2.AsyncClient) -
 
 
 @pytest.mark.parametrize("kind", ["compaction_pending", "evicted"])
-async def test_everything_that_is_held_is_observed_before_it_is_gone(idle: httpx2.AsyncClient, kind: str) -> None:
+async def test_everything_is_observed_before_a_compaction(idle: httpx2.AsyncClient, kind: str) -> None:
     session = await opened(idle)
     messages = [{"external_id": f"m{n}", "role": "user", "content": f"{RULE} {'word ' * 9_000}"} for n in range(5)]
     await said(idle, session, *messages)
@@ -111,7 +111,7 @@ async def test_everything_that_is_held_is_observed_before_it_is_gone(idle: httpx
     assert not (await told(idle, session, kind))["observing"]
 
 
-async def test_a_pack_is_frozen_anew_when_the_client_has_dropped_messages_and_not_before(
+async def test_a_pack_is_frozen_again_only_after_the_client_dropped_messages(
     idle: httpx2.AsyncClient,
 ) -> None:
     session = await opened(idle)
@@ -125,7 +125,7 @@ async def test_a_pack_is_frozen_anew_when_the_client_has_dropped_messages_and_no
     assert (after["version"], after["reason"], RULE in after["text"]) == (2, "evicted", True)
 
 
-async def test_the_end_of_a_turn_sets_nothing_off(idle: httpx2.AsyncClient) -> None:
+async def test_the_end_of_a_turn_triggers_nothing(idle: httpx2.AsyncClient) -> None:
     session = await opened(idle)
     await said(idle, session, RULE)
     jobs = (await idle.get(f"/v1/sessions/{session}")).json()["jobs"]
@@ -138,7 +138,7 @@ async def test_the_end_of_a_turn_sets_nothing_off(idle: httpx2.AsyncClient) -> N
     assert (shown["jobs"], shown["unobserved_tokens"] > 0) == (jobs, True)
 
 
-async def test_a_session_ends_with_an_observation_if_a_person_said_enough(database_url: str) -> None:
+async def test_the_end_of_a_session_with_enough_user_messages_triggers_observation(database_url: str) -> None:
     environment = {"ESKER_EMBEDDER": "none", "ESKER_OBSERVE_IDLE_SECONDS": "3600"}
     settings = Settings.from_environment(environment | {"ESKER_SESSION_END_MIN_MESSAGES": "3"})
     parts = make_parts(settings, Database(database_url), system_clock)
@@ -155,14 +155,14 @@ async def test_a_session_ends_with_an_observation_if_a_person_said_enough(databa
         await covered(client, session)
 
 
-async def test_what_is_observed_already_is_not_observed_again(idle: httpx2.AsyncClient) -> None:
+async def test_an_event_without_unobserved_messages_triggers_nothing(idle: httpx2.AsyncClient) -> None:
     session = await opened(idle)
     await said(idle, session, RULE)
     await observed(idle, session)
     assert not (await told(idle, session, "session_end"))["observing"]
 
 
-async def test_an_event_of_another_pools_session_or_of_none_is_a_404(
+async def test_an_event_of_an_unknown_or_foreign_session_is_a_404(
     idle: httpx2.AsyncClient, parts: Parts, who: object
 ) -> None:
     session = await opened(idle)
@@ -179,7 +179,7 @@ async def test_an_event_of_another_pools_session_or_of_none_is_a_404(
     assert answer.json()["repeated"] is False
 
 
-async def test_a_secret_in_a_key_is_in_no_dump_and_still_names_the_event(
+async def test_a_secret_in_a_key_is_masked_and_still_identifies_the_event(
     idle: httpx2.AsyncClient, owner_url: str
 ) -> None:
     session = await opened(idle)
@@ -192,7 +192,7 @@ async def test_a_secret_in_a_key_is_in_no_dump_and_still_names_the_event(
 
 
 @pytest.mark.parametrize("body", [{}, {"kind": "lunch"}, {"kind": "evicted", "dedupe_key": ""}, {"kind": None}, []])
-async def test_an_event_that_is_none_is_refused_and_changes_nothing(
+async def test_an_invalid_event_is_refused_and_changes_nothing(
     idle: httpx2.AsyncClient, body: Any, owner_url: str
 ) -> None:
     session = await opened(idle)

@@ -72,7 +72,7 @@ GOOD = {"external_id": "good", "role": "user", "content": "A good message."}
         ({"content": [{"type": "text", "text": 5}]}, "content[0]"),
     ],
 )
-async def test_a_message_that_is_none_is_refused_by_name_and_nothing_of_its_batch_is_stored(
+async def test_an_invalid_message_is_named_and_its_batch_is_not_stored(
     client: httpx2.AsyncClient, change: dict[str, Any], words: str
 ) -> None:
     session = await opened(client)
@@ -99,7 +99,7 @@ async def test_a_message_that_is_none_is_refused_by_name_and_nothing_of_its_batc
         b'{"messages": [{"external_id": "m", "role": "user", "content": NaN}]}',
     ],
 )
-async def test_a_body_that_is_none_is_refused(client: httpx2.AsyncClient, body: bytes) -> None:
+async def test_an_invalid_body_is_refused(client: httpx2.AsyncClient, body: bytes) -> None:
     session = await opened(client)
     answer = await client.post(f"/v1/sessions/{session}/messages", content=body, headers=JSON)
     assert answer.status_code in (400, 422)
@@ -108,7 +108,7 @@ async def test_a_body_that_is_none_is_refused(client: httpx2.AsyncClient, body: 
     assert (await client.get(f"/v1/sessions/{session}")).json()["messages"] == 0
 
 
-async def test_content_nested_too_deep_is_refused_and_content_nested_a_little_is_not(
+async def test_only_content_nested_too_deep_is_refused(
     client: httpx2.AsyncClient,
 ) -> None:
     def nested(depth: int) -> dict[str, Any]:
@@ -128,7 +128,7 @@ async def test_content_nested_too_deep_is_refused_and_content_nested_a_little_is
     assert "levels deep" in answer.json()["detail"]
 
 
-async def test_a_body_over_the_limit_is_refused_whole(database_url: str) -> None:
+async def test_a_body_over_the_limit_is_refused(database_url: str) -> None:
     limits = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_MAX_BODY_BYTES": "20000"})
     parts = make_parts(limits, Database(database_url), system_clock)
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
@@ -166,7 +166,7 @@ async def test_a_body_over_the_limit_is_refused_whole(database_url: str) -> None
         ("GET", "/v1/memories/%F0%9F%99%82", None),
     ],
 )
-async def test_an_id_that_names_nothing_is_a_404(client: httpx2.AsyncClient, method: str, path: str, body: Any) -> None:
+async def test_an_unknown_id_is_a_404(client: httpx2.AsyncClient, method: str, path: str, body: Any) -> None:
     answer = await client.request(method, path, json=body)
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
@@ -186,7 +186,7 @@ async def test_an_id_that_names_nothing_is_a_404(client: httpx2.AsyncClient, met
         {"client": "api", "external_id": "s", "cwd": "x" * 5_000},
     ],
 )
-async def test_a_session_that_is_none_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
+async def test_an_invalid_session_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
     answer = await client.post("/v1/sessions", json=body)
     assert answer.status_code == 422
     assert (await client.get("/v1/sessions")).json()["sessions"] == []
@@ -210,7 +210,7 @@ async def test_a_session_that_is_none_is_refused(client: httpx2.AsyncClient, bod
         {"query": "x", "scop": "pool"},
     ],
 )
-async def test_a_question_that_is_none_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
+async def test_an_invalid_question_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
     assert (await client.post("/v1/recall", json=body)).status_code == 422
 
 
@@ -224,7 +224,7 @@ any_json: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-async def test_no_json_whatsoever_is_a_500(client: httpx2.AsyncClient) -> None:
+async def test_no_json_ever_causes_a_500(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     bodies: list[bytes] = []
 

@@ -101,7 +101,7 @@ async def memory(database_url: str, model: ModelServer) -> AsyncGenerator[Memory
     ],
 )
 @pytest.mark.parametrize("other_session", [False, True])
-async def test_what_is_said_again_joins_the_row_that_says_it(
+async def test_a_repeated_fact_is_merged_into_its_row(
     memory: Memory, first_words: str, again: str, other_session: bool
 ) -> None:
     first = await opened(memory.client, project="shop")
@@ -120,14 +120,16 @@ async def test_what_is_said_again_joins_the_row_that_says_it(
 
 
 @pytest.mark.parametrize("projects", [("shop", "blog"), (None, None), ("shop", None)])
-async def test_what_is_said_elsewhere_is_a_row_of_its_own(memory: Memory, projects: tuple[str | None, ...]) -> None:
+async def test_the_same_fact_in_another_project_is_a_row_of_its_own(
+    memory: Memory, projects: tuple[str | None, ...]
+) -> None:
     for number, project in enumerate(projects):
         session = await opened(memory.client, f"s{number}", **({"project": project} if project else {}))
         assert (await memory.hears(session, REDIS))["memories"] == 1
     assert await memory.live() == [REDIS, REDIS]
 
 
-async def test_what_says_a_word_more_replaces_the_shorter_row_and_keeps_it(memory: Memory) -> None:
+async def test_a_fuller_statement_supersedes_the_shorter_row(memory: Memory) -> None:
     session = await opened(memory.client)
     fuller = "User decided to keep the shop sessions in Redis."
     [short] = (await memory.hears(session, REDIS))["memory_ids"]
@@ -148,14 +150,14 @@ async def test_what_says_a_word_more_replaces_the_shorter_row_and_keeps_it(memor
         ("User decided that auth.ts:45 is to change.", "User decided that auth.ts:54 is to change."),
     ],
 )
-async def test_what_differs_in_what_matters_is_never_one_row(memory: Memory, one: str, other: str) -> None:
+async def test_facts_that_differ_in_substance_are_never_one_row(memory: Memory, one: str, other: str) -> None:
     session = await opened(memory.client)
     await memory.hears(session, one)
     assert (await memory.hears(session, other))["merged"] == 0
     assert await memory.live() == [one, other]
 
 
-async def test_twenty_sessions_that_hear_the_same_at_once_make_one_row(memory: Memory) -> None:
+async def test_twenty_sessions_with_the_same_fact_at_once_make_one_row(memory: Memory) -> None:
     sessions = [await opened(memory.client, f"s{n}", project="shop") for n in range(20)]
     for session in sessions:
         await memory.told(session, REDIS)
@@ -167,7 +169,7 @@ async def test_twenty_sessions_that_hear_the_same_at_once_make_one_row(memory: M
     assert len(row["sources"]) == 20
 
 
-async def test_a_web_page_that_says_the_same_makes_a_row_matter_no_more(memory: Memory) -> None:
+async def test_a_web_page_with_the_same_fact_never_raises_a_rows_priority(memory: Memory) -> None:
     session = await opened(memory.client)
     await memory.hears(session, REDIS, priority="low", tentative=True)
     seq = await of_tool(memory, session, "WebFetch", REDIS)
@@ -176,7 +178,7 @@ async def test_a_web_page_that_says_the_same_makes_a_row_matter_no_more(memory: 
     assert (row["priority"], row["tentative"]) == ("low", True)
 
 
-async def test_a_persons_word_does_not_vanish_in_a_row_that_anybody_may_undo(memory: Memory) -> None:
+async def test_a_persons_statement_is_never_merged_into_a_row_that_is_easier_to_supersede(memory: Memory) -> None:
     session = await opened(memory.client)
     seq = await of_tool(memory, session, "WebFetch", REDIS)
     await memory.observes(session, {"text": REDIS, "sources": [seq], "category": "fact"})
@@ -189,7 +191,7 @@ async def test_a_persons_word_does_not_vanish_in_a_row_that_anybody_may_undo(mem
 
 
 @pytest.mark.parametrize("by_id", [True, False])
-async def test_a_fact_replaces_what_it_names_and_both_are_kept(memory: Memory, by_id: bool) -> None:
+async def test_a_fact_supersedes_the_row_that_it_names_and_both_are_kept(memory: Memory, by_id: bool) -> None:
     session = await opened(memory.client)
     [old] = (await memory.hears(session, REDIS))["memory_ids"]
     report = await memory.hears(session, POSTGRES, replaces=old if by_id else "The sessions are kept in Redis.")
@@ -202,7 +204,7 @@ async def test_a_fact_replaces_what_it_names_and_both_are_kept(memory: Memory, b
     assert (await memory.row(old))["superseded_by"] == report["memory_ids"][0]
 
 
-async def test_several_rows_can_be_replaced_at_once(memory: Memory) -> None:
+async def test_one_fact_can_supersede_several_rows(memory: Memory) -> None:
     session = await opened(memory.client)
     [one] = (await memory.hears(session, REDIS))["memory_ids"]
     [other] = (await memory.hears(session, "User decided to keep the carts in Memcached."))["memory_ids"]
@@ -211,7 +213,7 @@ async def test_several_rows_can_be_replaced_at_once(memory: Memory) -> None:
     assert await memory.live() == ["User decided to keep everything in Postgres."]
 
 
-async def test_what_another_session_of_the_project_keeps_about_it_is_shown_and_can_be_replaced(memory: Memory) -> None:
+async def test_related_rows_of_the_project_are_shown_and_can_be_superseded(memory: Memory) -> None:
     elsewhere = await opened(memory.client, "s0", project="shop")
     [shown] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -220,7 +222,7 @@ async def test_what_another_session_of_the_project_keeps_about_it_is_shown_and_c
 
 
 @pytest.mark.parametrize("words", ["", f": {REDIS}"])
-async def test_an_id_that_was_not_shown_replaces_nothing(memory: Memory, words: str) -> None:
+async def test_an_id_that_was_not_shown_is_never_superseded(memory: Memory, words: str) -> None:
     elsewhere = await opened(memory.client, "s0", project="blog")
     [hidden] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -230,7 +232,7 @@ async def test_an_id_that_was_not_shown_replaces_nothing(memory: Memory, words: 
 
 @pytest.mark.parametrize("how", [{"asked": True}, {"tentative": True}])
 @pytest.mark.parametrize("old", [{"category": "decision"}, {"category": "fact", "tentative": True}])
-async def test_a_question_and_a_reservation_replace_nothing(
+async def test_questions_and_tentative_facts_supersede_nothing(
     memory: Memory, how: dict[str, Any], old: dict[str, Any]
 ) -> None:
     session = await opened(memory.client)
@@ -239,7 +241,7 @@ async def test_a_question_and_a_reservation_replace_nothing(
     assert await memory.live() == [REDIS, POSTGRES]
 
 
-async def test_a_question_that_says_a_word_more_replaces_no_ruling(memory: Memory) -> None:
+async def test_a_fuller_question_never_supersedes_a_decision(memory: Memory) -> None:
     session = await opened(memory.client)
     await memory.hears(session, REDIS)
     assert (await memory.hears(session, "User decided to keep the shop sessions in Redis.", asked=True))[
@@ -265,7 +267,7 @@ async def of_tool(memory: Memory, session: str, name: str, text: str) -> int:
         ("fact", "WebFetch", True),
     ],
 )
-async def test_what_a_tool_says_never_replaces_what_a_person_said(
+async def test_a_tool_never_supersedes_a_persons_statement(
     memory: Memory, category: str, tool: str, beside_a_person: bool
 ) -> None:
     session = await opened(memory.client)
@@ -279,7 +281,7 @@ async def test_what_a_tool_says_never_replaces_what_a_person_said(
 
 
 @pytest.mark.parametrize(("category", "replaced"), [("decision", 0), ("preference", 0), ("fact", 1)])
-async def test_the_assistant_replaces_facts_but_no_ruling_of_a_person(
+async def test_the_assistant_supersedes_facts_but_no_decision_of_a_person(
     memory: Memory, category: str, replaced: int
 ) -> None:
     session = await opened(memory.client)
@@ -289,14 +291,14 @@ async def test_the_assistant_replaces_facts_but_no_ruling_of_a_person(
     assert (await memory.observes(session, fact))["replaced"] == replaced
 
 
-async def test_a_persons_yes_makes_a_proposal_their_own(memory: Memory) -> None:
+async def test_a_proposal_that_a_person_accepts_counts_as_theirs(memory: Memory) -> None:
     session = await opened(memory.client)
     [old] = (await memory.hears(session, REDIS))["memory_ids"]
     seqs = [await memory.told(session, POSTGRES, "assistant"), await memory.told(session, "Yes, do that.")]
     assert (await memory.observes(session, {"text": POSTGRES, "sources": seqs, "replaces": old}))["replaced"] == 1
 
 
-async def test_what_was_said_earlier_and_imported_later_replaces_nothing(memory: Memory) -> None:
+async def test_an_older_fact_that_is_imported_later_supersedes_nothing(memory: Memory) -> None:
     session = await opened(memory.client)
     await memory.hears(session, REDIS)
     for text in (POSTGRES, "User decided to keep the shop sessions in Redis."):
@@ -306,7 +308,7 @@ async def test_what_was_said_earlier_and_imported_later_replaces_nothing(memory:
     assert REDIS in await memory.live()
 
 
-async def test_what_a_person_pinned_is_never_replaced(memory: Memory) -> None:
+async def test_a_pinned_row_is_never_superseded(memory: Memory) -> None:
     session = await opened(memory.client)
     body = {"content": REDIS, "kind": "manual", "session_id": session, "said_at": NOON.isoformat()}
     pinned = (await memory.client.post("/v1/memories", json=body)).json()
@@ -326,14 +328,14 @@ async def two_facts(memory: Memory, session: str) -> dict[str, Any]:
     return await memory.observes(session, new, old)
 
 
-async def test_of_two_facts_of_one_call_the_later_replaces_the_earlier(memory: Memory) -> None:
+async def test_of_two_facts_in_one_call_the_later_supersedes_the_earlier(memory: Memory) -> None:
     report = await two_facts(memory, await opened(memory.client))
     assert (report["memories"], report["replaced"]) == (2, 1)
     assert await memory.live() == [POSTGRES]
     assert set(contents(await recalled(memory.client, "sessions", include_superseded=True))) == {REDIS, POSTGRES}
 
 
-async def test_so_does_it_when_the_earlier_one_was_a_row_already(memory: Memory) -> None:
+async def test_the_later_fact_also_supersedes_an_earlier_one_that_was_a_row_already(memory: Memory) -> None:
     first = await opened(memory.client, project="shop")
     [old] = (await memory.hears(first, REDIS))["memory_ids"]
     report = await two_facts(memory, await opened(memory.client, "s2", project="shop"))
@@ -344,7 +346,7 @@ async def test_so_does_it_when_the_earlier_one_was_a_row_already(memory: Memory)
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_what_is_taken_back_and_said_again_in_one_call_is_what_holds(memory: Memory, known: bool) -> None:
+async def test_a_fact_retracted_and_stated_again_in_one_call_is_live(memory: Memory, known: bool) -> None:
     session = await opened(memory.client)
     if known:
         await memory.hears(session, REDIS)
@@ -361,7 +363,7 @@ async def test_what_is_taken_back_and_said_again_in_one_call_is_what_holds(memor
 # Used ---------------------------------------------------------------------------------------------------------------
 
 
-async def test_only_what_was_shown_counts_as_used_and_of_what_says_the_same_the_best(memory: Memory) -> None:
+async def test_only_shown_rows_count_as_used_and_of_identical_ones_the_best(memory: Memory) -> None:
     elsewhere = await opened(memory.client, "s0", project="blog")
     [hidden] = (await memory.hears(elsewhere, "User decided to write the blog in Hugo."))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -408,7 +410,7 @@ async def test_a_row_of_another_pool_is_never_touched(
 # Forgotten ----------------------------------------------------------------------------------------------------------
 
 
-async def test_forgetting_a_row_forgets_every_place_where_it_was_said(memory: Memory, owner_url: str) -> None:
+async def test_forgetting_a_row_forgets_all_its_sources(memory: Memory, owner_url: str) -> None:
     fact = "User decided to call the vault Xanadu."
     fuller = "User decided to call the green vault Xanadu."
     for number, text in enumerate((fact, fact, fuller)):
@@ -423,7 +425,7 @@ async def test_forgetting_a_row_forgets_every_place_where_it_was_said(memory: Me
     assert all(fruit in left for fruit in ("apples", "pears", "plums"))
 
 
-async def test_a_row_that_is_forgotten_while_facts_are_compared_is_no_fault(
+async def test_forgetting_a_row_while_facts_are_compared_causes_no_error(
     memory: Memory, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await opened(memory.client)
@@ -454,7 +456,7 @@ async def test_a_row_that_is_forgotten_while_facts_are_compared_is_no_fault(
     ],
 )
 @pytest.mark.parametrize("apart", ["one slice", "two slices", "two sessions"])
-async def test_the_later_word_is_recalled_and_the_earlier_kept(
+async def test_recall_finds_the_later_statement_and_the_earlier_is_kept(
     client: httpx2.AsyncClient, earlier: str, later: str, query: str, apart: str
 ) -> None:
     session = await opened(client, project="shop")
@@ -473,7 +475,7 @@ async def test_the_later_word_is_recalled_and_the_earlier_kept(
     assert any(earlier in row for row in both)
 
 
-async def test_without_a_model_the_same_rule_is_one_row(client: httpx2.AsyncClient) -> None:
+async def test_without_a_model_a_repeated_rule_is_one_row(client: httpx2.AsyncClient) -> None:
     for number in range(3):
         session = await opened(client, f"s{number}", project="shop")
         await said(client, session, "Never use floats for money.")
@@ -482,7 +484,7 @@ async def test_without_a_model_the_same_rule_is_one_row(client: httpx2.AsyncClie
     assert len(hit["sources"]) == 3
 
 
-async def test_an_id_that_a_web_page_names_was_not_shown_to_anybody(memory: Memory) -> None:
+async def test_an_id_in_a_web_page_does_not_count_as_shown(memory: Memory) -> None:
     elsewhere = await opened(memory.client, "s0", project="blog")
     [hidden] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -493,7 +495,7 @@ async def test_an_id_that_a_web_page_names_was_not_shown_to_anybody(memory: Memo
     assert (await memory.row(hidden))["superseded_by"] is None
 
 
-async def test_what_another_project_keeps_is_not_replaced_where_it_could_not_see_by_what(memory: Memory) -> None:
+async def test_a_row_of_another_project_is_never_superseded(memory: Memory) -> None:
     elsewhere = await opened(memory.client, "s0", project="blog")
     [shown] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -503,7 +505,7 @@ async def test_what_another_project_keeps_is_not_replaced_where_it_could_not_see
 
 
 @pytest.mark.parametrize("replaces", ["nothing in particular", ""])
-async def test_a_fact_that_says_it_replaces_something_is_grounded_all_the_same(memory: Memory, replaces: str) -> None:
+async def test_a_superseding_fact_must_be_grounded_as_well(memory: Memory, replaces: str) -> None:
     session = await opened(memory.client)
     await memory.hears(session, "The safe code is 9931 in Oslo.")
     seq = await memory.told(session, "Please make the page blue.")

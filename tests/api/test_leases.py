@@ -72,7 +72,7 @@ async def claimed(parts: Parts, who: Principal) -> Lease:
     return lease
 
 
-async def test_a_holder_that_works_keeps_its_lease_however_long_it_takes(
+async def test_a_working_holder_keeps_its_lease_for_any_length_of_time(
     slow: Parts, who: Principal, observer: SlowObserver, clock: FakeClock
 ) -> None:
     session_id = await session_with_a_message(slow, who)
@@ -97,7 +97,7 @@ async def _until(parts: Parts, who: Principal) -> datetime:
     return row[0]
 
 
-async def test_a_late_holder_cannot_commit_even_before_the_next_one_has(
+async def test_a_holder_that_lost_its_lease_cannot_commit_even_before_the_next_one(
     parts: Parts, who: Principal, observer: SlowObserver, clock: FakeClock
 ) -> None:
     late = replace(parts, observer=observer, settings=Settings(observe_tokens=1))
@@ -116,7 +116,7 @@ async def test_a_late_holder_cannot_commit_even_before_the_next_one_has(
     assert (found.session.observed_seq, found.jobs) == (1, [])
 
 
-async def test_what_another_has_covered_is_refused_as_lost_and_not_as_a_fault(
+async def test_messages_that_another_holder_covered_are_a_lost_lease_not_a_failure(
     parts: Parts, who: Principal, observer: SlowObserver, clock: FakeClock
 ) -> None:
     late = replace(parts, observer=observer, settings=Settings(observe_tokens=1))
@@ -132,7 +132,7 @@ async def test_what_another_has_covered_is_refused_as_lost_and_not_as_a_fault(
         await working
 
 
-async def test_a_job_whose_worker_stops_is_given_back_at_once_and_untried(
+async def test_a_stopping_worker_releases_its_job_without_counting_an_attempt(
     parts: Parts, who: Principal, observer: SlowObserver
 ) -> None:
     stopping = replace(parts, observer=observer, settings=Settings(observe_tokens=1))
@@ -147,7 +147,7 @@ async def test_a_job_whose_worker_stops_is_given_back_at_once_and_untried(
     assert await claim_job(stopping, who.pool_id, ["observe"]) is not None
 
 
-async def test_a_job_that_kills_its_worker_again_and_again_is_dead_and_says_so(
+async def test_a_job_that_keeps_killing_its_worker_is_dead_with_an_error(
     slow: Parts, who: Principal, clock: FakeClock
 ) -> None:
     session_id = await session_with_a_message(slow, who)
@@ -161,7 +161,7 @@ async def test_a_job_that_kills_its_worker_again_and_again_is_dead_and_says_so(
     await claimed(slow, who)
 
 
-async def test_a_reflection_that_commits_while_its_source_is_forgotten_is_forgotten_too(
+async def test_a_reflection_that_commits_while_its_source_is_forgotten_is_forgotten(
     parts: Parts, who: Principal, database: Database
 ) -> None:
     async with beside("jobs", lambda: run_jobs(parts)):
@@ -182,7 +182,7 @@ async def test_a_reflection_that_commits_while_its_source_is_forgotten_is_forgot
     assert await list_memories(parts, who.pool_id, everything, before=None, limit=10) == []
 
 
-async def test_sessions_that_are_reflected_at_once_do_not_wait_for_each_other_in_a_circle(
+async def test_concurrent_reflections_of_sessions_never_deadlock(
     parts: Parts, who: Principal, database: Database
 ) -> None:
     said = ["Never use floats for money.", "We decided to use Redis.", "Please look around.", "Please look there."]
@@ -201,7 +201,7 @@ async def test_sessions_that_are_reflected_at_once_do_not_wait_for_each_other_in
     assert stats["deadlocks"] == 0
 
 
-async def test_a_job_that_is_asked_for_while_it_runs_runs_once_more(parts: Parts, who: Principal) -> None:
+async def test_a_job_that_is_requested_while_it_runs_runs_once_more(parts: Parts, who: Principal) -> None:
     session_id = await session_with_a_message(parts, who)
     await reflect(parts, who.pool_id, session_id, wait=False)
     lease = await claim_job(parts, who.pool_id, ["reflect"])
@@ -226,7 +226,7 @@ async def test_a_session_is_idle_from_its_last_message_on(parts: Parts, who: Pri
     assert await claim_job(parts, who.pool_id, ["observe"]) is not None
 
 
-async def test_progress_forgives_the_failures_before_it(parts: Parts, who: Principal, clock: FakeClock) -> None:
+async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principal, clock: FakeClock) -> None:
     class Stumbling(ExtractiveObserver):
         """Fails every second time."""
 
@@ -252,7 +252,7 @@ async def test_progress_forgives_the_failures_before_it(parts: Parts, who: Princ
     assert (found.session.observed_seq, found.jobs) == (6, [])
 
 
-async def test_a_provider_that_is_down_kills_no_job(parts: Parts, who: Principal, clock: FakeClock) -> None:
+async def test_an_unreachable_provider_never_makes_a_job_dead(parts: Parts, who: Principal, clock: FakeClock) -> None:
     class Down(ExtractiveObserver):
         """Is not there."""
 
@@ -275,7 +275,7 @@ async def test_a_provider_that_is_down_kills_no_job(parts: Parts, who: Principal
     assert await claim_job(down, who.pool_id, ["observe"]) is not None
 
 
-async def test_new_messages_do_not_hurry_a_job_whose_provider_is_down(
+async def test_new_messages_do_not_shorten_the_backoff_of_a_job_with_an_unreachable_provider(
     parts: Parts, who: Principal, clock: FakeClock
 ) -> None:
     class Down(ExtractiveObserver):
@@ -299,7 +299,7 @@ async def test_new_messages_do_not_hurry_a_job_whose_provider_is_down(
     assert observer.calls == 6  # 6 minutes, one call in each
 
 
-async def test_new_messages_do_not_hurry_a_job_that_failed_for_good(
+async def test_new_messages_do_not_shorten_the_pause_of_a_dead_job(
     parts: Parts, who: Principal, clock: FakeClock
 ) -> None:
     class Poisoned(ExtractiveObserver):

@@ -53,18 +53,18 @@ async def test_a_note_is_read_back_as_it_was_written(client: httpx2.AsyncClient)
     assert written["said_at"] == "2026-03-01T06:00:00Z"
 
 
-async def test_twenty_identical_writes_at_once_are_one_row(client: httpx2.AsyncClient) -> None:
+async def test_twenty_concurrent_identical_writes_are_one_row(client: httpx2.AsyncClient) -> None:
     written = await asyncio.gather(*(noted(client, "Deploys are frozen.") for _ in range(20)))
     assert len({row["id"] for row in written}) == 1
     assert len((await client.get("/v1/memories")).json()["memories"]) == 1
 
 
-async def test_the_same_words_elsewhere_are_another_row(client: httpx2.AsyncClient) -> None:
+async def test_the_same_words_in_another_project_or_session_are_another_row(client: httpx2.AsyncClient) -> None:
     ids = {(await noted(client, "Port 8377.", **more))["id"] for more in ({}, {"project": "p"}, {"external_id": "x"})}
     assert len(ids) == 3
 
 
-async def test_an_external_id_names_one_thing(client: httpx2.AsyncClient) -> None:
+async def test_an_external_id_belongs_to_one_row(client: httpx2.AsyncClient) -> None:
     first = await noted(client, "One.", external_id="n1")
     assert (await noted(client, "One.", external_id="n1"))["id"] == first["id"]
     answer = await client.post("/v1/memories", json={"content": "Two.", "external_id": "n1"})
@@ -98,7 +98,7 @@ async def test_a_batch_is_written_whole_or_not_at_all(client: httpx2.AsyncClient
         {"prioritty": "high"},
     ],
 )
-async def test_a_note_that_is_none_is_refused(client: httpx2.AsyncClient, change: dict[str, Any]) -> None:
+async def test_an_invalid_note_is_refused(client: httpx2.AsyncClient, change: dict[str, Any]) -> None:
     answer = await client.post("/v1/memories", json={"content": "x", **change})
     assert answer.status_code == 422
     assert (await client.get("/v1/memories")).json()["memories"] == []
@@ -134,7 +134,7 @@ async def test_a_project_sees_its_own_rows_and_those_of_no_project(client: httpx
     assert len(contents(await recalled(client, "river", project="p", scope="pool"))) == 3
 
 
-async def test_what_is_written_again_can_matter_more_but_never_less(client: httpx2.AsyncClient) -> None:
+async def test_writing_a_note_again_can_raise_its_priority_but_never_lower_it(client: httpx2.AsyncClient) -> None:
     first = await noted(client, "The vault is closed.", tags=["a"])
     assert (first["kind"], first["priority"], first["trust"]) == ("note", "medium", "assistant")
     pinned = await noted(client, "The vault is closed.", kind="manual", priority="high", tags=["b"])
@@ -160,7 +160,7 @@ async def test_more_pins_than_a_pack_can_show_are_refused_and_change_nothing(cli
     await noted(client, "Pin: " + "more " * 400, kind="manual", project="p")
 
 
-async def test_what_has_expired_is_in_no_list_no_recall_and_no_pack(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_expired_rows_are_in_no_list_recall_or_pack(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     await said(client, session, "Our river is the Rhine.")
     await observed(client, session)
@@ -174,9 +174,7 @@ async def test_what_has_expired_is_in_no_list_no_recall_and_no_pack(client: http
     assert (await client.get(f"/v1/memories/{note['id']}")).status_code == 200
 
 
-async def test_a_server_takes_what_has_expired_out_of_the_way(
-    client: httpx2.AsyncClient, database_url: str, owner_url: str
-) -> None:
+async def test_a_server_marks_expired_rows(client: httpx2.AsyncClient, database_url: str, owner_url: str) -> None:
     await noted(client, "The river bridge is closed.")
     with psycopg.connect(owner_url) as connection:
         connection.execute("UPDATE memories SET valid_until = now() - interval '1 minute'")
@@ -196,13 +194,13 @@ async def test_a_misspelt_filter_is_refused(client: httpx2.AsyncClient, path: st
     assert (answer.status_code, "query parameter" in answer.json()["detail"]) == (422, True)
 
 
-async def test_pins_at_the_same_time_keep_the_limit(client: httpx2.AsyncClient) -> None:
+async def test_concurrent_pins_keep_the_limit(client: httpx2.AsyncClient) -> None:
     pins = [{"content": f"Pin {n}: " + "word " * 900, "kind": "manual"} for n in range(6)]
     answers = await asyncio.gather(*(client.post("/v1/memories", json=pin) for pin in pins))
     assert sorted(answer.status_code for answer in answers) == [201, 201, 422, 422, 422, 422]
 
 
-async def test_writing_and_forgetting_the_same_note_at_once_is_no_fault(client: httpx2.AsyncClient) -> None:
+async def test_writing_and_forgetting_the_same_note_at_once_causes_no_error(client: httpx2.AsyncClient) -> None:
     notes = [{"content": f"Note number {n}."} for n in range(30)]
 
     async def write(number: int) -> int:
@@ -229,7 +227,7 @@ class ForgetfulDatabase(Database):
             await connection.execute("DELETE FROM memories")
 
 
-async def test_what_was_written_is_answered_though_it_is_forgotten_right_away(
+async def test_a_written_note_is_returned_even_if_it_is_forgotten_at_once(
     database_url: str, settings: Settings
 ) -> None:
     parts = make_parts(settings, ForgetfulDatabase(database_url), system_clock)
@@ -239,7 +237,7 @@ async def test_what_was_written_is_answered_though_it_is_forgotten_right_away(
         assert (await client.get(f"/v1/memories/{written['id']}")).status_code == 404
 
 
-async def test_a_note_that_is_forgotten_while_it_is_written_again_is_there_afterwards(
+async def test_a_note_that_is_forgotten_while_it_is_written_again_exists_afterwards(
     parts: Parts, who: Principal, database: Database
 ) -> None:
     [first] = await remember(parts, who, [Note("The lighthouse keeper is number seven.")])
@@ -253,7 +251,7 @@ async def test_a_note_that_is_forgotten_while_it_is_written_again_is_there_after
     assert (await get_memory(parts, who.pool_id, again)).content == "The lighthouse keeper is number seven."
 
 
-async def test_a_list_cannot_go_on_from_what_is_gone(client: httpx2.AsyncClient) -> None:
+async def test_a_list_cannot_continue_from_a_forgotten_row(client: httpx2.AsyncClient) -> None:
     ids = [(await noted(client, f"Fact {n}."))["id"] for n in range(3)]
     await client.delete(f"/v1/memories/{ids[1]}")
     for path in (f"/v1/memories?before={ids[1]}", "/v1/memories?before=mem_nope"):
@@ -264,7 +262,7 @@ async def test_a_list_cannot_go_on_from_what_is_gone(client: httpx2.AsyncClient)
 @pytest.mark.parametrize(
     ("query", "status"), [({"session_id": "ses_nope"}, 404), ({"since": "0001-01-01T00:00:00Z"}, 422)]
 )
-async def test_a_list_and_a_recall_refuse_the_same(
+async def test_a_list_and_a_recall_refuse_the_same_filters(
     client: httpx2.AsyncClient, query: dict[str, str], status: int
 ) -> None:
     assert (await client.get("/v1/memories", params=query)).status_code == status
@@ -291,7 +289,7 @@ async def test_forgetting_leaves_no_trace_in_a_dump(client: httpx2.AsyncClient, 
     assert "floats" in dump(owner_url)
 
 
-async def test_forgetting_says_what_went_and_an_unknown_id_is_a_404(client: httpx2.AsyncClient) -> None:
+async def test_forgetting_returns_a_receipt_and_an_unknown_id_is_a_404(client: httpx2.AsyncClient) -> None:
     written = await noted(client, "The door is green.")
     kept = await noted(client, "The door is heavy.")
     receipt = (await client.delete(f"/v1/memories/{written['id']}")).json()
@@ -303,7 +301,7 @@ async def test_forgetting_says_what_went_and_an_unknown_id_is_a_404(client: http
     assert contents(await recalled(client, "door green")) == ["The door is heavy."]
 
 
-async def test_what_was_condensed_with_a_forgotten_row_comes_back(client: httpx2.AsyncClient) -> None:
+async def test_rows_condensed_with_a_forgotten_row_are_live_again(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(
         client,
@@ -326,7 +324,7 @@ async def test_what_was_condensed_with_a_forgotten_row_comes_back(client: httpx2
     assert not [m for m in live if "renaming" in m["content"]]
 
 
-async def test_a_reflection_goes_with_what_it_stands_for(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_forgetting_a_reflection_forgets_its_sources(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     await said(client, session, "Our vault is called Xanadu.", "Please look around.")
     await observed(client, session)
@@ -346,7 +344,7 @@ async def test_a_forgotten_note_can_be_written_again(client: httpx2.AsyncClient)
     assert (await noted(client, "The door is green."))["id"] != first["id"]
 
 
-async def test_forgetting_rebuilds_the_packs_that_showed_it_and_no_others(client: httpx2.AsyncClient) -> None:
+async def test_forgetting_replaces_only_packs_that_showed_the_row(client: httpx2.AsyncClient) -> None:
     written = await noted(client, "The door is green.", project="p")
     shown, other = await opened(client, "s1", project="p"), await opened(client, "s2", project="q")
     before = {s: (await client.get(f"/v1/sessions/{s}/pack")).json() for s in (shown, other)}
@@ -357,5 +355,5 @@ async def test_forgetting_rebuilds_the_packs_that_showed_it_and_no_others(client
     assert "green" not in after[shown]["text"]
 
 
-def test_binaries_are_there() -> None:
+def test_the_programs_for_a_dump_exist() -> None:
     assert (Path(BINARIES) / "pg_dump").exists()

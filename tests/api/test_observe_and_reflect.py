@@ -83,7 +83,7 @@ async def test_a_session_is_observed_in_the_background_when_enough_is_unobserved
         assert contents(await recalled(client, "floats for money"))
 
 
-async def test_an_idle_session_is_observed_after_its_time(database_url: str) -> None:
+async def test_an_idle_session_is_observed_after_the_idle_time(database_url: str) -> None:
     async for client in serving_with(database_url, observe_idle_seconds="0.2"):
         session = await opened(client)
         await said(client, session, RULE)
@@ -91,7 +91,7 @@ async def test_an_idle_session_is_observed_after_its_time(database_url: str) -> 
 
 
 @pytest.mark.parametrize("kind", ["compaction_pending", "session_end"])
-async def test_an_event_has_everything_observed(database_url: str, kind: str) -> None:
+async def test_an_event_triggers_observation_of_everything(database_url: str, kind: str) -> None:
     async for client in serving_with(database_url, observe_idle_seconds="3600"):
         session = await opened(client)
         await said(client, session, RULE)
@@ -113,7 +113,7 @@ async def covered(client: httpx2.AsyncClient, session: str) -> None:
     await until(client, f"/v1/sessions/{session}", lambda shown: not shown["unobserved_tokens"])
 
 
-async def test_many_observers_of_one_session_cover_it_once(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_concurrent_observers_of_one_session_cover_it_once(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     await said(client, session, *SAID)
     reports = await asyncio.gather(*(observed(client, session) for _ in range(6)))
@@ -122,7 +122,7 @@ async def test_many_observers_of_one_session_cover_it_once(client: httpx2.AsyncC
         assert connection.execute("SELECT first_seq, last_seq FROM observation_groups").fetchall() == [(1, 6)]
 
 
-async def test_switched_off_is_said(database_url: str) -> None:
+async def test_a_switched_off_observer_or_reflector_is_reported(database_url: str) -> None:
     async for client in serving_with(database_url, observer="off", reflector="off"):
         session = await opened(client)
         await said(client, session, RULE)
@@ -133,7 +133,7 @@ async def test_switched_off_is_said(database_url: str) -> None:
         assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] > 0
 
 
-async def test_reflecting_condenses_supersedes_and_says_what_changed(client: httpx2.AsyncClient) -> None:
+async def test_reflecting_condenses_supersedes_and_reports_the_changes(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, *SAID)
     before = (await observed(client, session))["memory_ids"]
@@ -169,7 +169,7 @@ async def test_reflecting_again_changes_nothing(client: httpx2.AsyncClient) -> N
     assert (await client.get(f"/v1/sessions/{session}/pack")).json() == pack
 
 
-async def test_a_session_that_is_full_is_reflected_by_itself(database_url: str) -> None:
+async def test_a_session_at_the_trigger_is_reflected_automatically(database_url: str) -> None:
     async for client in serving_with(database_url):
         session = await opened(client, effective_context=1_000)
         for turn in range(18):

@@ -32,7 +32,7 @@ async def noted(client: httpx2.AsyncClient, content: str, **more: Any) -> str:
     return answer.json()["id"]
 
 
-async def test_the_next_session_starts_with_what_the_last_one_left(client: httpx2.AsyncClient) -> None:
+async def test_the_next_session_starts_with_the_rows_of_the_last_one(client: httpx2.AsyncClient) -> None:
     first = await opened(client, "s1")
     await said(client, first, "Never use floats for money.")
     await observed(client, first)
@@ -56,7 +56,7 @@ async def test_a_session_sees_its_own_rows_as_local_in_their_group(client: httpx
     assert own.index("floats") < own.index("8377")
 
 
-async def test_nothing_but_the_stated_reasons_changes_a_byte(client: httpx2.AsyncClient, database_url: str) -> None:
+async def test_only_the_stated_reasons_change_a_byte(client: httpx2.AsyncClient, database_url: str) -> None:
     session = await opened(client, "s1", project="p")
     other = await opened(client, "s2", project="p")
     await said(client, session, "Never use floats for money.")
@@ -91,7 +91,7 @@ async def test_a_reflection_of_the_session_makes_a_new_version(client: httpx2.As
     assert "Please look around" not in after["text"]
 
 
-async def test_an_evicting_client_gets_a_new_version_with_what_came_since(client: httpx2.AsyncClient) -> None:
+async def test_an_evicting_client_gets_a_new_version_with_rows_added_since(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await pack_of(client, session)
     await noted(client, "A new row.")
@@ -101,7 +101,7 @@ async def test_an_evicting_client_gets_a_new_version_with_what_came_since(client
     assert "A new row." in after["text"]
 
 
-async def test_the_order_is_the_rank_and_what_is_pinned_comes_first(client: httpx2.AsyncClient) -> None:
+async def test_rows_are_in_rank_order_after_the_pinned_ones(client: httpx2.AsyncClient) -> None:
     await noted(client, "Low and new.", priority="low", said_at="2026-03-02T12:00:00Z")
     await noted(client, "High and old.", priority="high", said_at="2026-02-27T12:00:00Z")
     await noted(client, "Medium and new.", priority="medium", said_at="2026-03-02T11:00:00Z")
@@ -129,7 +129,7 @@ async def test_a_project_sees_its_own_rows_and_those_of_no_project(client: httpx
     assert "(project bank)" in nowhere
 
 
-async def test_what_is_superseded_is_not_in_a_pack(client: httpx2.AsyncClient) -> None:
+async def test_superseded_rows_are_not_in_a_pack(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, "Never use floats for money.", "Please look around.")
     await observed(client, session)
@@ -138,7 +138,7 @@ async def test_what_is_superseded_is_not_in_a_pack(client: httpx2.AsyncClient) -
     assert text.count("floats") == 1
 
 
-async def test_the_budget_is_kept_at_any_size_of_the_pool(client: httpx2.AsyncClient) -> None:
+async def test_a_pack_stays_inside_its_budget_for_any_size_of_pool(client: httpx2.AsyncClient) -> None:
     notes = [{"content": f"Fact number {n} about the size of a pool, with a few more words."} for n in range(1_000)]
     await client.post("/v1/memories/batch", json={"memories": notes})
     pack = await pack_of(client, await opened(client, effective_context=20_000))
@@ -146,7 +146,7 @@ async def test_the_budget_is_kept_at_any_size_of_the_pool(client: httpx2.AsyncCl
     assert len(pack["memory_ids"]) > 40
 
 
-async def test_the_etag_saves_sending_it_again(client: httpx2.AsyncClient) -> None:
+async def test_a_matching_etag_saves_sending_the_pack_again(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     first = await client.get(f"/v1/sessions/{session}/pack")
     assert first.headers["etag"] == f'"{first.json()["sha256"]}"'
@@ -156,7 +156,7 @@ async def test_the_etag_saves_sending_it_again(client: httpx2.AsyncClient) -> No
     assert other.status_code == 200
 
 
-async def test_plain_text_is_the_text_alone(client: httpx2.AsyncClient) -> None:
+async def test_plain_text_is_only_the_packs_text(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await noted(client, "Grüße 部署 🙂")
     answer = await client.get(f"/v1/sessions/{session}/pack", headers={"Accept": "text/plain"})
@@ -172,7 +172,7 @@ async def test_a_row_cannot_pose_as_another_part_of_the_pack(client: httpx2.Asyn
     assert text.count("</global_observations>") == 1
 
 
-async def test_requests_that_freeze_at_once_agree(client: httpx2.AsyncClient) -> None:
+async def test_concurrent_requests_freeze_one_pack(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     packs = await asyncio.gather(*(pack_of(client, session) for _ in range(12)))
     assert len({(pack["version"], pack["sha256"], pack["created_at"]) for pack in packs}) == 1
@@ -210,7 +210,7 @@ async def test_an_explanation_has_every_row_of_the_text_with_its_score(client: h
     assert sum(row["tokens"] for row in rows) + estimate_tokens("\n".join(lines)) == plain["tokens"]
 
 
-async def test_an_explanation_is_that_of_the_frozen_moment(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_an_explanation_is_as_of_the_moment_of_freezing(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     await noted(client, "A note.", priority="low")
     path = f"/v1/sessions/{session}/pack?explain=true"
@@ -232,7 +232,7 @@ async def test_an_explanation_says_why_a_row_is_left_out(client: httpx2.AsyncCli
     assert left_out == {again: ("same_words", first), huge: ("budget", None)}
 
 
-async def test_an_explanation_forgets_what_is_forgotten(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_an_explanation_never_mentions_a_forgotten_row(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client, effective_context=1_000)
     kept = await noted(client, "Use pnpm.", priority="high")
     gone, stays = await noted(client, "gone " * 100), await noted(client, "stays " * 100)
@@ -249,9 +249,7 @@ async def test_an_explanation_forgets_what_is_forgotten(client: httpx2.AsyncClie
         )
 
 
-async def test_a_pack_from_before_explanations_says_that_it_has_none(
-    client: httpx2.AsyncClient, owner_url: str
-) -> None:
+async def test_a_pack_older_than_explanations_has_none(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     await noted(client, "A note.")
     plain = await pack_of(client, session)

@@ -72,7 +72,7 @@ async def test_a_message_is_found_by_its_words_right_after_it_was_posted(client:
     assert (hit["tags"], hit["same"], hit["passages"], hit["tentative"], hit["truncated"]) == ([], [], [], False, False)
 
 
-async def test_a_message_is_found_by_its_meaning_when_the_worker_has_looked_at_it(
+async def test_a_message_is_found_by_its_meaning_after_the_worker_embedded_it(
     database_url: str, minilm: LocalEmbedder
 ) -> None:
     async with (
@@ -88,7 +88,7 @@ async def test_a_message_is_found_by_its_meaning_when_the_worker_has_looked_at_i
     assert (hit["tier"], hit["parts"]["vector_rank"], hit["parts"]["keyword_rank"]) == ("passage", 1, None)
 
 
-async def test_a_long_message_is_found_by_its_end_and_shown_there(client: httpx2.AsyncClient) -> None:
+async def test_a_long_message_is_found_by_its_end_and_excerpted_there(client: httpx2.AsyncClient) -> None:
     filler = "\n".join(f"Line {n} is about nothing in particular, as far as anybody can tell." for n in range(200))
     session = await opened(client)
     await said(client, session, turn(1, "user", f"{filler}\nThe vault is in Xanadu.\n{filler}"))
@@ -100,7 +100,7 @@ async def test_a_long_message_is_found_by_its_end_and_shown_there(client: httpx2
     assert whole["text"] == f"user: {filler}\nThe vault is in Xanadu.\n{filler}"
 
 
-async def test_the_tier_says_where_to_look(client: httpx2.AsyncClient) -> None:
+async def test_the_tier_limits_where_recall_searches(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, RIVER)
     await observed(client, session)
@@ -113,7 +113,9 @@ async def test_the_tier_says_where_to_look(client: httpx2.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("asked", [{"kinds": ["observation"]}, {"tags": ["x"]}, {"min_priority": "medium"}])
-async def test_what_only_memories_have_is_asked_of_memories(client: httpx2.AsyncClient, asked: dict[str, Any]) -> None:
+async def test_filters_that_only_memories_have_exclude_passages(
+    client: httpx2.AsyncClient, asked: dict[str, Any]
+) -> None:
     session = await opened(client)
     await said(client, session, FERRY)
     assert tiers(await recalled(client, "ferry Skye")) == ["passage"]
@@ -123,7 +125,7 @@ async def test_what_only_memories_have_is_asked_of_memories(client: httpx2.Async
     assert "no kind, tag or priority" in refused.json()["detail"]
 
 
-async def test_passages_keep_the_scope_and_the_time_that_is_asked_for(client: httpx2.AsyncClient) -> None:
+async def test_passages_respect_scope_and_time(client: httpx2.AsyncClient) -> None:
     one, two = await opened(client, "s1", project="p"), await opened(client, "s2", project="q")
     none = await opened(client, "s3")
     places = {one: ("Rhine", 1), two: ("Elbe", 2), none: ("Po", 3)}
@@ -147,7 +149,7 @@ async def test_passages_keep_the_scope_and_the_time_that_is_asked_for(client: ht
 # Behind what was kept -------------------------------------------------------------------------------------------------
 
 
-async def test_a_passage_stands_behind_the_fact_that_was_taken_from_it(client: httpx2.AsyncClient) -> None:
+async def test_a_fact_covers_the_passage_that_it_was_taken_from(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, RIVER)
     [passage] = (await recalled(client, "our river"))["hits"]
@@ -160,7 +162,7 @@ async def test_a_passage_stands_behind_the_fact_that_was_taken_from_it(client: h
     assert left_out["parts"]["keyword_rank"] == 1
 
 
-async def test_a_passage_stands_behind_what_its_fact_was_condensed_into(client: httpx2.AsyncClient) -> None:
+async def test_a_reflection_covers_the_passages_of_its_sources(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, turn(1, "user", RIVER), turn(2, "user", "Please look around."))
     await observed(client, session)
@@ -170,7 +172,7 @@ async def test_a_passage_stands_behind_what_its_fact_was_condensed_into(client: 
     assert (hit["tier"], hit["kind"], hit["passages"]) == ("memory", "reflection", [passage["id"]])
 
 
-async def test_passages_stand_behind_what_the_pool_was_condensed_into(database_url: str) -> None:
+async def test_a_reflection_of_the_pool_covers_the_passages_of_its_sources(database_url: str) -> None:
     async with scripted(database_url) as (client, model):
         one, [river] = await kept(client, model, f"Our river is the Rhine, {LONG}", session="s1")
         other, [bridge] = await kept(client, model, f"The bridge over our river is blue, {LONG}", session="s2")
@@ -183,7 +185,7 @@ async def test_passages_stand_behind_what_the_pool_was_condensed_into(database_u
     assert set(hit["passages"]) == {passage["id"] for passage in sources}
 
 
-async def test_a_passage_of_which_all_was_replaced_stays_out_unless_asked(client: httpx2.AsyncClient) -> None:
+async def test_a_passage_with_only_superseded_facts_is_left_out_unless_requested(client: httpx2.AsyncClient) -> None:
     session = await opened(client, project="p")
     await said(client, session, turn(1, "user", "We use npm in this repository.", sent_at="2026-01-10T00:00:00Z"))
     await observed(client, session)
@@ -208,7 +210,7 @@ async def test_a_passage_of_which_all_was_replaced_stays_out_unless_asked(client
     assert "outdated" in [one["reason"] for one in since["left_out"]]
 
 
-async def test_a_passage_of_which_all_has_expired_stays_out_unless_asked(
+async def test_a_passage_with_only_expired_facts_is_left_out_unless_requested(
     client: httpx2.AsyncClient, owner_url: str
 ) -> None:
     session = await opened(client)
@@ -223,7 +225,7 @@ async def test_a_passage_of_which_all_has_expired_stays_out_unless_asked(
     assert (await recalled(client, "our river", as_of="2026-03-20T00:00:00Z"))["hits"] == []
 
 
-async def test_what_was_replaced_after_it_was_condensed_is_outdated_as_well(database_url: str) -> None:
+async def test_a_passage_whose_reflection_was_superseded_is_outdated(database_url: str) -> None:
     async with scripted(database_url) as (client, model):
         _, ids = await kept(client, model, f"The river is called Elbe, {LONG}", f"Boats are blue, {LONG}", project="p")
         model.say({"rows": [row("The river is called Elbe, and boats are blue.", *ids)]})
@@ -236,7 +238,7 @@ async def test_what_was_replaced_after_it_was_condensed_is_outdated_as_well(data
         assert contents(await recalled(client, "river Elbe", tier="passages")) == ["user: The river is called Oder."]
 
 
-async def test_a_passage_that_only_repeats_what_was_replaced_is_outdated_as_well(database_url: str) -> None:
+async def test_a_passage_that_only_repeats_superseded_facts_is_outdated(database_url: str) -> None:
     async with scripted(database_url) as (client, model):
         [elbe] = (await kept(client, model, "The river is called Elbe.", session="s1", project="p"))[1]
         assert not (await kept(client, model, "The river is called Elbe.", session="s2", project="p", days_ago=8))[1]
@@ -250,7 +252,7 @@ async def test_a_passage_that_only_repeats_what_was_replaced_is_outdated_as_well
 # Cut ------------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_window_grows_with_its_session_and_keeps_its_id(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_a_passage_grows_with_its_session_and_keeps_its_id(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     await said(client, session, turn(1, "user", FERRY))
     [first] = (await recalled(client, "ferry Skye"))["hits"]
@@ -261,7 +263,7 @@ async def test_a_window_grows_with_its_session_and_keeps_its_id(client: httpx2.A
     assert [(one, last) for one, last, _ in stored(owner_url)] == [(1, 2)]
 
 
-async def test_a_message_at_a_time_or_all_at_once_gives_the_same_windows(
+async def test_messages_sent_singly_or_together_give_the_same_passages(
     client: httpx2.AsyncClient, owner_url: str
 ) -> None:
     turns = [turn(n, "user" if n % 2 else "assistant", f"Word {n}. " * (n * 7 % 40 + 1)) for n in range(1, 40)]
@@ -283,7 +285,7 @@ def spans_of(owner_url: str, session: str) -> list[tuple[int, int, str]]:
         ).fetchall()
 
 
-async def test_what_says_nothing_is_passed_over_however_much_of_it_there_is(
+async def test_any_number_of_messages_without_text_is_skipped(
     parts: Parts, pool_id: str, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cutting, "_MOST_MESSAGES", 3)
@@ -304,7 +306,7 @@ async def test_a_transcript_that_is_sent_again_adds_no_passage(client: httpx2.As
     assert stored(owner_url) == before
 
 
-async def test_two_processes_that_post_to_one_session_at_once_leave_the_windows_of_one(
+async def test_two_processes_posting_to_one_session_leave_the_passages_of_one(
     database_url: str, owner_url: str
 ) -> None:
     made = [
@@ -353,7 +355,7 @@ async def found(parts: Parts, pool_id: str) -> list[str]:
     return [hit.content for hit in (await recall(parts, pool_id, RecallRequest("ferry Skye"))).hits]
 
 
-async def test_what_a_crash_left_is_made_up_for_by_the_next_message(
+async def test_passages_missing_after_a_crash_are_cut_with_the_next_message(
     parts: Parts, pool_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await lost(parts, pool_id, monkeypatch, FERRY)
@@ -362,7 +364,7 @@ async def test_what_a_crash_left_is_made_up_for_by_the_next_message(
     assert await found(parts, pool_id) == [f"user: {FERRY}\nuser: Good night."]
 
 
-async def test_what_a_crash_left_is_made_up_for_when_the_client_sends_it_again(
+async def test_passages_missing_after_a_crash_are_cut_when_the_client_sends_again(
     parts: Parts, pool_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await lost(parts, pool_id, monkeypatch, FERRY)
@@ -371,7 +373,7 @@ async def test_what_a_crash_left_is_made_up_for_when_the_client_sends_it_again(
     assert await found(parts, pool_id) == [f"user: {FERRY}"]
 
 
-async def test_what_a_crash_left_is_made_up_for_by_the_upkeep(
+async def test_passages_missing_after_a_crash_are_cut_by_the_upkeep(
     parts: Parts, pool_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await lost(parts, pool_id, monkeypatch, FERRY)
@@ -402,7 +404,7 @@ async def fact_of(client: httpx2.AsyncClient, query: str) -> str:
 
 
 @pytest.mark.parametrize("messages", ["true", "false"])
-async def test_a_forgotten_fact_is_in_no_passage_any_more_however_it_is_cut_later(
+async def test_a_forgotten_fact_never_returns_in_a_passage_that_is_cut_later(
     client: httpx2.AsyncClient, owner_url: str, messages: str
 ) -> None:
     session = await told(client)
@@ -419,7 +421,7 @@ async def test_a_forgotten_fact_is_in_no_passage_any_more_however_it_is_cut_late
     assert ("Xanadu" in dump(owner_url)) == (messages == "false")
 
 
-async def test_forgetting_while_a_window_is_being_cut_leaves_no_trace(
+async def test_forgetting_while_a_passage_is_cut_leaves_no_trace(
     parts: Parts, who: Principal, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
@@ -444,7 +446,9 @@ async def test_forgetting_while_a_window_is_being_cut_leaves_no_trace(
     assert stored(owner_url) == [(2, 2, f"user: {COINS}")]
 
 
-async def test_a_passage_is_read_expanded_and_forgotten_by_its_id(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_a_passage_can_be_read_expanded_and_forgotten_by_its_id(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
     session = await told(client)
     [passage] = (await recalled(client, "vault Xanadu", tier="passages"))["hits"]
     shown = (await client.get(f"/v1/memories/{passage['id']}")).json()
@@ -471,7 +475,9 @@ async def test_a_passage_is_read_expanded_and_forgotten_by_its_id(client: httpx2
     assert "xanadu" not in dump(owner_url).lower()
 
 
-async def test_what_was_said_elsewhere_too_goes_with_a_forgotten_passage(database_url: str, owner_url: str) -> None:
+async def test_facts_of_a_forgotten_passage_are_forgotten_even_with_other_sources(
+    database_url: str, owner_url: str
+) -> None:
     async with scripted(database_url) as (client, model):
         [one] = (await kept(client, model, VAULT, session="s1", project="p"))[1]
         await kept(client, model, VAULT, session="s2", project="p", days_ago=8)
@@ -484,9 +490,7 @@ async def test_what_was_said_elsewhere_too_goes_with_a_forgotten_passage(databas
         assert [message["text"] for message in left] == [VAULT], "the other session keeps its transcript"
 
 
-async def test_what_an_observer_reads_while_its_passage_is_forgotten_is_not_written_down(
-    database_url: str, owner_url: str
-) -> None:
+async def test_an_observer_writes_nothing_from_a_passage_forgotten_meanwhile(database_url: str, owner_url: str) -> None:
     async with scripted(database_url) as (client, model):
         session = await opened(client)
         await said(client, session, turn(1, "user", VAULT))
@@ -506,7 +510,7 @@ async def test_what_an_observer_reads_while_its_passage_is_forgotten_is_not_writ
 # What is never in one -------------------------------------------------------------------------------------------------
 
 
-async def test_what_our_own_tools_and_packs_said_is_in_no_passage(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_output_of_eskers_tools_and_packs_is_in_no_passage(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await told(client)
     pack = (await client.get(f"/v1/sessions/{session}/pack")).json()["text"]
     shown = [hit["content"] for hit in (await recalled(client, "vault Xanadu"))["hits"]]
@@ -542,7 +546,7 @@ async def test_secrets_are_masked_in_passages(client: httpx2.AsyncClient, owner_
 # Explained ------------------------------------------------------------------------------------------------------------
 
 
-async def test_an_explained_answer_says_why_each_candidate_is_in_or_out(client: httpx2.AsyncClient) -> None:
+async def test_an_explained_answer_has_a_reason_for_each_left_out_candidate(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     for number in range(12):
         text = f"Ferry number {number} goes to Skye at {number} o'clock." if number % 2 else f"Word {number}."
@@ -563,7 +567,7 @@ async def test_an_explained_answer_says_why_each_candidate_is_in_or_out(client: 
 # Switched off ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_pool_without_passages_keeps_its_messages_and_has_them_back_when_it_wants(
+async def test_passages_switched_off_and_on_again_are_cut_from_the_kept_messages(
     parts: Parts, pool_id: str, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_MOST_PASSAGES", "_MOST_SESSIONS"):
@@ -593,7 +597,7 @@ async def test_a_pool_without_passages_keeps_its_messages_and_has_them_back_when
     assert (again.sessions, again.deleted) == (0, 0)
 
 
-async def test_a_message_that_is_being_indexed_while_passages_are_switched_off_leaves_none(
+async def test_a_message_cut_while_passages_are_switched_off_leaves_no_passage(
     parts: Parts, pool_id: str, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await open_session(parts, pool_id, SessionRequest("api", "s1"))

@@ -94,7 +94,7 @@ def held(*rows: dict[str, Any], insights: Any = ()) -> tuple[Said, asyncio.Event
 # What the pool's reflection looks at -------------------------------------------------------------------------------
 
 
-async def test_only_what_is_old_enough_is_looked_at_and_a_dry_run_changes_nothing(
+async def test_only_rows_that_are_old_enough_are_read_and_a_dry_run_changes_nothing(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     session, _ = await kept(client, model, WEATHER, COFFEE)
@@ -112,7 +112,7 @@ async def test_only_what_is_old_enough_is_looked_at_and_a_dry_run_changes_nothin
     assert stored(owner_url) == before
 
 
-async def test_what_the_pool_condensed_once_is_not_condensed_again_and_costs_no_call(
+async def test_rows_condensed_by_the_pool_are_never_condensed_again(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     _, ids = await kept(client, model, WEATHER, COFFEE, TRAIN)
@@ -127,7 +127,7 @@ async def test_what_the_pool_condensed_once_is_not_condensed_again_and_costs_no_
     assert stored(owner_url) == before
 
 
-async def test_what_was_no_better_once_is_not_tried_again_until_there_is_more(
+async def test_a_rejected_batch_is_not_retried_until_rows_are_added(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     _, ids = await kept(client, model, WEATHER, COFFEE)
@@ -142,7 +142,7 @@ async def test_what_was_no_better_once_is_not_tried_again_until_there_is_more(
     assert (await pool_reflected(client))["memories"] == 1
 
 
-async def test_batches_are_of_one_project_oldest_first_and_no_larger_than_the_trigger(
+async def test_batches_have_one_project_are_oldest_first_and_within_the_trigger(
     client: httpx2.AsyncClient, owner_url: str
 ) -> None:
     async def written(project: str | None, *tokens: int) -> None:
@@ -168,9 +168,7 @@ async def test_batches_are_of_one_project_oldest_first_and_no_larger_than_the_tr
     assert only is None
 
 
-async def test_the_report_counts_every_project_however_many_there_are(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_the_report_counts_all_projects(client: httpx2.AsyncClient, model: ModelServer) -> None:
     texts, projects = ("The anchor of the ship is blue.", "The mast of the ship is blue."), range(110)
     rows = [{"content": text, "project": f"p{n}", "said_at": ago(days=9)} for n in projects for text in texts]
     written = await client.post("/v1/memories/batch", json={"memories": rows})
@@ -185,7 +183,7 @@ async def test_the_report_counts_every_project_however_many_there_are(
     assert (report["memories"], report["superseded"], len(report["reflection_ids"])) == (110, 220, 110)
 
 
-async def test_a_sessions_later_batches_have_their_turn_whatever_becomes_of_the_earlier(
+async def test_later_batches_of_a_session_run_even_if_earlier_ones_are_rejected(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     def made_large(*ids: str) -> None:
@@ -217,7 +215,7 @@ async def test_a_sessions_later_batches_have_their_turn_whatever_becomes_of_the_
     assert output not in "".join(model.prompt(place) for place in range(len(model.asked)))
 
 
-async def test_a_project_is_reflected_alone_within_the_tokens_that_are_asked_for(
+async def test_a_project_is_reflected_alone_within_the_requested_tokens(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     _, ids = await kept(client, model, *(f"{WEATHER} It was day {word}." for word in WORDS), project="a")
@@ -242,7 +240,7 @@ WORDS = "anchor basket candle dragon engine forest harbour island jacket kettle 
 # What becomes of an answer -----------------------------------------------------------------------------------------
 
 
-async def test_guidance_grows_with_each_candidate_and_the_first_that_is_good_enough_is_taken(
+async def test_guidance_grows_with_each_candidate_and_the_first_valid_one_is_taken(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -271,7 +269,7 @@ async def test_guidance_grows_with_each_candidate_and_the_first_that_is_good_eno
     ],
     ids=["over 600 tokens", "ungrounded", "unknown id"],
 )
-async def test_a_bad_row_is_sent_back_once_and_then_its_sources_stay_as_they_were(
+async def test_a_bad_row_is_sent_back_once_and_then_its_sources_stay_unchanged(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str, bad: Any, complaint: str
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN)
@@ -285,7 +283,7 @@ async def test_a_bad_row_is_sent_back_once_and_then_its_sources_stay_as_they_wer
     assert sorted(one["content"] for one in (await live(client)).values()) == sorted([SHORT, TRAIN])
 
 
-async def test_a_bad_row_that_is_mended_when_it_was_sent_back_is_used(
+async def test_a_row_that_is_corrected_after_it_was_sent_back_is_used(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN)
@@ -309,7 +307,7 @@ async def test_an_open_point_never_becomes_an_outcome(client: httpx2.AsyncClient
     assert by_category["outcome"]["source_ids"] == [ids[0], ids[2]]
 
 
-async def test_an_insight_is_a_row_of_the_pool_and_goes_when_its_source_is_forgotten(
+async def test_an_insight_belongs_to_the_pool_and_is_forgotten_with_its_source(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, project="shop")
@@ -333,7 +331,7 @@ async def test_an_insight_is_a_row_of_the_pool_and_goes_when_its_source_is_forgo
 
 
 @pytest.mark.parametrize("scope", ["session", "pool"])
-async def test_what_is_used_or_added_while_the_reflector_thinks_counts(
+async def test_rows_used_or_added_during_a_reflection_count(
     client: httpx2.AsyncClient, model: ModelServer, scope: str
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE, project="shop")
@@ -356,7 +354,7 @@ async def test_what_is_used_or_added_while_the_reflector_thinks_counts(
     assert datetime.fromisoformat(found[SHORT]["last_used_at"]) == datetime.fromisoformat(now)
 
 
-async def test_a_sessions_pack_is_built_anew_and_nobody_elses(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_only_the_reflected_sessions_pack_is_frozen_again(client: httpx2.AsyncClient, model: ModelServer) -> None:
     async def pack(of: str) -> dict[str, Any]:
         return (await client.get(f"/v1/sessions/{of}/pack")).json()
 
@@ -378,7 +376,7 @@ async def test_a_sessions_pack_is_built_anew_and_nobody_elses(client: httpx2.Asy
 # Looking at it and taking it back ----------------------------------------------------------------------------------
 
 
-async def test_a_diff_says_what_became_what_was_dropped_what_was_kept_and_what_was_learnt(
+async def test_a_diff_shows_condensed_dropped_and_kept_rows_and_insights(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, GARDEN)
@@ -405,7 +403,7 @@ async def test_a_diff_says_what_became_what_was_dropped_what_was_kept_and_what_w
 
 
 @pytest.mark.parametrize("scope", ["session", "pool"])
-async def test_undo_brings_back_exactly_what_was_live(
+async def test_undo_restores_exactly_the_rows_that_were_live(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str, scope: str
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE, RULE, TRAIN)
@@ -427,7 +425,7 @@ async def test_undo_brings_back_exactly_what_was_live(
     assert await live(client) == shown
 
 
-async def test_what_was_used_since_is_used_still_when_it_is_undone(
+async def test_undo_keeps_the_last_use_since_the_reflection(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -440,7 +438,7 @@ async def test_what_was_used_since_is_used_still_when_it_is_undone(
     assert {one["last_used_at"] for one in (await live(client)).values()} == {made["last_used_at"]}
 
 
-async def test_a_later_reflection_is_undone_before_the_one_that_it_stands_on(
+async def test_a_later_reflection_must_be_undone_before_the_one_it_depends_on(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -459,7 +457,7 @@ async def test_a_later_reflection_is_undone_before_the_one_that_it_stands_on(
     assert {*await live(client)} == {*ids, *more}
 
 
-async def test_what_was_rejected_or_is_not_there_cannot_be_undone(
+async def test_a_rejected_or_unknown_reflection_cannot_be_undone(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -473,9 +471,7 @@ async def test_what_was_rejected_or_is_not_there_cannot_be_undone(
     assert stored(owner_url) == before
 
 
-async def test_what_an_observation_has_replaced_since_does_not_come_back(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_undo_does_not_restore_rows_superseded_since(client: httpx2.AsyncClient, model: ModelServer) -> None:
     session, ids = await kept(client, model, "Deploys of the shop go to Render.", COFFEE, project="shop")
     model.say({"rows": [row("Deploys go to Render.", ids[0]), row("The coffee machine was broken.", ids[1])]})
     [reflection] = (await session_reflected(client, session))["reflection_ids"]
@@ -491,7 +487,7 @@ async def test_what_an_observation_has_replaced_since_does_not_come_back(
 
 @pytest.mark.parametrize("how", ["undone", "forgotten"])
 @pytest.mark.parametrize("dropped", [False, True], ids=["stood for", "left out"])
-async def test_a_note_that_was_written_again_is_there_once_when_its_reflection_is_gone(
+async def test_undo_does_not_duplicate_a_note_that_was_written_again(
     client: httpx2.AsyncClient, model: ModelServer, how: str, dropped: bool
 ) -> None:
     notes = [await noted(client, text, said_at=ago(days=9)) for text in (WEATHER, COFFEE, TRAIN)]
@@ -509,7 +505,7 @@ async def test_a_note_that_was_written_again_is_there_once_when_its_reflection_i
         assert (await client.get(f"/v1/memories/{notes[0]}")).json()["superseded_by"] == again
 
 
-async def test_what_was_forgotten_comes_back_by_no_reflection_and_no_undoing(
+async def test_forgotten_rows_never_return_by_reflecting_or_undoing(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, GARDEN)
@@ -532,7 +528,7 @@ async def test_what_was_forgotten_comes_back_by_no_reflection_and_no_undoing(
     assert count == 0
 
 
-async def test_a_reflection_of_another_pool_is_not_there(database_url: str, parts: Parts, pool_id: str) -> None:
+async def test_a_reflection_of_another_pool_is_not_found(database_url: str, parts: Parts, pool_id: str) -> None:
     async with scripted(database_url) as (client, model):
         session, ids = await kept(client, model, WEATHER, COFFEE)
         model.say({"rows": [row(SHORT, *ids)]})
@@ -554,7 +550,7 @@ async def test_a_reflection_of_another_pool_is_not_there(database_url: str, part
 # Races -------------------------------------------------------------------------------------------------------------
 
 
-async def test_undoing_beside_a_running_reflection_of_the_session_loses_nothing(
+async def test_undoing_during_a_reflection_of_the_session_loses_nothing(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -572,9 +568,7 @@ async def test_undoing_beside_a_running_reflection_of_the_session_loses_nothing(
     assert {*await live(client)} == {*ids, train}
 
 
-async def test_two_reflections_of_the_pool_at_once_condense_once(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_concurrent_reflections_of_the_pool_condense_once(client: httpx2.AsyncClient, model: ModelServer) -> None:
     _, ids = await kept(client, model, WEATHER, COFFEE)
     model.say({"rows": [row(SHORT, *ids)]})
     await asyncio.gather(*(pool_reflected(client) for _ in range(4)))
@@ -606,7 +600,7 @@ async def test_the_pool_and_a_session_never_condense_the_same_row_twice(
     assert len([one for one in await listed(client) if one["state"] == "committed"]) == 1
 
 
-async def test_what_is_forgotten_while_the_pool_is_reflected_does_not_come_back(
+async def test_rows_forgotten_during_a_reflection_of_the_pool_never_return(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     _, ids = await kept(client, model, WEATHER, COFFEE)
@@ -621,7 +615,7 @@ async def test_what_is_forgotten_while_the_pool_is_reflected_does_not_come_back(
     assert {*await live(client)} == {ids[1]}
 
 
-async def test_undoing_forgetting_reflecting_and_observing_at_once_end_and_leave_every_fact_once(
+async def test_concurrent_undo_forget_reflect_and_observe_leave_every_fact_once(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     names = ["a", "b", "c"]
@@ -680,7 +674,7 @@ async def spoken(parts: Parts, pool_id: str, *texts: str) -> None:
     await run_job(parts, lease, observe_leased)
 
 
-async def test_the_pool_is_reflected_daily_and_only_what_is_three_days_old(
+async def test_the_pool_is_reflected_daily_with_rows_of_at_least_three_days(
     parts: Parts, pool_id: str, clock: FakeClock
 ) -> None:
     await spoken(parts, pool_id, *SPOKEN)
@@ -701,7 +695,7 @@ async def test_the_pool_is_reflected_daily_and_only_what_is_three_days_old(
     assert await list_reflections(parts, pool_id) == [made]
 
 
-async def test_a_pool_of_notes_alone_is_reflected_daily_too(parts: Parts, who: Principal, clock: FakeClock) -> None:
+async def test_a_pool_with_only_notes_is_reflected_daily(parts: Parts, who: Principal, clock: FakeClock) -> None:
     await remember(parts, who, [Note(WEATHER), Note(COFFEE)])
     assert await at_work(parts, who.pool_id) is None
     clock.advance(days=1)
@@ -710,7 +704,7 @@ async def test_a_pool_of_notes_alone_is_reflected_daily_too(parts: Parts, who: P
     assert await at_work(parts, who.pool_id), "they will be old enough one day"
 
 
-async def test_a_daily_reflection_that_failed_for_good_is_tried_again_when_there_is_more(
+async def test_a_dead_daily_reflection_is_retried_when_rows_are_added(
     parts: Parts, database: Database, pool_id: str, clock: FakeClock
 ) -> None:
     await spoken(parts, pool_id, "Please fix the login.")
@@ -725,7 +719,7 @@ async def test_a_daily_reflection_that_failed_for_good_is_tried_again_when_there
     assert await at_work(parts, pool_id)
 
 
-async def test_a_session_that_was_undone_is_let_alone_until_enough_is_new(
+async def test_after_an_undo_a_session_is_not_reflected_until_enough_is_new(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     stories = [f"{WEATHER} {COFFEE} {TRAIN} It was told by {word}." for word in WORDS]
@@ -759,7 +753,7 @@ async def test_a_session_that_was_undone_is_let_alone_until_enough_is_new(
 # What outlives, and what does not ----------------------------------------------------------------------------------
 
 
-async def test_what_was_drawn_from_a_forgotten_row_goes_with_it_also_when_it_was_undone(
+async def test_forgetting_a_row_also_forgets_undone_reflections_of_it(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -770,9 +764,7 @@ async def test_what_was_drawn_from_a_forgotten_row_goes_with_it_also_when_it_was
     assert {*stored(owner_url)} == {ids[1]}
 
 
-async def test_a_tag_that_is_called_like_a_facet_makes_no_insight(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_a_tag_with_the_name_of_a_facet_makes_no_insight(client: httpx2.AsyncClient, model: ModelServer) -> None:
     ids = [await noted(client, text, tags=["event"], said_at=ago(days=9)) for text in (WEATHER, COFFEE)]
     model.say({"rows": [row(SHORT, *ids)]})
     report = await pool_reflected(client)
@@ -781,7 +773,7 @@ async def test_a_tag_that_is_called_like_a_facet_makes_no_insight(
     assert [change["change"] for change in diff["changes"]] == ["became"]
 
 
-async def test_a_row_that_was_said_again_since_outlives_the_undoing_of_its_reflection(
+async def test_undo_keeps_a_reflections_row_that_was_said_again_since(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -795,7 +787,7 @@ async def test_a_row_that_was_said_again_since_outlives_the_undoing_of_its_refle
     assert {one["content"] for one in (await live(client)).values()} == {WEATHER, COFFEE, SHORT}
 
 
-async def test_two_wishes_that_wait_are_both_done_and_the_daily_run_keeps_its_time(
+async def test_two_waiting_requests_both_run_and_the_daily_run_keeps_its_time(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     for project in ("a", "b"):
@@ -818,7 +810,7 @@ def ids_in(asked: dict[str, Any]) -> list[str]:
     return memory_ids_in(asked["messages"][0]["content"][0]["text"])
 
 
-async def test_asking_again_waits_for_the_run_that_has_begun(
+async def test_a_repeated_request_waits_for_the_present_run(
     client: httpx2.AsyncClient, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -834,7 +826,7 @@ async def test_asking_again_waits_for_the_run_that_has_begun(
     assert len(model.asked) == asked + 1
 
 
-async def test_an_outage_is_no_judgement_of_the_rows(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_an_outage_does_not_count_as_a_rejection(client: httpx2.AsyncClient, model: ModelServer) -> None:
     ids = [await noted(client, text, said_at=ago(days=9)) for text in (WEATHER, COFFEE)]
     model.say(Said(raw="<html>"))
     assert (await client.post("/v1/reflect?wait=true")).status_code == 502

@@ -45,7 +45,7 @@ async def pack_of(client: httpx2.AsyncClient, session: str) -> Json:
 # Usage -------------------------------------------------------------------------------------------------------------
 
 
-async def test_usage_is_summed_by_session_and_shown_with_what_it_saved(client: httpx2.AsyncClient) -> None:
+async def test_usage_is_summed_by_session_and_shown_with_the_savings(client: httpx2.AsyncClient) -> None:
     session, other = await opened(client, "one"), await opened(client, "two")
     await pack_of(client, session)
     await said(client, session, {"external_id": "1", "role": "user", "content": "word " * 1_000})
@@ -68,7 +68,7 @@ async def test_usage_is_summed_by_session_and_shown_with_what_it_saved(client: h
     assert (await memory_of(client, other))["usage"] is None
 
 
-async def test_a_call_that_is_reported_twice_is_one_call(client: httpx2.AsyncClient) -> None:
+async def test_a_call_reported_twice_counts_once(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     assert not (await used(client, session, 10, 0, 0, request_id="req_1"))["repeated"]
     again = await used(client, session, 10, 0, 0, request_id="req_1")
@@ -81,7 +81,7 @@ async def test_a_call_that_is_reported_twice_is_one_call(client: httpx2.AsyncCli
     assert not (await used(client, elsewhere, 10, 0, 0, request_id="req_1"))["repeated"]
 
 
-async def test_calls_that_are_reported_at_once_are_all_counted(client: httpx2.AsyncClient) -> None:
+async def test_concurrent_reports_are_all_counted(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     names = [f"req_{n}" for n in range(10)] * 2
     await asyncio.gather(*(used(client, session, 1, 2, 3, request_id=name) for name in names))
@@ -89,7 +89,7 @@ async def test_calls_that_are_reported_at_once_are_all_counted(client: httpx2.As
     assert (usage["calls"], usage["input_tokens"], usage["cache_read_tokens"]) == (10, 10, 30)
 
 
-async def test_a_prefix_that_is_not_in_the_cache_is_told_unless_the_pack_has_changed(
+async def test_a_lost_cache_prefix_is_reported_unless_the_pack_has_changed(
     client: httpx2.AsyncClient,
 ) -> None:
     session = await opened(client)
@@ -101,7 +101,7 @@ async def test_a_prefix_that_is_not_in_the_cache_is_told_unless_the_pack_has_cha
     assert (await used(client, session, 310, 0, 0))["usage"]["prefix_lost"] == 1
 
 
-async def test_a_usage_block_is_taken_as_the_api_gives_it_and_nonsense_is_refused(client: httpx2.AsyncClient) -> None:
+async def test_a_usage_block_of_the_api_is_accepted_and_an_invalid_one_refused(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     block = {
         "input_tokens": 5,
@@ -138,7 +138,7 @@ async def test_a_secret_in_the_name_of_a_model_is_masked(client: httpx2.AsyncCli
 # What came of a session --------------------------------------------------------------------------------------------
 
 
-async def test_the_counters_of_a_session_follow_what_becomes_of_it(
+async def test_the_counters_follow_the_states_of_a_session(
     asked_model: tuple[httpx2.AsyncClient, ModelServer],
 ) -> None:
     client, model = asked_model
@@ -169,7 +169,7 @@ async def test_the_counters_of_a_session_follow_what_becomes_of_it(
     assert waiting["session"]["messages"] == 3
 
 
-async def test_a_job_that_fails_shows_why_and_what_to_do(asked_model: tuple[httpx2.AsyncClient, ModelServer]) -> None:
+async def test_a_failed_job_shows_its_error_and_a_hint(asked_model: tuple[httpx2.AsyncClient, ModelServer]) -> None:
     client, model = asked_model
     session = await opened(client)
     await said(client, session, "The ferry is blue.")
@@ -200,9 +200,7 @@ async def test_every_version_of_a_pack_stays_in_the_log(client: httpx2.AsyncClie
         }
 
 
-async def test_a_pack_that_showed_what_is_forgotten_leaves_no_hash_behind(
-    client: httpx2.AsyncClient, owner_url: str
-) -> None:
+async def test_a_pack_that_showed_a_forgotten_row_leaves_no_hash(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     secret = (await client.post("/v1/memories", json={"content": "The ferry is called Ada."})).json()["id"]
     hashes = [(await pack_of(client, session))["sha256"]]
@@ -221,11 +219,11 @@ async def test_a_pack_that_showed_what_is_forgotten_leaves_no_hash_behind(
     assert not {found for (found,) in kept_hashes} & set(hashes)
 
 
-async def test_a_session_that_is_not_there_is_a_404(client: httpx2.AsyncClient) -> None:
+async def test_an_unknown_session_is_a_404(client: httpx2.AsyncClient) -> None:
     assert (await client.get("/v1/sessions/ses_none/memory")).status_code == 404
 
 
-async def test_an_extractive_observer_shows_as_such(client: httpx2.AsyncClient) -> None:
+async def test_groups_of_the_extractive_observer_say_so(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, "We decided to paint the ferry blue.")
     await observed(client, session)

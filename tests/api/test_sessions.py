@@ -24,12 +24,12 @@ async def test_the_same_client_and_external_id_are_the_same_session(client: http
     assert (shown["cwd"], shown["project"], shown["timezone"]) == ("/src", "p", "Europe/Berlin")
 
 
-async def test_twenty_requests_at_once_open_one_session(client: httpx2.AsyncClient) -> None:
+async def test_twenty_concurrent_requests_open_one_session(client: httpx2.AsyncClient) -> None:
     ids = await asyncio.gather(*(opened(client, "s1") for _ in range(20)))
     assert len(set(ids)) == 1
 
 
-async def test_messages_are_counted_once_however_often_they_come(client: httpx2.AsyncClient) -> None:
+async def test_messages_that_are_sent_again_are_counted_once(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     batch = [user(f"m{n}", f"Message number {n}.") for n in range(5)]
     first = await said(client, session, *batch)
@@ -51,7 +51,7 @@ async def test_the_unobserved_count_is_the_sum_of_the_tokens(client: httpx2.Asyn
     assert row == (report["unobserved_tokens"],)
 
 
-async def test_messages_keep_the_order_in_which_they_came(client: httpx2.AsyncClient, owner_url: str) -> None:
+async def test_messages_keep_their_order_of_arrival(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     await said(
         client,
@@ -65,7 +65,7 @@ async def test_messages_keep_the_order_in_which_they_came(client: httpx2.AsyncCl
     assert [row[0] for row in rows] == ["b", "a", "c"]
 
 
-async def test_resends_from_many_clients_at_once_store_each_message_once(client: httpx2.AsyncClient) -> None:
+async def test_concurrent_resends_store_each_message_once(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     batch = [user(f"m{n}", f"Message {n}.") for n in range(50)]
     reports = await asyncio.gather(*(said(client, session, *batch[start:]) for start in range(0, 50, 5)))
@@ -73,13 +73,13 @@ async def test_resends_from_many_clients_at_once_store_each_message_once(client:
     assert (await client.get(f"/v1/sessions/{session}")).json()["messages"] == 50
 
 
-async def test_a_name_that_comes_twice_in_a_batch_is_one_message(client: httpx2.AsyncClient) -> None:
+async def test_an_external_id_twice_in_a_batch_is_one_message(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     report = await said(client, session, user("m1", "Hello."), user("m1", "Hello."))
     assert (report["accepted"], report["duplicates"], report["conflicts"]) == (1, 1, [])
 
 
-async def test_a_name_that_comes_again_with_other_words_is_reported(client: httpx2.AsyncClient) -> None:
+async def test_an_external_id_with_other_content_is_reported(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, user("m1", "Hello."))
     report = await said(client, session, user("m1", "Something else."), user("m2", "New."))
@@ -87,7 +87,7 @@ async def test_a_name_that_comes_again_with_other_words_is_reported(client: http
 
 
 @pytest.mark.parametrize("name", ['a:b"<c>&d', "消息/1", "x" * 512, "🙂", "a\nb", "%3A"])
-async def test_names_in_any_script_are_names(client: httpx2.AsyncClient, name: str) -> None:
+async def test_external_ids_may_be_in_any_script(client: httpx2.AsyncClient, name: str) -> None:
     session = await opened(client, name)
     assert (await said(client, session, user(name, "Never use floats for money.")))["accepted"] == 1
     assert (await said(client, session, user(name, "Never use floats for money.")))["duplicates"] == 1
@@ -114,7 +114,7 @@ async def test_every_block_of_the_messages_api_is_stored_as_it_came(client: http
     assert row[1] > 1_600
 
 
-async def test_a_batch_of_500_is_a_few_statements(
+async def test_a_batch_of_500_takes_a_few_statements(
     client: httpx2.AsyncClient, owner_url: str, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[Any] = []
@@ -186,7 +186,7 @@ def at(moment: str, text: str) -> dict[str, Any]:
     return {**user(text, text), "sent_at": moment}
 
 
-async def test_a_session_is_of_the_time_at_which_it_was_held_not_sent(client: httpx2.AsyncClient) -> None:
+async def test_a_session_begins_when_it_was_held_not_when_it_was_sent(client: httpx2.AsyncClient) -> None:
     today = await opened(client, "today")
     await said(client, today, "Good morning.")
     old = await opened(client, "old")
@@ -207,7 +207,7 @@ async def test_a_session_is_of_the_time_at_which_it_was_held_not_sent(client: ht
     assert (session["begun_at"], session["last_sent_at"]) == (session["created_at"], None)
 
 
-async def test_a_list_that_is_being_read_misses_no_session_whatever_is_sent_meanwhile(
+async def test_a_paged_list_misses_no_session_when_messages_arrive_meanwhile(
     client: httpx2.AsyncClient,
 ) -> None:
     same = "2025-03-01T09:00:00Z"
@@ -228,12 +228,12 @@ async def test_a_list_that_is_being_read_misses_no_session_whatever_is_sent_mean
 
 
 @pytest.mark.parametrize("place", ["ses_nope", "2025-01-01T00:00:00~ses_1", "2025-01-01T00:00:00Z~", "~ses_1", "x~y"])
-async def test_a_place_that_is_none_is_refused_with_what_to_give(client: httpx2.AsyncClient, place: str) -> None:
+async def test_an_invalid_cursor_is_refused_with_a_hint(client: httpx2.AsyncClient, place: str) -> None:
     answer = await client.get("/v1/sessions", params={"before": place})
     assert (answer.status_code, "`next`" in answer.json()["hint"]) == (422, True)
 
 
-async def test_messages_are_read_back_as_they_are_kept(client: httpx2.AsyncClient) -> None:
+async def test_messages_are_read_back_as_stored(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     blocks = [{"type": "text", "text": "See."}, {"type": "unheard_of", "value": 1}]
     await said(client, session, "One.", {"external_id": "two", "role": "assistant", "content": blocks}, "Three.")
@@ -248,7 +248,7 @@ async def test_messages_are_read_back_as_they_are_kept(client: httpx2.AsyncClien
     assert (await client.get("/v1/sessions/ses_nope/messages")).status_code == 404
 
 
-async def test_the_same_batch_sent_many_times_at_once_is_stored_once(client: httpx2.AsyncClient) -> None:
+async def test_concurrent_copies_of_a_batch_are_stored_once(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     names = [f"m{n}" for n in range(50)]
     reports = await asyncio.gather(*(said(client, session, *names[n:], *names[:n]) for n in range(0, 50, 5)))
@@ -257,7 +257,7 @@ async def test_the_same_batch_sent_many_times_at_once_is_stored_once(client: htt
     assert (found["messages"], found["total_tokens"]) == (50, reports[0]["unobserved_tokens"])
 
 
-async def test_a_session_says_what_came_of_it(client: httpx2.AsyncClient) -> None:
+async def test_a_session_shows_its_groups_observations_and_coverage(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, "Never use floats for money.")
     await observed(client, session)
@@ -267,7 +267,7 @@ async def test_a_session_says_what_came_of_it(client: httpx2.AsyncClient) -> Non
     assert [listed["id"] for listed in unreflected] == [session]
 
 
-async def test_what_a_client_says_of_its_time_and_context_holds_from_then_on(client: httpx2.AsyncClient) -> None:
+async def test_a_given_time_zone_or_context_replaces_the_stored_one(client: httpx2.AsyncClient) -> None:
     first = await opened(client, "s1", timezone="Asia/Tokyo")
     for more, timezone, context in (
         ({}, "Asia/Tokyo", 200_000),

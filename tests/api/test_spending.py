@@ -95,7 +95,7 @@ async def wait_for(client: httpx2.AsyncClient, session: str, what: str) -> httpx
 # Counting ------------------------------------------------------------------------------------------------------------
 
 
-async def test_every_call_is_counted_whatever_comes_of_it(model: ModelServer, database_url: str) -> None:
+async def test_every_call_is_counted_also_failed_ones(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url) as client:
         model.say("I cannot answer in JSON.", {"facts": [FACT]})  # useless, and then sent back
         session = await opened(client)
@@ -136,7 +136,7 @@ async def test_every_call_is_counted_whatever_comes_of_it(model: ModelServer, da
         assert spent["observe"]["calls"] == calls
 
 
-async def test_what_goes_through_the_cache_costs_what_it_costs(model: ModelServer, database_url: str) -> None:
+async def test_cached_tokens_are_counted_at_their_own_price(model: ModelServer, database_url: str) -> None:
     used = {
         "input_tokens": 10,
         "output_tokens": 5,
@@ -164,9 +164,7 @@ async def with_two_rows(client: httpx2.AsyncClient, model: ModelServer) -> str:
     return session
 
 
-async def test_what_does_not_come_in_time_counts_as_the_most_that_it_can_have_cost(
-    model: ModelServer, database_url: str
-) -> None:
+async def test_a_late_call_is_counted_with_its_highest_possible_cost(model: ModelServer, database_url: str) -> None:
     release = asyncio.Event()
     async with served(model, database_url, llm_timeout_seconds="1") as client:
         session = await with_two_rows(client, model)
@@ -189,7 +187,7 @@ async def test_what_does_not_come_in_time_counts_as_the_most_that_it_can_have_co
     assert today["spent_usd"] == pytest.approx(sum(counted["cost_usd"] for counted in spent.values()))
 
 
-async def test_a_reflection_says_all_that_its_model_was_sent(model: ModelServer, database_url: str) -> None:
+async def test_a_reflection_reports_all_tokens_its_model_was_sent(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url) as client:
         session = await with_two_rows(client, model)
         model.say(lambda asked: Said(json.dumps(harbours(asked))))
@@ -212,7 +210,7 @@ def message(text: str, **more: Any) -> str:
     return json.dumps({**start, "stop_reason": "end_turn", "stop_sequence": None, **more})
 
 
-async def test_a_model_without_a_price_is_counted_and_costs_nobody_knows_what(
+async def test_tokens_of_a_model_without_a_price_are_counted_and_the_cost_is_null(
     model: ModelServer, database_url: str
 ) -> None:
     async with served(model, database_url, observer_model="qwen3:8b") as client:
@@ -227,7 +225,7 @@ async def test_a_model_without_a_price_is_counted_and_costs_nobody_knows_what(
     assert re.search(r"qwen3:8b +observe +1 +100 +7 +20 +unknown", shown)
 
 
-async def test_the_same_recall_twice_asks_no_model(model: ModelServer, database_url: str) -> None:
+async def test_recall_calls_no_model(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url) as client:
         await client.post("/v1/memories", json={"content": "Sessions live in Redis."})
         first, second = [await recalled(client, "Where do sessions live?") for _ in range(2)]
@@ -237,7 +235,7 @@ async def test_the_same_recall_twice_asks_no_model(model: ModelServer, database_
 
 
 @pytest.mark.parametrize("role", ["user", "tool"])
-async def test_500_kb_in_one_message_cost_no_more_than_a_prompt_may(
+async def test_a_message_of_500_kb_never_exceeds_the_prompt_limit(
     model: ModelServer, database_url: str, role: str
 ) -> None:
     async with served(model, database_url) as client:
@@ -287,7 +285,7 @@ async def capped(model: ModelServer, database: Database, clock: FakeClock) -> As
         yield parts
 
 
-async def test_a_pool_that_has_spent_its_money_keeps_everything_and_goes_on_the_next_day(
+async def test_a_pool_at_its_cap_keeps_everything_and_resumes_the_next_day(
     capped: Parts, who: Principal, model: ModelServer, clock: FakeClock
 ) -> None:
     for name in ("s1", "s2"):
@@ -324,7 +322,7 @@ async def test_a_pool_that_has_spent_its_money_keeps_everything_and_goes_on_the_
     assert "We never use Mongo." in model.prompt()
 
 
-async def test_a_useless_answer_that_spends_the_money_is_not_asked_for_again(
+async def test_an_unusable_answer_that_reaches_the_cap_is_not_retried(
     capped: Parts, who: Principal, model: ModelServer
 ) -> None:
     await set_daily_cap(capped, "default", cap_usd=1, without_own=False, when_spent=None)
@@ -335,7 +333,7 @@ async def test_a_useless_answer_that_spends_the_money_is_not_asked_for_again(
     assert paused(await get_session(capped, who.pool_id, session))
 
 
-async def test_another_pool_has_money_of_its_own(capped: Parts, who: Principal, model: ModelServer) -> None:
+async def test_another_pool_has_its_own_cap(capped: Parts, who: Principal, model: ModelServer) -> None:
     team = await create_pool(capped, "team")
     await set_daily_cap(capped, "default", cap_usd=0, without_own=False, when_spent=None)
     ours = await session_of(capped, who.pool_id, "s1", "Let's use Redis.")
@@ -348,7 +346,7 @@ async def test_another_pool_has_money_of_its_own(capped: Parts, who: Principal, 
     assert (await report_spending(capped, who.pool_id, 1)).days == []
 
 
-async def test_a_pool_that_wants_it_goes_on_without_a_model_and_its_rows_say_so(
+async def test_a_pool_set_to_extractive_goes_on_without_a_model_and_its_rows_say_so(
     capped: Parts, who: Principal, model: ModelServer
 ) -> None:
     await set_daily_cap(capped, "default", cap_usd=0, without_own=False, when_spent="extractive")
@@ -365,7 +363,7 @@ async def test_a_pool_that_wants_it_goes_on_without_a_model_and_its_rows_say_so(
     assert model.asked == []
 
 
-async def test_waiting_for_a_job_that_is_paused_says_what_to_do_and_money_lets_it_go_on(
+async def test_waiting_for_a_paused_job_gives_a_hint_and_a_higher_cap_resumes_it(
     model: ModelServer, database_url: str
 ) -> None:
     async with served(model, database_url, daily_cap_usd="1") as client:
@@ -399,7 +397,7 @@ async def test_waiting_for_a_job_that_is_paused_says_what_to_do_and_money_lets_i
         await until(client, f"/v1/sessions/{session}", lambda s: s["observed_messages"] == 1 and not s["jobs"])
 
 
-async def test_a_pool_that_has_spent_its_money_is_not_reflected_either(model: ModelServer, database_url: str) -> None:
+async def test_a_pool_at_its_cap_is_not_reflected(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url, daily_cap_usd="0") as client:
         for text in ("The river is wide.", "The harbour is closed on Sundays."):
             session = await opened(client, text)
@@ -410,9 +408,7 @@ async def test_a_pool_that_has_spent_its_money_is_not_reflected_either(model: Mo
     assert model.asked == []
 
 
-async def test_a_race_of_jobs_costs_no_more_over_the_cap_than_what_was_under_way(
-    model: ModelServer, database_url: str
-) -> None:
+async def test_concurrent_jobs_exceed_the_cap_only_by_running_calls(model: ModelServer, database_url: str) -> None:
     at_once, release = 3, asyncio.Event()
     model.say(Said(json.dumps(NOTHING), wait_for=release))
     async with served(model, database_url, daily_cap_usd="1", job_concurrency=str(at_once)) as client:
@@ -439,7 +435,7 @@ def _ended(session: dict[str, Any]) -> bool:
 # Caps that could not hold --------------------------------------------------------------------------------------------
 
 
-def test_a_cap_on_a_model_without_a_price_is_refused_at_the_start() -> None:
+def test_a_server_with_a_cap_and_a_model_without_a_price_does_not_start() -> None:
     for name in ("OBSERVER_MODEL", "REFLECTOR_MODEL"):
         environment = {"ESKER_DAILY_CAP_USD": "5", "ESKER_LLM_API_KEY": "sk-x", f"ESKER_{name}": "qwen3:8b"}
         with pytest.raises(Misconfigured, match="what qwen3:8b costs is not known") as refused:
@@ -449,7 +445,7 @@ def test_a_cap_on_a_model_without_a_price_is_refused_at_the_start() -> None:
         assert make_parts(priced, Database("postgresql://nowhere")).observer
 
 
-async def test_a_pools_own_cap_on_a_model_without_a_price_pauses_it_and_says_what_to_set(
+async def test_a_pools_own_cap_with_a_model_without_a_price_pauses_it_with_a_hint(
     model: ModelServer, database: Database, who: Principal, clock: FakeClock
 ) -> None:
     async with without_a_server(asking(model, database, clock, observer_model="qwen3:8b")) as unpriced:
@@ -469,7 +465,7 @@ async def test_a_pools_own_cap_on_a_model_without_a_price_pauses_it_and_says_wha
         assert (await get_session(priced, who.pool_id, session)).session.observed_seq == 1
 
 
-async def test_a_server_that_starts_with_a_higher_cap_goes_on_at_once(model: ModelServer, database_url: str) -> None:
+async def test_a_restart_with_a_higher_cap_resumes_jobs_at_once(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url, daily_cap_usd="0") as client:
         session = await opened(client)
         await said(client, session, "Let's use Redis.")
@@ -479,12 +475,12 @@ async def test_a_server_that_starts_with_a_higher_cap_goes_on_at_once(model: Mod
 
 
 @pytest.mark.parametrize("cap", [-0.01, 1e9, float("inf"), float("nan")])
-async def test_a_cap_that_is_none_is_refused(parts: Parts, cap: float) -> None:
+async def test_an_invalid_cap_is_refused(parts: Parts, cap: float) -> None:
     with pytest.raises(InvalidInput, match="between 0 and"):
         await set_daily_cap(parts, "default", cap_usd=cap, without_own=False, when_spent=None)
 
 
-async def test_an_own_cap_can_be_taken_away_again(capped: Parts, who: Principal) -> None:
+async def test_a_pools_own_cap_can_be_removed(capped: Parts, who: Principal) -> None:
     own = await set_daily_cap(capped, "default", cap_usd=7, without_own=False, when_spent="extractive")
     assert (own.day, own.cap_usd, own.when_spent) == (START.date(), 7, "extractive")
     kept = await set_daily_cap(capped, "default", cap_usd=None, without_own=False, when_spent="wait")
