@@ -1,4 +1,4 @@
-"""A briefing: what matters in a project, and what its latest session is at, within a number of tokens."""
+"""A briefing: the most important rows of a project and the task of its latest session, within a token budget."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 @pytest.fixture
 async def asked_model(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
-    """A client of a server that asks a scripted model, and that model."""
+    """A client of a server with a scripted model, and the model."""
     async with scripted(database_url) as both:
         yield both
 
@@ -29,14 +29,14 @@ async def briefing(client: httpx2.AsyncClient, **asked: Any) -> Json:
 
 
 async def noted(client: httpx2.AsyncClient, content: str, **more: Any) -> str:
-    """Write a memory of high priority, unless another is named, and return its id."""
+    """Write a memory, by default of high priority, and return its id."""
     answer = await client.post("/v1/memories", json={"content": content, "priority": "high", **more})
     assert answer.status_code == 201, answer.text
     return answer.json()["id"]
 
 
 def contents(found: Json) -> list[str]:
-    """Return what the rows of a briefing say."""
+    """Return the contents of the rows of a briefing."""
     return [row["content"] for row in found["rows"]]
 
 
@@ -104,7 +104,7 @@ async def test_a_briefing_shows_the_task_of_the_projects_latest_session(
         model.say({"facts": [], "current_task": task, "suggested_continuation": f"Go on: {task}", "thread_title": name})
         await observed(client, session)
     await opened(client, "d", project="ferry")
-    # A transcript of last year that is sent now is no news.
+    # A transcript of last year that is sent now does not count as the latest.
     old = await opened(client, "e", project="ferry")
     long_ago = {"external_id": "m", "role": "user", "content": "Sink it.", "sent_at": "2025-01-01T00:00:00Z"}
     await said(client, old, long_ago)

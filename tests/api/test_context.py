@@ -1,4 +1,4 @@
-"""The context builder: what an agent's own loop sends next, frozen up to its breakpoint, valid, and complete."""
+"""The context builder: the next request of an agent's own loop, frozen up to its breakpoint, valid, and complete."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -62,13 +62,13 @@ def stable(context: Json) -> list[Json]:
 
 
 def behind(context: Json) -> list[str]:
-    """Return the texts behind the last breakpoint."""
+    """Return the texts after the last breakpoint."""
     return [block["text"] for block in context["system"][len(stable(context)) :]]
 
 
 @pytest.fixture
 async def asked_model(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
-    """A client of a server that asks a scripted model, and that model."""
+    """A client of a server with a scripted model, and the model."""
     async with scripted(database_url) as both:
         yield both
 
@@ -92,7 +92,7 @@ async def test_only_the_callers_text_and_the_pack_precede_the_breakpoint(
     assert context["messages"] == []
 
 
-async def test_a_model_sees_only_the_mark_of_high_priority(client: httpx2.AsyncClient) -> None:
+async def test_only_high_priority_and_completion_are_marked(client: httpx2.AsyncClient) -> None:
     for priority, text in (
         ("high", "High water 🟡 is marked."),
         ("medium", "The ferry runs."),
@@ -103,7 +103,7 @@ async def test_a_model_sees_only_the_mark_of_high_priority(client: httpx2.AsyncC
     context = await context_of(client, await opened(client))
     lines = [line for line in context["system"][0]["text"].splitlines() if line.startswith("* ")]
     assert [line.split(" 20")[0] for line in sorted(lines)] == sorted(["* 🔴", "*", "*", "* ✅"])
-    assert any("High water 🟡 is marked." in line for line in lines), "what a row says is its own"
+    assert any("High water 🟡 is marked." in line for line in lines), "the content of a row is unchanged"
 
 
 async def test_two_calls_without_changes_return_the_same_bytes(client: httpx2.AsyncClient) -> None:
@@ -186,7 +186,7 @@ async def test_observed_messages_over_budget_are_left_out_and_the_context_says_s
     assert few["over_budget"]
     assert HINT in behind(few)
     one = await context_of(client, session, message_tokens=0, keep_last_messages=1)
-    assert one["first_seq"] == 41, "what is unobserved is needed"
+    assert one["first_seq"] == 41, "unobserved messages are needed"
     some = await context_of(client, session, message_tokens=150)
     assert 1 < some["first_seq"] < few["first_seq"]
     assert some["tokens"]["messages"] <= 150
@@ -245,7 +245,7 @@ async def test_calls_without_results_are_reported_and_the_request_stays_valid(
     assert answered["messages"][-1] == {"role": "user", "content": [result]}
 
 
-# What stands behind the breakpoint ---------------------------------------------------------------------------------
+# After the breakpoint ---------------------------------------------------------------------------------------------
 
 
 async def test_the_current_task_follows_the_breakpoint_and_cannot_break_out_of_its_line(
@@ -365,7 +365,7 @@ async def test_a_read_key_is_enough_and_only_the_first_call_freezes_a_pack(datab
 
 
 def bearer(key: str) -> dict[str, str]:
-    """Return the header that shows a key."""
+    """Return the Authorization header of a key."""
     return {"Authorization": f"Bearer {key}"}
 
 

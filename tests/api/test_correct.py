@@ -1,4 +1,4 @@
-"""Correcting: what is right takes the place of what was wrong, and nobody overwrites what they did not see."""
+"""Correcting: a right row replaces a wrong one, and a caller never overwrites a change it has not seen."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Servers that speak the Messages API in their own way: what goes over the wire for each, and what comes back."""
+"""Dialects of the Messages API: the requests for each setting, and the answers that are accepted."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -35,7 +35,7 @@ async def model() -> AsyncGenerator[ModelServer]:
 
 @asynccontextmanager
 async def served(model: ModelServer, database_url: str, **settings: str) -> AsyncGenerator[httpx2.AsyncClient]:
-    """Run a server that asks the scripted model by these settings, and yield its client."""
+    """Run a server with the scripted model and these settings, and yield its client."""
     given = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
     given |= {f"ESKER_LLM_{name.upper()}": value for name, value in settings.items()}
     parts = make_parts(Settings.from_environment(given), Database(database_url), system_clock)
@@ -44,19 +44,19 @@ async def served(model: ModelServer, database_url: str, **settings: str) -> Asyn
 
 
 async def session_with_a_message(client: httpx2.AsyncClient) -> str:
-    """Return a session in which something was said."""
+    """Return a session with one message."""
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
     return session
 
 
 async def contents(client: httpx2.AsyncClient) -> list[str]:
-    """Return what the live memories say."""
+    """Return the contents of the live memories."""
     return [row["content"] for row in (await client.get("/v1/memories")).json()["memories"]]
 
 
 def message(*content: dict[str, Any], **more: Any) -> Said:
-    """Return an answer with these blocks as it goes over the wire."""
+    """Return an answer with these blocks in the format of the API."""
     start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": list(content)}
     used = {"input_tokens": 100, "output_tokens": 20}
     return Said(raw=json.dumps({**start, "stop_reason": "end_turn", "stop_sequence": None, "usage": used} | more))
@@ -72,7 +72,7 @@ def system_of(asked: dict[str, Any]) -> str:
     return "\n".join(block["text"] for block in asked["system"])
 
 
-# How the shape of an answer is asked for --------------------------------------------------------------------------
+# The shape of an answer -------------------------------------------------------------------------------------------
 
 
 async def test_output_config_sends_the_schema(model: ModelServer, database_url: str) -> None:
@@ -111,7 +111,7 @@ async def test_an_unusable_tool_answer_is_sent_back_as_text(model: ModelServer, 
     async with served(model, database_url, structured="tool") as client:
         await observed(client, await session_with_a_message(client))
         assert await contents(client) == [FACT["text"]]
-    # A tool's call in the transcript would want a tool's result; words want nothing.
+    # A tool call in the transcript would need a tool result; text needs none.
     [mine, complaint] = model.asked[1]["messages"][1:]
     assert (mine["role"], json.loads(mine["content"])) == ("assistant", bad["input"])
     assert complaint["content"].startswith("That answer cannot be used: ")
@@ -146,7 +146,7 @@ async def test_a_rejected_request_names_the_setting_to_try(model: ModelServer, d
     async with served(model, database_url, structured=mode) as client:
         session = await session_with_a_message(client)
         answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
-        # Whoever did not wait for it finds the same with the job.
+        # A caller that did not wait finds the same message in the job.
         shown = await until(client, f"/v1/sessions/{session}", lambda s: s["jobs"][0]["last_error"])
     assert (answer.status_code, "Extra inputs" in answer.json()["detail"]) == (502, True)
     for hint in (answer.json()["hint"], shown["jobs"][0]["hint"]):
@@ -196,7 +196,7 @@ async def test_the_system_prompt_never_changes_and_requests_caching(model: Model
     assert first["system"][-1]["cache_control"] == {"type": "ephemeral"}
 
 
-# What servers leave out --------------------------------------------------------------------------------------------
+# Incomplete answers ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

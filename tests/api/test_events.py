@@ -1,4 +1,4 @@
-"""Events: what a client says happens to its context is acted on, and once where it says that it is one event."""
+"""Events about a client's context are acted on, and once for each key."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -23,7 +23,7 @@ RULE = "Never use floats for money."
 
 @pytest.fixture
 async def idle(database_url: str) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A server that observes nothing of its own accord while a test runs."""
+    """A server that observes nothing automatically while a test runs."""
     settings = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_OBSERVE_IDLE_SECONDS": "3600"})
     parts = make_parts(settings, Database(database_url), system_clock)
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
@@ -31,7 +31,7 @@ async def idle(database_url: str) -> AsyncGenerator[httpx2.AsyncClient]:
 
 
 async def told(client: httpx2.AsyncClient, session: str, kind: str, key: str | None = None) -> dict[str, Any]:
-    """Tell of an event and return the answer."""
+    """Send an event and return the answer."""
     body = {"kind": kind} | ({"dedupe_key": key} if key else {})
     answer = await client.post(f"/v1/sessions/{session}/events", json=body)
     assert answer.status_code == 202, answer.text
@@ -39,12 +39,12 @@ async def told(client: httpx2.AsyncClient, session: str, kind: str, key: str | N
 
 
 async def unobserved(client: httpx2.AsyncClient, session: str) -> int:
-    """Return how many tokens of a session wait for the observer."""
+    """Return the unobserved tokens of a session."""
     return (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"]
 
 
 async def covered(client: httpx2.AsyncClient, session: str) -> None:
-    """Wait until everything of a session is observed."""
+    """Wait until a session has no unobserved messages."""
     await until(client, f"/v1/sessions/{session}", lambda shown: not shown["unobserved_tokens"])
 
 

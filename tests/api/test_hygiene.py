@@ -1,4 +1,4 @@
-"""What becomes of a fact that is said again, said more fully or taken back; with a scripted model and without one."""
+"""Facts that are repeated, stated more fully or retracted; with a scripted model and without one."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection
@@ -37,7 +37,7 @@ async def model() -> AsyncGenerator[ModelServer]:
 
 @dataclass(slots=True)
 class Memory:
-    """A server whose observer says what a test tells it to."""
+    """A server whose observer returns the facts that a test sets."""
 
     client: httpx2.AsyncClient
     model: ModelServer
@@ -46,13 +46,13 @@ class Memory:
     async def hears(
         self, session: str, text: str, *, used: tuple[str, ...] = (), asked: bool = False, **fact: Any
     ) -> dict[str, Any]:
-        """Let a person say something a minute later, and the observer keep it as a fact; return the report."""
+        """Add a message of the user, one minute later, observe it as a fact, and return the report."""
         words = f"Should it be so: {text[:-1]}?" if asked else text
         seq = await self.told(session, words)
         return await self.observes(session, {"text": text, "sources": [seq], **fact}, used=used)
 
     async def told(self, session: str, content: Any, role: str = "user", minute: int | None = None) -> int:
-        """Add a message and return its number."""
+        """Add a message and return its seq."""
         self.minute += 1
         sent_at = NOON + timedelta(minutes=self.minute if minute is None else minute)
         message = {"external_id": f"m{self.minute}", "role": role, "content": content, "sent_at": sent_at.isoformat()}
@@ -61,7 +61,7 @@ class Memory:
         return page["messages"][-1]["seq"]
 
     async def observes(self, session: str, *facts: dict[str, Any], used: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Let the observer find facts in what is not observed yet; return the report."""
+        """Observe the unobserved messages with these facts as the result; return the report."""
         whole = [{"priority": "high", "category": "decision", **fact} for fact in facts]
         self.model.say({"facts": whole, "used_memories": list(used)})
         return await observed(self.client, session)
@@ -72,7 +72,7 @@ class Memory:
         return sorted(rows, key=lambda row: row["id"])
 
     async def live(self) -> list[str]:
-        """Return what the live rows say, oldest first."""
+        """Return the contents of the live rows, oldest first."""
         return [row["content"] for row in await self.rows()]
 
     async def row(self, memory_id: str) -> dict[str, Any]:
@@ -82,14 +82,14 @@ class Memory:
 
 @pytest.fixture
 async def memory(database_url: str, model: ModelServer) -> AsyncGenerator[Memory]:
-    """A server that asks the scripted model."""
+    """A server with the scripted model."""
     environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield Memory(connected, model)
 
 
-# Said again ---------------------------------------------------------------------------------------------------------
+# Repeated -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ async def test_a_persons_statement_is_never_merged_into_a_row_that_is_easier_to_
     assert (row["trust"], row["category"]) == ("user", "decision")
 
 
-# Replaced -----------------------------------------------------------------------------------------------------------
+# Superseded ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by_id", [True, False])
@@ -250,7 +250,7 @@ async def test_a_fuller_question_never_supersedes_a_decision(memory: Memory) -> 
 
 
 async def of_tool(memory: Memory, session: str, name: str, text: str) -> int:
-    """Let a tool answer, and return the number of its result."""
+    """Add a tool result and return its seq."""
     call = {"type": "tool_use", "id": f"t{memory.minute}", "name": name, "input": {}}
     await memory.told(session, [call], "assistant")
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
@@ -322,7 +322,7 @@ async def test_a_pinned_row_is_never_superseded(memory: Memory) -> None:
 
 
 async def two_facts(memory: Memory, session: str) -> dict[str, Any]:
-    """Let one observer call find a decision and what replaces it, the later one first."""
+    """Observe a decision and the one that supersedes it in one call, the later one first."""
     seqs = [await memory.told(session, REDIS), await memory.told(session, f"Actually: {POSTGRES}")]
     old, new = {"text": REDIS, "sources": seqs[:1]}, {"text": POSTGRES, "sources": seqs[1:], "replaces": REDIS}
     return await memory.observes(session, new, old)

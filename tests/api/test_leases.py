@@ -1,4 +1,4 @@
-"""Leases: a job has one holder at a time, and what a late one brings does not count."""
+"""Leases: a job has one holder at a time, and results of a late one are discarded."""
 
 import asyncio
 from contextlib import suppress
@@ -30,7 +30,7 @@ from tests.support.databases import WAITING
 
 
 class SlowObserver(ExtractiveObserver):
-    """Waits until it is told to go on; says when it has begun."""
+    """Signals when it has begun, and waits for a signal to go on."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -38,7 +38,7 @@ class SlowObserver(ExtractiveObserver):
         self.calls = 0
 
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
-        """Return the facts of a slice, when it is told to go on."""
+        """Return the facts of a slice after the signal to go on."""
         self.calls += 1
         self.begun.set()
         await self.go_on.wait()
@@ -47,13 +47,13 @@ class SlowObserver(ExtractiveObserver):
 
 @pytest.fixture
 def observer() -> SlowObserver:
-    """An observer that takes its time."""
+    """An observer that waits for a signal."""
     return SlowObserver()
 
 
 @pytest.fixture
 def slow(parts: Parts, observer: SlowObserver) -> Parts:
-    """Parts with it, and with leases that are renewed all the time."""
+    """Parts with the slow observer and a short lease, which is renewed continually."""
     changes = {"job_lease_seconds": 0.03, "observe_tokens": 1}
     return replace(parts, observer=observer, settings=parts.settings.model_copy(update=changes))
 
@@ -228,7 +228,7 @@ async def test_a_session_is_idle_from_its_last_message_on(parts: Parts, who: Pri
 
 async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principal, clock: FakeClock) -> None:
     class Stumbling(ExtractiveObserver):
-        """Fails every second time."""
+        """Fails every second call."""
 
         calls = 0
 
@@ -254,7 +254,7 @@ async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principa
 
 async def test_an_unreachable_provider_never_makes_a_job_dead(parts: Parts, who: Principal, clock: FakeClock) -> None:
     class Down(ExtractiveObserver):
-        """Is not there."""
+        """Cannot be reached."""
 
         async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
             raise ModelDown("down")
@@ -269,7 +269,7 @@ async def test_an_unreachable_provider_never_makes_a_job_dead(parts: Parts, who:
         clock.advance(hours=1)
     [job] = (await get_session(down, who.pool_id, session_id)).jobs
     assert (job.state, job.error_kind) == ("ready", "ModelDown")
-    # Nor does it count when the job's worker dies later on.
+    # The failures do not count either when the job's worker dies later.
     assert await claim_job(down, who.pool_id, ["observe"]) is not None
     clock.advance(hours=1)
     assert await claim_job(down, who.pool_id, ["observe"]) is not None
@@ -279,7 +279,7 @@ async def test_new_messages_do_not_shorten_the_backoff_of_a_job_with_an_unreacha
     parts: Parts, who: Principal, clock: FakeClock
 ) -> None:
     class Down(ExtractiveObserver):
-        """Is not there."""
+        """Cannot be reached."""
 
         calls = 0
 
@@ -303,7 +303,7 @@ async def test_new_messages_do_not_shorten_the_pause_of_a_dead_job(
     parts: Parts, who: Principal, clock: FakeClock
 ) -> None:
     class Poisoned(ExtractiveObserver):
-        """Never gets through."""
+        """Fails every call."""
 
         calls = 0
 

@@ -216,11 +216,11 @@ async def test_writing_and_forgetting_the_same_note_at_once_causes_no_error(clie
 
 
 class ForgetfulDatabase(Database):
-    """A database in which somebody forgets all that is there after every transaction."""
+    """A database in which all rows are forgotten after every transaction."""
 
     @asynccontextmanager
     async def tenant(self, pool_id: str) -> AsyncGenerator[Connection]:
-        """Open a transaction, and then forget."""
+        """Open a transaction, and forget all rows after it."""
         async with super().tenant(pool_id) as connection:
             yield connection
         async with super().tenant(pool_id) as connection:
@@ -242,7 +242,7 @@ async def test_a_note_that_is_forgotten_while_it_is_written_again_exists_afterwa
 ) -> None:
     [first] = await remember(parts, who, [Note("The lighthouse keeper is number seven.")])
     async with asyncio.TaskGroup() as tasks, database.tenant(who.pool_id) as connection:
-        await memories.lock_to_delete(connection, [first])  # as who forgets it
+        await memories.lock_to_delete(connection, [first])  # as in forgetting it
         writing = tasks.create_task(remember(parts, who, [Note("The lighthouse keeper is number seven.")]))
         while not (await database.ask(WAITING))[0]["waiting"]:
             assert not writing.done()

@@ -36,7 +36,7 @@ async def model() -> AsyncGenerator[ModelServer]:
 
 @pytest.fixture
 async def client(database_url: str, model: ModelServer) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A client of a server that asks the scripted model."""
+    """A client of a server with the scripted model."""
     environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:

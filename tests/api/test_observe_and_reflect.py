@@ -109,7 +109,7 @@ async def test_observing_without_waiting_is_queued(client: httpx2.AsyncClient) -
 
 
 async def covered(client: httpx2.AsyncClient, session: str) -> None:
-    """Wait until the server's own runner has observed everything."""
+    """Wait until the server's job runner has observed everything."""
     await until(client, f"/v1/sessions/{session}", lambda shown: not shown["unobserved_tokens"])
 
 

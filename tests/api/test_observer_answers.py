@@ -65,7 +65,7 @@ async def model() -> AsyncGenerator[ModelServer]:
 
 @asynccontextmanager
 async def asking(database_url: str, model: ModelServer, **settings: str) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A client of a server that asks the scripted model."""
+    """A client of a server with the scripted model."""
     environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, **settings}
     parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:

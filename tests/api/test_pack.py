@@ -110,7 +110,7 @@ async def test_rows_are_in_rank_order_after_the_pinned_ones(client: httpx2.Async
     lines = (await pack_of(client, await opened(client)))["text"].splitlines()[1:6]
     assert [line.split(" ", 3)[3] for line in lines] == [
         "Pinned.",
-        # ln 3 - 3 days of 7 is worth 2.23, ln 2 a minute ago 2, ln 1 just now 1.
+        # Weights after decay: 3 after three days of a half-life of 7 is 2.23, 2 after a minute is 2, 1 just now is 1.
         "High and old.",
         "Medium and new.",
         "Low and new.",
@@ -205,7 +205,7 @@ async def test_an_explanation_has_every_row_of_the_text_with_its_score(client: h
     assert high["parts"]["priority"] - medium["parts"]["priority"] == pytest.approx(math.log(3 / 2))
     assert medium["parts"]["last_use"] - high["parts"]["last_use"] == pytest.approx(math.log(2) * 3 / 7)
     assert medium["age_days"] < high["age_days"]
-    # What stands around the rows: two tags for each section, and the group's two tags and date.
+    # The lines around the rows: two tags for each section, and two tags and a date for the group.
     lines = [line for line in plain["text"].splitlines() if not line.startswith("* ")]
     assert sum(row["tokens"] for row in rows) + estimate_tokens("\n".join(lines)) == plain["tokens"]
 

@@ -1,4 +1,4 @@
-"""Passages: what no fact has kept is found word for word, stands behind what has, and goes when it is forgotten."""
+"""Passages: messages are found word for word, covered by the facts taken from them, and can be forgotten."""
 
 import asyncio
 import json
@@ -83,7 +83,7 @@ async def test_a_message_is_found_by_its_meaning_after_the_worker_embedded_it(
         await said(client, session, "My sister lives in Rotterdam and breeds whippets.")
         question = "Does anybody in the family keep dogs?"
         while (answer := await recalled(client, question, explain=True))["pending"] or answer["semantic"] == "degraded":
-            assert answer["pending"] == 1, "what cannot be found by meaning yet is counted"
+            assert answer["pending"] == 1, "texts without a vector are counted"
         [hit] = answer["hits"]
     assert (hit["tier"], hit["parts"]["vector_rank"], hit["parts"]["keyword_rank"]) == ("passage", 1, None)
 
@@ -146,7 +146,7 @@ async def test_passages_respect_scope_and_time(client: httpx2.AsyncClient) -> No
     assert await found(as_of="2026-02-15T00:00:00Z") == {"Rhine", "Elbe"}
 
 
-# Behind what was kept -------------------------------------------------------------------------------------------------
+# Covered by facts -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_fact_covers_the_passage_that_it_was_taken_from(client: httpx2.AsyncClient) -> None:
@@ -332,11 +332,11 @@ async def test_two_processes_posting_to_one_session_leave_the_passages_of_one(
     assert spans_of(owner_url, session) == spans_of(owner_url, control)
 
 
-# What a crash leaves --------------------------------------------------------------------------------------------------
+# After a crash --------------------------------------------------------------------------------------------------------
 
 
 async def lost(parts: Parts, pool_id: str, monkeypatch: pytest.MonkeyPatch, *texts: str) -> str:
-    """Have messages stored by a process that dies before it writes their passages; return the session."""
+    """Store messages in a process that dies before it writes their passages; return the session."""
     session = await open_session(parts, pool_id, SessionRequest("api", "s1"))
     with monkeypatch.context() as dying:
         dying.setattr(ingesting, "cut_passages", died)
@@ -351,7 +351,7 @@ async def died(*_: Any) -> None:
 
 
 async def found(parts: Parts, pool_id: str) -> list[str]:
-    """Return what is found about the ferry."""
+    """Return the hits about the ferry."""
     return [hit.content for hit in (await recall(parts, pool_id, RecallRequest("ferry Skye"))).hits]
 
 
@@ -391,7 +391,7 @@ COINS = "We counted the coins on Friday."
 
 
 async def told(client: httpx2.AsyncClient) -> str:
-    """Have a session speak of the vault, between other things, and return it."""
+    """Return a session that mentions the vault among other things."""
     session = await opened(client)
     await said(client, session, turn(1, "user", FERRY), turn(2, "user", VAULT), turn(3, "user", COINS))
     await observed(client, session)
@@ -399,7 +399,7 @@ async def told(client: httpx2.AsyncClient) -> str:
 
 
 async def fact_of(client: httpx2.AsyncClient, query: str) -> str:
-    """Return the id of the memory that is the best answer."""
+    """Return the id of the first memory among the hits."""
     return (await recalled(client, query, tier="memories"))["hits"][0]["id"]
 
 
@@ -507,7 +507,7 @@ async def test_an_observer_writes_nothing_from_a_passage_forgotten_meanwhile(dat
     assert "xanadu" not in dump(owner_url).lower()
 
 
-# What is never in one -------------------------------------------------------------------------------------------------
+# Never in a passage ---------------------------------------------------------------------------------------------------
 
 
 async def test_output_of_eskers_tools_and_packs_is_in_no_passage(client: httpx2.AsyncClient, owner_url: str) -> None:

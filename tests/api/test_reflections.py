@@ -1,4 +1,4 @@
-"""Reflections of the pool and of sessions through the public surface: what is condensed, shown and taken back."""
+"""Reflections of the pool and of sessions through the public API: condensing, diffs and undo."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ async def both(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, Mo
 
 @pytest.fixture
 def client(both: tuple[httpx2.AsyncClient, ModelServer]) -> httpx2.AsyncClient:
-    """A client of a server that asks the scripted model."""
+    """A client of a server with the scripted model."""
     return both[0]
 
 
@@ -57,7 +57,7 @@ def model(both: tuple[httpx2.AsyncClient, ModelServer]) -> ModelServer:
 
 
 def ago(**duration: float) -> str:
-    """Return a moment before now."""
+    """Return a time before now."""
     return (datetime.now(UTC) - timedelta(**duration)).isoformat()
 
 
@@ -69,7 +69,7 @@ async def noted(client: httpx2.AsyncClient, content: str, **more: Any) -> str:
 
 
 async def planned(client: httpx2.AsyncClient, **asked: Any) -> dict[str, Any]:
-    """Return what a reflection of the pool would look at."""
+    """Return the plan of a reflection of the pool."""
     answer = await client.post("/v1/reflect", json={**asked, "dry_run": True})
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -81,17 +81,17 @@ async def listed(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
 
 
 async def undone(client: httpx2.AsyncClient, reflection: str) -> httpx2.Response:
-    """Ask for a reflection to be taken back."""
+    """Undo a reflection and return the response."""
     return await client.post(f"/v1/reflections/{reflection}/undo")
 
 
 def held(*rows: dict[str, Any], insights: Any = ()) -> tuple[Said, asyncio.Event]:
-    """Return an answer of a reflecting model that comes when the event is set."""
+    """Return a reflector's answer that is sent when the event is set."""
     release = asyncio.Event()
     return Said(json.dumps({"rows": rows, "insights": list(insights)}), wait_for=release), release
 
 
-# What the pool's reflection looks at -------------------------------------------------------------------------------
+# The rows of a reflection of the pool -------------------------------------------------------------------------------
 
 
 async def test_only_rows_that_are_old_enough_are_read_and_a_dry_run_changes_nothing(
@@ -105,7 +105,7 @@ async def test_only_rows_that_are_old_enough_are_read_and_a_dry_run_changes_noth
     before = stored(owner_url)
     model.asked.clear()
     assert (await planned(client))["rows"] == 3
-    assert (await planned(client, min_age_days=0))["rows"] == 5, "a note rests for three days whatever is asked for"
+    assert (await planned(client, min_age_days=0))["rows"] == 5, "a note is never condensed before three days"
     assert (await planned(client, min_age_days=9.5))["rows"] == 2
     assert (await planned(client, min_age_days=30)) == {"dry_run": True, "rows": 0, "tokens": 0, "batches": []}
     assert (model.asked, await listed(client)) == ([], [])
@@ -157,7 +157,7 @@ async def test_batches_have_one_project_are_oldest_first_and_within_the_trigger(
     await written(None, 7, 8)
     shown = (await planned(client))["batches"]
     assert [(batch["project"], batch["rows"], batch["tokens"]) for batch in shown] == [
-        ("a", 2, 60_000),  # the third would fit but for its id and its date
+        ("a", 2, 60_000),  # the third does not fit because of the tokens of its id and date
         ("a", 2, 5_001),
         ("a", 1, 70_000),
         ("a", 2, 30),
@@ -196,7 +196,7 @@ async def test_later_batches_of_a_session_run_even_if_earlier_ones_are_rejected(
     [reflected] = (await session_reflected(client, session))["reflection_ids"]
     [[output]] = [one["output_ids"] for one in await listed(client) if one["id"] == reflected]
     made_large(output)
-    # What was reflected already fills the first batch, and the second holds what no candidate is good enough for.
+    # Reflected rows fill the first batch; the candidates for the second are all rejected.
     _, [stubborn] = await kept(client, model, WEATHER)
     made_large(stubborn)
     _, later = await kept(client, model, COFFEE, TRAIN)
@@ -237,7 +237,7 @@ async def test_a_project_is_reflected_alone_within_the_requested_tokens(
 WORDS = "anchor basket candle dragon engine forest harbour island jacket kettle ladder magnet".split()
 
 
-# What becomes of an answer -----------------------------------------------------------------------------------------
+# Candidates --------------------------------------------------------------------------------------------------------
 
 
 async def test_guidance_grows_with_each_candidate_and_the_first_valid_one_is_taken(
@@ -319,15 +319,19 @@ async def test_an_insight_belongs_to_the_pool_and_is_forgotten_with_its_source(
     assert (found["content"], found["facet"], found["session_id"]) == (insight["text"], "knowledge", None)
     assert (found["project"], found["source_ids"]) == ("shop", [ids[0]])
     [made] = [one for one in (await live(client)).values() if not one["facet"]]
-    assert (await client.get(f"/v1/memories/{ids[0]}")).json()["superseded_by"] == made["id"], "it stands beside it"
+    assert (await client.get(f"/v1/memories/{ids[0]}")).json()["superseded_by"] == made["id"], (
+        "an insight supersedes nothing"
+    )
     assert insight["text"] in contents(await recalled(client, "rains in the west", project="shop"))
-    assert (await planned(client, min_age_days=0))["rows"] == 0, "one row of the session alone; an insight is none"
+    assert (await planned(client, min_age_days=0))["rows"] == 0, (
+        "the session has a single row; an insight does not count"
+    )
     await client.delete(f"/v1/memories/{ids[0]}")
     assert found["id"] not in stored(owner_url)
     assert {*await live(client)} == {ids[1], ids[2]}
 
 
-# What happens meanwhile --------------------------------------------------------------------------------------------
+# Changes meanwhile -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scope", ["session", "pool"])
@@ -361,7 +365,7 @@ async def test_only_the_reflected_sessions_pack_is_frozen_again(client: httpx2.A
     session, ids = await kept(client, model, WEATHER, COFFEE)
     other, more = await kept(client, model, TRAIN, GARDEN, session="s2")
     own, others = await pack(session), await pack(other)
-    assert WEATHER in others["text"], "what other sessions observed is in a pack"
+    assert WEATHER in others["text"], "observations of other sessions are in a pack"
     model.say({"rows": [row(SHORT, *ids)]})
     await session_reflected(client, session)
     after = await pack(session)
@@ -373,7 +377,7 @@ async def test_only_the_reflected_sessions_pack_is_frozen_again(client: httpx2.A
     assert (await pack(session), await pack(other)) == (after, others)
 
 
-# Looking at it and taking it back ----------------------------------------------------------------------------------
+# Diffs and undo ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_diff_shows_condensed_dropped_and_kept_rows_and_insights(
@@ -416,7 +420,7 @@ async def test_undo_restores_exactly_the_rows_that_were_live(
     answer = await undone(client, reflection)
     assert answer.json() == {"id": reflection, "restored": 4, "taken_back": 3}
     after = stored(owner_url)
-    # Only that what somebody has taken back from the pool is not condensed with it again.
+    # The only difference: rows of an undone reflection of the pool are not condensed again.
     assert {i: after[i] for i in before} == {i: {**before[i], "left_alone": scope == "pool"} for i in before}
     assert await live(client) == shown
     assert SHORT not in contents(await recalled(client, "weather and coffee talked about", include_superseded=False))
@@ -648,7 +652,7 @@ async def test_concurrent_undo_forget_reflect_and_observe_leave_every_fact_once(
             assert by is None, f"{i} of {session} leads to a live row"
 
 
-# In its own time ---------------------------------------------------------------------------------------------------
+# The daily run -----------------------------------------------------------------------------------------------------
 
 
 SPOKEN = ("Please fix the login.", "Please look at the login page once more.", "Never use floats.")
@@ -663,7 +667,7 @@ async def at_work(parts: Parts, pool_id: str) -> Lease | None:
 
 
 async def spoken(parts: Parts, pool_id: str, *texts: str) -> None:
-    """Have a session say something now, and be observed."""
+    """Add a message to a session now, and observe it."""
     session = await open_session(parts, pool_id, SessionRequest("api", "s1"))
     messages = [IncomingMessage(text, "user", text, parts.clock()) for text in texts]
     await ingest(parts, pool_id, session.id, messages)
@@ -701,7 +705,7 @@ async def test_a_pool_with_only_notes_is_reflected_daily(parts: Parts, who: Prin
     clock.advance(days=1)
     assert await at_work(parts, who.pool_id)
     clock.advance(days=1)
-    assert await at_work(parts, who.pool_id), "they will be old enough one day"
+    assert await at_work(parts, who.pool_id), "the notes will be old enough later"
 
 
 async def test_a_dead_daily_reflection_is_retried_when_rows_are_added(
@@ -726,13 +730,13 @@ async def test_after_an_undo_a_session_is_not_reflected_until_enough_is_new(
     session, ids = await kept(client, model, *stories, effective_context=2_000)
 
     async def shown() -> dict[str, Any]:
-        """Return the session when it is at rest."""
+        """Return the session when it has no job."""
         while (found := (await client.get(f"/v1/sessions/{session}")).json())["jobs"]:
             pass
         return found
 
     async def calls_after(*texts: str) -> int:
-        """Return how often the reflector was asked when these were observed."""
+        """Return how often the reflector was called after these were observed."""
         seq = (await shown())["messages"]
         model.asked.clear()
         model.say({"facts": [fact(text, sources=[seq + place]) for place, text in enumerate(texts, start=1)]})
@@ -750,7 +754,7 @@ async def test_after_an_undo_a_session_is_not_reflected_until_enough_is_new(
     assert await calls_after(*(f"{GARDEN} {story}" for story in stories[:2])) > 0
 
 
-# What outlives, and what does not ----------------------------------------------------------------------------------
+# Forgetting and undo -----------------------------------------------------------------------------------------------
 
 
 async def test_forgetting_a_row_also_forgets_undone_reflections_of_it(

@@ -1,4 +1,4 @@
-"""Looking into a session: usage as its client reports it, packs, groups, jobs; and that what is forgotten is gone."""
+"""The report on a session's memory: usage, packs, groups and jobs, without forgotten rows."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -17,13 +17,13 @@ Json = dict[str, Any]
 
 @pytest.fixture
 async def asked_model(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
-    """A client of a server that asks a scripted model, and that model."""
+    """A client of a server with a scripted model, and the model."""
     async with scripted(database_url) as both:
         yield both
 
 
 async def memory_of(client: httpx2.AsyncClient, session: str) -> Json:
-    """Return what memory has made of a session."""
+    """Return the report on a session's memory."""
     answer = await client.get(f"/v1/sessions/{session}/memory")
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -135,7 +135,7 @@ async def test_a_secret_in_the_name_of_a_model_is_masked(client: httpx2.AsyncCli
     assert secret not in str(rows)
 
 
-# What came of a session --------------------------------------------------------------------------------------------
+# Counters and packs ------------------------------------------------------------------------------------------------
 
 
 async def test_the_counters_follow_the_states_of_a_session(

@@ -1,4 +1,4 @@
-"""Sessions and ingest: exactly once, in order of arrival, whatever is sent again."""
+"""Sessions and ingest: messages are stored exactly once, in order of arrival, also when sent again."""
 
 import asyncio
 from typing import Any
@@ -129,7 +129,7 @@ async def test_a_batch_of_500_takes_a_few_statements(
     monkeypatch.setattr(psycopg.AsyncCursor, "execute", counting)
     await said(client, session, *batch)
     monkeypatch.undo()
-    # Half of them are about passages, and some are the job runner's; none is about a message.
+    # Half of them write passages, and some are the job runner's; none is for a single message.
     assert 5 <= len(counted) <= 35
 
 
@@ -182,7 +182,7 @@ async def test_sessions_are_listed_newest_first_and_by_page(client: httpx2.Async
 
 
 def at(moment: str, text: str) -> dict[str, Any]:
-    """A message that was sent at some time."""
+    """Return a message with this `sent_at`."""
     return {**user(text, text), "sent_at": moment}
 
 
@@ -216,8 +216,8 @@ async def test_a_paged_list_misses_no_session_when_messages_arrive_meanwhile(
         await said(client, session, at(same, "Hello."))
     first = (await client.get("/v1/sessions?limit=2")).json()
     read = [session["id"] for session in first["sessions"]]
-    assert read == sorted(ids, reverse=True)[:2], "what began together is in order of its ids"
-    # The session that the page ended with, and one that is still to come, turn out to be older.
+    assert read == sorted(ids, reverse=True)[:2], "sessions that began together are ordered by id"
+    # Older messages arrive for the session at the end of the page, and for one on a later page.
     await said(client, read[1], at("2020-01-01T00:00:00Z", "Much earlier."))
     await said(client, sorted(ids)[0], at("2021-01-01T00:00:00Z", "Much earlier."))
     page = first

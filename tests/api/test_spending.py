@@ -1,4 +1,4 @@
-"""Money: every call of a model is counted; a pool that has spent its day's money waits, loses nothing and goes on."""
+"""Spending: every model call is counted; a pool at its daily cap waits, loses nothing and resumes the next day."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ FACT: dict[str, Any] = {
     "sources": [1],
 }
 NOTHING: dict[str, Any] = {"facts": []}
-# A scripted call is sent 100 tokens and 7 from the cache and writes 20; with these prices for a million tokens it costs
+# A scripted call reads 100 tokens and 7 from the cache, and writes 20; with these prices for a million tokens it costs
 # (100 + 0.1 * 7) / 100 + 20 / 20 dollars.
 PRICES = "claude-haiku-5-5=10000/50000,claude-sonnet-5-5=10000/50000"
 A_CALL = 2.007
@@ -57,7 +57,7 @@ async def model() -> AsyncGenerator[ModelServer]:
 
 
 def asking(model: ModelServer, database: Database, clock: Clock = system_clock, /, **settings: str) -> Parts:
-    """Return the parts of a server that asks the scripted model."""
+    """Return the parts of a server with the scripted model."""
     given = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_PRICES": PRICES}
     given |= {f"ESKER_{name.upper()}": value for name, value in settings.items()}
     return make_parts(Settings.from_environment(given), database, clock)
@@ -65,7 +65,7 @@ def asking(model: ModelServer, database: Database, clock: Clock = system_clock, 
 
 @asynccontextmanager
 async def without_a_server(parts: Parts) -> AsyncGenerator[Parts]:
-    """Let parts be used while the block runs, and close what a server would close."""
+    """Yield the parts, and close them as a server would."""
     assert parts.observer
     assert parts.reflector
     yield parts
@@ -75,20 +75,20 @@ async def without_a_server(parts: Parts) -> AsyncGenerator[Parts]:
 
 @asynccontextmanager
 async def served(model: ModelServer, database_url: str, **settings: str) -> AsyncGenerator[httpx2.AsyncClient]:
-    """Run such a server while the block runs, and yield its client."""
+    """Run a server with the scripted model, and yield its client."""
     parts = asking(model, Database(database_url), **settings)
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
         yield connected
 
 
 async def spending(client: httpx2.AsyncClient) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what `GET /v1/spend` says: today, and the spending by purpose."""
+    """Return the answer of `GET /v1/spend`: today, and the spending by purpose."""
     answer = (await client.get("/v1/spend")).json()
     return answer["today"], {spent["purpose"]: spent for spent in answer["days"]}
 
 
 async def wait_for(client: httpx2.AsyncClient, session: str, what: str) -> httpx2.Response:
-    """Ask for a session to be observed or reflected, and wait."""
+    """Observe or reflect a session, and wait."""
     return await client.post(f"/v1/sessions/{session}/{what}?wait=true")
 
 
@@ -97,7 +97,7 @@ async def wait_for(client: httpx2.AsyncClient, session: str, what: str) -> httpx
 
 async def test_every_call_is_counted_also_failed_ones(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url) as client:
-        model.say("I cannot answer in JSON.", {"facts": [FACT]})  # useless, and then sent back
+        model.say("I cannot answer in JSON.", {"facts": [FACT]})  # not usable, so it is sent back
         session = await opened(client)
         await said(client, session, "Let's use Redis.")
         await observed(client, session)
@@ -150,12 +150,12 @@ async def test_cached_tokens_are_counted_at_their_own_price(model: ModelServer, 
         await observed(client, session)
         spent = (await spending(client))[1]["observe"]
     assert (spent["input_tokens"], spent["cache_write_tokens"], spent["cache_read_tokens"]) == (10, 1000, 2000)
-    # A write costs a quarter more than what is sent, a read a tenth of it.
+    # A token written into the cache costs 1.25 input tokens, one read from it 0.1.
     assert spent["cost_usd"] == pytest.approx((10 + 1250 + 200) / 100 + 5 / 20)
 
 
 async def with_two_rows(client: httpx2.AsyncClient, model: ModelServer) -> str:
-    """Return a session of which two rows are observed."""
+    """Return a session with two observed rows."""
     texts = ("The old harbour is closed on Sundays.", "The new harbour is open on Sundays.")
     model.say({"facts": [{**FACT, "text": text, "priority": "low", "category": "fact"} for text in texts]})
     session = await opened(client)
@@ -177,12 +177,14 @@ async def test_a_late_call_is_counted_with_its_highest_possible_cost(model: Mode
         today, spent = await spending(client)
         release.set()
     _, *late = model.asked
-    for asked, purpose in zip(late, ("observe", "reflect"), strict=True):  # nor does guidance make a model faster
+    for asked, purpose in zip(
+        late, ("observe", "reflect"), strict=True
+    ):  # a late call is not retried with more guidance
         names = ("calls", "input_tokens", "output_tokens")
         calls, sent, written = [spent[purpose][name] - before.get(purpose, {}).get(name, 0) for name in names]
         assert (calls, written) == (1, asked["max_tokens"])
         texts = [asked["system"][0]["text"], *(block["text"] for block in asked["messages"][0]["content"])]
-        # With the schema of the answer, which is no longer than the prompt.
+        # The schema of the answer is included; it is no longer than the prompt.
         assert 1 < sent / sum(map(estimate_tokens, texts)) < 2
     assert today["spent_usd"] == pytest.approx(sum(counted["cost_usd"] for counted in spent.values()))
 
@@ -197,14 +199,14 @@ async def test_a_reflection_reports_all_tokens_its_model_was_sent(model: ModelSe
 
 
 def harbours(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return one row in place of all that were shown."""
+    """Return an answer with one row for all shown rows."""
     shown = re.findall(r"^mem_\S+", asked["messages"][0]["content"][0]["text"], re.MULTILINE)
     text = "The old harbour is closed and the new one open on Sundays."
     return {"rows": [{"text": text, "priority": "low", "category": "fact", "source_ids": shown}]}
 
 
 def message(text: str, **more: Any) -> str:
-    """Return a message of the API as it goes over the wire."""
+    """Return a message in the format of the API."""
     content = [{"type": "text", "text": text}]
     start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": content}
     return json.dumps({**start, "stop_reason": "end_turn", "stop_sequence": None, **more})
@@ -243,7 +245,7 @@ async def test_a_message_of_500_kb_never_exceeds_the_prompt_limit(
         await said(client, session, {"external_id": "m", "role": role, "content": "some output, " * 40_000})
         await observed(client, session)
     assert len(model.asked) == 1
-    # 35,000 tokens of transcript, at about four characters each, and what goes with it.
+    # 35,000 tokens of transcript, at about four characters each, and the rest of the prompt.
     assert len(model.prompt()) < 5 * 35_000
 
 
@@ -261,7 +263,7 @@ async def run_due_jobs(parts: Parts, pool_id: str) -> int:
 
 
 async def session_of(parts: Parts, pool_id: str, name: str, *texts: str) -> str:
-    """Return a session with messages that are asked to be observed."""
+    """Return a session with messages whose observation is requested."""
     session = await open_session(parts, pool_id, SessionRequest("api", name))
     await add(parts, pool_id, session.id, texts)
     await observe(parts, pool_id, session.id, wait=False)
@@ -269,18 +271,18 @@ async def session_of(parts: Parts, pool_id: str, name: str, *texts: str) -> str:
 
 
 async def add(parts: Parts, pool_id: str, session_id: str, texts: Sequence[str]) -> None:
-    """Add what a user says."""
+    """Add a message of the user."""
     await ingest(parts, pool_id, session_id, [IncomingMessage(text, "user", text) for text in texts])
 
 
 def paused(report: SessionReport) -> bool:
-    """Tell whether a session waits for the next day's money, without an attempt being counted."""
+    """Whether a session's job waits for the daily cap, with no attempt counted."""
     return [(job.error_kind, job.state, job.attempts) for job in report.jobs] == [("SpendCapReached", "ready", 0)]
 
 
 @pytest.fixture
 async def capped(model: ModelServer, database: Database, clock: FakeClock) -> AsyncGenerator[Parts]:
-    """Parts of a server whose models may cost a pool three dollars a day: two calls, for the second begins below it."""
+    """Parts of a server with a cap of three dollars a day: two calls, since the second starts below the cap."""
     async with without_a_server(asking(model, database, clock, daily_cap_usd="3")) as parts:
         yield parts
 
@@ -304,7 +306,7 @@ async def test_a_pool_at_its_cap_keeps_everything_and_resumes_the_next_day(
     today = (await report_spending(capped, who.pool_id, 1)).today
     assert (today.paused, today.ends_at) == (True, job.run_after)
 
-    # Messages and events are kept; nothing is called.
+    # Messages and events are stored; no model is called.
     await add(capped, who.pool_id, waiting, ["We never use Mongo."])
     clock.advance(hours=14)
     report = await receive_event(capped, who.pool_id, waiting, "session_end", "end")
@@ -427,12 +429,12 @@ async def test_concurrent_jobs_exceed_the_cap_only_by_running_calls(model: Model
 
 
 def _ended(session: dict[str, Any]) -> bool:
-    # Between two looks a job may be gone and what it did not yet to be seen.
+    # Between two reads, a job may have ended while its result is not visible yet.
     waits = [job for job in session["jobs"] if job["error_kind"] == "SpendCapReached"]
     return session["observed_messages"] == 1 or bool(waits)
 
 
-# Caps that could not hold --------------------------------------------------------------------------------------------
+# Caps without a price ------------------------------------------------------------------------------------------------
 
 
 def test_a_server_with_a_cap_and_a_model_without_a_price_does_not_start() -> None:
@@ -456,7 +458,7 @@ async def test_a_pools_own_cap_with_a_model_without_a_price_pauses_it_with_a_hin
     assert (job.error_kind, job.attempts, model.asked) == ("PriceUnknown", 0, [])
     assert "the price of qwen3:8b is unknown" in (job.last_error or "")
 
-    # The server is started again, with a price.
+    # The server is restarted with a price.
     again = asking(model, database, clock, observer_model="qwen3:8b", llm_prices="qwen3:8b=0/0")
     async with without_a_server(again) as priced:
         assert await run_due_jobs(priced, who.pool_id) == 0
