@@ -204,6 +204,7 @@ def test_the_row_that_fits_best_is_replaced_even_if_another_is_newer() -> None:
     "text",
     [
         "We use Memcached for sessions.",  # lacks the name
+        "We use sessions.",  # lacks the name, and contains nothing else
         "We keep orders in MySQL.",  # about something else
     ],
 )

@@ -1,4 +1,4 @@
-"""A context: `system` and `messages` of a request to the Messages API, put together from what a session holds."""
+"""A context: `system` and `messages` of a request to the Messages API, assembled from a session's memory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,15 +17,16 @@ from esker.server.core.recall.answer import Hit
 from esker.server.core.recall.rendering import recalled_block
 from esker.server.core.text.tokens import estimate_tokens
 
-# A group bears the time at which its transaction began, and a pack may have been frozen just before that committed.
+# How long after its `created_at`, when its transaction began, a group may have been committed; a pack may have been
+# frozen in between.
 _COMMITTED_LATE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The messages that are sent word for word, from `first_seq` on (None: there are none), as the API takes them.
+    """The messages that are sent verbatim, from `first_seq` on (None: none), as the API accepts them.
 
-    `pending` are the ids of calls that have no result yet; something stands in for it.
+    `pending` are the ids of calls without a result yet; each gets a placeholder result.
     """
 
     first_seq: int | None
@@ -34,13 +35,13 @@ class Tail:
     tokens: int
 
     def holds(self, seq: int) -> bool:
-        """Tell whether a message of the session is sent word for word."""
+        """Return whether a message of the session is sent verbatim."""
         return self.first_seq is not None and seq >= self.first_seq
 
 
 @dataclass(frozen=True, slots=True)
 class ContextTokens:
-    """What each part of a context costs, and all of it, in estimated tokens."""
+    """Estimated tokens of each part of a context, and of all of it."""
 
     system: int
     pack: int
@@ -54,11 +55,11 @@ class ContextTokens:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What to send to the Messages API next.
+    """The next request to the Messages API.
 
-    `left_out` messages before `first_seq` are not sent word for word, and `pending_calls` have no result yet. With
-    `over_budget` the messages that have to be sent are more than the caller wants. `recalled_ids` are hits that stand
-    in no other part; `semantic` says how they were found, None that none were asked for.
+    `left_out` messages before `first_seq` are not sent verbatim; `pending_calls` have no result yet. If `over_budget`,
+    the messages that must be sent exceed the caller's budget. `recalled_ids` are hits that are in no other part;
+    `semantic` says how they were found (None: recall was not requested).
     """
 
     system: list[Block]
@@ -78,9 +79,9 @@ class Context:
 
 
 def cut_tail(read: Sequence[Message], needed: int, budget: int, told: Collection[str]) -> Tail:
-    """Return the tail of a session, from its latest messages in order; those from seq `needed` on are in it.
+    """Return the tail of a session, from its latest messages in order; it includes all from seq `needed` on.
 
-    Where a system message says one of the texts in `told`, it stands in the request already.
+    A system message with a text in `told` is left out, since the request contains that text already.
     """
     if not read:
         return Tail(None, [], [], 0)
@@ -102,9 +103,9 @@ def _content(message: Block) -> list[Block]:
 def behind_pack(
     pack: Pack, own: Sequence[PackRow], groups: Mapping[str, Group], session: Session, tail: Tail
 ) -> tuple[str, list[str]]:
-    """Return what was observed since a pack was frozen, in messages that are not sent any more, and the ids of that.
+    """Return text and ids of the rows observed after a pack was frozen, in messages that are not sent any more.
 
-    Without it a model would know neither the messages nor what came of them. The text is empty where there is none.
+    Without them a model would see neither these messages nor their rows. The text is empty if there are none.
     """
     since = {group.id for group in groups.values() if group.created_at > pack.created_at - _COMMITTED_LATE}
     unsent = {group_id for group_id in since if not tail.holds(groups[group_id].first_seq)}
@@ -117,7 +118,7 @@ def behind_pack(
 
 
 def news(hits: Sequence[Hit], shown: Collection[str], session_id: str, tail: Tail) -> list[Hit]:
-    """Return the hits that say what a model does not see anyway: in the rows that are `shown`, or in the tail."""
+    """Return the hits that the model does not see otherwise: neither in the `shown` rows nor in the tail."""
     return [hit for hit in hits if hit.id not in shown and not _is_in_tail(hit, session_id, tail)]
 
 
@@ -129,7 +130,7 @@ def _is_in_tail(hit: Hit, session_id: str, tail: Tail) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Changing:
-    """What stands behind the breakpoint, in this order; what is empty is left out."""
+    """The texts after the cache breakpoint, in this order; empty ones are left out."""
 
     observed: str
     hint: str
@@ -138,7 +139,7 @@ class Changing:
 
 
 def changing(session: Session, tail: Tail, observed: str, hits: Sequence[Hit]) -> Changing:
-    """Return what is told behind the breakpoint of a session."""
+    """Return the texts after the cache breakpoint for a session."""
     return Changing(
         observed=observed,
         hint=HINT if tail.first_seq != 1 and session.last_seq else "",
@@ -148,9 +149,9 @@ def changing(session: Session, tail: Tail, observed: str, hits: Sequence[Hit]) -
 
 
 def assemble(pack: Pack, tail: Tail, told: Changing, caller: Sequence[Block]) -> tuple[list[Block], ContextTokens]:
-    """Return the `system` of a request, and what everything costs.
+    """Return the `system` of a request, and the tokens of every part.
 
-    Raises InvalidInput for a caller's blocks with too many marks.
+    Raises InvalidInput if the caller's blocks have too many `cache_control` marks.
     """
     text = for_model(pack.text)
     costs = {

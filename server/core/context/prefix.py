@@ -1,4 +1,4 @@
-"""What goes before the messages of a request to the Messages API: what stays the same, a breakpoint, what changes."""
+"""The `system` of a request to the Messages API: the stable prefix, a cache breakpoint, then texts that change."""
 
 import re
 from collections.abc import Sequence
@@ -8,33 +8,33 @@ from esker.server.core.errors import InvalidInput
 from esker.server.core.pack.rendering import fenced
 
 MOST_BREAKPOINTS = 4
-"""How many `cache_control` marks the Messages API takes in one request."""
+"""Most `cache_control` marks that the Messages API accepts in one request."""
 
 HINT = (
     "This conversation began before the messages below. What mattered in the earlier ones is kept in the observations"
     " above. Go on where the messages leave off: do not greet anew, and do not ask again for what stands above."
 )
-"""What a model is told where earlier messages are left out."""
+"""Sent to the model if earlier messages are left out."""
 
-# The mark of a row stands at the beginning of its line, and a row cannot begin a line of its own.
+# A line of a pack begins with the mark of its row, and no row can begin a line by itself.
 _MINOR = re.compile("^\\* [🟡🟢] ", re.MULTILINE)
 
 
 def for_model(pack: str) -> str:
-    """Return the text of a pack without the marks of medium and low priority; what is 🔴 stands out by them alone."""
+    """Return the text of a pack without the marks of medium and low priority, so that 🔴 rows stand out."""
     return _MINOR.sub("* ", pack)
 
 
 def task_text(session: Session) -> str:
-    """Return what a session is at and how it goes on, a line each; empty if neither is known."""
+    """Return a session's current task and suggested continuation, a line each; empty if neither is known."""
     known = (("Current task", session.current_task), ("Suggested continuation", session.suggested_continuation))
     return "\n".join(f"{label}: {fenced(text)}" for label, text in known if text and text.strip())
 
 
 def system_blocks(caller: Sequence[Block], pack: str, changing: Sequence[str]) -> list[Block]:
-    """Return the `system` of a request: the caller's blocks, the pack with a breakpoint, then what may change.
+    """Return the `system` of a request: the caller's blocks, the pack with a cache breakpoint, then the changing texts.
 
-    The breakpoint is left out where the caller's own marks are as many as the API takes; blank texts are left out.
+    The breakpoint is left out if the caller's own marks are as many as the API accepts; empty texts are left out.
     Raises InvalidInput for more marks than that.
     """
     marks = sum("cache_control" in block for block in caller)

@@ -1,4 +1,4 @@
-"""What memory has made of one session, for whoever looks into it."""
+"""The memory of one session as inspection shows it: state, counters, pack versions, groups, jobs and usage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MemoryState = Literal["empty", "failed", "working", "retrying", "waiting", "up t
 
 @dataclass(frozen=True, slots=True)
 class PackVersion:
-    """A version that the pack has had; `present` is the one that is served. `sha256` is None once that is forgotten."""
+    """A version of the pack; the `present` one is served. `sha256` is None after its text was forgotten."""
 
     version: int
     sha256: str | None
@@ -27,9 +27,9 @@ class PackVersion:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A group and what came of it: `observations` and their tokens, and facts that are no row of their own.
+    """A group and its results: `observations` with their tokens, and facts that were `merged`, `replaced` or `refused`.
 
-    `input_tokens` and `output_tokens` are what its model was sent and wrote.
+    `input_tokens` and `output_tokens` are the observer model's.
     """
 
     id: str
@@ -62,7 +62,7 @@ class SessionRowCounts:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How much a session holds. `lost` messages are neither in a group nor waiting for one, and there are none."""
+    """Counts of a session. `lost` messages are neither in a group nor waiting for one; there must be none."""
 
     messages: int
     observed_messages: int
@@ -80,7 +80,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class SessionMemory:
-    """Everything about the memory of one session. Versions of its pack and groups are newest first."""
+    """The memory of one session. Pack versions and groups are newest first."""
 
     session: Session
     state: MemoryState
@@ -93,7 +93,7 @@ class SessionMemory:
 
 
 def state_of(session: Session, jobs: Sequence[Job]) -> MemoryState:
-    """Return in one word how a session's memory stands."""
+    """Return the state of a session's memory in one word; the worst job decides before waiting messages."""
     if any(job.state == "dead" for job in jobs):
         return "failed"
     if any(job.state == "running" for job in jobs):

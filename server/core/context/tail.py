@@ -1,4 +1,4 @@
-"""The raw tail of a session: which of its latest messages are sent word for word."""
+"""The raw tail of a session: which of its latest messages are sent verbatim."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -8,30 +8,30 @@ from esker.server.core.conversation.records import Message
 from esker.server.core.text.tokens import estimate_tokens
 
 KEEP_LAST_MESSAGES = 12
-"""The latest messages that are sent whatever they cost, unless the caller says another number."""
+"""Number of latest messages that are sent even over budget, unless the caller sets another."""
 
-# An answer stands near its call, so messages are read this far back behind those that have to be sent.
+# How many messages are read before those that must be sent, to find the calls that they answer.
 _ANSWER_DISTANCE = 200
 _OPENING_TOKENS = estimate_tokens(OPENING)
 
 
 def first_needed(last_seq: int, observed_seq: int, keep_last: int) -> int:
-    """Return the seq from which on messages have to be sent: all that no observer has seen, and the last few."""
+    """Return the first seq that must be sent: all unobserved messages, and the last `keep_last`, are."""
     return max(1, min(observed_seq + 1, last_seq - keep_last + 1))
 
 
 def is_enough(read: Sequence[Message], needed: int, budget: int) -> bool:
-    """Tell whether the messages that were read, the latest ones in order, hold every tail that may be chosen."""
+    """Return whether the latest messages read so far (in order) contain every tail that may be chosen."""
     if not read:
         return False
     return read[0].seq == 1 or (read[0].seq <= needed - _ANSWER_DISTANCE and sum(m.tokens for m in read) > budget)
 
 
 def tail_start(parts: Sequence[MessagePart], needed: int, budget: int) -> int:
-    """Return the place of the first part that is sent.
+    """Return the index of the first part that is sent.
 
-    All from the place `needed` on are, with whatever call is answered there, and before them as many as fit into
-    `budget` tokens together. Nowhere does a tail begin between a call and its answer.
+    All parts from index `needed` on are sent, with the calls that they answer, and before them as many as fit into
+    `budget` tokens together. A tail never begins between a call and its answer.
     """
     reaches = [*accumulate((part.reach for part in reversed(parts)), min, initial=len(parts))][::-1]
     whole = [place for place, reach in enumerate(reaches) if reach >= place]

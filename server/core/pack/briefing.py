@@ -1,4 +1,4 @@
-"""A briefing: what somebody who begins to work should know, within a number of tokens."""
+"""A briefing: the memories an agent should know before it starts work, within a token budget."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from esker.server.core.text.tokens import estimate_tokens, trim_to_tokens
 
 TOKENS = 2_000
 MIN_TOKENS = 100
-# A task is told in at most this share of the tokens, and so is how to go on.
+# Each line about the session takes at most one part in this many of the tokens; a higher value leaves more to rows.
 _SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class BriefedRow:
-    """A row of a briefing; `pinned` ones were put there by a person."""
+    """A row of a briefing; a person pinned the `pinned` ones."""
 
     id: str
     kind: Kind
@@ -34,7 +34,7 @@ class BriefedRow:
 
 @dataclass(frozen=True, slots=True)
 class BriefedSession:
-    """What a session is at, and how it goes on."""
+    """The current task of a session and its suggested continuation."""
 
     id: str
     client: str
@@ -47,10 +47,10 @@ class BriefedSession:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What is known of a project, or (None) of the pool, as `text` of so many tokens and in structure.
+    """Everything known about a project, or (None) about the pool, as `text` of `tokens` tokens and as records.
 
-    `known` is False where there is nothing. `left_out` more rows were looked at and did not fit. Where nothing belongs
-    to the project, it is the `unknown_project`, and the rows belong to none.
+    `known` is False if nothing is known. `left_out` counts the rows that did not fit. If nothing belongs to the
+    project, `unknown_project` describes it, and the rows come from all projects.
     """
 
     project: str | None
@@ -65,13 +65,13 @@ class Briefing:
 
 @dataclass(slots=True)
 class _BudgetedText:
-    """A text while it is written; `room` is what is left of its tokens."""
+    """A text while it is written; `room` is the number of tokens left."""
 
     room: int
     lines: list[str] = field(default_factory=list[str])
 
     def takes(self, *lines: str) -> bool:
-        """Write lines if all of them fit; tell whether they do."""
+        """Add lines if all of them fit; return whether they did."""
         cost = sum(estimate_tokens(line) + LINE_END for line in lines)
         if cost > self.room:
             return False
@@ -88,10 +88,10 @@ def brief(
     tokens: int,
     unknown: UnknownProject | None = None,
 ) -> Briefing:
-    """Return a briefing: what the session is at, then what is pinned, then the best rows, each wording once.
+    """Return a briefing: the session's task, then pinned rows, then the best rows, each wording once.
 
-    A row that does not fit makes room for the next. `tokens` are at least MIN_TOKENS. Nothing belongs to a project that
-    is `unknown`, so what is told is that of all projects.
+    A row that does not fit is skipped. `tokens` must be at least MIN_TOKENS. For an `unknown` project, the rows given
+    are those of all projects.
     """
     where = "all projects" if unknown else f"project {fenced(project)}" if project else "this pool"
     page = _BudgetedText(tokens)
@@ -124,7 +124,7 @@ def _once(rows: Iterable[tuple[PackRow, bool]]) -> Iterable[tuple[PackRow, bool]
 
 
 def _about(session: Session, project: str | None, tokens: int) -> list[str]:
-    """Return a line for each thing that is known of a session, none of which costs more than `tokens`."""
+    """Return the title, task and continuation of a session, a line each, of at most `tokens` tokens each."""
     day = f", {local_date(session.last_sent_at, session.timezone)}" if session.last_sent_at else ""
     elsewhere = f", project {fenced(session.project)}" if session.project and session.project != project else ""
     known = (

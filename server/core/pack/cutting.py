@@ -1,7 +1,7 @@
-"""A pack in fewer characters than it has, for clients that take so many and no more.
+"""Cuts a pack for clients that accept a limited number of characters or bytes.
 
-Rows are shown whole or not at all: the best of the pool's, which come first there, and the latest of the session's own,
-with the tags and dates that they stand under. A pack that is cut says so in its last line.
+Rows are kept whole or left out: the best rows of the pool, which come first, and the latest rows of the session, with
+their tags and dates. The last line of the pool's part says how many rows are missing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,16 +11,16 @@ _GLOBAL = ("<global_observations>", "</global_observations>")
 _LOCAL = ("<local_observations>", "</local_observations>")
 _GROUP, _GROUP_END = "<observation-group ", "</observation-group>"
 _ROW, _DATE = "* ", "Date: "
-# What is left for the line that tells how many rows are missing.
+# The line that says how many rows are missing.
 _MORE = "({} more rows are not shown; recall_memory finds them.)"
 
 Measure = Callable[[str], int]
-"""What a text takes of the limit: its characters, or its bytes."""
+"""Returns the size of a text in the unit of the limit: characters or bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """One of the session's own rows, and the tag of its group and the date that it stands under."""
+    """One of the session's own rows, with the tag of its group and the date line above it."""
 
     group: str | None
     run: int
@@ -29,15 +29,15 @@ class _Own:
 
 
 def has_rows(pack: str) -> bool:
-    """Tell whether a pack shows anything."""
+    """Return whether a pack contains any row."""
     return any(line.startswith(_ROW) for line in pack.splitlines())
 
 
 def cut_pack(pack: str, limit: int, measure: Measure = len, intro: str = "") -> str:
-    """Return a pack with `intro` as its first line, within `limit` as `measure` counts, cut between rows.
+    """Return a pack with `intro` as its first line, cut between rows so that `measure` is at most `limit`.
 
-    Of two parts that do not fit together each gets half, and what the other leaves. A limit without room for any row
-    gives a pack of none.
+    If both parts do not fit together, each gets half and whatever the other leaves unused. If no row fits, the pack
+    has none.
     """
     pool, own = _parts(pack)
     whole = _rendered(pool, own, 0, intro)
@@ -53,13 +53,13 @@ def cut_pack(pack: str, limit: int, measure: Measure = len, intro: str = "") -> 
 
     latest = _most(len(own), own_cost, room - room // 2)
     best = _most(len(pool), pool_cost, room - own_cost(latest))
-    # What the pool's rows leave of their half is the session's.
+    # The session gets what the pool's rows leave of their half.
     latest = _most(len(own), own_cost, room - pool_cost(best))
     return _rendered(pool[:best], _last(own, latest), len(pool) - best + len(own) - latest, intro)
 
 
 def shown_ids(cut: str, memory_ids: Sequence[str]) -> list[str]:
-    """Return the rows that a cut pack shows; `memory_ids` are those of the whole pack, in its order."""
+    """Return the ids of the rows in a cut pack; `memory_ids` are those of the whole pack, in its order."""
     pool, own = _parts(cut)
     return [*memory_ids[: len(pool)], *memory_ids[len(memory_ids) - len(own) :]]
 
@@ -69,7 +69,7 @@ def _last(own: Sequence[_Own], count: int) -> Sequence[_Own]:
 
 
 def _most(count: int, cost: Callable[[int], int], room: int) -> int:
-    """Return the most rows, up to `count`, that cost no more than `room`; more rows never cost less."""
+    """Return the largest number of rows, up to `count`, whose cost is at most `room`; cost must not fall with rows."""
     low, high = 0, count
     while low < high:
         middle = (low + high + 1) // 2
@@ -78,7 +78,7 @@ def _most(count: int, cost: Callable[[int], int], room: int) -> int:
 
 
 def _parts(pack: str) -> tuple[list[str], list[_Own]]:
-    """Return the rows of the pool and those of the session itself."""
+    """Return the rows of the pool and the session's own rows."""
     pool: list[str] = []
     own: list[_Own] = []
     group: str | None = None

@@ -1,4 +1,4 @@
-"""Why a row stands in a pack, or was looked at and does not: what was known when the pack was frozen."""
+"""Why a row is in a pack or was left out, as recorded when the pack was frozen."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,13 @@ from esker.server.core.records import Kind, Priority
 
 PackSection = Literal["global", "local"]
 Why = Literal["pinned", "rank", "budget", "same_words"]
-"""In: a person pinned it; its rank and the budget let it in. Out: it did not fit; another row says the same words."""
+"""Included: `pinned` by a person, or by `rank`. Left out: over `budget`, or the `same_words` as another row."""
 
 
 class RowDecision(NamedTuple):
-    """What decided about a row. `tokens` are those of its line; `rank` counts the rows that were looked at, from 1.
+    """Why a row was included or left out. `tokens` are those of its line; `rank` counts candidates from 1.
 
-    `kind`, `priority` and `last_used_at` are what they were then. `like` is the row that says the same.
+    `kind`, `priority` and `last_used_at` are the values at that time. `like` is the id of the row with the same words.
     """
 
     id: str
@@ -34,8 +34,8 @@ class RowDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackScoreParts:
-    """The parts of a score, which is their sum: logarithms of the priority's weight and the kind's bias, and the time
-    of the last use, which counts ln 2 for each half-life since 1970.
+    """The parts whose sum is a score: the logarithms of the priority's weight and of the kind's bias, and the last
+    use, ln 2 for each half-life since 1970.
     """
 
     priority: float
@@ -45,7 +45,7 @@ class PackScoreParts:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedRow:
-    """A reason with the score that its row had (None: pinned), and its age, from its last use to the freezing."""
+    """A decision with the score of its row (None: pinned) and its age: from its last use to the pack's freezing."""
 
     id: str
     section: PackSection
@@ -63,21 +63,21 @@ class ExplainedRow:
 
 @dataclass(frozen=True, slots=True)
 class PackExplanation:
-    """Why the rows of a pack are in it, in the order of its text, and why others that were looked at are not."""
+    """Why the rows of a pack are in it, in the order of its text, and why other candidates are not."""
 
     rows: list[ExplainedRow]
     left_out: list[ExplainedRow]
 
 
 def kept(reasons: Iterable[RowDecision]) -> list[list[Any]]:
-    """Return what is stored of reasons: everything but the ids, which stand beside it."""
+    """Return decisions as they are stored: everything but the ids, which have a column of their own."""
     return [
         [r.section, r.why, r.like, r.rank, r.kind, r.priority, r.last_used_at.isoformat(), r.tokens] for r in reasons
     ]
 
 
 def explained(pack: Pack, ids: Sequence[str], stored: Sequence[Sequence[Any]]) -> list[ExplainedRow]:
-    """Return stored reasons with the scores that the rows had when the pack was frozen."""
+    """Return stored decisions with the scores that the rows had when the pack was frozen."""
     reasons = (
         RowDecision(row_id, section, why, like, rank, kind, priority, datetime.fromisoformat(used), tokens)
         for row_id, (section, why, like, rank, kind, priority, used, tokens) in zip(ids, stored, strict=True)

@@ -10,7 +10,7 @@ PackReason = Literal["initial", "reflection", "evicted", "forgotten"]
 
 
 class PackRow(NamedTuple):
-    """What a pack has to know of a memory. A pack looks at hundreds, and a tuple is made in a third of the time."""
+    """The fields of a memory that a pack needs. A tuple, since hundreds are made and it takes a third of the time."""
 
     id: str
     kind: Kind
@@ -29,7 +29,7 @@ class PackRow(NamedTuple):
 class Pack:
     """The frozen text that goes before a session's messages. `pins_left` pinned rows did not fit.
 
-    Versions count from 1; a pack that is being made has none yet.
+    Versions count from 1; 0 is a pack that is not stored yet.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Memory as text: a pack (`<global_observations>`, then `<local_observations>` with the session's own groups), a hit.
+"""Memory as text: a pack (`<global_observations>`, then `<local_observations>` with the session's own groups).
 
 Rendering is a pure function of the rows, so that the same rows give the same bytes. Rows are data: a row cannot
 close or open one of our elements.
@@ -23,23 +23,23 @@ from esker.server.core.text.tokens import estimate_tokens
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
 SAID = "💬"
-"""Marks what is a passage and no memory."""
+"""Marks a passage, as opposed to a memory."""
 DONE = "✅"
 TENTATIVE = " (tentative)"
 CLOSE_GROUP = "</observation-group>"
 LINE_END = 1
-"""What the end of a line costs in tokens."""
+"""Tokens of a line end."""
 _OUR_TAGS = re.compile(
     r"<(?=\s{0,9}/?\s{0,9}(?:global[-_]observations|local[-_]observations|observation[-_]group|recalled[-_]memories"
     r"|expanded[-_]memory)\b)",
     re.IGNORECASE,
 )
-# What a terminal obeys, and what turns the direction of writing.
+# Characters that control a terminal or the direction of writing.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
 class RenderedRow(NamedTuple):
-    """A row as a pack shows it: its text, and what that costs together with the end of the line."""
+    """A row as a line of a pack, and the tokens of that line with its end."""
 
     row: PackRow
     text: str
@@ -48,7 +48,7 @@ class RenderedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackLines:
-    """What a pack shows: the pool's rows in rank order, the session's own rows by time, and their groups."""
+    """The lines of a pack: the pool's rows in rank order, the session's own rows by time, and their groups."""
 
     pool: Sequence[RenderedRow]
     own: Sequence[RenderedRow]
@@ -56,10 +56,9 @@ class PackLines:
 
 
 def render_pack(lines: PackLines, timezone: str) -> tuple[str, int]:
-    """Return the text of a pack, with dates in a time zone, and its tokens. Both elements are there, if need be empty.
+    """Return the text of a pack, with dates in a time zone, and its tokens. Both elements are included, even if empty.
 
-    The tokens are those that `estimate_tokens` gives for the text, since no piece that it counts reaches over the end
-    of a line.
+    The tokens equal `estimate_tokens` of the text, since nothing that it counts as a unit crosses a line end.
     """
     return _joined([*_pool_parts(lines), *_own_parts(lines, timezone)])
 
@@ -106,7 +105,7 @@ def _tag(text: str) -> tuple[str, int]:
 
 
 def pool_line(row: PackRow, session: Session) -> RenderedRow:
-    """Return one row of the pool with its date and, where it is another one, its project."""
+    """Return one row of the pool with its date and, if it is not the session's, its project."""
     about = f" (project {fenced(row.project)})" if row.project and row.project != session.project else ""
     return _line(row, f"* {_mark(row)} {local_date(row.said_at, session.timezone)}", about)
 
@@ -120,7 +119,7 @@ def own_line(row: PackRow, timezone: str) -> RenderedRow:
 def _line(row: PackRow, label: str, about: str) -> RenderedRow:
     said, about = fenced(row.content), (TENTATIVE if row.tentative else "") + about
     text = f"{label} {said}{about}"
-    # The content was counted when it was written, and a single space between two texts costs nothing.
+    # The content was counted when it was written; a single space between two texts costs nothing.
     if said == row.content:
         return RenderedRow(row, text, label_tokens(label) + row.tokens + label_tokens(about) + LINE_END)
     return RenderedRow(row, text, estimate_tokens(text) + LINE_END)
@@ -128,12 +127,12 @@ def _line(row: PackRow, label: str, about: str) -> RenderedRow:
 
 @lru_cache(maxsize=4_096)
 def label_tokens(text: str) -> int:
-    """Return the tokens of a text that many lines have in common: a mark with a date, a project, a tag."""
+    """Return the tokens of a text that many lines share, cached: a mark with a date, a project, a tag."""
     return estimate_tokens(text)
 
 
 def offered_line(memory: Memory) -> str:
-    """Return one row as an observer is shown it: by its id, so that it can be named, and on one line."""
+    """Return one row as the observer sees it: on one line, with its id, so that the observer can name it."""
     return f"- {memory.id} {' '.join(memory.content.split())}"
 
 
@@ -167,13 +166,13 @@ def _mark(row: PackRow) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return `text` on one line, unable to open or close one of our elements, without what a terminal obeys."""
+    """Return `text` on one line without control characters, unable to open or close one of our elements."""
     plain = " ".join((text if text.isprintable() else _CONTROLS.sub(" ", text)).split())
     return _OUR_TAGS.sub("&lt;", plain) if "<" in plain else plain
 
 
 def unknown_line(unknown: UnknownProject) -> str:
-    """Return in a sentence that there is no such project, and which one may be meant."""
+    """Return a sentence that says that a project is unknown and names similar ones."""
     name, like = fenced(unknown.name), ", ".join(map(fenced, unknown.nearest))
     return f"Memory has no project {name}; {f'names like it: {like}' if like else 'no project has a name like it'}."
 

@@ -1,4 +1,4 @@
-"""Choosing the rows of a pack: pinned first, then by rank, within budgets that the rendered text really keeps."""
+"""Chooses the rows of a pack: pinned first, then by rank, within budgets that the rendered text keeps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,25 +22,25 @@ from esker.server.core.pack.rendering import (
 from esker.server.core.pack.walks import place
 from esker.server.core.text.folding import same_words_key
 
-# Each section's tags.
+# Tokens of a section's two tags.
 _SECTION_TOKENS = 24
-# No line costs less: its mark, its date and a word.
+# Tokens of the shortest line: its mark, its date and a word.
 _SHORTEST_LINE = 8
 _CLOSING_TOKENS = label_tokens(CLOSE_GROUP) + LINE_END
 _DATE_TOKENS = label_tokens(date_line("2026-01-01")) + LINE_END
-# What does not fit makes room for the next, but only so often in a row, and only so many rows are left out at all: a
-# pool of a million rows is not searched for the one that fills the last gap.
+# Most rows in a row that do not fit, and most rows left out at all, before a pack counts as full: higher values fill
+# the last gap better, and cost a search through a pool of a million rows.
 _MOST_MISSES = 32
 _MOST_LEFT_OUT = 2_000
-# So many rows that are left out are told of.
+# Most left-out rows that are recorded.
 _MOST_TOLD = 100
 
 
 @dataclass(frozen=True, slots=True)
 class PackChoice:
-    """What a pack shows, why each of its rows is in it (`reasons`, in the order of the text), and why others are not.
+    """The lines of a pack, why each row is in it (`reasons`, in the order of the text), and why others are not.
 
-    `pins_left` pinned rows did not fit. `settled` says that more candidates would change nothing.
+    `pins_left` pinned rows did not fit. If `settled`, more candidates would change nothing.
     """
 
     lines: PackLines
@@ -57,11 +57,11 @@ def choose(
     groups: Mapping[str, Group],
     session: Session,
 ) -> PackChoice:
-    """Return what a session's pack shows.
+    """Return the rows of a session's pack.
 
-    `pinned` (at most half of the global budget) and then `candidates`, which come by rank, within the global budget;
-    `own` (by time), within the session's. Rows are shown whole or not at all, and each wording once; a row that does
-    not fit makes room for the next.
+    The global budget is for `pinned` (at most half of it) and then for `candidates`, which must be in rank order; the
+    session's budget is for `own`, in time order. Rows are shown whole or not at all, and each wording once; a row that
+    does not fit is skipped.
     """
     share = budgets(session.effective_context)
     pins = _Filling("global", "pinned", share.global_pack_tokens // 2 - _SECTION_TOKENS)
@@ -87,7 +87,7 @@ def choose(
 
 @dataclass(slots=True)
 class _Filling:
-    """A part of a pack while it fills. `worded` has the row that says a wording already, or None if it did not fit."""
+    """A part of a pack while it fills. `worded` maps a wording to the id of its row, or to None if that did not fit."""
 
     section: PackSection
     why: Why
@@ -102,12 +102,12 @@ class _Filling:
 
     @property
     def settled(self) -> bool:
-        """Tell whether nothing more is to be looked at."""
+        """Return whether no more candidates are needed."""
         full = self.room - self.spent < _SHORTEST_LINE
         return full or self._misses >= _MOST_MISSES or len(self.left_out) >= _MOST_LEFT_OUT
 
     def offer(self, line: RenderedRow, heading: int = 0) -> bool:
-        """Show a row if it fits, with the `heading` that it needs (in tokens); tell whether it does."""
+        """Add a row if it fits with its `heading` (in tokens); return whether it was added."""
         self._looked_at += 1
         words, row = same_words_key(line.row.content), line.row
         if words in self.worded:
@@ -135,9 +135,9 @@ class _Filling:
 
 
 def _fill_local(local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Group], timezone: str) -> None:
-    """Show the session's best rows; a row also pays for its group's tags and its date where it is the first there.
+    """Add the session's best rows; the first row under a heading also pays for its group's tags and its date.
 
-    Rows of a group that are not neighbours in time are shown under a tag each, so every row that begins a run pays.
+    Rows of a group that are not neighbours in time get separate tags, so every row that begins a run pays.
     """
     headings: set[tuple[str, str]] = set()
     runs = _runs(own)

@@ -1,4 +1,4 @@
-"""The order of a pool of any size: a merge of one walk per class of rows, each no longer than it has to be."""
+"""Finds the best rows of a pool of any size: a merge of one index walk per class of rows, read page by page."""
 
 import heapq
 import math
@@ -13,23 +13,23 @@ from esker.server.core.pack.records import PackRow
 from esker.server.core.ranking import KIND_BIAS, last_use, pack_score
 from esker.server.core.records import PRIORITIES, Kind, Priority
 
-# What a line costs at least beside its content: its mark, its date and its end.
+# Fewest tokens of a line beside its content: its mark, its date and its end.
 _LINE_TOKENS = 12
-# Rows that are read beyond a budget, since one that does not fit makes room for the next.
+# Rows read beyond a budget, as replacements for rows that do not fit.
 _SPARE = 32
 _FIRST_PAGE = 16
 _LARGEST_PAGE = 10_000
-# A second page aims at so many times the rows that are needed, since a third costs more than a few rows.
+# A second page aims at this many times the rows needed: a third page costs more than a few rows in vain.
 _MARGIN = 1.4
-# Scores are rounded; a floor is put so much lower.
+# Scores are rounded, so a floor is lowered by this much.
 _ROUNDING = timedelta(seconds=1)
-# Rows that were used at the same moment count as if they were so far apart, in units of the score (some 10 s).
+# Smallest distance in score (some 10 s of last use) that rows used at the same moment are taken to have.
 _CLOSEST = 1e-5
 _HALVINGS = 24
 
 
 SortKey = tuple[float, str]
-"""What puts rows in the order of a pack: the negative of the score, and the id where scores are equal."""
+"""The sort key of a row in a pack: the negative score, then the id."""
 
 _BEGINNING: SortKey = (-math.inf, "")
 _END: SortKey = (math.inf, "")
@@ -37,9 +37,9 @@ _END: SortKey = (math.inf, "")
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The rows of one class in order, as far as they were read: everything in front of `frontier`, and a row at it.
+    """The rows of one class in order, as far as they were read: all rows up to and including the key `frontier`.
 
-    A class is a kind and a priority; for a session with a project also a place: that `project`, or (None) no project.
+    A class is a kind, a priority and, for a session with a project, that `project` or (None) rows without a project.
     """
 
     kind: Kind
@@ -50,18 +50,18 @@ class Walk:
 
     @property
     def bound(self) -> float:
-        """Return the score that no row exceeds which was not read."""
+        """Return an upper bound for the scores of unread rows."""
         return -self.frontier[0]
 
     @property
     def ended(self) -> bool:
-        """Tell whether there are no more rows."""
+        """Return whether all rows were read."""
         return self.frontier == _END
 
 
 @dataclass(frozen=True, slots=True)
 class WalkPage:
-    """What is to be read next of a walk (by its number): at most `limit` rows, none that was used before `floor`."""
+    """The next page of a walk (by its number): at most `limit` rows, none last used before `floor`."""
 
     number: int
     floor: datetime
@@ -75,7 +75,7 @@ def walks_for(project: str | None) -> list[Walk]:
 
 
 def place(row: PackRow) -> SortKey:
-    """Return the place of a row in the order of a pack."""
+    """Return the sort key of a row in a pack."""
     return -pack_score(row.kind, row.priority, row.last_used_at), row.id
 
 
@@ -92,12 +92,12 @@ def extended(walk: Walk, page: WalkPage, rows: Sequence[PackRow]) -> Walk:
 
 
 def best(walks: Sequence[Walk], tokens: int) -> list[PackRow]:
-    """Return the first rows of all that was read, those that fill `tokens` and a few more."""
+    """Return the best rows that were read: as many as fill `tokens`, and a few spare ones."""
     return [row for _, row in _first(walks, tokens)[0]]
 
 
 def _first(walks: Sequence[Walk], tokens: int) -> tuple[list[tuple[SortKey, PackRow]], bool]:
-    """Return the best rows with their places, and whether there are enough of them."""
+    """Return the best rows with their sort keys, and whether they fill `tokens` with all spare rows."""
     merging = heapq.merge(*(walk.rows for walk in walks))
     first = list[tuple[SortKey, PackRow]]()
     for placed in merging:
@@ -110,11 +110,11 @@ def _first(walks: Sequence[Walk], tokens: int) -> tuple[list[tuple[SortKey, Pack
 
 
 def next_pages(walks: Sequence[Walk], tokens: int) -> list[WalkPage]:
-    """Return what is still to be read before `best` gives what it would give if all walks had been read to their ends.
+    """Return the pages to read before `best` returns the same rows as if all walks had been read to their ends.
 
-    Once enough rows are there, nothing that ranks below the last of them matters. How far down the best rows reach
-    is guessed from how close together rows are, so that few rows are read in vain; too high a guess costs one more
-    page.
+    Once there are enough rows, nothing that ranks below the last of them matters. The lowest score of the best rows
+    is guessed from the density of the rows read so far, so that few rows are read in vain; too high a guess costs one
+    more page.
     """
     first, enough = _first(walks, tokens)
     if not first:
@@ -134,7 +134,7 @@ def next_pages(walks: Sequence[Walk], tokens: int) -> list[WalkPage]:
 
 
 def _guess(walks: Sequence[Walk], unread: Sequence[Walk], wanted: int) -> float:
-    """Return the score above which there are about so many rows, if unread ones are as close together as others."""
+    """Return the score above which there are about `wanted` rows, if unread rows are as dense as read ones."""
     read = sorted(-placed[0][0] for walk in walks for placed in walk.rows)
     rates = [(walk.bound, len(walk.rows) / (_CLOSEST - walk.rows[0][0][0] - walk.bound)) for walk in unread]
     high, low = max(bound for bound, _ in rates), min(bound for bound, _ in rates)
