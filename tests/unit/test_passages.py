@@ -84,6 +84,20 @@ def test_cutting_anew_from_the_last_window_gives_what_cutting_at_once_does(
     assert passages == passages_of(messages)
 
 
+def test_a_pause_of_four_hours_ends_a_window_and_a_shorter_one_does_not() -> None:
+    assert spans(passages_of([plain(1, "Here.", 0), plain(2, "There.", 239)])) == [(1, 2)]
+    assert spans(passages_of([plain(1, "Here.", 0), plain(2, "There.", 240)])) == [(1, 1), (2, 2)]
+
+
+def test_a_message_of_a_third_of_a_window_begins_the_next_window_and_a_longer_one_does_not() -> None:
+    first, last = plain(1, "word " * 20), plain(3, "word " * 100)
+    third = WINDOW_TOKENS // 3
+    for tokens, begin in ((third, 2), (third + 1, 3)):
+        second = plain(2, "word " * (tokens - 2))
+        assert estimate_tokens(f"user: {second.text}") == tokens
+        assert spans(passages_of([first, second, last])) == [(1, 2), (begin, 3)]
+
+
 def test_a_giant_message_is_a_window_by_itself() -> None:
     giant = "The whale swims on. " * 2_000
     passages = passages_of([plain(1, "Look."), plain(2, giant), plain(3, "I see.")])

@@ -79,3 +79,17 @@ def test_images_count_and_a_message_of_too_many_is_a_slice_of_its_own() -> None:
     assert len(first_slice(backlog, 20 * IMAGE_TOKENS)) == 3
     [alone] = first_slice(backlog, 3 * IMAGE_TOKENS)
     assert alone.shown_tokens <= 3 * IMAGE_TOKENS
+
+
+def test_a_slice_never_ends_between_a_call_and_its_result() -> None:
+    # Clients send a result in the role of the user or of a tool.
+    for role in ("user", "tool"):
+        backlog = [
+            message(1, "user", "Start."),
+            message(2, "assistant", "I look."),
+            message(3, "assistant", call("Bash", command="ls")),
+            message(4, role, result("word " * LIMIT)),
+            message(5, "assistant", "Done."),
+        ]
+        limit = sum(each.shown_tokens for each in backlog[:3])
+        assert [shown.seq for shown in first_slice(backlog, limit)] == [1, 2]

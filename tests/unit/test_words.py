@@ -95,3 +95,24 @@ def test_the_wheel_contains_the_files() -> None:
     project = Path(__file__).parents[2] / "pyproject.toml"
     data = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
     assert data["esker.server.core.words"] == ["*.toml"]
+
+
+def _extent(language: str, section: str) -> str:
+    """Return how many of the lists of English a language has in a section: yes, some (fewer than half) or no."""
+    lists_of = {each: {path for path in FILES[each] if path.partition(".")[0] == section} for each in (language, "en")}
+    if not lists_of[language]:
+        return "no"
+    return "yes" if 2 * len(lists_of[language]) >= len(lists_of["en"]) else "some"
+
+
+def _row(language: str) -> list[str]:
+    file = language_file(language)
+    stemmed = "yes" if isinstance(text := file.get("text"), Mapping) and "stemmer" in text else "no"
+    extents = [_extent(language, section) for section in ("observer", "dates", "numbers", "negations", "scores")]
+    return [str(file["name"]), f"`{language}.toml`", stemmed, *extents]
+
+
+def test_the_page_of_languages_says_what_the_files_have() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "languages.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if ".toml` |" in line]
+    assert rows == [_row(language) for language in LANGUAGES]

@@ -15,7 +15,6 @@ from esker.server.core.dates.calendar import CalendarUnit, Days, shifted, span_o
 
 # At half a grain from the window a row is half as near.
 _HALF_LIFE_GRAINS = 0.5
-_SHORTEST_GRAIN = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def about(day: date, unit: CalendarUnit) -> Days:
 def closeness(said_at: datetime, refers_from: datetime | None, refers_to: datetime | None, window: Window) -> float:
     """Return how near to a window a row is, from 0 to 1: the nearer of when it was said and what time it speaks of.
 
-    Inside it is 1. Outside it is halved with each half grain (of a day at least) from the window's nearer end. A row
+    Inside it is 1. Outside it is halved with each half grain from the window's nearer end. A row
     that speaks of a long time has the mean over it, so that one about a year says little about one of its days.
     """
     said = _nearness(said_at, said_at, window)
@@ -109,7 +108,7 @@ def _nearness(start: datetime, end: datetime, window: Window) -> float:
     # Seconds of the world's time: two times of one zone would be subtracted as clocks show them.
     first, last = start.timestamp(), max(start, end).timestamp()
     opens, closes = window.start.timestamp(), window.end.timestamp()
-    rate = math.log(2) / (_HALF_LIFE_GRAINS * max(window.grain, _SHORTEST_GRAIN).total_seconds())
+    rate = math.log(2) / (_HALF_LIFE_GRAINS * window.grain.total_seconds())
     if last - first < 1:
         return math.exp(-rate * max(0.0, opens - first, first - closes))
     inside = max(0.0, min(last, closes) - max(first, opens))

@@ -1,18 +1,23 @@
-"""Tells whether a text that a language model wrote runs in circles.
+"""Detects a language model's output that repeats itself without end.
 
-Three kinds of circle are looked for:
+Three kinds of repetition are detected:
 
 - a loop: the same stretch over and over, back to back, however long it is;
 - a count: a loop of words in which nothing but a counter changes ("Step 1: done. Step 2: done. …");
 - a shuffle: a few lines or sentences again and again, in any order.
 
-Each has to be long in itself and to make up much of the text, so that a refrain, a rule or a table is none.
+Each must be long and make up much of the text, so that a refrain, a rule or a table is not one of them.
 
 The thresholds come from 46 million characters of other people's texts: 10,940 of 200 characters or more from
 transcripts and chats (assistants, people, tool results), 3,315 files of code, documentation, licences and data.
 Loops of three rounds and more cover over a fifth of two of them only, and these two are real: the end of a path
 25,497 times (96 %) and a line of a hook 708 times (85 %). Counts of ten rounds and more cover 18 % at most.
 Lines and sentences that come eight times and more cover a third at most, but for the hook's.
+
+A compression ratio with a share of repeated lines is shorter and decides worse. On 46 repetitive texts and 55 ordinary
+ones, of which these rules misjudge none, its best thresholds (zlib 9.5 or 30 % repeated lines) miss 2 counts and reject
+5 ordinary texts, among them tool summaries that differ in a name and a number (ratio 11); thresholds that reject none
+miss 36. On 6,776 texts from transcripts and chats, 7.0 million characters, it rejects 15 and these rules none.
 """
 
 import operator

@@ -24,16 +24,14 @@ _SYNTAX = re.compile(r"[\\^$|?*+()\[\]{}]")
 @cache
 def language_file(language: str) -> Mapping[str, object]:
     """Return the content of a language's file."""
-    text = files(__package__).joinpath(f"{language}.toml").read_text(encoding="utf-8")
+    text = files("esker.server.core.words").joinpath(f"{language}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 def _found(path: str, language: str) -> object | None:
     place: object = language_file(language)
     for key in path.split("."):
-        if not isinstance(place, Mapping) or key not in place:
-            return None
-        place = cast(Mapping[str, object], place)[key]
+        place = place.get(key) if isinstance(place, Mapping) else None
     return place
 
 
