@@ -1,10 +1,10 @@
-"""Addresses of endpoints that settings name."""
+"""Checks the URLs of endpoints in settings."""
 
 from urllib.parse import urlsplit
 
 
 def is_plain(url: str) -> bool:
-    """Whether a URL is one of a web server, without credentials."""
+    """Whether a URL is an http(s) URL without credentials."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""From what a language model wrote to the object that it was asked for."""
+"""Read the requested object from the text that a language model wrote."""
 
 import json
 import re
@@ -16,15 +16,15 @@ _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _BARE_LIST = re.compile(r"\[(?=\s{0,99}\{)")
 _NO_SEPARATOR = re.compile(r"[^ \t\r\n,]")
 _SHOWN = 200
-# To find out that something is broken takes long at the end of a long text.
+# Maximum broken items that are read over; each costs time in proportion to the rest of the text.
 _MOST_BROKEN = 100
 _DECODER = json.JSONDecoder()
 
 
 def read_answer(text: str, shape: type[Answer]) -> Answer:
-    """Read an answer: plain JSON, JSON in a fence, or the JSON object that stands in some prose.
+    """Read an answer: plain JSON, JSON in a fence, or a JSON object within prose.
 
-    Raises ValueError with what is wrong.
+    Raises ValueError with the problem.
     """
     try:
         return shape.model_validate(parse_json(_body(text).encode("utf-8", "replace")))
@@ -35,7 +35,7 @@ def read_answer(text: str, shape: type[Answer]) -> Answer:
 
 
 def object_of(text: str) -> dict[str, Json]:
-    """Return the JSON object that an answer is, whatever its shape; an empty one when it is none."""
+    """Return the JSON object of an answer in any shape; an empty one if there is none."""
     try:
         found = parse_json(_body(text).encode("utf-8", "replace"))
     except InvalidInput:
@@ -46,8 +46,7 @@ def object_of(text: str) -> dict[str, Json]:
 def items_of(text: str, key: str) -> list[Json]:
     """Return the items of every list `key` of an answer, or of a bare list of objects.
 
-    What is broken or cut off is returned as the text that it is, so that it can be counted; where much is broken, the
-    reading ends.
+    A broken or cut-off item is returned as text, so that it can be counted; after too many of them reading stops.
     """
     begin = re.compile(rf'"{re.escape(key)}"\s{{0,99}}:\s{{0,99}}\[')
     behind = re.compile(rf"(?<=\}}),(?=\s{{0,99}}\{{)|(?={begin.pattern})")
@@ -63,7 +62,7 @@ def items_of(text: str, key: str) -> list[Json]:
 
 
 def _body(text: str) -> str:
-    """Return what is most likely the JSON object of an answer."""
+    """Return the part of an answer that is most likely its JSON object."""
     text = _THOUGHT.sub("", text)
     fenced = _FENCED.search(text)
     return fenced[1] if fenced else text[text.find("{") : text.rfind("}") + 1]
@@ -75,9 +74,9 @@ def _problems(error: ValidationError) -> str:
 
 
 def _items_from(text: str, place: int, behind: re.Pattern[str]) -> tuple[list[Json], int]:
-    """Return the items of the list that begins before `place`, and where it ends.
+    """Return the items of the list whose bracket is before `place`, and where the list ends.
 
-    `behind` finds where to go on after a broken item: at the comma before the next object, or with the next list.
+    `behind` finds where reading resumes after a broken item: the comma before the next object, or the next list.
     """
     items: list[Json] = []
     broken = 0

@@ -1,4 +1,4 @@
-"""Finding the messages that a fact comes from, for a model that did not say."""
+"""Finds the messages that a fact comes from when the model did not cite any."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _MOST_LOOKED_AT = 20
 
 @dataclass(slots=True)
 class Attribution:
-    """The messages of a slice by the terms that they hold."""
+    """The messages of a slice by the terms that they contain."""
 
     shown: TranscriptSlice
     _terms: dict[int, frozenset[str]] = field(init=False)
@@ -26,7 +26,7 @@ class Attribution:
         self._rarity = Counter(term for held in self._terms.values() for term in held)
 
     def sources(self, text: str) -> list[int]:
-        """Return the message that a fact comes from, with others that hold names or numbers of it; or nothing.
+        """Return the message that a fact comes from, with others that contain its names or numbers; or nothing.
 
         A term counts by its rarity in the slice.
         """
@@ -45,7 +45,7 @@ class Attribution:
         return sum(self._weight(term) for term in asked & held)
 
     def _completed(self, text: str, ordered: list[int]) -> list[int]:
-        """Return the best message, and those of the others that hold what it lacks of the text's names and numbers."""
+        """Return the best message, and others with the names and numbers of the text that it lacks."""
         by_seq = {message.seq: message.text for message in self.shown.messages}
         taken, grounds = [ordered[0]], grounds_in(by_seq[ordered[0]])
         missing = grounds.missing(text)

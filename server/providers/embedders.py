@@ -1,4 +1,4 @@
-"""Which embedder a setting names: a model in this process, or an endpoint that speaks OpenAI's embeddings API."""
+"""Make the embedder that a setting names: a model in this process, or an endpoint with OpenAI's embeddings API."""
 
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured
@@ -8,23 +8,23 @@ from esker.server.providers.roles import Embedder
 
 
 def embedder_of(settings: Settings) -> Embedder | None:
-    """Return the embedder that is configured, or None for `none`. Raises Misconfigured."""
+    """Return the configured embedder, or None for `none`. Raises Misconfigured."""
     return make_embedder(settings, settings.embedder)
 
 
 def make_embedder(settings: Settings, setting: str, named_by: str = "ESKER_EMBEDDER") -> Embedder | None:
     """Return the embedder that `setting` names, configured or not.
 
-    Raises Misconfigured, which says what is to be mended: `named_by` is where the setting came from.
+    Raises Misconfigured with a hint; `named_by` says where the setting came from.
     """
-    # The key is for the endpoint that is configured, whichever of its models is meant, and for no other.
+    # The key belongs to the configured endpoint, with any of its models, and must not be sent to another.
     secret = settings.embedder_api_key if _endpoint(setting) == _endpoint(settings.embedder) else None
     made = _made(setting, settings.embed_threads, secret.get_secret_value() if secret else None)
     if made or setting == "none":
         return made
     kind = setting.partition(":")[0]
     raise Misconfigured(
-        f"{named_by} names no embedder ({kind}: …).",
+        f"{named_by} does not name an embedder ({kind}: …).",
         hint=f"Give {named_by} sentence-transformers:<path, name or 'bundled'>, openai:<base url>#<model>, or none.",
     )
 

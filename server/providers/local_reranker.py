@@ -14,14 +14,14 @@ from esker.server.providers.folders import require_folder
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
-# After so many texts it looks whether anybody still waits; larger batches are hardly faster on a processor.
+# Texts between two checks whether the call was cancelled; larger batches are hardly faster on a CPU.
 _TOGETHER = 4
-# What models that were made to judge a pair of texts are called; others would get a part that has learned nothing.
+# Architectures of cross-encoders; any other model would be loaded with an untrained head.
 _JUDGING = ("ForSequenceClassification", "ForCausalLM")
 
 
 class LocalReranker:
-    """A model that runs on one thread of its own, so that the event loop goes on."""
+    """A model that runs on a thread of its own, so that it does not block the event loop."""
 
     lanes = 1
 
@@ -36,18 +36,18 @@ class LocalReranker:
 
     @property
     def busy(self) -> bool:
-        """Return whether the thread is at work: what it has begun it ends, though nobody waits for all of it."""
+        """Return whether the thread is busy; it finishes a batch even after its call was cancelled."""
         return self._work is not None and not self._work.done()
 
     async def load(self) -> None:
-        """Load the model, which takes seconds; the event loop goes on. Raises Misconfigured."""
+        """Load the model in a thread, which takes seconds. Raises Misconfigured."""
         if self._loaded is None:
             self._loaded = await asyncio.get_running_loop().run_in_executor(self._executor, self._load)
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return a number for each text. Raises RerankerDown.
 
-        When it is cancelled, the thread ends after the texts that it is reading.
+        After a cancellation, the thread stops at the end of its batch.
         """
         if self._loaded is None:
             raise RerankerDown("The reranking model is still loading.")
@@ -69,9 +69,9 @@ class LocalReranker:
             raise self._unusable(f"cannot be loaded: {error}") from error
         kinds: list[str] = getattr(model.config, "architectures", None) or []
         if not any(kind.endswith(_JUDGING) for kind in kinds):
-            raise self._unusable(f"is no cross-encoder ({', '.join(kinds) or 'of no known kind'}).")
+            raise self._unusable(f"is not a cross-encoder ({', '.join(kinds) or 'of no known kind'}).")
         if model.num_labels != 1:
-            raise self._unusable(f"gives {model.num_labels} numbers for a text, not one.")
+            raise self._unusable(f"gives {model.num_labels} scores for a text instead of one.")
         return model
 
     def _unusable(self, why: str) -> Misconfigured:
@@ -82,7 +82,7 @@ class LocalReranker:
 
 
 def _scores(model: Any, query: str, texts: list[str], given_up: Event) -> list[float]:
-    """Return the scores of texts, or of the first when they are given up. Raises RerankerDown."""
+    """Return the scores of texts, or of the first ones after a cancellation. Raises RerankerDown."""
     scores: list[float] = []
     for start in range(0, len(texts), _TOGETHER):
         if given_up.is_set():
@@ -90,10 +90,10 @@ def _scores(model: Any, query: str, texts: list[str], given_up: Event) -> list[f
         pairs = [(query, text) for text in texts[start : start + _TOGETHER]]
         try:
             scores += map(float, model.predict(pairs, batch_size=_TOGETHER, show_progress_bar=False))
-        except Exception as error:  # whatever a model may raise
+        except Exception as error:  # a model may raise anything
             raise RerankerDown(f"The reranking model failed: {type(error).__name__}: {error}") from error
     if not all(map(math.isfinite, scores)):
-        raise RerankerDown("The reranking model gave a score that is no number.")
+        raise RerankerDown("The reranking model gave a score that is not a number.")
     return scores
 
 
@@ -104,5 +104,5 @@ def _load_model(name: str, threads: int) -> "CrossEncoder":
 
     transformers_logging.disable_progress_bar()
     torch.set_num_threads(threads)
-    # A folder must never be looked up anywhere else.
+    # A folder must never be looked up on a hub.
     return CrossEncoder(name, device="cpu", local_files_only=Path(name).is_dir())

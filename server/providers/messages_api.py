@@ -1,4 +1,4 @@
-"""A language model behind the Messages API, Anthropic's or any compatible one."""
+"""A language model behind Anthropic's Messages API or a compatible one."""
 
 import asyncio
 import json
@@ -25,14 +25,14 @@ Content = list[dict[str, Any]]
 KeyHeader = Literal["authorization", "x-api-key"]
 Structured = Literal["output_config", "tool", "prompt"]
 
-# A provider that has no time for a moment is asked again; for longer the job waits.
+# Retries of a busy provider within a call; after them the job waits.
 _RETRIES = 2
 _PROBE_SECONDS = 5.0
 _CONNECT_SECONDS = 5.0
-# What these say is not about the request: the key, the address, the time.
+# Statuses that are about the key, the address or the time, not about the request.
 _NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
 _TOOL = "answer"
-# No call has so many; whatever says so is no count.
+# A larger token count in an answer is not plausible and is ignored.
 _MOST_TOKENS = 10**9
 
 
@@ -40,9 +40,9 @@ _MOST_TOKENS = 10**9
 class Endpoint:
     """A server of the Messages API. `base_url` has no trailing /v1; None is Anthropic's own.
 
-    `timeout` is how many seconds a call may take, made again or not. `version` is the anthropic-version header, None
-    the client's own. `structured` is how the shape of an answer is asked for: by the API's schema, by a tool whose
-    input it is, or in words.
+    `timeout` is the maximum seconds of a call, retries included. `version` is the anthropic-version header; None is the
+    client's own. `structured` is how the shape of an answer is requested: by the API's schema, as the input of a tool,
+    or in words.
     """
 
     base_url: str | None = None
@@ -55,7 +55,7 @@ class Endpoint:
 
     @classmethod
     def of(cls, settings: Settings) -> "Endpoint":
-        """Return the server that the settings name."""
+        """Return the server of the settings."""
         return cls(
             base_url=settings.llm_base_url,
             api_key=settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
@@ -69,7 +69,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a model wrote. `cut_off`: it ran out of tokens. `last`: it will not be asked again, so take what is good."""
+    """A model's text. `cut_off`: it ran out of tokens. `last`: it will not be asked again, so keep the good parts."""
 
     text: str
     cut_off: bool
@@ -79,7 +79,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[Accepted]):
-    """What an accepted answer says, and what it cost."""
+    """The value of an accepted answer, and its token use."""
 
     value: Accepted
     used: TokenUse
@@ -103,11 +103,11 @@ class MessagesModel:
         max_tokens: int,
         meter: Meter,
     ) -> Answered[Accepted]:
-        """Return what `read` makes of an answer of the given shape; it raises ValueError for a bad answer.
+        """Return the result of `read` for an answer of the given shape; `read` raises ValueError for a bad answer.
 
-        An answer that cannot be used is sent back once with what is wrong with it. `read` runs in a thread. Every call
-        is metered. Raises ModelFailed when that does not help, when the answer was refused, when it does not come in
-        time, and when the model cannot be reached; SpendCapReached when the meter allows no call.
+        A bad answer is sent back once with its problem. `read` runs in a thread. Every call is metered. Raises
+        ModelFailed when the second answer is bad, too, when the model refuses, is too slow or cannot be reached;
+        SpendCapReached when the meter allows no call.
         """
         messages: list[Any] = [{"role": "user", "content": content}]
         first = await self._create(system, messages, shape, max_tokens, meter)
@@ -138,7 +138,7 @@ class MessagesModel:
         try:
             answer = await self._send(request)
         except ModelTooSlow:
-            # It may be billed all the same, and nobody says for how much.
+            # It may be billed all the same, for an unknown amount.
             await meter.record(self.model, await asyncio.to_thread(_at_most, request))
             raise
         await meter.record(self.model, _used(answer))
@@ -159,7 +159,7 @@ class MessagesModel:
                 request["tool_choice"] = {"type": "tool", "name": _TOOL}
             case "prompt":
                 system += f"\n\nThe answer is a JSON object that fits this schema:\n{json.dumps(schema)}"
-        # The prompt is the same in every call, so it is read from the provider's cache.
+        # The prompt is the same in every call, so let the provider cache it.
         request["system"] = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
         if self._endpoint.temperature is not None:
             request["extra_body"] = {"temperature": self._endpoint.temperature}
@@ -178,10 +178,12 @@ class MessagesModel:
             raise _refusal(self.model, error.status_code, error.message) from error
         except anthropic.APIError as error:
             raise ModelDown(f"{self.model} at {self._client.base_url} cannot be reached: {error}") from error
-        except Exception as error:  # the client reads whatever an endpoint answers
-            raise ModelFailed(f"{self.model} answered what is no message ({type(error).__name__}).") from error
+        except Exception as error:  # the client parses any answer of an endpoint
+            raise ModelFailed(
+                f"{self.model} returned something that is not a Messages API message ({type(error).__name__})."
+            ) from error
         if not isinstance(answer, anthropic.types.Message) or not _has_blocks(answer):
-            raise ModelFailed(f"{self.model} answered what is no message.")
+            raise ModelFailed(f"{self.model} returned something that is not a Messages API message.")
         return answer
 
 
@@ -193,27 +195,27 @@ def _refusal(model: str, status: int, message: str) -> ModelFailed:
 
 
 async def probe(endpoint: Endpoint) -> str | None:
-    """Return why a server of the Messages API cannot be used, or None; nothing is asked of a model."""
+    """Return why a server of the Messages API cannot be used, or None; no model is called."""
     import anthropic  # noqa: PLC0415 - see above
 
     try:
         async with _client(endpoint) as client:
             await client.models.list(limit=1, timeout=_PROBE_SECONDS)
     except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
-        return f"it does not take the key ({error.status_code})."
+        return f"it rejects the key ({error.status_code})."
     except anthropic.APIStatusError:
-        return None  # it answers; many servers list no models
+        return None  # it answers; many servers do not list models
     except anthropic.APIError as error:
         return f"it cannot be reached ({error_text(error)})."
-    except Exception:  # noqa: BLE001 - the client reads whatever answers there
-        return "what answers there does not speak the Messages API."
+    except Exception:  # noqa: BLE001 - the client parses any answer
+        return "the server there does not speak the Messages API."
     return None
 
 
 def _client(endpoint: Endpoint) -> "AsyncAnthropic":
     import anthropic  # noqa: PLC0415 - see above
 
-    # A local endpoint needs no key, but the client insists on one.
+    # A local endpoint needs no key, but the client requires one.
     key = endpoint.api_key or "none"
     headers: dict[str, Any] = {"anthropic-version": endpoint.version} if endpoint.version else {}
     if endpoint.key_header == "x-api-key":
@@ -221,7 +223,7 @@ def _client(endpoint: Endpoint) -> "AsyncAnthropic":
     return anthropic.AsyncAnthropic(
         base_url=endpoint.base_url,
         api_key=key,
-        # An answer that is late is for asyncio.timeout to see; the client would ask again.
+        # asyncio.timeout ends a late call; the client would retry it.
         timeout=anthropic.Timeout(2 * endpoint.timeout + _CONNECT_SECONDS, connect=_CONNECT_SECONDS),
         max_retries=_RETRIES,
         default_headers=headers,
@@ -229,7 +231,7 @@ def _client(endpoint: Endpoint) -> "AsyncAnthropic":
 
 
 def _has_blocks(answer: "Message") -> bool:
-    """Whether the content is what it should be; the client takes whatever it is given."""
+    """Whether the content consists of valid blocks; the client does not check."""
     given: Any = answer.content
     if not isinstance(given, list):
         return given is None
@@ -240,7 +242,7 @@ def _has_blocks(answer: "Message") -> bool:
 
 
 def _text(answer: "Message") -> str:
-    """Return what an answer says: the input of our tool, where it calls it, else its words."""
+    """Return the text of an answer: the input of our tool if it was called, else its words."""
     for block in answer.content or ():
         if block.type == "tool_use" and block.name == _TOOL:
             return json.dumps(block.input, ensure_ascii=False)
@@ -252,13 +254,13 @@ def _reply(answer: "Message", *, last: bool) -> ModelReply:
 
 
 def _used(answer: "Message") -> TokenUse:
-    """Return what an answer cost; what a server does not say, or says badly, counts as nothing."""
+    """Return the token use of an answer; a missing or invalid count is 0."""
     names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return TokenUse(*(_count(getattr(answer.usage, name, None)) for name in names))
 
 
 def _at_most(request: dict[str, Any]) -> TokenUse:
-    """Return what a call costs at most, by our estimate: all that is sent, and an answer as long as it may be."""
+    """Return the estimated maximum token use of a call: all that is sent, and the longest allowed answer."""
     sent = sum(IMAGE_TOKENS if text is None else estimate_tokens(text) for text in _sent(request))
     return TokenUse(sent, request["max_tokens"])
 

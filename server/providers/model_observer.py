@@ -34,7 +34,7 @@ from esker.server.providers.roles import Meter
 from esker.server.providers.written.answer import WrittenAnswer, read_written
 from esker.server.providers.written.facts import WrittenFact
 
-# JSON costs more than the facts in it.
+# Maximum tokens of an answer: JSON costs more than the facts in it.
 _ANSWER_TOKENS = 2 * MAX_OBSERVATION_TOKENS
 _MOST_COMPLAINTS = 5
 # A slice is divided so often at most: an answer about an eighth of one that is still cut off comes from a loop.
@@ -67,10 +67,10 @@ OptionalText = Annotated[str | None, BeforeValidator(_words_or_none)]
 
 
 class ObserverAnswer(BaseModel):
-    """What the model is asked for."""
+    """The JSON object that the model is asked for."""
 
     facts: list[FactAnswer]
-    # What stands beside the facts is no reason to send them back.
+    # Bad values beside the facts are dropped, so that the facts need not be sent back.
     used_memories: Annotated[list[str], BeforeValidator(_words_among)] = []
     current_task: OptionalText = None
     suggested_continuation: OptionalText = None
@@ -78,7 +78,7 @@ class ObserverAnswer(BaseModel):
 
 
 class ModelObserver:
-    """Has a language model write down what is worth keeping."""
+    """Lets a language model write down the facts worth keeping."""
 
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
@@ -121,7 +121,7 @@ class ModelObserver:
         try:
             return await ask(room)
         except RequestRefused:
-            # An image that the API does not take must not keep the words from being observed.
+            # Observe the words even if the API refuses an image.
             if not room or not any(images(message.content) for message in shown.messages):
                 raise
             return await ask(0)
@@ -229,14 +229,14 @@ class _ObserverAnswerReader:
                 yield self._fact(fact)
             except FactRefused as error:
                 refused[error.reason] += 1
-                # A fact that says nothing is no reason to ask again.
+                # A fact that says nothing is dropped without asking again.
                 if error.reason != "says_nothing":
                     complaints.append(str(error))
         if complaints and not last:
             raise ValueError("; ".join(complaints[:_MOST_COMPLAINTS]))
 
     def _fact(self, answer: FactAnswer) -> Fact:
-        """Make a fact of an answer. Raises Refused."""
+        """Make a fact of an answer. Raises FactRefused."""
         if not says_something(answer.text):
             raise FactRefused("says_nothing", "a fact says nothing")
         if unknown := [seq for seq in answer.sources if seq not in self.messages]:
@@ -277,7 +277,7 @@ class _ObserverAnswerReader:
         return joined(map(self._grounds_in, texts)).missing(fact.content, days)
 
     def _replaced_texts(self, fact: Fact) -> list[str]:
-        """Return the shown rows that a fact says it replaces: it may name what it puts an end to."""
+        """Return the shown rows that a fact says it replaces: it may repeat their names and numbers."""
         if not fact.replaces:
             return []
         ids = memory_ids_in(fact.replaces)
@@ -302,7 +302,7 @@ def _days(fact: Fact, messages: dict[int, Message], timezone: str) -> frozenset[
 
 
 def _answer_of(items: Sequence[Json], beside: Mapping[str, Json], refused: Counter[str]) -> ObserverAnswer:
-    """Return those items that are facts of the shape that was asked for, count the others, and add what is beside."""
+    """Return the items that have the shape of a fact, with the values beside them; count the other items."""
     facts: list[FactAnswer] = []
     for item in items:
         try:
@@ -321,7 +321,7 @@ def _fact_answer(fact: WrittenFact, sources: list[int]) -> FactAnswer:
 
 
 def _within_budget(facts: Sequence[Fact]) -> Iterator[Fact]:
-    """Yield facts, in order, as long as they fit into what one call may write."""
+    """Yield facts, in order, while they fit into the budget of one call."""
     room = MAX_OBSERVATION_TOKENS
     for fact in facts:
         room -= estimate_tokens(fact.content)
@@ -338,7 +338,7 @@ def _moment(moment: datetime | None, timezone: str) -> datetime | None:
 
 
 def _content(shown: TranscriptSlice, room: int) -> Content:
-    """Return what the model reads, with up to `room` images; what there are more is named in the text."""
+    """Return the model's input, with up to `room` images; the others are named in the text."""
     session = shown.session
     about = [
         f"Client: {session.client}. Project: {session.project or 'none'}. Time zone: {session.timezone}.",

@@ -19,7 +19,7 @@ from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import MessagesModel, ModelReply
 from esker.server.providers.roles import Meter
 
-# What a model writes in a few minutes; the rows themselves are at most half of it, the rest is JSON and ids.
+# Tokens that a model writes in a few minutes; at most half are rows, the rest is JSON and ids.
 _MOST_ANSWER_TOKENS = 16_000
 _MOST_TARGET_TOKENS = _MOST_ANSWER_TOKENS // 2
 _MOST_COMPLAINTS = 5
@@ -44,14 +44,14 @@ class InsightAnswer(BaseModel):
 
 
 class ReflectorAnswer(BaseModel):
-    """What the model is asked for."""
+    """The JSON object that the model is asked for."""
 
     rows: Annotated[list[RowAnswer], Field(min_length=1)]
     insights: list[InsightAnswer] = []
 
 
 class ModelReflector:
-    """Has a language model condense rows."""
+    """Lets a language model condense rows."""
 
     def __init__(self, model: MessagesModel) -> None:
         self._model = model
@@ -68,7 +68,7 @@ class ModelReflector:
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
         """Return a candidate for the rows of a task. Raises ModelFailed, SpendCapReached.
 
-        What must survive is carried over by the code, whatever the model forgot.
+        Rows that must survive and that the model forgot are carried over.
         """
         before = sum(row.tokens for row in task.rows)
         target = min(task.target_tokens, before * 2 // (3 + task.level), _MOST_TARGET_TOKENS)
@@ -106,13 +106,13 @@ def _lines(task: ReflectionTask) -> Iterator[str]:
 
 
 def _on_one_line(text: str) -> str:
-    """Return a text that can pass for no row but its own."""
+    """Return a text on one line, so that it cannot pass for several rows."""
     return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
 class _ReflectorAnswerReader:
-    """Reads answers about some rows. A first answer is taken whole or sent back; of a last one, what is good."""
+    """Reads answers about some rows. A first answer is taken whole or sent back; of a last one, the good rows."""
 
     rows: dict[str, Memory]
     timezone: str
@@ -143,12 +143,12 @@ class _ReflectorAnswerReader:
             raise ValueError("; ".join(problem for _, problem in bad[:_MOST_COMPLAINTS]))
         if not any(draft.facet is None for draft in good):
             raise ValueError(bad[0][1] if bad else "it has no rows")
-        # What a bad row was to stand for stays as it is.
+        # The sources of a bad row stay as they are.
         untouched = {i for draft, _ in bad if draft.facet is None for i in draft.source_ids}
         return completed(list(self.rows.values()), good, untouched=untouched - _cited(good))
 
     def _as_it_was(self, row: RowAnswer) -> str:
-        """Return what a row of an answer says; one that was copied gets back its line breaks."""
+        """Return the text of a row; one that was copied from a source gets its line breaks back."""
         said = _on_one_line(row.text)
         sources = [self.rows[source].content for source in row.source_ids if source in self.rows]
         return next((content for content in sources if _on_one_line(content) == said), row.text)

@@ -1,7 +1,7 @@
-"""Questions on their way to one embedder: those that wait while it is busy go together, and answers are remembered.
+"""Batches the questions to one embedder while it is busy, and caches their vectors.
 
-A question that is asked again while it is on its way is asked once. Whoever asks may leave at any time: what nobody
-waits for any more is not embedded, and a call that nobody waits for is given up.
+The same question is sent once, however many callers wait for it. A caller may be cancelled at any time: a question
+without callers is not embedded, and a call without callers is cancelled.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from esker.server.core.errors import EmbedderDown, TextRefused
 from esker.server.providers.roles import Embedder
 
 _TOGETHER = 16
-"""Questions in one call at most: more gain nothing, and the first would wait for the last."""
+"""Maximum questions in a call: more gain nothing, and the first would wait for the last."""
 
 Vector = Sequence[float]
 
 
 @dataclass(slots=True, eq=False)
 class _PendingQuestion:
-    """A question without an answer yet, and how many wait for it."""
+    """A question without an answer, and the number of callers that wait for it."""
 
     text: str
     vector: asyncio.Future[Vector] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -29,10 +29,10 @@ class _PendingQuestion:
 
 
 class QueryBatches:
-    """The questions to one embedder, all in its one space."""
+    """The questions to one embedder, which has one space."""
 
     def __init__(self, embedder: Embedder, remembered: int) -> None:
-        """`remembered` is the most vectors that are kept; those that were not asked for longest go first."""
+        """`remembered` is the maximum number of cached vectors; the least recently used are evicted first."""
         self._embedder = embedder
         self._remembered = remembered
         self._known: OrderedDict[str, Vector] = OrderedDict()
@@ -48,7 +48,7 @@ class QueryBatches:
         question = self._open.get(text) or self._ask(text)
         question.waiting += 1
         try:
-            # The answer belongs to everybody who asked: one of them that is cancelled takes nothing away.
+            # Other callers wait for the same answer, so a cancelled caller must not cancel it.
             return await asyncio.shield(question.vector)
         finally:
             question.waiting -= 1
@@ -56,7 +56,7 @@ class QueryBatches:
                 self._drop(question)
 
     async def close(self) -> None:
-        """Give up what is on its way."""
+        """Cancel the open calls."""
         for question in list(self._open.values()):
             self._fail(question, EmbedderDown("The server is stopping."))
         calls = list(self._calls)
@@ -71,7 +71,7 @@ class QueryBatches:
         return question
 
     def _call(self) -> None:
-        """Send what waits, if the embedder has a lane free."""
+        """Send the waiting questions if the embedder has a free lane."""
         while self._queue and len(self._calls) < self._embedder.lanes:
             batch = [self._queue.popleft() for _ in range(min(_TOGETHER, len(self._queue)))]
             if asked := [question for question in batch if not question.vector.done()]:
@@ -84,7 +84,7 @@ class QueryBatches:
         self._call()
 
     async def _answer(self, batch: list[_PendingQuestion]) -> None:
-        """Get the answers; when one question is refused, one by one, so that it harms no other."""
+        """Get the answers; if a question is refused, ask one by one, so that it does not affect the others."""
         try:
             vectors = await self._embedder.embed_queries([question.text for question in batch])
         except TextRefused as error:
@@ -94,7 +94,7 @@ class QueryBatches:
             for question in batch:
                 if not question.vector.done():
                     await self._answer([question])
-        except Exception as error:  # noqa: BLE001 - whoever asked is told, whatever it is
+        except Exception as error:  # noqa: BLE001 - every error is passed on to the callers
             for question in batch:
                 self._fail(question, error)
         else:
@@ -115,12 +115,12 @@ class QueryBatches:
         self._forget(question)
 
     def _forget(self, question: _PendingQuestion) -> None:
-        # The same text may be on its way again, for others.
+        # Other callers may have asked for the same text again.
         if self._open.get(question.text) is question:
             del self._open[question.text]
 
     def _drop(self, question: _PendingQuestion) -> None:
-        """Give up a question that nobody waits for, and its call if it was the last one in it."""
+        """Drop a question without callers, and cancel its call if it was the last one in it."""
         if question.vector.done():
             return
         question.vector.cancel()

@@ -1,7 +1,7 @@
 """Embedders for queries: the one that is configured, and those of spaces that pools still use while others are built.
 
-Each is made from the setting that its space keeps as `source`, loaded in the background the first time it is wanted,
-and says until then, or for good, why it cannot answer.
+Each is made from the setting that its space keeps as `source`, and loaded in the background at its first use. Until
+then, or if that fails for good, it reports why it cannot answer.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _LOADING = "the embedding model is still loading"
 
 @dataclass(slots=True)
 class _Loading:
-    """An embedder on its way; `reason` says why it is not there yet."""
+    """An embedder that is being loaded; `reason` says why it is not ready."""
 
     embedder: Embedder | None
     reason: str
@@ -35,9 +35,9 @@ class QueryEmbedders:
     """The embedders of one process, by setting."""
 
     def __init__(self, make: Callable[[str], Embedder | None], setting: str, remembered: int = 0) -> None:
-        """`make` returns the embedder that a setting names; `setting` is the one to load first.
+        """`make` returns the embedder of a setting; `setting` is the one to load first.
 
-        The vectors of the last `remembered` questions are kept, for each embedder.
+        The vectors of the last `remembered` questions are cached, for each embedder.
         """
         self._make = make
         self._setting = setting
@@ -45,28 +45,28 @@ class QueryEmbedders:
         self._loading: dict[str, _Loading] = {}
 
     def start(self) -> None:
-        """Begin to load the embedder that is configured."""
+        """Begin to load the configured embedder."""
         self._wanted(self._setting)
 
     @property
     def state(self) -> str:
-        """The model that is configured, or why it is not there."""
+        """The configured model, or why it is not ready."""
         embedder = self._wanted(self._setting).embedder
         return embedder.space.model if embedder and embedder.space else self._wanted(self._setting).reason
 
     @property
     def broken(self) -> str | None:
-        """Why the embedder that is configured will not work, or does not now; None when it does or is loading."""
+        """Why the configured embedder does not work, now or for good; None when it works or is loading."""
         loading = self._wanted(self._setting)
         there = loading.embedder is not None and loading.embedder.space is not None
         return None if there or loading.reason == _LOADING else loading.reason
 
     def prepare(self, source: str) -> None:
-        """Begin to load the embedder that `source` names, unless that has begun."""
+        """Begin to load the embedder of `source`, unless that has begun."""
         self._wanted(source)
 
     async def tried(self, source: str) -> None:
-        """Wait until the embedder that `source` names is there, or has said why it is not."""
+        """Wait until the embedder of `source` is ready or has failed to load."""
         await self._wanted(source).tried.wait()
 
     async def embed(self, source: str, space: str, query: str) -> Sequence[float]:
@@ -79,11 +79,11 @@ class QueryEmbedders:
         if loading.queries is None or there is None:
             raise EmbedderDown(loading.reason)
         if there.name != space:
-            raise EmbedderDown("the pool's vectors are being made anew, for another version of the model")
+            raise EmbedderDown("the pool's vectors are being rebuilt for another version of the model")
         return await loading.queries.embed(query)
 
     async def close(self) -> None:
-        """Stop loading, and let go of connections."""
+        """Stop loading, and close connections."""
         for loading in self._loading.values():
             if loading.task:
                 loading.task.cancel()

@@ -13,22 +13,22 @@ from esker.server.providers.vectors import checked, space_name, storable
 
 _PROBE = "esker"
 _PART_TOKENS = 400
-"""Tokens to a part, by our estimate: most models read 512, and theirs may be a few more than ours."""
+"""Maximum estimated tokens of a part: most models read 512, and may count a few more than the estimate."""
 
 
 class RemoteEmbedder:
-    """Vectors over HTTP, from a server that knows rows and questions as texts alike."""
+    """Vectors over HTTP, from a server that makes no difference between rows and questions."""
 
     lanes = 4
 
     def __init__(self, base_url: str, model: str, api_key: str | None, source: str) -> None:
-        """`base_url` is what stands before `/embeddings`; `source` is the setting that names it.
+        """`base_url` is the URL without `/embeddings`; `source` is the setting that names it.
 
-        Raises Misconfigured for credentials in the URL: the setting is kept in the database.
+        Raises Misconfigured for credentials in the URL: the setting is stored in the database.
         """
         if not is_plain(base_url):
             raise Misconfigured(
-                "The embedder's address is no plain http(s) address, or has credentials in it.",
+                "The embedder's address is not a plain http(s) URL, or contains credentials.",
                 hint="Write openai:https://host/v1#model, and put the key into ESKER_EMBEDDER_API_KEY.",
             )
         self._source = source
@@ -44,7 +44,7 @@ class RemoteEmbedder:
         return self._space
 
     async def load(self) -> Space:
-        """Ask for one vector to learn the dimension. Raises EmbedderDown."""
+        """Request one vector to learn the dimension. Raises EmbedderDown."""
         if self._space is None:
             try:
                 dimension = storable(len((await self.embed([_PROBE]))[0]))
@@ -55,7 +55,7 @@ class RemoteEmbedder:
         return self._space
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return vectors of length 1. Raises EmbedderDown, or TextRefused when it was asked for one text."""
+        """Return vectors of length 1. Raises EmbedderDown, or TextRefused if there was only one text."""
         try:
             answer = await self._client.post(self._url, json={"model": self._model, "input": list(texts)})
         except httpx2.HTTPError as error:
@@ -67,11 +67,11 @@ class RemoteEmbedder:
         return _vectors(answer, len(texts), self._space)
 
     async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return vectors of length 1. Raises EmbedderDown, or TextRefused when it was asked for one text."""
+        """Return vectors of length 1. Raises EmbedderDown, or TextRefused if there was only one text."""
         return await self.embed(texts)
 
     async def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return each text in parts that models behind such endpoints read whole, by our estimate of their tokens."""
+        """Return each text in parts that are short enough for most models, by estimated tokens."""
         return [split_text(text, _PART_TOKENS, _estimates) for text in texts]
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""An endpoint for reranking, of the shape that many servers share: a question and documents in, scores out."""
+"""A reranking endpoint in the common shape: a question and documents in, scores out."""
 
 import json
 import math
@@ -9,7 +9,7 @@ import httpx2
 from esker.server.core.errors import Misconfigured, RerankerDown
 from esker.server.providers.addresses import is_plain
 
-# Scores of a few texts take a few kilobytes; whatever says much more is no answer, and nobody waits for its end.
+# Bytes. Scores of a few texts take a few kilobytes; a longer body is not an answer and is not read to its end.
 _MOST_BYTES = 1024 * 1024
 
 
@@ -17,23 +17,23 @@ class RemoteReranker:
     """Scores over HTTP."""
 
     lanes = 4
-    busy = False  # a call that is cancelled is closed
+    busy = False  # a cancelled call is closed
 
     def __init__(self, base_url: str, model: str, api_key: str | None) -> None:
-        """`base_url` is what stands before `/rerank`. Raises Misconfigured when it is none, or has credentials."""
+        """`base_url` is the URL without `/rerank`. Raises Misconfigured if it is not a URL or has credentials."""
         if not is_plain(base_url):
             raise Misconfigured(
-                "ESKER_RERANKER names no plain http(s) address, or has credentials in it.",
+                "ESKER_RERANKER does not name a plain http(s) URL, or contains credentials.",
                 hint="Write http:https://host/v1#model, and put the key into ESKER_RERANKER_API_KEY.",
             )
         self.name = model
         self._url = f"{base_url.rstrip('/')}/rerank"
-        # As it is, so that what is read is as long as what comes.
+        # Uncompressed, so that the limit applies to the bytes on the wire.
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {api_key}"} if api_key else {})
         self._client = httpx2.AsyncClient(headers=headers, timeout=60.0)
 
     async def load(self) -> None:
-        """Do nothing: whether it answers is seen when it is asked."""
+        """Do nothing: errors show at the first call."""
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return a number for each text, higher where it answers better. Raises RerankerDown."""
@@ -53,7 +53,7 @@ class RemoteReranker:
 
 
 async def _read(answer: httpx2.Response) -> bytes:
-    """Return the body of an answer. Raises RerankerDown for one that is too long to be scores."""
+    """Return the body of an answer. Raises RerankerDown if it is too long to be scores."""
     body = bytearray()
     async for chunk in answer.aiter_raw():
         body += chunk
@@ -63,12 +63,12 @@ async def _read(answer: httpx2.Response) -> bytes:
 
 
 def _scores(body: bytes, count: int) -> list[float]:
-    """Return the scores in the order of the texts, whatever order they come in. Raises RerankerDown."""
+    """Return the scores in the order of the texts. Raises RerankerDown."""
     try:
         found = {item["index"]: float(item["relevance_score"]) for item in json.loads(body)["results"]}
         scores = [found[place] for place in range(count)]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RerankerDown(f"The reranker's answer cannot be read ({type(error).__name__}: {error}).") from error
     if not all(map(math.isfinite, scores)):
-        raise RerankerDown("The reranker's answer has a score that is no number.")
+        raise RerankerDown("The reranker's answer has a score that is not a number.")
     return scores

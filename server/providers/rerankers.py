@@ -1,4 +1,4 @@
-"""Which reranker a setting names: a model in this process, or an endpoint."""
+"""Make the reranker that a setting names: a model in this process, or an endpoint."""
 
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured
@@ -8,7 +8,7 @@ from esker.server.providers.roles import Reranker
 
 
 def make_reranker(settings: Settings) -> Reranker | None:
-    """Return the reranker that is configured, or None for `none`. Raises Misconfigured."""
+    """Return the configured reranker, or None for `none`. Raises Misconfigured."""
     kind, _, rest = settings.reranker.partition(":")
     if settings.reranker == "none":
         return None
@@ -19,6 +19,6 @@ def make_reranker(settings: Settings) -> Reranker | None:
         key = settings.reranker_api_key
         return RemoteReranker(base_url, model, key.get_secret_value() if key else None)
     raise Misconfigured(
-        f"ESKER_RERANKER names no reranker ({kind}: …).",
+        f"ESKER_RERANKER does not name a reranker ({kind}: …).",
         hint="Use sentence-transformers:<path or name>, http:<base url>#<model>, or none.",
     )

@@ -1,4 +1,4 @@
-"""The reranker of a server: loaded in the background, asked within a deadline, and never with a queue of late work."""
+"""The reranker of a server: loaded in the background, called with a deadline, and without a queue of late work."""
 
 import asyncio
 import logging
@@ -11,16 +11,16 @@ from esker.server.providers.roles import Reranker
 log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 60.0
-# One that is late so many times in a row is left alone for a while, so that not every recall waits for it.
+# After so many late answers in a row it is paused, so that not every recall waits for it.
 _LATE_IN_A_ROW = 3
-_RESTS = "The reranker was late several times in a row, and is left alone for a while."
+_RESTS = "The reranker was late several times in a row and is paused for a while."
 
 
 class Reranking:
-    """Asks one reranker, for recalls that wait no longer than `seconds`."""
+    """Calls one reranker for recalls that wait at most `seconds`."""
 
     def __init__(self, reranker: Reranker, seconds: float, rest_seconds: float = 30.0) -> None:
-        """`rest_seconds` is how long one that was late again and again is left alone."""
+        """`rest_seconds` is the pause after several late answers in a row."""
         self._reranker = reranker
         self._seconds = seconds
         self._rest_seconds = rest_seconds
@@ -33,18 +33,18 @@ class Reranking:
         self._loading: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to load it."""
+        """Begin to load the model."""
         self._loading = asyncio.create_task(self._load())
 
     @property
     def state(self) -> str:
-        """The model, or why it does not answer."""
+        """The model's name, or why it does not answer."""
         return self._reason or (_RESTS if self._rests else self._trouble) or self._reranker.name
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a number for each text, higher where it answers the query better.
 
-        Raises RerankerLate when they do not come in time, RerankerDown.
+        Raises RerankerLate after the deadline, RerankerDown.
         """
         if self._reason:
             raise RerankerDown(self._reason)
@@ -53,7 +53,7 @@ class Reranking:
         try:
             async with asyncio.timeout(self._seconds), self._lanes:
                 if self._reranker.busy:
-                    raise RerankerLate("The reranker is still at work on a question that it was late for.")
+                    raise RerankerLate("The reranker is still working on a question that it was late for.")
                 scores = await self._reranker.scores(query, texts)
         except TimeoutError as error:
             raise self._was_late() from error
@@ -66,7 +66,7 @@ class Reranking:
         return scores
 
     async def close(self) -> None:
-        """Stop loading, and let go of connections."""
+        """Stop loading, and close connections."""
         if self._loading:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -112,14 +112,14 @@ class Reranking:
 
 
 async def probe(reranker: Reranker) -> float:
-    """Ask a reranker once, loading it first, and return how many seconds the answer took.
+    """Load a reranker, call it once, and return the seconds that the call took.
 
     Raises Misconfigured, RerankerDown.
     """
     try:
         await reranker.load()
         began = perf_counter()
-        await reranker.scores("What is asked?", ["An answer.", "Another."])
+        await reranker.scores("Is this an answer?", ["An answer.", "Another."])
         return perf_counter() - began
     finally:
         await reranker.close()

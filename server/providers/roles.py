@@ -1,4 +1,4 @@
-"""What an observer, a reflector, a paraphraser, an embedder and a reranker can do, whoever plays the part."""
+"""The interfaces of an observer, a reflector, a paraphraser, an embedder and a reranker."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,10 +8,10 @@ from esker.server.core.records import Space, TokenUse
 
 
 class Meter(Protocol):
-    """Counts what a language model costs, call by call."""
+    """Counts the token use of a language model, call by call."""
 
     async def allow(self, model: str) -> None:
-        """Raise SpendCapReached when no call of a model may be made any more today."""
+        """Raise SpendCapReached when no more calls of a model are allowed today."""
         ...
 
     async def record(self, model: str, used: TokenUse) -> None:
@@ -24,15 +24,15 @@ class Observer(Protocol):
 
     @property
     def name(self) -> str:
-        """The model's name, or `extractive`: the rows say who made them."""
+        """The model's name, or `extractive`; it is stored as the author of the rows."""
         ...
 
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
-        """Return what is worth keeping; no facts is an answer. Raises ModelFailed, SpendCapReached."""
+        """Return the facts worth keeping, which may be none. Raises ModelFailed, SpendCapReached."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
@@ -45,14 +45,14 @@ class Reflector(Protocol):
         ...
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
-        """Return a candidate: rows that stand for those of the task; none when there is nothing to gain.
+        """Return a candidate: rows that replace those of the task, or none when there is nothing to gain.
 
-        Whether it is good enough is for the caller to say. Raises ModelFailed, SpendCapReached.
+        The caller judges whether it is good enough. Raises ModelFailed, SpendCapReached.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
@@ -69,16 +69,16 @@ class Paraphraser(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of one space. What the model wants before a text, it gets here."""
+    """Turns texts into vectors of one space, with the prefix that the model expects before a text."""
 
     @property
     def lanes(self) -> int:
-        """How many calls at the same time are answered sooner than one after the other."""
+        """Maximum number of concurrent calls that are faster than sequential ones."""
         ...
 
     @property
@@ -87,28 +87,28 @@ class Embedder(Protocol):
         ...
 
     async def load(self) -> Space:
-        """Get ready, once. Raises EmbedderDown, or Misconfigured when it never will be."""
+        """Get ready, once. Raises EmbedderDown, or Misconfigured if it can never be ready."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of length 1 for each text of a row. Raises EmbedderDown; TextRefused for one alone."""
+        """Return one vector of length 1 for each text of a row. Raises EmbedderDown; TextRefused for a single text."""
         ...
 
     async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of length 1 for each question. Raises EmbedderDown; TextRefused for one alone."""
+        """Return one vector of length 1 for each question. Raises EmbedderDown; TextRefused for a single one."""
         ...
 
     async def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return each text in parts that the model reads whole; a text that it reads whole is its only part."""
+        """Return each text in parts that fit into the model; a text that fits is its only part."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
 class Reranker(Protocol):
-    """Says how well texts answer a question, which it reads together with each of them."""
+    """Scores how well each text answers a question, reading both together."""
 
     @property
     def name(self) -> str:
@@ -117,16 +117,16 @@ class Reranker(Protocol):
 
     @property
     def lanes(self) -> int:
-        """How many calls at the same time are answered sooner than one after the other."""
+        """Maximum number of concurrent calls that are faster than sequential ones."""
         ...
 
     @property
     def busy(self) -> bool:
-        """Whether a call still goes on that was cancelled."""
+        """Whether a cancelled call is still running."""
         ...
 
     async def load(self) -> None:
-        """Get ready, once. Raises RerankerDown, or Misconfigured when it never will be."""
+        """Get ready, once. Raises RerankerDown, or Misconfigured if it can never be ready."""
         ...
 
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -134,5 +134,5 @@ class Reranker(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...

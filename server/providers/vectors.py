@@ -1,4 +1,4 @@
-"""What is true of vectors whoever makes them: the name of their space, and that they have length 1."""
+"""Rules for the vectors of every embedder: the name of their space, their dimension and their length."""
 
 import hashlib
 import math
@@ -7,14 +7,14 @@ import re
 from esker.server.core.errors import Misconfigured, TextRefused
 
 MAX_DIMENSION = 4_000
-"""What pgvector's halfvec can hold and index."""
-NO_DIRECTION = "The embedder gave a vector without a direction."
+"""Maximum dimension that pgvector's halfvec can hold and index."""
+NO_DIRECTION = "The embedder returned a zero vector."
 
 
 def space_name(model: str, revision: str, dimension: int, prefix: str, query_prefix: str) -> str:
-    """Return the name of a space: readable, and different for any other model, revision, prefix or dimension.
+    """Return the readable name of a space, unique to its model, revision, dimension and prefixes.
 
-    Rows and questions may have prefixes of their own.
+    Rows and questions may have different prefixes.
     """
     slug = re.sub(r"[^a-z0-9]+", "_", model.lower().rstrip("/").rsplit("/", 1)[-1]).strip("_")[:28]
     identity = "\0".join((model, revision, prefix, query_prefix))
@@ -32,7 +32,7 @@ def storable(dimension: int) -> int:
 
 
 def checked(vector: list[float]) -> list[float]:
-    """Return a vector scaled to length 1. Raises TextRefused for one that has no direction."""
+    """Return a vector scaled to length 1. Raises TextRefused for a zero vector."""
     norm = math.sqrt(sum(value * value for value in vector))
     if not math.isfinite(norm) or norm == 0:
         raise TextRefused(NO_DIRECTION)

@@ -1,4 +1,4 @@
-"""Find candidates: what both searches, and the places around what they find, say about one tier."""
+"""Find candidates: the texts of one tier that both searches find, and the neighbours of the best ones."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +13,17 @@ from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_nearest import find_nearest
 
 MOST = 100
-"""How many texts each search brings; several parts of one text count as several."""
-# So many of the best are looked around, and become candidates with their neighbours.
+"""Maximum texts from each search; several parts of one text count as several."""
+# Number of best texts whose neighbours become candidates.
 _LOOKED_AROUND = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for: words, and a vector in a space, if there is one.
+    """A question to search for: words and, if there is one, a vector in a space.
 
-    `tries` is how often one question is asked, in other words: the more often, the better fits what fits by chance.
-    `names_alone` says that it is nothing but identifiers.
+    `tries` counts the wordings of one question: with more of them, a chance match is better, so the bar is higher.
+    `names_alone`: the question consists of identifiers only.
     """
 
     words: QueryTerms
@@ -36,9 +36,9 @@ class Question:
 
 
 async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
-    """Return what is known of the texts of a tier that may answer.
+    """Return the texts of a tier that may answer, with their signals.
 
-    `connection` has to see one moment (`Database.moment`): rows are found by one statement and read by another.
+    `connection` must see one snapshot (`Database.moment`): one statement finds rows and another reads them.
     """
     size = await search.size(connection, tier, what)
     nearest: list[TextHit] = []
@@ -80,7 +80,7 @@ async def _signals(
     worded: Sequence[TextHit],
     weights: Weights | None,
 ) -> dict[int, Signals]:
-    """Return what both searches say of what either has found."""
+    """Return the signals of both searches for every text that either has found."""
     keyword = {hit.number: hit.score for hit in worded}
     named = {hit.number for hit in worded if hit.named}
     cosines = await _cosines(connection, tier, asked, keyword.keys() | {hit.number for hit in nearest})
@@ -88,7 +88,7 @@ async def _signals(
     return {
         number: Signals(keyword.get(number, 0.0), cosines.get(number), number in named)
         for number in keyword.keys() | cosines.keys()
-        # What an identifier looks like means nothing.
+        # The vector of an identifier carries no meaning.
         if number in keyword or not asked.names_alone
     }
 
@@ -111,7 +111,7 @@ async def _keyword_scores(
 async def _with_neighbours(
     connection: Connection, asked: Question, what: Filter, found: Candidates, weights: Weights | None
 ) -> Candidates:
-    """Return memories with what stands around the best of them, which then may be a candidate as well."""
+    """Return memories with the neighbours of the best of them, which become candidates as well."""
     best = sorted(found.signals, key=lambda number: -found.scale.relevance(found.signals[number]))[:_LOOKED_AROUND]
     around = await search.around(connection, best, what)
     new = {neighbour.number for neighbour in around} - found.signals.keys()
@@ -127,7 +127,7 @@ async def _with_neighbours(
 
 
 def _both_ways(around: Sequence[Neighbour]) -> dict[int, set[int]]:
-    """Return the numbers of what stands next to a text by its number, whichever of the two was looked around."""
+    """Return the numbers of the neighbours of each text by its number, in both directions."""
     found: dict[int, set[int]] = {}
     for one in around:
         found.setdefault(one.of_number, set()).add(one.number)

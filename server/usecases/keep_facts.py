@@ -1,7 +1,7 @@
-"""Keep facts: what an observer found becomes rows, or joins and replaces rows that are there.
+"""Keep facts: write the facts of an observer as rows, or merge them into existing rows, or replace those.
 
 A fact that a live row of the same session or project says already gives that row another source. A fact that replaces
-what was said before supersedes it; both are kept. `server/core/facts/reconciling.py` decides which is which.
+an earlier row supersedes it; both are kept. `server/core/facts/reconciling.py` decides which is which.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ _CANDIDATES = 50
 async def prepare_facts(
     shown: TranscriptSlice, group_id: str, author: str, facts: Sequence[Fact], now: datetime
 ) -> list[NewFact]:
-    """Make rows of facts, each wording once; what takes long is done here, before a transaction begins."""
+    """Make rows of facts, each wording once. The slow part is done here, before a transaction begins."""
     return await asyncio.to_thread(new_facts, shown, group_id, author, facts, now)
 
 
 async def plan_facts(
     connection: Connection, shown: TranscriptSlice, facts: Sequence[NewFact], used_ids: Sequence[str], now: datetime
 ) -> ReconciliationPlan:
-    """Decide what becomes of facts, and lock every row that is to change. The caller holds the session's lock.
+    """Plan what becomes of facts, and lock every row that will change. The caller holds the session's lock.
 
-    `used_ids` are memories that the agent used, as far as they were shown. Whoever else adds to the session or its
-    project waits from here on, so that the same is not written twice. Raises RowsChanged when a row was forgotten or
-    replaced meanwhile: the transaction has to begin anew, since all its locks are taken in one order.
+    `used_ids` are memories that the agent used; those that were not shown are ignored. From here on, other writers to
+    the session or its project wait, so that no fact is written twice. Raises RowsChanged when a row was forgotten or
+    replaced meanwhile: the transaction must begin anew, since all locks are taken in one order.
     """
     session = shown.session
     await memories.lock_observed(connection, session.project or session.id)
@@ -64,7 +64,7 @@ async def plan_facts(
     there = await memories.get(connection, {row.id for row in (*shown.previous, *shown.known, *shown.related)})
     offered = {row.id: row for row in there.values() if row.superseded_at is None}
     used = best_used({i: row for i, row in offered.items() if i not in {one.id for one in shown.related}}, used_ids)
-    # Comparing takes long where there is much, and meanwhile the server answers others.
+    # Comparing many rows is slow, so it runs in a thread.
     plan = await asyncio.to_thread(planned, facts, alike, meant, offered)
     touched = {*used, *plan.merged_into, *(plan.replaced.keys() - {fact.row.memory.id for fact in facts})}
     if await memories.lock_live(connection, touched) != touched:
@@ -75,7 +75,7 @@ async def plan_facts(
 async def write_plan(
     connection: Connection, plan: ReconciliationPlan, shown: TranscriptSlice, group_id: str, now: datetime
 ) -> None:
-    """Write what was planned; the group must be there."""
+    """Write a plan; the group must exist."""
     written = await memories.insert(connection, plan.fresh)
     await vectors.enqueue(connection, written, now)
     await memories.say_again(connection, list(plan.merged_into.values()), shown.session.id, group_id)

@@ -1,8 +1,8 @@
-"""Observe: the unobserved messages of a session become memories, slice by slice, oldest first.
+"""Observe: turn the unobserved messages of a session into memories, slice by slice, oldest first.
 
-A slice is read in one transaction, shown to the observer without any connection held, and written in another that
-is refused unless the job's lease and the session's cursor are what they were. So a crash, a second worker or a late
-answer neither loses a message nor covers it twice.
+A slice is read in one transaction, shown to the observer while no connection is held, and written in another one that
+is refused unless the job's lease and the session's cursor are unchanged. So a crash, a second worker or a late answer
+neither loses a message nor covers it twice.
 """
 
 import asyncio
@@ -45,17 +45,17 @@ from esker.server.usecases.spending import PoolMeter, falls_back
 
 _MOST_CHARACTERS = 500
 _MOST_TRIES = 5
-# What is asked of the project: so many messages, by so many terms each, for so many rows each.
-_MOST_ASKED = 40
+# The search for related rows: maximum messages that are searched for, terms of each, and rows for each.
+_MOST_SEARCHED = 40
 _MOST_TERMS = 12
 _MOST_RELATED = 5
 
 
 async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) -> ObserveReport:
-    """Have everything that a session holds by now observed, in the background or, with `wait`, before returning.
+    """Have all messages that a session holds now observed, in the background or, with `wait`, before returning.
 
-    What takes longer than a request may last goes on in the background; asking again waits on. Raises NotFound,
-    Conflict when observing is switched off, and with `wait` whatever the job failed with.
+    A job that takes longer than a request may last continues in the background; another request waits on. Raises
+    NotFound, Conflict when observing is switched off, and with `wait` the error of a failed job.
     """
     observer = _observer(parts)
     async with parts.database.tenant(pool_id) as connection:
@@ -78,7 +78,7 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
         merged=sum(outcome.merged for outcome in outcomes),
         replaced=sum(outcome.replaced for outcome in outcomes),
         refused=dict(sum((Counter(outcome.refused) for outcome in outcomes), Counter[str]())),
-        # Where the day's money was spent that may be another than is meant to.
+        # The spare (extractive) observer, if the daily cap was reached meanwhile.
         observer=outcomes[-1].observer if outcomes else observer.name,
         queued=not finished,
         group_ids=[outcome.id for outcome in outcomes],
@@ -98,7 +98,7 @@ async def observe_leased(parts: Parts, lease: Lease) -> None:
 
 
 async def _observed(parts: Parts, lease: Lease, observer: Observer, shown: TranscriptSlice) -> tuple[str, Observed]:
-    """Return what was observed and by whom: where the day's money is spent and the pool wants it, without a model."""
+    """Return the name of the observer and its output; the spare observer if the daily cap is reached and allows it."""
     meter = PoolMeter(parts, lease.pool_id, "observe")
     try:
         return observer.name, await observer.observe(shown, meter)
@@ -115,7 +115,7 @@ def _observer(parts: Parts) -> Observer:
 
 
 async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
-    """Read what to observe next; when nothing is due, end the job in the same transaction and return None."""
+    """Read the next slice; when nothing is due, end the job in the same transaction and return None."""
     now = parts.clock()
     async with parts.database.tenant(lease.pool_id) as connection:
         session = await sessions.lock(connection, lease.subject)
@@ -138,28 +138,28 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
 
 
 async def _related(connection: Connection, shown: TranscriptSlice, now: datetime) -> list[Memory]:
-    """Return rows of the session's project that share the words of what a person says here, as the budget goes.
+    """Return rows of the session's project that share words with what a person says here, within the budget.
 
-    An observer that is not shown what another session kept could not say that it holds no more.
+    The observer can only replace a row of another session if it is shown that row.
     """
     session = shown.session
     if session.project is None:
         return []
-    said = [message for message in shown.messages if message.trust == "user" and message.text][-_MOST_ASKED:]
+    said = [message for message in shown.messages if message.trust == "user" and message.text][-_MOST_SEARCHED:]
     asked = await asyncio.to_thread(
         lambda: [discriminating_terms(index_terms(message.text))[:_MOST_TERMS] for message in said]
     )
     found = await memories.sharing(
         connection, asked, session_id=session.id, project=session.project, now=now, limit=_MOST_RELATED
     )
-    there = {row.id for row in (*shown.previous, *shown.known)}
-    # The best of each message first.
-    ordered = (row for rank in zip_longest(*found) for row in rank if row is not None and row.id not in there)
+    shown_already = {row.id for row in (*shown.previous, *shown.known)}
+    # The best row for each message first.
+    ordered = (row for rank in zip_longest(*found) for row in rank if row is not None and row.id not in shown_already)
     return _fitting({row.id: row for row in ordered}.values(), RELATED_MEMORY_TOKENS)
 
 
 def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:
-    """Return the live rows that an observer can be shown in `room` tokens; one that does not fit makes room."""
+    """Return the live rows that fit into `room` tokens, in order; a row that does not fit is skipped."""
     fitting: list[Memory] = []
     for row in rows:
         if row.superseded_at is None and (cost := offered_cost(row)) <= room:
@@ -171,7 +171,7 @@ def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:
 async def _known(
     connection: Connection, session: Session, recalled: Sequence[str], previous: Sequence[Memory]
 ) -> list[Memory]:
-    """Return the live rows that came to the agent in its pack or by a recall, as far as the budget goes."""
+    """Return the live rows that the agent got in its pack or by a recall, within the budget."""
     pack = await packs.current(connection, session.id)
     names = dict.fromkeys([*recalled, *(pack.memory_ids if pack else ())])
     rows = await memories.get(connection, names.keys() - {row.id for row in previous})
@@ -179,7 +179,7 @@ async def _known(
 
 
 async def _recalled(connection: Connection, session: Session, taken: Sequence[Message]) -> list[str]:
-    """Return the memories that our tools have shown to the agent; what they said is taken out of the text."""
+    """Return the ids of memories that our tools have shown to the agent; their output is not in the text."""
     names = {call: name for message in taken for call, name in tool_names(message.content).items()}
     before = {call for message in taken for call in result_ids(message.content)} - names.keys()
     if before:
@@ -200,7 +200,7 @@ async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: 
     facts = await prepare_facts(shown, group_id, observer, observed.facts, now)
     for _ in range(_MOST_TRIES - 1):
         with suppress(RowsChanged):
-            # Somebody may forget or replace a row that this was to join; without it the plan is another one.
+            # A row that a fact was to be merged into was forgotten or replaced meanwhile, so the plan changes.
             return await _write(parts, lease, shown, observer, observed, group_id, facts)
     return await _write(parts, lease, shown, observer, observed, group_id, facts)
 
@@ -240,7 +240,7 @@ async def _write(
 
 
 def _short(text: str | None) -> str | None:
-    """Return what an observer says about the session, without secrets and in a size that a list can hold."""
+    """Return an observer's words about the session, redacted and short enough for a list."""
     return cut(redact(text.strip()), _MOST_CHARACTERS) or None if text else None
 
 

@@ -1,4 +1,4 @@
-"""Recall: what the pool knows about a question, by keyword and by meaning, or the answer that it knows nothing."""
+"""Recall: answer a question from the pool, by keyword and by meaning, or say that nothing is known about it."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -52,18 +52,18 @@ from esker.server.usecases.query_embedding import (
 from esker.server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
 from esker.server.usecases.rerank import rerank
 
-# So many candidates are read for each hit that is asked for, since some say the same, and some more.
+# Candidates that are read for each requested hit, plus a constant: some of them say the same.
 _READ_FOR_EACH = 2
 _READ_AT_LEAST = 24
-# So many of the best are looked through for the time of something.
+# Number of best candidates in which the time of an event is looked up.
 _ANCHORS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _RecallScope:
-    """Where and when a question is asked: what it may see, in which space, in which zone, and what is not ready yet.
+    """The scope of a question: its filter, space and time zone, and what is not indexed yet.
 
-    `unknown` is a project that was asked for and that nothing belongs to.
+    `unknown` is a requested project that no row belongs to.
     """
 
     pool_id: str
@@ -79,7 +79,7 @@ class _RecallScope:
 
 @dataclass(frozen=True, slots=True)
 class _Inquiry:
-    """What is searched for: a question and its paraphrases, or only a time, and how that came about."""
+    """A question with its paraphrases, or only a time, and the outcome of the steps that made it."""
 
     questions: list[Question]
     semantic: QueryVector
@@ -92,9 +92,9 @@ class _Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class _RankedTexts:
-    """What is relevant, best first, and the rest; of the first `read` the texts were read.
+    """The relevant candidates, best first, and the others; the texts of the first `read` were read.
 
-    So many of what is relevant whoever asks has `seen`.
+    `seen` counts the relevant ones that the caller has already.
     """
 
     relevant: list[RankedCandidate]
@@ -107,15 +107,15 @@ class _RankedTexts:
 async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
     """Answer a question. Raises InvalidInput, also for a scope without its session or project; NotFound."""
     place = await _place(parts, pool_id, checked(asked))
-    # Models may take their time, and no connection is held meanwhile.
+    # No connection is held while models work.
     inquiry = await _inquiry(parts, place)
     async with parts.database.moment(pool_id) as connection:
         found = await _find(connection, place, inquiry)
-    # A reranker reads words and does not know when they were said.
+    # A reranker does not know when a text was said.
     reranking = parts.reranking if place.asked.ranking == "full" and inquiry.window is None else None
     distinct = (max(place.asked.limit, FIRST) if reranking else place.asked.limit) + found.seen
     terms = [term for one in inquiry.questions for term in one.words.terms]
-    # What says the same is found by comparing, which takes a while.
+    # Comparing texts to find repeats is slow.
     chosen = await asyncio.to_thread(
         choose,
         found.read,
@@ -161,17 +161,17 @@ async def _window(parts: Parts, place: _RecallScope, time: AskedTime) -> Window 
 
 
 async def _anchored(parts: Parts, place: _RecallScope, anchor: Anchor) -> Window | None:
-    """Return the time that is told from something else, which is looked for first; None when nothing is known of it."""
+    """Return the time window relative to an event, which is recalled first; None when the event is not known."""
     semantic = await semantic_of(parts, place.space, place.asked, anchor.words)
     asked = replace(place.asked, ranking="fused")
     question = question_of(anchor.words, anchor.words, asked, place.space, semantic)
     async with parts.database.moment(place.pool_id) as connection:
         candidates = await find_candidates(connection, "memory", question, place.what)
         relevant, _ = above_floor(ranked(candidates))
-        # What shares no telling word with it is near by its meaning alone, and most often about something else.
+        # Skip candidates found only by vector: they are usually about something else.
         named = [one.id for one in relevant if one.parts.keyword > 0][:_ANCHORS]
         rows = await memories.get(connection, named)
-    # What tells when it was or will be, before what only speaks of it.
+    # Prefer a memory that has a date of its own (`refers_from`).
     dated = next((rows[memory_id] for memory_id in named if rows[memory_id].refers_from), None)
     row = dated or next((rows[memory_id] for memory_id in named), None)
     if row is None:
@@ -181,7 +181,7 @@ async def _anchored(parts: Parts, place: _RecallScope, anchor: Anchor) -> Window
 
 
 async def _find(connection: Connection, place: _RecallScope, inquiry: _Inquiry) -> _RankedTexts:
-    """Find what is relevant, and read as much of it as an answer may need."""
+    """Find the relevant candidates, and read as many as an answer may need."""
     asked, what, window = place.asked, place.what, inquiry.window
     if window and inquiry.only_time:
         relevant, left_out = await _told_in(connection, window, asked, what), list[LeftOutCandidate]()
@@ -189,7 +189,7 @@ async def _find(connection: Connection, place: _RecallScope, inquiry: _Inquiry) 
         relevant, left_out = await _about(connection, inquiry.questions, asked, what)
     known = set(asked.without)
     seen = sum(one.id in known for one in relevant) if known else 0
-    # Whatever fits the time may come to the front, so all of it has to be read.
+    # Any text may fit the time and come first, so all of them must be read.
     read = relevant if window else relevant[: _READ_FOR_EACH * (asked.limit + seen) + _READ_AT_LEAST]
     return _RankedTexts(relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, what), seen)
 
@@ -197,13 +197,13 @@ async def _find(connection: Connection, place: _RecallScope, inquiry: _Inquiry) 
 async def _about(
     connection: Connection, questions: Sequence[Question], asked: RecallRequest, what: Filter
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
-    """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
+    """Return the candidates that are relevant to a question or a paraphrase of it, best first, and the others."""
     found = [await find_candidates(connection, tier, one, what) for one in questions for tier in tiers(asked)]
     return above_floor(best_of_each(one for each in found for one in ranked(each)))
 
 
 async def _told_in(connection: Connection, window: Window, asked: RecallRequest, what: Filter) -> list[RankedCandidate]:
-    """Return what there is from a time, for whoever asks for nothing else."""
+    """Return the texts of a time window, for a question that names only a time."""
     return best_first(
         [
             one
@@ -216,7 +216,7 @@ async def _told_in(connection: Connection, window: Window, asked: RecallRequest,
 async def _texts(
     connection: Connection, space: str | None, read: Sequence[RankedCandidate], what: Filter
 ) -> CandidateTexts:
-    """Read texts, and what tells which of them say the same."""
+    """Read texts, with the cosines that show which of them say the same."""
     memory_ids = [one.id for one in read if one.tier == "memory"]
     passage_ids = [one.id for one in read if one.tier == "passage"]
     near = await search.near_pairs(connection, space, memory_ids, RETOLD) if space and memory_ids else {}
@@ -231,7 +231,7 @@ async def _texts(
 
 
 async def _outdated(connection: Connection, passage_ids: Collection[str], what: Filter) -> Collection[str]:
-    """Return passages that tell what holds no more, or held no more then; whoever asks for that wants them."""
+    """Return passages whose facts are superseded, or were at `as_of`, unless superseded rows are requested."""
     if not passage_ids or what.with_superseded:
         return ()
     return await passages.outdated(connection, passage_ids, what.moment, what.as_of)
@@ -255,7 +255,7 @@ def _answer(
         paraphrased=inquiry.paraphrased,
         paraphrases=inquiry.paraphrases,
         left_out=[*_left_out(chosen, hits, asked.limit), *found.left_out] if asked.explain else [],
-        # Something may have been written into it meanwhile.
+        # Rows may have been written into it meanwhile.
         seen=chosen.seen,
         unknown_project=None if any(hit.project for hit in hits) else place.unknown,
     )
@@ -268,7 +268,7 @@ def _took_part(semantic: QueryVector) -> Literal["ok", "weak", "degraded"]:
 
 
 def _left_out(chosen: Chosen, shown: Sequence[Hit], limit: int) -> list[LeftOutCandidate]:
-    """Return the candidates that are no hits, those first that were relevant."""
+    """Return the candidates that are not hits, the relevant ones first."""
     there = {hit.id for hit in shown}
     reasons: list[LeftOutReason] = ["tokens" if place < limit else "limit" for place in range(len(chosen.hits))]
     unshown = [

@@ -1,4 +1,4 @@
-"""Running one job: under a lease that is kept alive, with failures counted and backed off."""
+"""Run one job under a lease that is renewed; failures are counted and retried with backoff."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ Work = Callable[[Parts, Lease], Awaitable[None]]
 FinishJob = Callable[[Connection], Awaitable[bool]]
 
 LONGEST_WAIT_SECONDS = 300.0
-"""How long a request waits for a job."""
+"""Maximum time that a request waits for a job."""
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 0.5
 _FIRST_BACKOFF = timedelta(seconds=15)
@@ -31,12 +31,12 @@ _OUTAGE_PAUSE = timedelta(seconds=60)
 
 
 async def pools_with_jobs(parts: Parts, kinds: Sequence[JobKind]) -> list[str]:
-    """Return the pools that have a job that can run now, those that have waited longest first."""
+    """Return the pools with a job that is due, the longest-waiting first."""
     return await jobs.pools_with_work(parts.database, kinds, parts.clock())
 
 
 async def claim_job(parts: Parts, pool_id: str, kinds: Sequence[JobKind]) -> Lease | None:
-    """Take a job of a pool that is due, or None."""
+    """Claim a job of a pool that is due, or return None."""
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
         await jobs.bury(connection, parts.settings.job_attempts, now)
@@ -44,10 +44,10 @@ async def claim_job(parts: Parts, pool_id: str, kinds: Sequence[JobKind]) -> Lea
 
 
 async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
-    """Do the work of a job and keep its lease alive meanwhile.
+    """Do the work of a job and renew its lease meanwhile.
 
     The work ends the job itself, in the transaction that completes it. A failure is recorded and raised; a job whose
-    worker stops is given back at once; one whose lease was lost is somebody else's.
+    worker stops is released at once; a job whose lease was lost belongs to another worker.
     """
     try:
         async with _heartbeat(parts, lease):
@@ -67,9 +67,9 @@ async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
 
 
 async def wait_for_job(parts: Parts, pool_id: str, subject: str, kind: JobKind, done: FinishJob) -> bool:
-    """Wait until `done` says that the job about a subject, whoever runs it here or elsewhere, has done its work.
+    """Wait until `done` reports that the job about a subject has finished, in this process or another.
 
-    Returns False when that takes longer than a request should. Raises what the job failed with.
+    Returns False when that takes longer than a request may wait. Raises the error of a failed job.
     """
     clock = asyncio.get_running_loop().time
     deadline, pause = clock() + LONGEST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
@@ -87,7 +87,7 @@ async def wait_for_job(parts: Parts, pool_id: str, subject: str, kind: JobKind, 
 
 
 def _as_it_was(job: Job) -> EskerError:
-    """Return the error that a job failed with, whoever met it."""
+    """Return the recorded error of a job as an exception."""
     return named(job.error_kind)(job.last_error)
 
 
@@ -97,7 +97,7 @@ def _lease_end(parts: Parts, now: datetime) -> datetime:
 
 @asynccontextmanager
 async def _heartbeat(parts: Parts, lease: Lease) -> AsyncGenerator[None]:
-    """Lengthen a lease while the block runs; a lease that is lost shows when the block wants to commit."""
+    """Renew a lease while the block runs; a lost lease is detected when the block commits."""
     beat = asyncio.create_task(_beat(parts, lease))
     try:
         yield
@@ -114,7 +114,7 @@ async def _beat(parts: Parts, lease: Lease) -> None:
                 await jobs.hold(connection, lease, _lease_end(parts, parts.clock()))
         except LeaseLost:
             return
-        except Exception as error:  # noqa: BLE001 - the next beat may do better, and without beats the lease is lost
+        except Exception as error:  # noqa: BLE001 - the next renewal may succeed, and without any the lease is lost
             log.warning("the lease of %s was not renewed: %s", job_name(lease.kind, lease.subject), error)
 
 
@@ -137,6 +137,6 @@ async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None
 
 
 def backoff(attempts: int) -> timedelta:
-    """Return how long to wait after so many failures: doubling from 15 s to an hour, less up to half at random."""
+    """Return the wait after this many failures: 15 s, doubling to an hour, less a random part of up to half."""
     longest = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(attempts - 1, 16))
     return longest * (0.5 + secrets.randbelow(1000) / 2000)

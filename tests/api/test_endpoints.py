@@ -262,5 +262,5 @@ async def test_an_answer_without_content_is_a_failure_and_loses_nothing(
     async with served(model, database_url) as client:
         session = await session_with_a_message(client)
         refused = await client.post(f"/v1/sessions/{session}/observe?wait=true")
-        assert (refused.status_code, "no message" in refused.json()["detail"]) == (502, True)
+        assert (refused.status_code, "not a Messages API message" in refused.json()["detail"]) == (502, True)
         assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] > 0

@@ -97,7 +97,7 @@ async def test_a_message_has_its_id_its_speaker_and_its_time(client: httpx2.Asyn
     }  # fmt: skip
 
 
-async def test_what_shows_an_observer_nothing_is_passed_over(both: tuple[httpx2.AsyncClient, ModelServer]) -> None:
+async def test_messages_without_text_are_skipped(both: tuple[httpx2.AsyncClient, ModelServer]) -> None:
     client, model = both
     session = await opened(client)
     thoughts: list[dict[str, Any] | str] = [
@@ -122,7 +122,9 @@ async def test_a_secret_in_a_message_stays_masked(client: httpx2.AsyncClient) ->
         assert "[redacted" in str(await expanded(client, memory_id))
 
 
-async def test_what_was_said_again_elsewhere_is_shown_too(both: tuple[httpx2.AsyncClient, ModelServer]) -> None:
+async def test_messages_that_repeat_a_fact_elsewhere_are_shown_too(
+    both: tuple[httpx2.AsyncClient, ModelServer],
+) -> None:
     client, model = both
     _, [memory_id] = await kept(client, model, WEATHER, session="s1", project="p")
     again, _ = await kept(client, model, WEATHER, session="s2", project="p")
@@ -188,7 +190,7 @@ async def test_rows_that_cite_each_other_are_shown_once(
     assert [one["memory"]["id"] for one in found["drawn_from"]] == ids
 
 
-async def test_a_source_that_is_not_there_any_more_hides_none_of_the_others_and_is_not_called_left_out(
+async def test_a_deleted_source_hides_no_other_and_does_not_count_as_left_out(
     both: tuple[httpx2.AsyncClient, ModelServer], owner_url: str
 ) -> None:
     client, model = both
@@ -214,7 +216,7 @@ async def test_forgotten_messages_are_shown_as_forgotten(both: tuple[httpx2.Asyn
 
 
 @pytest.mark.parametrize("messages_too", ["true", "false"])
-async def test_the_words_of_a_forgotten_fact_are_in_no_expansion_of_what_was_said_beside_it(
+async def test_the_words_of_a_forgotten_fact_are_in_no_expansion_of_its_neighbours(
     both: tuple[httpx2.AsyncClient, ModelServer], messages_too: str
 ) -> None:
     client, model = both
@@ -226,7 +228,9 @@ async def test_the_words_of_a_forgotten_fact_are_in_no_expansion_of_what_was_sai
     assert "Osprey" in str(found)
 
 
-async def test_a_message_that_only_says_so_is_not_forgotten(both: tuple[httpx2.AsyncClient, ModelServer]) -> None:
+async def test_a_message_that_only_claims_to_be_forgotten_is_shown(
+    both: tuple[httpx2.AsyncClient, ModelServer],
+) -> None:
     client, model = both
     [memory_id] = await told(client, model, [FORGOTTEN], [1])
     [message] = (await expanded(client, memory_id))["excerpts"][0]["messages"]
@@ -243,7 +247,7 @@ async def test_a_note_says_who_wrote_it_and_when(client: httpx2.AsyncClient) -> 
     assert found["expanded"]["memory"]["created_at"] == written["created_at"]
 
 
-async def test_the_tokens_that_are_asked_for_are_kept_and_the_rest_is_counted(
+async def test_an_expansion_fits_its_token_limit_and_the_rest_is_counted(
     both: tuple[httpx2.AsyncClient, ModelServer],
 ) -> None:
     client, model = both
@@ -278,7 +282,7 @@ async def test_a_pool_sees_nothing_of_another(
     "memory_id",
     ["mem_nothing", "ref_1", "..", "%00", "%ff", "' OR true --", "mem_%25", "x" * 2_000, "河", "a%2Fb", "mem_1%0A"],
 )
-async def test_what_names_no_memory_is_not_there(client: httpx2.AsyncClient, memory_id: str) -> None:
+async def test_an_unknown_id_is_not_found(client: httpx2.AsyncClient, memory_id: str) -> None:
     await client.post("/v1/memories", json={"content": "Our hill is the Brocken."})
     answer = await client.get(f"/v1/memories/{memory_id}/sources")
     assert answer.status_code == 404
@@ -288,6 +292,6 @@ async def test_what_names_no_memory_is_not_there(client: httpx2.AsyncClient, mem
 @pytest.mark.parametrize(
     "query", ["around=-1", "around=21", "around=x", "max_tokens=1", "max_tokens=999999", "arond=1"]
 )
-async def test_a_size_that_makes_no_sense_is_refused(client: httpx2.AsyncClient, query: str) -> None:
+async def test_an_invalid_size_is_refused(client: httpx2.AsyncClient, query: str) -> None:
     written = (await client.post("/v1/memories", json={"content": "Our hill is the Brocken."})).json()["id"]
     assert (await client.get(f"/v1/memories/{written}/sources?{query}")).status_code == 422

@@ -53,7 +53,7 @@ async def rows(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
     return (await client.get("/v1/memories")).json()["memories"]
 
 
-async def test_a_model_that_is_set_observes(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_a_configured_model_observes(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say(ANSWER)
     session = await opened(client, project="shop", timezone="Asia/Tokyo")
     await said(
@@ -74,9 +74,7 @@ async def test_a_model_that_is_set_observes(client: httpx2.AsyncClient, model: M
     assert model.headers[0]["authorization"] == "Bearer sk-scripted"
 
 
-async def test_the_model_sees_images_and_what_the_session_keeps_already(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_the_model_sees_images_and_earlier_observations(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say(ANSWER)
     session = await opened(client)
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
@@ -98,7 +96,9 @@ async def test_the_model_sees_images_and_what_the_session_keeps_already(
     ["```json\n{}\n```", "Here you are:\n{}\nI hope this helps.", "  {}  ", "[{}]"],
     ids=["fence", "prose", "space", "list"],
 )
-async def test_json_is_read_however_it_is_wrapped(client: httpx2.AsyncClient, model: ModelServer, wrapped: str) -> None:
+async def test_json_is_read_in_a_fence_or_within_prose(
+    client: httpx2.AsyncClient, model: ModelServer, wrapped: str
+) -> None:
     model.say(wrapped.replace("{}", json.dumps(ANSWER)))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
@@ -118,7 +118,7 @@ async def test_json_is_read_however_it_is_wrapped(client: httpx2.AsyncClient, mo
         ("", "not a JSON object"),
     ],
 )
-async def test_an_answer_that_cannot_be_used_is_sent_back_once(
+async def test_an_unusable_answer_is_sent_back_once(
     client: httpx2.AsyncClient, model: ModelServer, bad: Any, complaint: str
 ) -> None:
     model.say(bad if isinstance(bad, str) else json.dumps(bad), ANSWER)
@@ -140,7 +140,7 @@ async def test_an_answer_that_cannot_be_used_is_sent_back_once(
     ],
     ids=["nonsense", "cut off", "refused", "bad request", "unauthorised"],
 )
-async def test_a_model_that_fails_loses_nothing_and_is_seen_to_fail(
+async def test_a_failing_model_loses_nothing_and_its_failure_is_visible(
     client: httpx2.AsyncClient, model: ModelServer, bad: Said
 ) -> None:
     model.say(bad)
@@ -161,7 +161,7 @@ async def test_a_model_that_fails_loses_nothing_and_is_seen_to_fail(
     assert (await observed(client, session))["memories"] == 1
 
 
-async def test_a_provider_that_is_busy_is_asked_again(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_a_busy_provider_is_retried(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say(Said("slow down", status=429, headers={"retry-after": "0"}), Said("busy", status=529), ANSWER)
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
@@ -179,7 +179,9 @@ async def test_nothing_worth_keeping_covers_the_span(client: httpx2.AsyncClient,
     assert len(model.asked) == 1
 
 
-async def test_what_says_nothing_is_covered_without_asking(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_messages_without_text_are_covered_without_a_model_call(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
     model.say(ANSWER)
     session = await opened(client)
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
@@ -188,9 +190,7 @@ async def test_what_says_nothing_is_covered_without_asking(client: httpx2.AsyncC
     assert (report["groups"], report["memories"], model.asked) == (1, 0, [])
 
 
-async def test_a_backlog_is_shown_in_slices_in_order_and_each_once(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_a_backlog_is_shown_once_in_ordered_slices(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say({"facts": []})
     session = await opened(client)
     for n in range(30):
@@ -207,9 +207,7 @@ def _numbers(prompt: str) -> list[int]:
     return [int(line[1 : line.index("]")]) for line in prompt.splitlines() if line.startswith("[") and "] user" in line]
 
 
-async def test_a_500_kb_tool_result_costs_no_more_than_its_share(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_a_500_kb_tool_result_costs_no_more_than_its_cap(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say({"facts": []})
     session = await opened(client)
     block = {"type": "tool_result", "tool_use_id": "t", "content": "output " * 75_000}
@@ -218,7 +216,9 @@ async def test_a_500_kb_tool_result_costs_no_more_than_its_share(
     assert len(model.prompt()) < 3_000
 
 
-async def test_a_hanging_model_blocks_nobody(client: httpx2.AsyncClient, model: ModelServer, owner_url: str) -> None:
+async def test_a_hanging_model_does_not_block_other_requests(
+    client: httpx2.AsyncClient, model: ModelServer, owner_url: str
+) -> None:
     release = asyncio.Event()
     model.say(Said('{"facts": []}', wait_for=release))
     sessions = [await opened(client, f"s{n}") for n in range(12)]
@@ -241,7 +241,7 @@ async def test_a_hanging_model_blocks_nobody(client: httpx2.AsyncClient, model: 
     assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}
 
 
-async def test_messages_that_come_while_the_model_thinks_are_not_marked_observed(
+async def test_messages_that_arrive_during_a_call_are_not_marked_observed(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     release = asyncio.Event()
@@ -281,7 +281,7 @@ def reflected_row(text: str, *sources: str) -> dict[str, Any]:
     return {"text": text, "priority": "medium", "category": "decision", "source_ids": list(sources)}
 
 
-async def test_a_model_reflects_and_what_matters_is_carried_over(
+async def test_a_model_reflects_and_important_rows_are_carried_over(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     session, (redis, weather, more) = await with_rows(client, model, FACT, LOW, OTHER)
@@ -321,7 +321,7 @@ async def test_a_bad_reflection_changes_nothing(client: httpx2.AsyncClient, mode
     assert (await client.get(f"/v1/sessions/{session}/pack")).json() == pack
 
 
-async def test_a_row_that_is_forgotten_while_it_is_reflected_does_not_come_back(
+async def test_a_row_forgotten_during_a_reflection_does_not_come_back(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     session, ids = await with_rows(client, model, LOW, OTHER)
@@ -338,7 +338,9 @@ async def test_a_row_that_is_forgotten_while_it_is_reflected_does_not_come_back(
     assert [row["id"] for row in await rows(client)] == [ids[1]]
 
 
-async def test_rows_that_come_while_it_reflects_are_untouched(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_rows_that_arrive_during_a_reflection_are_untouched(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
     session, ids = await with_rows(client, model, LOW, OTHER)
     release = asyncio.Event()
     model.arrived.clear()
@@ -352,7 +354,7 @@ async def test_rows_that_come_while_it_reflects_are_untouched(client: httpx2.Asy
     assert live == {"Weather and coffee.": None, "A note meanwhile.": None}
 
 
-async def test_a_background_failure_is_visible_and_heals(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_a_background_failure_is_visible_and_recovers(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say(Said("nope", status=401))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
@@ -373,7 +375,7 @@ async def test_a_background_failure_is_visible_and_heals(client: httpx2.AsyncCli
     ],
     ids=["nul", "nul in the task", "half a character"],
 )
-async def test_an_answer_that_no_database_keeps_is_cleaned(
+async def test_characters_that_postgres_cannot_store_are_cleaned_from_an_answer(
     client: httpx2.AsyncClient, model: ModelServer, raw: str
 ) -> None:
     model.say(raw)
@@ -383,7 +385,7 @@ async def test_an_answer_that_no_database_keeps_is_cleaned(
 
 
 @pytest.mark.parametrize("body", ["<html>", "null", "[]", '"x"', "{}", "[" * 100_000])
-async def test_an_endpoint_that_answers_nonsense_has_failed_and_loses_nothing(
+async def test_an_endpoint_that_returns_nonsense_fails_and_loses_nothing(
     client: httpx2.AsyncClient, model: ModelServer, body: str
 ) -> None:
     model.say(Said(raw=body))
@@ -394,7 +396,7 @@ async def test_an_endpoint_that_answers_nonsense_has_failed_and_loses_nothing(
     assert (await client.get(f"/v1/sessions/{session}")).json()["unobserved_tokens"] > 0
 
 
-async def test_an_answer_that_is_nested_absurdly_is_sent_back(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_a_deeply_nested_answer_is_sent_back(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say('{"facts": ' + "[" * 5_000, json.dumps(ANSWER))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
@@ -402,7 +404,7 @@ async def test_an_answer_that_is_nested_absurdly_is_sent_back(client: httpx2.Asy
     assert len(model.asked) == 2
 
 
-async def test_what_the_model_says_is_bounded_masked_and_says_something(
+async def test_slots_of_an_answer_are_bounded_redacted_and_never_blank(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     secret = "ghp_" + "a1B2" * 9
@@ -443,9 +445,7 @@ async def test_a_reflection_that_says_next_to_nothing_changes_nothing(
     assert await rows(client) == before
 
 
-async def test_one_impossible_date_does_not_keep_a_session_unobserved(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_an_impossible_date_does_not_block_a_session(client: httpx2.AsyncClient, model: ModelServer) -> None:
     bad = [{**FACT, "refers_from": "0001-01-01T00:00:00Z"}, {**FACT, "sources": [99]}]
     model.say({"facts": [*bad, FACT]})
     session = await opened(client)
@@ -454,7 +454,7 @@ async def test_one_impossible_date_does_not_keep_a_session_unobserved(
     assert len(model.asked) == 2
 
 
-async def test_what_a_provider_says_is_masked_and_short(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_errors_of_a_provider_are_redacted_and_short(client: httpx2.AsyncClient, model: ModelServer) -> None:
     secret = "sk-proj-" + "a1B2" * 8
     model.say(Said(f"Incorrect key {secret} " + "x" * 100_000, status=400))
     session = await opened(client)
@@ -484,7 +484,7 @@ async def test_no_request_holds_more_images_than_its_budget(client: httpx2.Async
     assert all(1 <= images_in(asked) <= 35_000 // 1_600 for asked in model.asked)
 
 
-async def test_an_image_that_the_model_refuses_does_not_keep_the_words_from_being_observed(
+async def test_words_are_observed_when_the_model_refuses_an_image(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     model.say(lambda asked: Said("bad image", status=400) if images_in(asked) else Said(json.dumps(ANSWER)))
@@ -495,7 +495,9 @@ async def test_an_image_that_the_model_refuses_does_not_keep_the_words_from_bein
     assert [images_in(asked) for asked in model.asked] == [1, 0]
 
 
-async def test_a_request_that_the_model_refuses_is_told_as_such(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_a_request_that_the_model_refuses_is_reported_as_such(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
     model.say(Said("no", status=400))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
@@ -503,7 +505,7 @@ async def test_a_request_that_the_model_refuses_is_told_as_such(client: httpx2.A
     assert (answer.status_code, "400" in answer.json()["detail"]) == (502, True)
 
 
-async def test_a_request_waits_no_longer_than_it_may_and_then_says_that_it_is_queued(
+async def test_a_request_that_waits_too_long_returns_queued(
     client: httpx2.AsyncClient, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_job, "LONGEST_WAIT_SECONDS", 0.2)

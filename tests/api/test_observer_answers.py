@@ -131,7 +131,7 @@ LISTED = """Here is what I found:
 
 
 @pytest.mark.parametrize("answer", [TAGGED, IN_WORDS, LISTED], ids=["marks", "words", "list"])
-async def test_facts_are_read_however_they_are_written_at_the_first_call(
+async def test_facts_in_text_form_are_accepted_at_the_first_call(
     client: httpx2.AsyncClient, model: ModelServer, answer: str
 ) -> None:
     model.say(answer)
@@ -146,7 +146,9 @@ async def test_facts_are_read_however_they_are_written_at_the_first_call(
     }
 
 
-async def test_tagged_text_also_says_what_the_session_is_at(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_tagged_text_also_sets_task_continuation_and_title(
+    client: httpx2.AsyncClient, model: ModelServer
+) -> None:
     model.say(TAGGED)
     session = await talked(client)
     await observed(client, session)
@@ -155,7 +157,7 @@ async def test_tagged_text_also_says_what_the_session_is_at(client: httpx2.Async
     assert [shown[name] for name in names] == ["Move the sessions.", "Run the tests.", "Sessions"]
 
 
-async def test_a_line_without_sources_is_kept_where_its_words_were_said_and_else_counted(
+async def test_a_line_without_sources_is_attributed_by_its_words_or_refused(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     model.say("- Agent changed config.yaml.\n- Elephants dislike quantum lasagna.")
@@ -165,9 +167,7 @@ async def test_a_line_without_sources_is_kept_where_its_words_were_said_and_else
     assert [row["source_seqs"] for row in await rows(client)] == [[2]]
 
 
-async def test_prose_is_sent_back_once_and_then_a_visible_failure(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_prose_is_sent_back_once_and_then_fails_visibly(client: httpx2.AsyncClient, model: ModelServer) -> None:
     prose = "The user would like sessions to be in Redis, and the agent agreed to that."
     model.say(prose)
     session = await talked(client)
@@ -205,7 +205,7 @@ async def test_facts_in_another_shape_than_asked_for_are_all_kept(
     ['{"text": "No priority.", "sources": [1]}', '"just words"', "7", '{"text": "say "hi" to", "priority": "low"}'],
     ids=["a field is missing", "words", "a number", "no JSON"],
 )
-async def test_one_malformed_fact_is_asked_for_again_then_counted_and_takes_nothing_with_it(
+async def test_a_malformed_fact_is_sent_back_once_then_counted_and_the_others_are_kept(
     client: httpx2.AsyncClient, model: ModelServer, bad: str
 ) -> None:
     first, last = json.dumps(REDIS), json.dumps(CONFIG)
@@ -217,7 +217,7 @@ async def test_one_malformed_fact_is_asked_for_again_then_counted_and_takes_noth
     assert await texts(client) == [REDIS["text"], CONFIG["text"]]
 
 
-async def test_a_malformed_fact_does_not_take_what_the_session_is_at_or_what_was_used_with_it(
+async def test_a_malformed_fact_does_not_affect_the_task_or_the_used_memories(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     note = (await client.post("/v1/memories", json={"content": "Sessions are in files."})).json()
@@ -301,7 +301,7 @@ def many(count: int) -> list[dict[str, Any]]:
     return [REDIS | {"text": f"User {name} " * 4} for name in names]
 
 
-async def test_over_the_budget_the_real_count_is_told_once_and_then_whole_facts_are_kept(
+async def test_over_budget_the_answer_is_sent_back_with_its_count_and_then_whole_facts_are_kept(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     facts = [fact | {"text": fact["text"].strip() + "."} for fact in many(1_200)]
@@ -318,7 +318,7 @@ async def test_over_the_budget_the_real_count_is_told_once_and_then_whole_facts_
 
 
 @pytest.mark.parametrize("times", [1_000, 3_000])
-async def test_a_model_that_loops_leaves_one_row_and_hides_nothing_that_it_said_besides(
+async def test_a_looping_model_leaves_one_row_beside_its_other_facts(
     client: httpx2.AsyncClient, model: ModelServer, times: int
 ) -> None:
     model.say({"facts": [CONFIG, *[REDIS] * times]})
@@ -340,7 +340,7 @@ async def test_a_model_that_loops_leaves_one_row_and_hides_nothing_that_it_said_
     ],
     ids=["identifier", "number", "quotation"],
 )
-async def test_what_its_messages_do_not_say_is_sent_back_once_then_refused_and_counted(
+async def test_an_ungrounded_fact_is_sent_back_once_then_refused_and_counted(
     client: httpx2.AsyncClient, model: ModelServer, lie: str, named: str
 ) -> None:
     model.say({"facts": [REDIS | {"text": lie}, CONFIG]})
@@ -352,16 +352,14 @@ async def test_what_its_messages_do_not_say_is_sent_back_once_then_refused_and_c
     assert await texts(client) == [CONFIG["text"]]
 
 
-async def test_a_fact_that_is_put_right_is_kept_and_nothing_is_refused(
-    client: httpx2.AsyncClient, model: ModelServer
-) -> None:
+async def test_a_corrected_fact_is_kept_and_nothing_is_refused(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say({"facts": [REDIS | {"text": "User decided on 48 sessions."}]}, {"facts": [REDIS]})
     session = await talked(client)
     report = await observed(client, session)
     assert (report["memories"], report["refused"]) == (1, {})
 
 
-async def test_the_examples_of_the_prompt_are_no_facts(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_the_examples_of_the_prompt_are_refused_as_facts(client: httpx2.AsyncClient, model: ModelServer) -> None:
     prompt = files("esker.server.providers").joinpath("prompts/observer.md").read_text()
     example = json.loads(prompt[prompt.index('{"facts"') : prompt.rindex("}") + 1])
     echoes = [fact | {"sources": [1]} for fact in example["facts"]]
@@ -374,7 +372,7 @@ async def test_the_examples_of_the_prompt_are_no_facts(client: httpx2.AsyncClien
 
 
 @pytest.mark.parametrize("sources", [[3], [1, 3], [0], [-1]])
-async def test_messages_that_were_not_shown_are_no_sources(
+async def test_messages_that_were_not_shown_are_refused_as_sources(
     client: httpx2.AsyncClient, model: ModelServer, sources: list[int]
 ) -> None:
     model.say({"facts": [REDIS | {"sources": sources}, CONFIG]})
@@ -407,7 +405,7 @@ async def test_a_model_cannot_use_or_replace_what_it_was_not_shown(
 # A provider that fails ---------------------------------------------------------------------------------------------
 
 
-async def test_a_refusal_is_told_and_not_argued_with(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_a_refusal_is_reported_and_not_retried(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say(Said("I will not.", stop_reason="refusal"))
     session = await talked(client)
     answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
@@ -415,7 +413,7 @@ async def test_a_refusal_is_told_and_not_argued_with(client: httpx2.AsyncClient,
     await assert_lost_nothing(client, session, "refused")
 
 
-async def test_a_provider_that_says_when_is_asked_then(client: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_a_retry_waits_as_long_as_the_provider_says(client: httpx2.AsyncClient, model: ModelServer) -> None:
     clock = asyncio.get_running_loop().time
     times: list[float] = []
 
@@ -431,7 +429,7 @@ async def test_a_provider_that_says_when_is_asked_then(client: httpx2.AsyncClien
 
 
 @pytest.mark.parametrize("status", [429, 500, 529])
-async def test_a_provider_that_stays_busy_is_left_alone_and_loses_nothing(
+async def test_retries_of_a_busy_provider_end_and_lose_nothing(
     client: httpx2.AsyncClient, model: ModelServer, status: int
 ) -> None:
     model.say(Said("busy", status=status, headers={"retry-after": "0.01"}))
@@ -442,7 +440,7 @@ async def test_a_provider_that_stays_busy_is_left_alone_and_loses_nothing(
     await assert_lost_nothing(client, session, str(status))
 
 
-async def test_a_call_has_its_time_in_all_and_one_that_hangs_is_told_counted_and_not_made_again_at_once(
+async def test_a_hanging_call_times_out_retries_included_and_is_counted_as_an_attempt(
     database_url: str, model: ModelServer
 ) -> None:
     release = asyncio.Event()
@@ -463,7 +461,7 @@ async def test_a_call_has_its_time_in_all_and_one_that_hangs_is_told_counted_and
         assert await texts(client) == [REDIS["text"], CONFIG["text"]]
 
 
-async def test_an_answer_is_read_beside_the_event_loop(model: ModelServer) -> None:
+async def test_reading_an_answer_does_not_block_the_event_loop(model: ModelServer) -> None:
     loop = asyncio.get_running_loop()
 
     def read(reply: ModelReply) -> str:
@@ -508,7 +506,7 @@ def tokens(lines: Sequence[str]) -> int:
     return estimate_tokens("\n".join(lines))
 
 
-async def test_rows_are_shown_with_their_ids_each_kind_below_its_heading_and_within_its_budget(
+async def test_rows_are_shown_with_ids_below_a_heading_and_within_a_budget(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     notes = [{"content": fact["text"].replace("User", "Note")} for fact in many(400)]
@@ -526,7 +524,7 @@ async def test_rows_are_shown_with_their_ids_each_kind_below_its_heading_and_wit
     assert PREVIOUS_OBSERVATION_TOKENS * 0.9 < tokens(earlier) <= PREVIOUS_OBSERVATION_TOKENS
 
 
-async def test_a_silence_of_ten_minutes_is_marked_and_times_are_local(
+async def test_a_gap_of_ten_minutes_is_marked_and_times_are_local(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     model.say({"facts": []})
@@ -556,7 +554,7 @@ def called(name: str, call_id: str, arguments: dict[str, Any], result: str) -> l
     ]
 
 
-async def test_memory_and_rules_files_are_not_shown_but_what_was_recalled_may_be_named_as_used(
+async def test_memory_and_rules_files_are_not_shown_but_recalled_rows_may_be_named_as_used(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     note = (await client.post("/v1/memories", json={"content": "Our river is the Rhine.", "project": "other"})).json()
@@ -596,7 +594,7 @@ LONG = "output " * 75_000
     ],
     ids=["arguments", "result", "tool message"],
 )
-async def test_500_kb_of_a_tool_cost_no_more_than_their_cap(
+async def test_500_kb_from_a_tool_cost_no_more_than_the_cap(
     client: httpx2.AsyncClient, model: ModelServer, message: dict[str, Any]
 ) -> None:
     model.say({"facts": []})

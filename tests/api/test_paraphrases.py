@@ -61,7 +61,7 @@ async def asking(parts: Parts) -> AsyncGenerator[httpx2.AsyncClient]:
         yield client
 
 
-async def test_what_another_wording_finds_is_found(database_url: str, model: ModelServer) -> None:
+async def test_a_text_that_only_a_paraphrase_finds_is_found(database_url: str, model: ModelServer) -> None:
     async with asking(asked_of(model, database_url)) as client:
         answer = await recalled(client, QUERY)
         assert contents(answer) == [NOTES[0]]
@@ -71,16 +71,14 @@ async def test_what_another_wording_finds_is_found(database_url: str, model: Mod
         assert ready["paraphraser"] == "claude-haiku-5-5"
 
 
-async def test_switched_off_no_model_is_asked_and_nothing_is_found_in_other_words(
-    database_url: str, model: ModelServer
-) -> None:
+async def test_without_paraphrases_no_model_is_called(database_url: str, model: ModelServer) -> None:
     async with asking(asked_of(model, database_url, paraphrase="false")) as client:
         answer = await recalled(client, QUERY)
         assert (answer["hits"], answer["paraphrased"], answer["paraphrases"]) == ([], "off", [])
     assert model.asked == []
 
 
-async def test_the_same_recall_twice_asks_the_model_once_and_answers_the_same(
+async def test_a_repeated_recall_calls_the_model_once_and_answers_the_same(
     database_url: str, model: ModelServer
 ) -> None:
     async with asking(asked_of(model, database_url)) as client:
@@ -93,7 +91,7 @@ async def test_the_same_recall_twice_asks_the_model_once_and_answers_the_same(
     assert {tuple(contents(answer)) for answer in [*together, again]} == {(NOTES[0],)}
 
 
-async def test_a_pool_does_not_notice_what_another_one_asked(database_url: str, model: ModelServer) -> None:
+async def test_a_pool_cannot_tell_what_another_one_asked(database_url: str, model: ModelServer) -> None:
     parts = asked_of(model, database_url)
     async with asking(parts) as client:
         await recalled(client, QUERY)
@@ -103,7 +101,7 @@ async def test_a_pool_does_not_notice_what_another_one_asked(database_url: str, 
     assert len(model.asked) == 2
 
 
-async def test_as_many_questions_are_remembered_as_is_set(database_url: str, model: ModelServer) -> None:
+async def test_the_cache_holds_as_many_questions_as_configured(database_url: str, model: ModelServer) -> None:
     async with asking(asked_of(model, database_url, remembered_paraphrases="2")) as client:
         for query in ("one?", "two?", "one?", "three?", "one?", "two?"):
             await recalled(client, query)
@@ -116,16 +114,14 @@ async def test_as_many_questions_are_remembered_as_is_set(database_url: str, mod
     ]
 
 
-async def test_the_rankings_that_are_there_to_be_measured_ask_no_model(database_url: str, model: ModelServer) -> None:
+async def test_rankings_for_measurement_call_no_model(database_url: str, model: ModelServer) -> None:
     async with asking(asked_of(model, database_url)) as client:
         for ranking in ("keyword", "vector", "fused"):
             assert (await recalled(client, QUERY, ranking=ranking))["paraphrased"] == "off"
     assert model.asked == []
 
 
-async def test_a_model_that_is_late_changes_nothing_is_counted_and_is_left_alone_for_a_while(
-    database_url: str, model: ModelServer
-) -> None:
+async def test_a_late_model_changes_nothing_is_counted_and_paused(database_url: str, model: ModelServer) -> None:
     held = asyncio.Event()
     model.say(Said(json.dumps(PARAPHRASED), wait_for=held))
     parts = asked_of(model, database_url, paraphrase_seconds="0.05")
@@ -147,7 +143,7 @@ async def test_a_model_that_is_late_changes_nothing_is_counted_and_is_left_alone
         held.set()
 
 
-async def test_no_more_than_a_few_questions_are_on_their_way_and_others_do_not_wait(
+async def test_concurrent_calls_are_limited_and_other_recalls_do_not_wait(
     database_url: str, model: ModelServer
 ) -> None:
     held = asyncio.Event()
@@ -167,9 +163,7 @@ async def test_no_more_than_a_few_questions_are_on_their_way_and_others_do_not_w
 @pytest.mark.parametrize(
     "said", [Said(status=401), Said(status=400), Said(stop_reason="refusal"), Said("no object"), Said(raw="{}")]
 )
-async def test_a_model_that_fails_changes_nothing_and_is_not_asked_at_once_again(
-    database_url: str, model: ModelServer, said: Said
-) -> None:
+async def test_a_failing_model_changes_nothing_and_is_paused(database_url: str, model: ModelServer, said: Said) -> None:
     model.say(said)
     async with asking(asked_of(model, database_url)) as client:
         query = "When is the crane checked?"
@@ -181,9 +175,7 @@ async def test_a_model_that_fails_changes_nothing_and_is_not_asked_at_once_again
         assert len(model.asked) == calls
 
 
-async def test_calls_are_counted_for_recall_and_none_is_made_when_the_days_money_is_spent(
-    database_url: str, model: ModelServer
-) -> None:
+async def test_calls_count_as_recall_spending_and_stop_at_the_daily_cap(database_url: str, model: ModelServer) -> None:
     parts = asked_of(model, database_url, daily_cap_usd="3")
     async with asking(parts) as client:
         for number in range(2):  # each costs 2.007 dollars
@@ -200,7 +192,7 @@ async def test_calls_are_counted_for_recall_and_none_is_made_when_the_days_money
         assert (await recalled(client, "When is the crane checked?"))["paraphrased"] == "ok"
 
 
-async def test_a_word_of_the_model_is_searched_for_only_if_it_is_another_one(
+async def test_a_paraphrase_is_searched_for_only_if_it_differs_from_the_question(
     database_url: str, model: ModelServer
 ) -> None:
     offered = ["does the  family keep dogs?", " ", "a\x00b", "x" * 401, "two\nlines", "Two lines", "three", "four"]
@@ -210,7 +202,7 @@ async def test_a_word_of_the_model_is_searched_for_only_if_it_is_another_one(
     assert answer["paraphrases"] == ["a\ufffdb", "two lines", "three"]
 
 
-async def test_what_is_asked_is_masked_first(database_url: str, model: ModelServer) -> None:
+async def test_a_question_is_redacted_before_the_model_sees_it(database_url: str, model: ModelServer) -> None:
     secret = "ghp_" + "a1B2" * 9
     async with asking(asked_of(model, database_url)) as client:
         await recalled(client, f"Where do we use {secret}?")
@@ -257,6 +249,6 @@ async def test_paraphrases_are_searched_for_by_meaning_and_must_stand_out_more(
     assert found["score"] < direct["score"]
 
 
-def test_without_a_model_to_ask_the_server_does_not_start(database_url: str) -> None:
+def test_paraphrasing_without_a_model_stops_the_server_from_starting(database_url: str) -> None:
     with pytest.raises(Misconfigured, match="paraphrase"):
         make_parts(Settings(paraphrase=True, embedder="none"), Database(database_url), system_clock)

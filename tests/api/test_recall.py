@@ -69,7 +69,7 @@ QUESTIONS = (
 )
 
 
-async def test_a_question_finds_what_it_means_not_what_it_says(meaning: httpx2.AsyncClient) -> None:
+async def test_a_question_finds_its_answer_by_meaning(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *FACTS)
     await settled(meaning)
     for question, fact in zip(QUESTIONS, FACTS, strict=True):
@@ -95,7 +95,7 @@ async def test_a_write_makes_a_row_findable_by_meaning(meaning: httpx2.AsyncClie
     assert contents(answer) == [FACTS[5]]
 
 
-async def test_about_nothing_the_answer_is_nothing(meaning: httpx2.AsyncClient) -> None:
+async def test_a_question_without_an_answer_returns_nothing(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *FACTS)
     await settled(meaning)
     for nonsense in ("purple elephants in quantum lasagna", "kubernetes ingress yaml", "qwxz vbnm"):
@@ -103,7 +103,7 @@ async def test_about_nothing_the_answer_is_nothing(meaning: httpx2.AsyncClient) 
         assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "ok"), nonsense
 
 
-async def test_a_question_in_a_language_that_the_model_hardly_knows_says_so(meaning: httpx2.AsyncClient) -> None:
+async def test_a_language_that_the_model_hardly_knows_is_reported(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, "客户住在里斯本老城区，靠近港口。")
     await settled(meaning)
     answer = await recalled(meaning, "客户住在哪里？")
@@ -112,7 +112,7 @@ async def test_a_question_in_a_language_that_the_model_hardly_knows_says_so(mean
     assert "(Found mostly by keyword: " in await tool_text(meaning, "recall_memory", query="客户住在哪里？")
 
 
-async def test_the_very_words_are_the_first_hit_with_the_best_score(meaning: httpx2.AsyncClient) -> None:
+async def test_the_exact_words_are_the_first_hit_with_the_best_score(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *FACTS)
     await settled(meaning)
     for fact in FACTS:
@@ -123,7 +123,7 @@ async def test_the_very_words_are_the_first_hit_with_the_best_score(meaning: htt
         assert scores == sorted(scores, reverse=True)
 
 
-async def test_each_search_can_be_asked_alone_to_be_measured(meaning: httpx2.AsyncClient) -> None:
+async def test_each_search_can_be_requested_alone(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *FACTS)
     await settled(meaning)
     words, sense = "whippets", "Does anybody in the family keep dogs?"
@@ -135,7 +135,7 @@ async def test_each_search_can_be_asked_alone_to_be_measured(meaning: httpx2.Asy
     assert {hit["parts"]["keyword_rank"] for hit in by_vector["hits"]} == {None}
 
 
-async def test_what_is_forgotten_while_a_recall_is_under_way_does_it_no_harm(
+async def test_forgetting_a_row_during_a_recall_does_not_break_it(
     parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [memory_id] = await remember(parts, who, [Note("The harbour pilot lives in Antwerp.")])
@@ -161,7 +161,7 @@ def days_ago(count: float) -> str:
     return (system_clock() - timedelta(days=count)).isoformat()
 
 
-async def test_the_time_that_a_question_speaks_of_puts_its_rows_first(client: httpx2.AsyncClient) -> None:
+async def test_rows_of_the_time_in_a_question_come_first(client: httpx2.AsyncClient) -> None:
     await noted(
         client,
         {"content": "We decided to keep orders in MySQL.", "said_at": days_ago(60)},
@@ -175,7 +175,7 @@ async def test_the_time_that_a_question_speaks_of_puts_its_rows_first(client: ht
     assert contents(then)[0] == "We decided to keep orders in MySQL."
 
 
-async def test_whoever_asks_for_nothing_but_a_time_gets_what_is_from_it(client: httpx2.AsyncClient) -> None:
+async def test_a_question_that_names_only_a_time_returns_its_texts(client: httpx2.AsyncClient) -> None:
     await noted(
         client,
         {"content": "The harbour pilot moved to Antwerp.", "said_at": days_ago(1)},
@@ -186,7 +186,7 @@ async def test_whoever_asks_for_nothing_but_a_time_gets_what_is_from_it(client: 
     assert (nothing["hits"], nothing["abstained"]) == ([], True)
 
 
-async def test_of_what_is_from_a_time_the_latest_comes_first_though_it_was_written_first(
+async def test_texts_of_a_time_are_ordered_by_when_they_were_said(
     client: httpx2.AsyncClient,
 ) -> None:
     for days in range(7):
@@ -195,7 +195,7 @@ async def test_of_what_is_from_a_time_the_latest_comes_first_though_it_was_writt
     assert contents(answer) == [f"Buoy {days} was painted." for days in range(3)]
 
 
-async def test_what_is_about_a_longer_time_or_goes_on_into_a_day_is_from_that_day(
+async def test_a_text_about_a_longer_time_belongs_to_each_of_its_days(
     client: httpx2.AsyncClient, owner_url: str
 ) -> None:
     await noted(client, {"content": "The crane is in the yard all of May.", "said_at": "2026-01-10T12:00:00Z"})
@@ -210,7 +210,7 @@ async def test_what_is_about_a_longer_time_or_goes_on_into_a_day_is_from_that_da
         assert "The sluice is stuck." in passage
 
 
-async def test_a_day_is_that_of_the_zone_that_is_named_and_else_of_the_session(client: httpx2.AsyncClient) -> None:
+async def test_a_day_is_in_the_requested_time_zone_or_that_of_the_session(client: httpx2.AsyncClient) -> None:
     session = await opened(client, timezone="America/New_York")
     asked = "What happened on 5 March 2026?"
     starts = {
@@ -224,7 +224,7 @@ async def test_a_day_is_that_of_the_zone_that_is_named_and_else_of_the_session(c
     assert (refused.status_code, "Europe/Berlin" in refused.text) == (422, True)
 
 
-async def test_a_time_can_be_told_from_something_that_is_remembered(client: httpx2.AsyncClient) -> None:
+async def test_a_time_can_be_relative_to_a_remembered_event(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(
         client,
@@ -247,9 +247,7 @@ async def test_a_time_can_be_told_from_something_that_is_remembered(client: http
     assert answer["window"]["start"][:10] == "2026-03-17"
 
 
-async def test_a_note_is_about_the_time_that_it_speaks_of_in_the_zone_of_its_session(
-    client: httpx2.AsyncClient, owner_url: str
-) -> None:
+async def test_the_time_of_a_note_is_in_the_zone_of_its_session(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client, timezone="America/New_York")
     await noted(
         client,
@@ -274,7 +272,7 @@ async def test_a_note_is_about_the_time_that_it_speaks_of_in_the_zone_of_its_ses
     }
 
 
-async def test_of_what_nothing_is_known_no_time_can_be_told_from(meaning: httpx2.AsyncClient) -> None:
+async def test_an_unknown_event_gives_no_time(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, "The rocket was launched on 14 August 2026.", *FACTS)
     await settled(meaning)
     for asked, start in {
@@ -289,7 +287,7 @@ async def test_of_what_nothing_is_known_no_time_can_be_told_from(meaning: httpx2
 # By keyword ------------------------------------------------------------------------------------------------------
 
 
-async def test_without_an_embedder_words_find_and_the_answer_says_degraded(client: httpx2.AsyncClient) -> None:
+async def test_without_an_embedder_keywords_find_and_the_answer_is_degraded(client: httpx2.AsyncClient) -> None:
     await noted(client, *FACTS)
     answer = await recalled(client, "What about whippets?")
     assert contents(answer) == [FACTS[5]]
@@ -324,7 +322,7 @@ TICKETS = [
 ]
 
 
-async def test_a_row_that_holds_the_identifier_that_is_asked_for_comes_first(meaning: httpx2.AsyncClient) -> None:
+async def test_a_row_with_the_requested_identifier_comes_first(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *TICKETS)
     await settled(meaning)
     for question in (
@@ -337,7 +335,7 @@ async def test_a_row_that_holds_the_identifier_that_is_asked_for_comes_first(mea
         assert [text for text in found if "T-16007" in text] == found[:1] != [], question
 
 
-async def test_an_identifier_that_nobody_has_is_answered_with_nothing(meaning: httpx2.AsyncClient) -> None:
+async def test_an_unknown_identifier_returns_nothing(meaning: httpx2.AsyncClient) -> None:
     await noted(meaning, *TICKETS)
     await settled(meaning)
     for ranking in ("full", "keyword"):
@@ -346,7 +344,7 @@ async def test_an_identifier_that_nobody_has_is_answered_with_nothing(meaning: h
             assert (contents(answer), answer["abstained"]) == ([], True), (ranking, query)
 
 
-async def test_of_two_that_say_as_much_the_one_beside_what_was_asked_comes_first(client: httpx2.AsyncClient) -> None:
+async def test_of_equal_texts_the_neighbour_of_an_answer_comes_first(client: httpx2.AsyncClient) -> None:
     one, other = await opened(client, "s1"), await opened(client, "s2")
     asked, answer = "Who inspects the harbour crane?", "The pilot, with a torch."
     said_so = [(one, asked), (one, answer), (other, "Is there any soup?"), (other, "The warden, with a torch.")]
@@ -377,7 +375,7 @@ KEPT = (
 )
 
 
-async def test_a_question_about_what_nobody_ever_spoke_of_is_not_answered_by_its_common_words(
+async def test_common_words_do_not_answer_a_question_about_an_unknown_subject(
     client: httpx2.AsyncClient,
 ) -> None:
     await noted(client, *KEPT)
@@ -386,7 +384,7 @@ async def test_a_question_about_what_nobody_ever_spoke_of_is_not_answered_by_its
         assert (answer["hits"], answer["abstained"], answer["semantic"]) == ([], True, "degraded"), question
 
 
-async def test_a_few_words_that_memory_does_not_know_do_not_silence_an_answer(client: httpx2.AsyncClient) -> None:
+async def test_a_few_unknown_words_do_not_hide_an_answer(client: httpx2.AsyncClient) -> None:
     await noted(client, *KEPT)
     for question in (
         "Where do we keep the rye flour?",
@@ -400,7 +398,7 @@ async def test_a_few_words_that_memory_does_not_know_do_not_silence_an_answer(cl
         assert KEPT[-1] in contents(await recalled(client, question, limit=50)), question
 
 
-async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: str) -> None:
+async def test_while_the_model_loads_keywords_find_and_the_answer_says_so(database_url: str) -> None:
     settings = Settings.from_environment({"ESKER_EMBEDDER": "openai:http://127.0.0.1:1/v1#none"})
     parts = make_parts(settings, Database(database_url), system_clock)
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
@@ -415,7 +413,7 @@ async def test_the_loading_model_is_said_and_words_find_meanwhile(database_url: 
 # Scope and limits ------------------------------------------------------------------------------------------------
 
 
-async def test_what_the_caller_has_already_is_left_out_with_what_says_the_same_and_makes_room_for_the_rest(
+async def test_rows_that_the_caller_has_and_their_repeats_are_left_out_in_favour_of_others(
     client: httpx2.AsyncClient,
 ) -> None:
     ids = await noted(client, *(f"Ferry number {n} leaves pier {n} at {n} sharp." for n in range(1, 8)))
@@ -441,7 +439,7 @@ async def test_what_the_caller_has_already_is_left_out_with_what_says_the_same_a
     assert too_many.status_code == 422
 
 
-async def test_however_much_the_caller_has_the_rest_is_found_each_thing_once(client: httpx2.AsyncClient) -> None:
+async def test_with_any_number_of_excluded_rows_the_others_are_found_once(client: httpx2.AsyncClient) -> None:
     asked = "When does the ferry leave the pier?"
     await noted(client, *(f"Ferry number {n} leaves pier {n} at {n} sharp." for n in range(1, 41)))
     order = [hit["id"] for hit in (await recalled(client, asked, limit=50, tier="memories"))["hits"]]
@@ -454,7 +452,7 @@ async def test_however_much_the_caller_has_the_rest_is_found_each_thing_once(cli
     assert [sorted([hit["id"], *hit["same"]]) for hit in found["hits"]] == [sorted(twins)]
 
 
-async def test_a_project_that_is_not_there_is_named_with_those_like_it_and_never_matches(
+async def test_an_unknown_project_matches_nothing_and_similar_names_are_suggested(
     client: httpx2.AsyncClient,
 ) -> None:
     await noted(
@@ -496,7 +494,7 @@ async def test_scope_keeps_sessions_and_projects_apart(client: httpx2.AsyncClien
         assert hit["project"] == "p"
 
 
-async def test_filters_keep_what_they_say(client: httpx2.AsyncClient) -> None:
+async def test_each_filter_keeps_only_matching_rows(client: httpx2.AsyncClient) -> None:
     await noted(
         client,
         {"content": "River Rhine.", "priority": "high", "tags": ["de"], "said_at": "2026-01-01T00:00:00Z"},
@@ -517,7 +515,7 @@ async def test_filters_keep_what_they_say(client: httpx2.AsyncClient) -> None:
     assert len((await recalled(client, "river", limit=1))["hits"]) == 1
 
 
-async def test_superseded_rows_stay_out_unless_asked(client: httpx2.AsyncClient) -> None:
+async def test_superseded_rows_are_excluded_unless_requested(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, "Our river is the Rhine.", "Please look around.")
     await observed(client, session)
@@ -530,9 +528,7 @@ async def test_superseded_rows_stay_out_unless_asked(client: httpx2.AsyncClient)
     assert [hit["superseded_by"] for hit in kinds] == [live["id"]]
 
 
-async def test_what_a_reflection_replaced_is_what_was_known_before_it(
-    client: httpx2.AsyncClient, owner_url: str
-) -> None:
+async def test_before_a_reflection_its_sources_are_the_answer(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     times = {"Our river is the Rhine.": "2026-01-01T00:00:00Z", "Please look around.": "2026-01-02T00:00:00Z"}
     for text, time in times.items():
@@ -549,7 +545,7 @@ async def test_what_a_reflection_replaced_is_what_was_known_before_it(
     assert later["hits"] == []
 
 
-async def test_an_answer_keeps_its_token_limit_and_says_what_it_left_out(client: httpx2.AsyncClient) -> None:
+async def test_an_answer_fits_its_token_limit_and_reports_what_it_left_out(client: httpx2.AsyncClient) -> None:
     await noted(client, *(f"River number {n} runs through the land and into the sea." for n in range(40)))
     answer = await recalled(client, "river", limit=40, max_tokens=120)
     assert 1 <= len(answer["hits"]) <= 5
@@ -557,7 +553,9 @@ async def test_an_answer_keeps_its_token_limit_and_says_what_it_left_out(client:
     assert not answer["abstained"]
 
 
-async def test_a_long_row_makes_room_for_those_behind_it_unless_it_is_the_best(client: httpx2.AsyncClient) -> None:
+async def test_a_long_row_is_skipped_in_favour_of_shorter_ones_unless_it_is_the_best(
+    client: httpx2.AsyncClient,
+) -> None:
     long = "The river Rhine " + "flows and flows " * 200
     await noted(client, long, "The river Rhine.", "A river.")
     first = await recalled(client, "river Rhine", max_tokens=150)
@@ -572,11 +570,11 @@ async def test_a_long_row_makes_room_for_those_behind_it_unless_it_is_the_best(c
 
 
 @pytest.mark.parametrize("asked", [{"query": " \n"}, {"query": "x", "limit": 0}, {"query": "x", "max_tokens": 1}])
-async def test_a_question_that_is_none_is_refused(client: httpx2.AsyncClient, asked: dict[str, Any]) -> None:
+async def test_an_invalid_question_is_refused(client: httpx2.AsyncClient, asked: dict[str, Any]) -> None:
     assert (await client.post("/v1/recall", json=asked)).status_code == 422
 
 
-async def test_an_answer_says_how_much_is_not_observed_yet(client: httpx2.AsyncClient) -> None:
+async def test_an_answer_reports_how_much_is_not_observed_yet(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     report = await said(client, session, "Our river is the Rhine.")
     other = await opened(client, "s2")

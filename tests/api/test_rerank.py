@@ -58,7 +58,7 @@ def without_ages(answer: dict[str, Any]) -> dict[str, Any]:
     return {**answer, "hits": hits, "reranked": None}
 
 
-async def test_hits_come_in_the_rerankers_order_each_place_with_its_score(
+async def test_hits_are_in_the_rerankers_order_and_each_position_keeps_its_score(
     database_url: str, reranker: RerankServer
 ) -> None:
     async with asking(database_url, None) as client:
@@ -79,7 +79,7 @@ async def test_hits_come_in_the_rerankers_order_each_place_with_its_score(
     assert ready["reranker"] == "judge-1"
 
 
-async def test_a_hit_behind_the_limit_can_come_before_it(database_url: str, reranker: RerankServer) -> None:
+async def test_a_hit_beyond_the_limit_can_move_up_into_the_answer(database_url: str, reranker: RerankServer) -> None:
     async with asking(database_url, reranker) as client:
         await noted(client, NOTES)
         last = contents(await recalled(client, QUERY))[-1]
@@ -89,7 +89,7 @@ async def test_a_hit_behind_the_limit_can_come_before_it(database_url: str, rera
     assert answer["omitted"] == len(NOTES) - 1
 
 
-async def test_what_is_below_the_floor_stays_there_and_nobody_is_asked_about_nothing(
+async def test_hits_below_the_floor_stay_out_and_without_hits_the_reranker_is_not_called(
     database_url: str, reranker: RerankServer
 ) -> None:
     reranker.likes = {"whippets": 100.0}
@@ -105,9 +105,7 @@ async def test_what_is_below_the_floor_stays_there_and_nobody_is_asked_about_not
     assert len(reranker.asked) == 1
 
 
-async def test_the_rankings_that_are_there_to_be_measured_are_left_alone(
-    database_url: str, reranker: RerankServer
-) -> None:
+async def test_rankings_for_measurement_are_not_reranked(database_url: str, reranker: RerankServer) -> None:
     async with asking(database_url, reranker) as client:
         await noted(client, NOTES)
         for ranking in ("keyword", "vector", "fused"):
@@ -115,7 +113,7 @@ async def test_the_rankings_that_are_there_to_be_measured_are_left_alone(
     assert reranker.asked == []
 
 
-async def test_a_reranker_that_is_late_changes_nothing_and_the_answer_says_so(
+async def test_a_late_reranker_changes_nothing_and_the_answer_says_so(
     database_url: str, reranker: RerankServer
 ) -> None:
     async with asking(database_url, None) as client:
@@ -135,9 +133,7 @@ async def test_a_reranker_that_is_late_changes_nothing_and_the_answer_says_so(
         reranker.holds.set()
 
 
-async def test_a_reranker_that_is_late_again_and_again_is_left_alone_for_a_while(
-    database_url: str, reranker: RerankServer
-) -> None:
+async def test_a_reranker_is_paused_after_several_late_answers(database_url: str, reranker: RerankServer) -> None:
     reranker.holds = asyncio.Event()
     try:
         async with asking(database_url, reranker, rerank_seconds="0.05") as client:
@@ -153,7 +149,7 @@ async def test_a_reranker_that_is_late_again_and_again_is_left_alone_for_a_while
         reranker.holds.set()
 
 
-async def test_after_its_rest_a_reranker_is_asked_again(reranker: RerankServer) -> None:
+async def test_after_its_pause_a_reranker_is_called_again(reranker: RerankServer) -> None:
     reranking = Reranking(RemoteReranker(reranker.url, "judge-1", None), 0.05, rest_seconds=0)
     reranking.start()
     await asyncio.sleep(0)  # it has nothing to load
@@ -177,12 +173,12 @@ async def test_after_its_rest_a_reranker_is_asked_again(reranker: RerankServer) 
         (200, "[]", "cannot be read"),
         (200, '{"results": []}', "cannot be read"),
         (200, '{"results": [{"index": 0, "relevance_score": "high"}]}', "cannot be read"),
-        (200, json.dumps({"results": [{"index": n, "relevance_score": "NaN"} for n in range(5)]}), "no number"),
+        (200, json.dumps({"results": [{"index": n, "relevance_score": "NaN"} for n in range(5)]}), "not a number"),
         (200, json.dumps({"results": [{"index": 7, "relevance_score": 1}] * 5}), "cannot be read"),
         (200, json.dumps({"results": SCORED}) + " " * 2**20, "more than 1,048,576 bytes"),
     ],
 )
-async def test_a_reranker_that_fails_changes_nothing_and_the_server_says_why(
+async def test_a_failing_reranker_changes_nothing_and_the_status_says_why(
     database_url: str, reranker: RerankServer, status: int, says: str, why: str
 ) -> None:
     async with asking(database_url, reranker) as client:
@@ -202,9 +198,7 @@ async def test_a_reranker_that_fails_changes_nothing_and_the_server_says_why(
         assert (await client.get("/readyz")).json()["reranker"] == "judge-1"
 
 
-async def test_a_question_that_speaks_of_a_time_keeps_the_order_that_knows_it(
-    database_url: str, reranker: RerankServer
-) -> None:
+async def test_a_question_about_a_time_is_not_reranked(database_url: str, reranker: RerankServer) -> None:
     async with asking(database_url, reranker) as client:
         await noted(client, NOTES)
         answer = await recalled(client, "Which harbour crane was checked last week?")
@@ -212,7 +206,7 @@ async def test_a_question_that_speaks_of_a_time_keeps_the_order_that_knows_it(
     assert reranker.asked == []
 
 
-async def test_nobody_reads_a_secret_of_a_query(database_url: str, reranker: RerankServer) -> None:
+async def test_a_query_is_redacted_before_the_reranker_sees_it(database_url: str, reranker: RerankServer) -> None:
     secret = "ghp_" + "a1B2" * 9
     async with asking(database_url, reranker) as client:
         await noted(client, NOTES)
@@ -221,7 +215,7 @@ async def test_nobody_reads_a_secret_of_a_query(database_url: str, reranker: Rer
     assert secret not in json.dumps(reranker.asked)
 
 
-async def test_what_comes_forward_says_nothing_twice(database_url: str, reranker: RerankServer) -> None:
+async def test_a_hit_that_moves_up_does_not_repeat_another_one(database_url: str, reranker: RerankServer) -> None:
     twice = ["Crane C is checked on Fridays by the pier staff.", "The crane C is checked on Fridays by the pier staff."]
     async with asking(database_url, reranker) as client:
         await noted(client, ["When a harbour crane is checked is posted.", QUERY, *twice])

@@ -5,13 +5,13 @@ Cases that are proved elsewhere, in whole or in part:
 | case | test that proves it |
 |---|---|
 | A6 | worker/test_worker.py: test_rows_of_every_kind_that_slipped_through_are_found_again |
-| A8 | api/test_observer_answers.py: test_a_provider_that_says_when_is_asked_then |
+| A8 | api/test_observer_answers.py: test_a_retry_waits_as_long_as_the_provider_says |
 | A8 | api/test_observer_answers.py: test_a_call_that_takes_too_long_is_made_again_and_a_model_that_hangs_is_seen_to |
-| A9 | api/test_models.py: test_json_is_read_however_it_is_wrapped |
+| A9 | api/test_models.py: test_json_is_read_in_a_fence_or_within_prose |
 | A9 | api/test_observer_answers.py: test_facts_in_another_shape_than_asked_for_are_all_kept |
-| A9 | api/test_observer_answers.py: test_one_malformed_fact_is_asked_for_again_then_counted_and_takes_nothing_with_it |
-| A13 | api/test_recall.py: test_without_an_embedder_words_find_and_the_answer_says_degraded |
-| A14 | api/test_recall.py: test_the_loading_model_is_said_and_words_find_meanwhile |
+| A9 | api/test_observer_answers.py: test_a_malformed_fact_is_sent_back_once_then_counted_and_the_others_are_kept |
+| A13 | api/test_recall.py: test_without_an_embedder_keywords_find_and_the_answer_is_degraded |
+| A14 | api/test_recall.py: test_while_the_model_loads_keywords_find_and_the_answer_says_so |
 """
 
 import asyncio

@@ -4,14 +4,14 @@ Cases, or parts of them, that are proved elsewhere:
 
 | case | what proves it |
 |---|---|
-| E2 | api/test_recall.py: test_the_very_words_are_the_first_hit_with_the_best_score (the real model, notes) |
+| E2 | api/test_recall.py: test_the_exact_words_are_the_first_hit_with_the_best_score (the real model, notes) |
 | E3 | api/test_recall.py: test_any_script_and_any_identifier_is_found_by_keyword (notes) |
 | E8, E9 | unit/test_when.py, unit/test_asked_time.py: what "last week" and "yesterday" are, in any zone |
-| E11 | api/test_recall.py: test_filters_keep_what_they_say; api/test_passages.py: the time that is asked for |
+| E11 | api/test_recall.py: test_each_filter_keeps_only_matching_rows; api/test_passages.py: the requested time |
 | E12 | api/test_memories.py: test_a_list_and_a_recall_with_the_same_scope_agree and …_refuse_the_same |
 | E14 | api/test_passages.py: test_a_passage_is_read_expanded_and_forgotten_by_its_id |
-| E18 | api/test_recall.py: test_an_answer_keeps_its_token_limit_and_says_what_it_left_out; api/test_mcp.py |
-| E19 | api/test_recall.py: test_about_nothing_the_answer_is_nothing (notes) |
+| E18 | api/test_recall.py: test_an_answer_fits_its_token_limit_and_reports_what_it_left_out; api/test_mcp.py |
+| E19 | api/test_recall.py: test_a_question_without_an_answer_returns_nothing (notes) |
 """
 
 from collections.abc import AsyncGenerator

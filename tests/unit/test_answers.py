@@ -36,7 +36,7 @@ def test_a_broken_item_is_one_text_and_hides_no_other(broken: str, before: list[
 
 
 @given(ITEMS, st.integers(1, 40))
-def test_of_a_list_that_was_cut_off_the_whole_items_are_returned(items: list[Json], missing: int) -> None:
+def test_whole_items_of_a_cut_off_list_are_returned(items: list[Json], missing: int) -> None:
     text = json.dumps({"facts": items})
     found = [item for item in items_of(text[: -min(missing, len(text) - 12)], "facts") if not isinstance(item, str)]
     assert found == [clean_json(item) for item in items[: len(found)]]
@@ -46,7 +46,7 @@ def test_of_a_list_that_was_cut_off_the_whole_items_are_returned(items: list[Jso
 
 
 @pytest.mark.parametrize("text", ["", "- User likes tabs [1]\n- And spaces [2, 3]", "[1, 2]", '{"facts": []}', "facts"])
-def test_what_is_no_list_of_objects_has_no_items(text: str) -> None:
+def test_a_text_without_a_list_of_objects_has_no_items(text: str) -> None:
     assert items_of(text, "facts") == []
 
 

@@ -53,19 +53,17 @@ def kept_of(rows: Sequence[Memory], *drafts: Draft) -> list[tuple[str, tuple[str
         ({"priority": "medium", "category": "outcome", "trust": "assistant"}, False),
     ],
 )
-def test_what_a_person_ruled_and_what_is_open_must_survive(changes: dict[str, Any], survives: bool) -> None:
+def test_rulings_and_open_matters_must_survive(changes: dict[str, Any], survives: bool) -> None:
     assert must_survive(observation("A thing.", **changes)) is survives
 
 
 @given(st.sampled_from(get_args(Priority)), st.sampled_from(get_args(Category)), st.sampled_from(get_args(Trust)))
-def test_nothing_of_high_priority_may_be_left_out_whatever_it_is(
-    priority: Priority, category: Category, trust: Trust
-) -> None:
+def test_no_row_of_high_priority_may_be_left_out(priority: Priority, category: Category, trust: Trust) -> None:
     row = observation("A thing.", priority=priority, category=category, trust=trust)
     assert must_survive(row) or row.priority != "high"
 
 
-def test_an_insight_stands_beside_its_sources_for_the_whole_pool() -> None:
+def test_an_insight_is_kept_beside_its_sources_for_the_whole_pool() -> None:
     assert is_insight(memory(kind="reflection", facet="knowledge"))
     assert not is_insight(memory(kind="reflection", tags=["knowledge"]))
 
@@ -84,27 +82,25 @@ def test_an_insight_stands_beside_its_sources_for_the_whole_pool() -> None:
     ],
     ids=["more", "another order", "negation lost", "number changed", "path lost", "gist lost", "cjk negation", "blank"],
 )
-def test_a_text_holds_what_was_said_only_with_its_numbers_names_and_negations(
-    said: str, text: str, holds: bool
-) -> None:
+def test_a_text_preserves_another_only_with_its_numbers_names_and_negations(said: str, text: str, holds: bool) -> None:
     assert preserves(fingerprint(text), fingerprint(said)) is holds
 
 
 @pytest.mark.parametrize(("kept", "holds"), [(10, True), (7, True), (6, False), (1, False)])
-def test_a_text_holds_what_was_said_with_seven_tenths_of_its_terms(kept: int, holds: bool) -> None:
+def test_a_text_preserves_another_with_seven_tenths_of_its_terms(kept: int, holds: bool) -> None:
     words = "anchor basket candle dragon engine forest harbour island jacket kettle".split()
     assert preserves(fingerprint(" ".join(words[:kept])), fingerprint(" ".join(words))) is holds
 
 
 @given(st.sampled_from([TALK, FLOATS, RETRIES, OPEN, "数据库不用 MySQL"]), st.text(max_size=80))
-def test_whatever_is_added_behind_it_a_text_still_holds_what_was_said(said: str, more: str) -> None:
+def test_a_text_with_more_words_at_its_end_still_preserves_the_first(said: str, more: str) -> None:
     assert preserves(fingerprint(f"{said}\n{more}"), fingerprint(said))
 
 
 # Carried over by the code ------------------------------------------------------------------------------------------
 
 
-def test_a_fact_that_was_dropped_is_carried_over_in_its_own_words() -> None:
+def test_a_dropped_fact_that_must_survive_is_carried_over_word_for_word() -> None:
     talk, rule = observation(TALK, 1), observation(FLOATS, 2, priority="high", category="preference")
     candidate = completed([talk, rule], [draft("They talked about the weather.", talk)])
     carried = candidate.drafts[-1]
@@ -121,14 +117,14 @@ def test_a_fact_that_was_dropped_is_carried_over_in_its_own_words() -> None:
     ],
     ids=["number changed", "negation flipped", "said away"],
 )
-def test_a_draft_that_lost_what_it_cites_does_not_stand_for_it(said: str, written: str) -> None:
+def test_a_draft_does_not_replace_a_source_that_it_lost(said: str, written: str) -> None:
     talk, rule = observation(TALK, 1), observation(said, 2, priority="high")
     assert kept_of([talk, rule], draft(written, talk, rule)) == [(written, (talk.id,)), (said, (rule.id,))]
     assert kept_of([rule], draft(written, rule)) == [(said, (rule.id,))]
 
 
 @pytest.mark.parametrize("category", ["next_step", "issue"])
-def test_what_is_open_does_not_become_done_because_it_was_talked_about(category: Category) -> None:
+def test_an_open_matter_does_not_become_done_by_being_mentioned(category: Category) -> None:
     open_row = observation(OPEN, 1, category=category, priority="high")
     done = draft(f"Done: {OPEN}", open_row, category="outcome")
     assert kept_of([open_row], done) == [(OPEN, (open_row.id,))]
@@ -136,20 +132,20 @@ def test_what_is_open_does_not_become_done_because_it_was_talked_about(category:
     assert kept_of([open_row], still_open) == [(still_open.content, (open_row.id,))]
 
 
-def test_what_is_open_ends_where_a_row_says_how_it_ended() -> None:
+def test_an_open_matter_ends_with_the_row_that_says_how_it_ended() -> None:
     open_row = observation(OPEN, 1, category="next_step")
     ended = observation("Outcome: the invoices table is bigint now.", 2, category="outcome")
     done = draft(f"{OPEN} Outcome: it is bigint now.", open_row, ended, category="outcome")
     assert kept_of([open_row, ended], done) == [(done.content, (open_row.id, ended.id))]
 
 
-def test_what_matters_little_and_is_not_cited_is_dropped_unless_it_is_to_stay() -> None:
+def test_an_unimportant_row_that_is_not_cited_is_dropped_unless_untouched() -> None:
     talk, small, other = observation(TALK, 1), observation("It rained.", 2), observation("It was cold.", 3)
     written = draft("They talked about the weather.", talk)
     assert completed([talk, small, other], [written], untouched=[other.id]).dropped_ids == (small.id,)
 
 
-def test_an_insight_stands_for_nothing() -> None:
+def test_an_insight_replaces_no_row() -> None:
     rule = observation(FLOATS, 1, priority="high")
     insight = draft("Money is kept in whole cents.", rule, facet="knowledge")
     candidate = completed([rule], [insight])
@@ -157,7 +153,7 @@ def test_an_insight_stands_for_nothing() -> None:
     assert judge([rule], candidate, ROOMY).problem is not None, "a row more is no gain"
 
 
-def test_rows_are_told_apart_by_their_ids_so_that_thousands_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_distinguished_by_id_so_that_thousands_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [observation("It rained.", n, priority="high" if n % 2 else "low") for n in range(1, 41)]
 
     def never(_: Memory, other: object) -> bool:
@@ -184,7 +180,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.data())
-def test_whatever_is_drafted_nothing_that_must_survive_is_dropped_and_every_row_has_one_fate(
+def test_every_row_has_one_fate_and_no_draft_drops_one_that_must_survive(
     rows: list[Memory], data: st.DataObject
 ) -> None:
     texts = st.sampled_from(["Gone.", TALK, f"{FLOATS} {RETRIES} {OPEN}", "Use floats. Retries 5 times."])
@@ -211,12 +207,12 @@ def test_fewer_rows_in_fewer_words_are_good_enough() -> None:
     assert judge(rows, Reflected((written,)), ROOMY).tokens == estimate_tokens(written.content)
 
 
-def test_an_echo_is_no_better() -> None:
+def test_a_copy_of_the_rows_is_not_better() -> None:
     rows = [observation(TALK, 1), observation(RETRIES, 2)]
     assert "tokens" in str(problem(rows, *(draft(row.content, row) for row in rows)))
 
 
-def test_what_stays_as_it_was_counts_as_well() -> None:
+def test_rows_that_stay_count_towards_the_size() -> None:
     rows = [observation(TALK, 1), observation(RETRIES, 2)]
     shorter = draft("The weather was talked about.", rows[0])
     judged = judge(rows, Reflected((shorter,)), ROOMY)
@@ -225,12 +221,12 @@ def test_what_stays_as_it_was_counts_as_well() -> None:
     assert "what it would replace has" in str(problem(rows, longer))
 
 
-def test_more_rows_than_before_are_no_better_however_short() -> None:
+def test_more_rows_than_before_are_not_better_at_any_length() -> None:
     row = observation(TALK, 1)
     assert "2 rows in place of 1" in str(problem([row], draft("It rained a lot.", row), draft("Coffee is out.", row)))
 
 
-def test_what_was_reworded_stays_within_the_target_and_what_stayed_verbatim_is_as_long_as_it_is() -> None:
+def test_the_target_limits_reworded_rows_but_not_verbatim_ones() -> None:
     rows = [observation(TALK, 1), observation(FLOATS, 2, priority="high"), observation(TALK, 3)]
     short, rule = draft("They talked about rain.", rows[0], rows[2]), draft(FLOATS, rows[1])
     cost = estimate_tokens(short.content)
@@ -238,7 +234,7 @@ def test_what_was_reworded_stays_within_the_target_and_what_stayed_verbatim_is_a
     assert f"the limit is {cost - 1}" in str(problem(rows, short, rule, target=cost - 1))
 
 
-def test_a_loop_is_no_reflection() -> None:
+def test_a_loop_is_not_a_reflection() -> None:
     row = observation(" ".join(f"{TALK} Number {n} was as dull as the one before it." for n in range(60)), 1)
     assert problem([row], draft("The weather was discussed again. " * 20, row)) is not None
     rows = [observation(f"{TALK} It was day {n} of the week.", n) for n in range(1, 9)]
@@ -246,7 +242,7 @@ def test_a_loop_is_no_reflection() -> None:
     assert problem(rows, *again) is not None
 
 
-def test_rows_that_differ_in_what_they_say_are_no_loop() -> None:
+def test_rows_with_different_facts_are_not_a_loop() -> None:
     things = ("login", "search", "invoice", "export", "import", "backup")
     rows = [
         observation(f"{TALK} Then the {thing} test failed with a timeout and was run again.", 1) for thing in things
@@ -256,18 +252,18 @@ def test_rows_that_differ_in_what_they_say_are_no_loop() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\u200b", "ok", "…"])
-def test_next_to_nothing_stands_for_nothing(text: str) -> None:
+def test_a_row_that_says_next_to_nothing_replaces_nothing(text: str) -> None:
     rows = [observation(TALK, 1), observation(RETRIES, 2)]
     assert "too little" in str(problem(rows, draft(text, *rows)))
 
 
-def test_a_word_stands_for_nothing_however_little_there_was_to_say() -> None:
+def test_a_single_word_replaces_no_row_however_short() -> None:
     rows = [observation("It rained.", 1), observation("It was cold.", 2)]
     assert "too little" in str(problem(rows, draft("ok", *rows)))
     assert problem(rows, draft("cold rain", *rows)) is None
 
 
-def test_a_sentence_does_not_stand_for_a_hundred_rows_or_for_a_long_one_that_matters() -> None:
+def test_a_sentence_does_not_replace_a_hundred_rows_or_a_long_important_one() -> None:
     rows = [observation(f"{TALK} It was day {n}.", n) for n in range(1, 101)]
     assert "too little" in str(problem(rows, draft("The weather was talked about.", *rows)))
     long = observation(f"{TALK} {RETRIES} {FLOATS}", 1, priority="high")
@@ -275,7 +271,7 @@ def test_a_sentence_does_not_stand_for_a_hundred_rows_or_for_a_long_one_that_mat
 
 
 @given(ROWS, st.integers(1, 200))
-def test_what_is_accepted_is_always_smaller_and_never_more_rows(rows: list[Memory], target: int) -> None:
+def test_an_accepted_candidate_is_smaller_and_has_no_more_rows(rows: list[Memory], target: int) -> None:
     written = draft("They talked about the weather and the billing service.", *rows)
     candidate = completed(rows, [written])
     judged = judge(rows, candidate, target)

@@ -18,7 +18,7 @@ TEXTS = st.lists(st.sampled_from(WORDS.split()), min_size=1, max_size=9).map(" "
 
 
 @given(st.lists(TEXTS, max_size=12), st.booleans())
-def test_what_is_found_is_what_comparing_each_with_each_finds(texts: list[str], close: bool) -> None:
+def test_the_same_repeats_are_found_as_by_comparing_every_pair(texts: list[str], close: bool) -> None:
     rows = [memory(text) for text in texts]
     near = {(one.id, other.id): 0.95 for one, other in combinations(rows, 2)} if close else {}
     marks = {row.id: fingerprint(row.content) for row in rows}
@@ -53,7 +53,7 @@ def test_rows_that_say_the_same_are_named_and_one_of_them_may_stay() -> None:
     assert repeated(said_by) == ["mem_2"]
 
 
-def test_rows_of_two_projects_are_no_repeats_and_those_of_none_are() -> None:
+def test_rows_of_two_projects_are_not_repeats_but_rows_without_one_are() -> None:
     text = "The deploy runs nightly on Render."
     one, two = memory(text, id="mem_1", project="a"), memory(text, id="mem_2", project="b")
     assert repeats(compared([one, two]), {}) == {}
@@ -61,7 +61,7 @@ def test_rows_of_two_projects_are_no_repeats_and_those_of_none_are() -> None:
     assert repeats(compared([one, two, both]), {})["mem_3"] == {"mem_1", "mem_2"}
 
 
-def test_what_a_reflection_was_drawn_from_is_no_repeat_of_it() -> None:
+def test_sources_of_a_reflection_are_not_repeats_of_it() -> None:
     row = memory("The deploy runs nightly on Render.", id="mem_1")
     insight = memory("The deploy runs nightly on Render!", id="mem_2", source_ids=["mem_1"], kind="reflection")
     assert repeats(compared([row, insight]), {}) == {}
@@ -72,7 +72,7 @@ def test_only_rows_with_one_gist_are_compared_by_meaning() -> None:
     assert [set(group) for group in compared(rows).by_gist] == [{rows[0].id, rows[1].id}]
 
 
-def test_of_too_many_that_are_alike_the_first_are_compared_and_the_others_are_counted(
+def test_only_the_first_rows_of_a_crowded_group_are_compared_and_the_others_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(duplicates, "_MOST_ALIKE", 3)

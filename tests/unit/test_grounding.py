@@ -101,7 +101,7 @@ def missing(fact: str, *sources: str, days: tuple[date, ...] = ()) -> list[str]:
         ("There were 2,026 rows", "It holds since March. 2,026 rows are there."),
     ],
 )
-def test_what_the_sources_say_is_grounded(fact: str, source: str) -> None:
+def test_a_fact_that_its_sources_say_is_grounded(fact: str, source: str) -> None:
     assert missing(fact, source) == []
 
 
@@ -149,7 +149,7 @@ def test_what_the_sources_say_is_grounded(fact: str, source: str) -> None:
         ("Said “so it was”, 3 retries in a.py, 3", "none", ["so it was", "3", "a.py"]),
     ],
 )
-def test_what_they_do_not_say_is_reported_in_order(fact: str, source: str, reported: list[str]) -> None:
+def test_parts_that_are_not_in_the_sources_are_reported_in_order(fact: str, source: str, reported: list[str]) -> None:
     assert [piece.replace("...", "…") for piece in missing(fact, source)] == reported
 
 
@@ -165,7 +165,7 @@ def test_what_they_do_not_say_is_reported_in_order(fact: str, source: str, repor
         "Hm... so; wait...what? *Really*, _really_ -- yes.",
     ],
 )
-def test_ordinary_words_are_free(fact: str) -> None:
+def test_ordinary_words_need_no_source(fact: str) -> None:
     assert missing(fact) == []
 
 
@@ -259,7 +259,7 @@ def test_names_are_reported_whole_and_in_order(text: str, found: list[str]) -> N
     assert missing(text) == found
 
 
-def test_what_is_very_long_is_compared_by_its_beginning_and_by_its_numbers() -> None:
+def test_very_long_names_are_compared_by_their_beginning_and_numbers() -> None:
     listed = ",".join(map(str, range(1000, 1400)))
     assert missing("It holds 1399 and 1400", f"[{listed}]") == ["1400"]
     assert missing("x" * 5_000 + "1", "x" * 5_000 + "21") == ["1"]
@@ -319,7 +319,7 @@ SOURCES = st.lists(
 
 
 @given(SOURCES, st.data())
-def test_what_a_source_says_word_for_word_is_never_refused(said: list[tuple[str, str]], data: st.DataObject) -> None:
+def test_a_fact_copied_from_a_source_is_never_refused(said: list[tuple[str, str]], data: st.DataObject) -> None:
     first = data.draw(st.integers(0, len(said) - 1))
     last = data.draw(st.integers(first, len(said) - 1))
     between = "".join(clause + gap for clause, gap in said[first:last])
@@ -332,7 +332,7 @@ def test_nothing_occurs_across_two_sources() -> None:
     assert missing("port 5432", "54", "32") == ["5432"]
 
 
-def test_sources_read_singly_give_what_they_give_together() -> None:
+def test_joined_sources_ground_what_they_ground_singly() -> None:
     one, other = grounds_in("auth.ts has 3 rows"), grounds_in("due March 3, 2026")
     fact = "auth.ts: 3 rows by 2026-03-03, 4 more"
     assert joined([one, other]).missing(fact) == ["4"]
@@ -358,7 +358,7 @@ texts = st.text() | fragments.map("".join) | fragments.map(" ".join)
 @given(texts)
 @example("2026-03-03T3a_b")
 @example("1月٣th_x")
-def test_what_literally_occurs_is_never_reported(text: str) -> None:
+def test_a_text_is_grounded_in_itself(text: str) -> None:
     assert missing(text, text) == []
 
 

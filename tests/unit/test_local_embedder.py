@@ -40,7 +40,7 @@ def prompted(folder: Path, prompts: dict[str, str]) -> LocalEmbedder:
     return LocalEmbedder(str(folder), 1, f"sentence-transformers:{folder}")
 
 
-async def test_vectors_are_those_of_the_library_whatever_stands_beside_a_text(minilm: LocalEmbedder) -> None:
+async def test_vectors_are_those_of_the_library_in_any_batch(minilm: LocalEmbedder) -> None:
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds of import time
 
     plain = SentenceTransformer(str(FOLDER), device="cpu", local_files_only=True)
@@ -52,7 +52,7 @@ async def test_vectors_are_those_of_the_library_whatever_stands_beside_a_text(mi
 
 
 @pytest.mark.parametrize("name", ["/nowhere", "./nowhere", "../nowhere", "~/nowhere"])
-async def test_a_path_to_no_folder_is_refused_without_looking_for_it_anywhere_else(
+async def test_a_path_to_a_missing_folder_is_refused_and_not_looked_up_on_a_hub(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # whoever imports it fails
@@ -61,7 +61,7 @@ async def test_a_path_to_no_folder_is_refused_without_looking_for_it_anywhere_el
             await model.load()
 
 
-async def test_rows_and_questions_get_the_prompts_of_the_model_and_these_name_the_space(
+async def test_rows_and_questions_get_the_models_prompts_which_are_part_of_the_space_name(
     minilm: LocalEmbedder, tmp_path: Path
 ) -> None:
     plain = await minilm.load()
@@ -98,7 +98,7 @@ async def test_a_long_row_is_split_into_parts_that_the_model_reads_whole(
     assert text.endswith(parts[-1])
 
 
-async def test_the_event_loop_goes_on_while_the_model_reads(minilm: LocalEmbedder) -> None:
+async def test_the_model_does_not_block_the_event_loop(minilm: LocalEmbedder) -> None:
     await minilm.load()
     reading = asyncio.create_task(minilm.embed(["The river runs through the valley. " * 30] * 16))
     turns = 0
@@ -109,19 +109,19 @@ async def test_the_event_loop_goes_on_while_the_model_reads(minilm: LocalEmbedde
     assert len(await reading) == 16
 
 
-async def test_nothing_is_answered_before_the_model_is_there() -> None:
+async def test_a_call_before_the_model_is_loaded_is_refused() -> None:
     embedder = LocalEmbedder("bundled", 1, "sentence-transformers:bundled")
     for early in (embedder.embed, embedder.embed_queries, embedder.split):
         with pytest.raises(EmbedderDown, match="still loading"):
             await early(["River."])
 
 
-async def test_a_vector_without_a_direction_is_refused(minilm: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_zero_vector_is_refused(minilm: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     await minilm.load()
     library = minilm._model._model
     for value in (0.0, math.nan, math.inf):
         monkeypatch.setattr(
             library, "encode_document", lambda texts, value=value, **_: numpy.full((len(texts), 4), value)
         )
-        with pytest.raises(TextRefused, match="without a direction"):
+        with pytest.raises(TextRefused, match="zero vector"):
             await minilm.embed(["River.", "Hill."])

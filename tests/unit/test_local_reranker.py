@@ -95,9 +95,12 @@ async def test_scores_are_those_of_the_library_in_the_order_of_the_texts(reranke
 
 
 @pytest.mark.parametrize(
-    ("model", "why"), [("bundled", "is no cross-encoder .BertModel."), ("nowhere", "cannot be loaded"), ("", "3 num")]
+    ("model", "why"),
+    [("bundled", "is not a cross-encoder .BertModel."), ("nowhere", "cannot be loaded"), ("", "3 scores")],
 )
-async def test_what_is_no_cross_encoder_is_refused_with_the_reason(tmp_path: Path, model: str, why: str) -> None:
+async def test_a_model_that_is_not_a_cross_encoder_is_refused_with_the_reason(
+    tmp_path: Path, model: str, why: str
+) -> None:
     path = BUNDLED if model == "bundled" else tmp_path / model if model else build(tmp_path, labels=3)
     path.mkdir(exist_ok=True)
     with pytest.raises(Misconfigured, match=why) as refused:
@@ -113,14 +116,14 @@ async def test_what_is_no_cross_encoder_is_refused_with_the_reason(tmp_path: Pat
     await reranking.close()
 
 
-async def test_nothing_is_answered_before_the_model_is_there(folder: Path) -> None:
+async def test_a_call_before_the_model_is_loaded_is_refused(folder: Path) -> None:
     with pytest.raises(RerankerDown, match="still loading"):
         await LocalReranker(str(folder), 1).scores(QUERY, TEXTS)
     with pytest.raises(RerankerDown, match="still loading"):
         await Reranking(LocalReranker(str(folder), 1), 1).scores(QUERY, TEXTS)
 
 
-async def test_a_late_model_stops_after_what_it_is_reading_and_nobody_is_queued_behind_it(
+async def test_a_late_model_stops_after_its_batch_and_no_call_queues_behind_it(
     reranker: LocalReranker, held: Held
 ) -> None:
     reranking = Reranking(reranker, 0.01)
@@ -133,7 +136,7 @@ async def test_a_late_model_stops_after_what_it_is_reading_and_nobody_is_queued_
     assert isinstance(second, RerankerLate)
     patient = Reranking(reranker, 3_600)
     await patient._load()
-    with pytest.raises(RerankerLate, match="still at work"):
+    with pytest.raises(RerankerLate, match="still working"):
         await patient.scores(QUERY, TEXTS)
     held.go_on.set()
     await until_free(reranker)
@@ -141,7 +144,7 @@ async def test_a_late_model_stops_after_what_it_is_reading_and_nobody_is_queued_
     assert len(await patient.scores(QUERY, TEXTS)) == len(TEXTS)
 
 
-async def test_the_event_loop_goes_on_while_the_model_reads(reranker: LocalReranker, held: Held) -> None:
+async def test_the_model_does_not_block_the_event_loop(reranker: LocalReranker, held: Held) -> None:
     reading = asyncio.create_task(reranker.scores(QUERY, TEXTS))
     assert await asyncio.to_thread(held.begun.wait, 60)
     assert reranker.busy
@@ -150,7 +153,7 @@ async def test_the_event_loop_goes_on_while_the_model_reads(reranker: LocalReran
     assert not reranker.busy
 
 
-async def test_a_model_that_fails_or_gives_no_number_is_down_and_says_why(
+async def test_a_model_that_fails_or_returns_nan_is_down_with_the_reason(
     reranker: LocalReranker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reranking = Reranking(reranker, 60)
@@ -159,7 +162,7 @@ async def test_a_model_that_fails_or_gives_no_number_is_down_and_says_why(
     def fail(pairs: Any, **_: Any) -> Any:
         raise RuntimeError("out of luck")
 
-    for predict, why in ((fail, "out of luck"), (lambda pairs, **_: [float("nan")] * len(pairs), "no number")):
+    for predict, why in ((fail, "out of luck"), (lambda pairs, **_: [float("nan")] * len(pairs), "not a number")):
         monkeypatch.setattr(reranker._loaded, "predict", predict)
         with pytest.raises(RerankerDown, match=why):
             await reranking.scores(QUERY, TEXTS)
@@ -172,13 +175,13 @@ async def test_a_model_that_fails_or_gives_no_number_is_down_and_says_why(
 @pytest.mark.parametrize(
     "setting", ["sentence-transformers:", "http:host", "http:ftp://host/v1#m", "http:http://me:secret@host#m", "bert"]
 )
-def test_a_setting_that_names_no_reranker_is_refused_without_repeating_it(setting: str) -> None:
+def test_an_invalid_reranker_setting_is_refused_without_repeating_it(setting: str) -> None:
     with pytest.raises(Misconfigured, match="ESKER_RERANKER") as refused:
         make_reranker(Settings(reranker=setting))
     assert "secret" not in str(refused.value)
 
 
-def test_a_setting_names_a_model_here_an_endpoint_or_nobody() -> None:
+def test_a_setting_names_a_local_model_an_endpoint_or_none() -> None:
     assert make_reranker(Settings()) is None
     assert isinstance(make_reranker(Settings(reranker="sentence-transformers:a/b")), LocalReranker)
     assert isinstance(make_reranker(Settings(reranker="http:http://localhost:8080/v1#m")), RemoteReranker)

@@ -54,7 +54,7 @@ def example(name: str) -> str:
         ("nothing but the answer", r"one JSON object and nothing else"),
     ],
 )
-def test_the_observer_is_told(promise: str, words: str) -> None:
+def test_the_observers_prompt_makes_each_promise(promise: str, words: str) -> None:
     assert re.search(words, prompt("observer")), promise
 
 
@@ -77,7 +77,7 @@ def test_the_observer_is_told(promise: str, words: str) -> None:
         ("nothing but the answer", r"one JSON object and nothing else"),
     ],
 )
-def test_the_reflector_is_told(promise: str, words: str) -> None:
+def test_the_reflectors_prompt_makes_each_promise(promise: str, words: str) -> None:
     assert re.search(words, prompt("reflector")), promise
 
 
@@ -114,5 +114,5 @@ def test_the_reflectors_example_shows_every_field() -> None:
         ("reflector", get_args(Priority) + get_args(Category) + get_args(Facet)),
     ],
 )
-def test_every_value_that_is_taken_is_named(name: str, values: tuple[str, ...]) -> None:
+def test_every_accepted_value_is_named(name: str, values: tuple[str, ...]) -> None:
     assert [value for value in values if not re.search(rf"\b{value}\b", prompt(name))] == []

@@ -72,7 +72,7 @@ async def asking(batches: QueryBatches, *texts: str) -> list[asyncio.Task[Sequen
     return tasks
 
 
-async def test_questions_that_wait_while_the_model_is_busy_go_together_and_the_first_does_not_wait_for_them(
+async def test_questions_are_batched_while_the_model_is_busy_but_the_first_is_not_delayed(
     embedder: Scripted,
 ) -> None:
     batches = QueryBatches(embedder, 10)
@@ -85,7 +85,7 @@ async def test_questions_that_wait_while_the_model_is_busy_go_together_and_the_f
     assert embedder.asked == [["a"], ["bb", "ccc", "dddd"]]
 
 
-async def test_a_crowd_is_served_in_calls_of_a_bounded_size(embedder: Scripted) -> None:
+async def test_many_questions_are_sent_in_calls_of_a_bounded_size(embedder: Scripted) -> None:
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, *(f"question {n}" for n in range(50)))
     embedder.go.set()
@@ -94,7 +94,7 @@ async def test_a_crowd_is_served_in_calls_of_a_bounded_size(embedder: Scripted) 
     assert sorted(text for call in embedder.asked for text in call) == sorted(f"question {n}" for n in range(50))
 
 
-async def test_the_same_question_on_its_way_is_asked_once(embedder: Scripted) -> None:
+async def test_a_question_in_flight_is_not_sent_again(embedder: Scripted) -> None:
     batches = QueryBatches(embedder, 0)
     tasks = await asking(batches, "a", "a", "a")
     embedder.go.set()
@@ -102,7 +102,7 @@ async def test_the_same_question_on_its_way_is_asked_once(embedder: Scripted) ->
     assert embedder.asked == [["a"]]
 
 
-async def test_a_remembered_question_is_not_asked_again_and_the_oldest_is_forgotten(embedder: Scripted) -> None:
+async def test_a_cached_question_is_not_sent_again_and_the_oldest_is_evicted(embedder: Scripted) -> None:
     embedder.go.set()
     batches = QueryBatches(embedder, 2)
     for text in ("a", "b", "a", "c", "a", "b"):
@@ -110,7 +110,7 @@ async def test_a_remembered_question_is_not_asked_again_and_the_oldest_is_forgot
     assert embedder.asked == [["a"], ["b"], ["c"], ["b"]]
 
 
-async def test_nothing_is_remembered_when_nothing_may_be(embedder: Scripted) -> None:
+async def test_a_cache_of_size_0_keeps_nothing(embedder: Scripted) -> None:
     embedder.go.set()
     batches = QueryBatches(embedder, 0)
     await batches.embed("a")
@@ -118,7 +118,7 @@ async def test_nothing_is_remembered_when_nothing_may_be(embedder: Scripted) -> 
     assert embedder.asked == [["a"], ["a"]]
 
 
-async def test_one_who_leaves_takes_nothing_from_the_others(embedder: Scripted) -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others(embedder: Scripted) -> None:
     batches = QueryBatches(embedder, 10)
     first, leaving, other = await asking(batches, "a", "b", "b")
     [third] = await asking(batches, "c")
@@ -129,7 +129,7 @@ async def test_one_who_leaves_takes_nothing_from_the_others(embedder: Scripted) 
     assert embedder.asked == [["a"], ["b", "c"]]
 
 
-async def test_what_nobody_waits_for_any_more_is_not_embedded(embedder: Scripted) -> None:
+async def test_a_question_without_callers_is_not_embedded(embedder: Scripted) -> None:
     batches = QueryBatches(embedder, 10)
     first, leaving, third = await asking(batches, "a", "b", "c")
     leaving.cancel()
@@ -139,7 +139,7 @@ async def test_what_nobody_waits_for_any_more_is_not_embedded(embedder: Scripted
     assert embedder.asked == [["a"], ["c"]]
 
 
-async def test_a_call_that_nobody_waits_for_is_given_up_and_those_behind_it_go_on(embedder: Scripted) -> None:
+async def test_a_call_without_callers_is_cancelled_and_the_next_one_runs(embedder: Scripted) -> None:
     batches = QueryBatches(embedder, 10)
     [hanging] = await asking(batches, "hangs")
     [behind] = await asking(batches, "next")
@@ -151,7 +151,7 @@ async def test_a_call_that_nobody_waits_for_is_given_up_and_those_behind_it_go_o
     assert list(await behind) == [4.0]
 
 
-async def test_a_question_that_is_asked_again_after_everybody_left_gets_its_answer(embedder: Scripted) -> None:
+async def test_a_question_asked_again_after_all_callers_left_is_answered(embedder: Scripted) -> None:
     batches = QueryBatches(embedder, 10)
     [leaving] = await asking(batches, "a")
     leaving.cancel()
@@ -160,7 +160,7 @@ async def test_a_question_that_is_asked_again_after_everybody_left_gets_its_answ
     assert list(await again) == [1.0]
 
 
-async def test_a_refused_question_takes_no_other_with_it(embedder: Scripted) -> None:
+async def test_a_refused_question_does_not_affect_the_others(embedder: Scripted) -> None:
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, "a", "b", "BAD", "d")
     embedder.go.set()
@@ -172,7 +172,7 @@ async def test_a_refused_question_takes_no_other_with_it(embedder: Scripted) -> 
 
 
 @pytest.mark.parametrize("error", [EmbedderDown("down"), RuntimeError("a bug")])
-async def test_everybody_is_told_when_the_embedder_is_down_and_the_next_is_answered(
+async def test_all_callers_get_the_error_of_an_embedder_that_is_down_and_the_next_is_answered(
     embedder: Scripted, error: Exception
 ) -> None:
     embedder.error = error
@@ -184,7 +184,7 @@ async def test_everybody_is_told_when_the_embedder_is_down_and_the_next_is_answe
     assert list(await batches.embed("a")) == [1.0]
 
 
-async def test_an_embedder_with_lanes_is_asked_several_things_at_a_time(embedder: Scripted) -> None:
+async def test_an_embedder_with_lanes_gets_concurrent_calls(embedder: Scripted) -> None:
     embedder.lanes = 2
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, "a")
@@ -196,7 +196,7 @@ async def test_an_embedder_with_lanes_is_asked_several_things_at_a_time(embedder
     assert embedder.asked[2:] == [["c", "d"]]
 
 
-async def test_who_waits_when_the_server_stops_is_told(embedder: Scripted) -> None:
+async def test_waiting_callers_get_an_error_when_the_server_stops(embedder: Scripted) -> None:
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, "a", "b")
     await batches.close()

@@ -45,7 +45,7 @@ NOT_RETOLD = [
 ]
 
 
-async def test_what_is_retold_is_known_again_by_the_bundled_model(minilm: LocalEmbedder) -> None:
+async def test_retold_facts_are_recognised_by_the_bundled_model(minilm: LocalEmbedder) -> None:
     await minilm.load()
     vectors = iter(await minilm.embed([text for pair in RETOLD_FACTS for text in pair]))
     missed: list[tuple[str, str]] = []
@@ -57,7 +57,7 @@ async def test_what_is_retold_is_known_again_by_the_bundled_model(minilm: LocalE
 
 
 @pytest.mark.parametrize(("one", "other"), RETOLD_FACTS)
-def test_what_is_retold_is_shown_once_and_never_merged_when_it_is_written(one: str, other: str) -> None:
+def test_retold_facts_are_shown_once_but_not_merged_when_written(one: str, other: str) -> None:
     first, second = retold_print(one), retold_print(other)
     assert retells(first, second, RETOLD)
     assert retells(second, first, RETOLD)
@@ -67,7 +67,7 @@ def test_what_is_retold_is_shown_once_and_never_merged_when_it_is_written(one: s
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT + NOT_RETOLD)
-def test_what_differs_in_what_counts_is_not_retold_however_near(one: str, other: str) -> None:
+def test_facts_that_differ_in_substance_are_not_retold_at_any_cosine(one: str, other: str) -> None:
     assert not retells(retold_print(one), retold_print(other), 1.0)
     assert not retells(retold_print(other), retold_print(one), 1.0)
 

@@ -121,13 +121,13 @@ facts = st.one_of(
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_the_same_in_nearly_the_same_words_is_the_same(one: str, other: str) -> None:
+def test_a_fact_in_nearly_the_same_words_is_the_same_fact(one: str, other: str) -> None:
     assert same_fact(fingerprint(one), fingerprint(other))
     assert same_fact(fingerprint(other), fingerprint(one))
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_what_differs_in_what_counts_is_never_the_same_however_near(one: str, other: str) -> None:
+def test_facts_that_differ_in_substance_are_never_the_same_at_any_cosine(one: str, other: str) -> None:
     first, second = fingerprint(one), fingerprint(other)
     assert not same_fact(first, second)
     assert not same_fact(second, first)
@@ -141,7 +141,7 @@ def test_few_words_have_to_be_the_same_in_the_same_order(one: str, other: str) -
 
 
 @pytest.mark.parametrize(("one", "other"), [("👍", "👎"), ("", "-"), ("the", "not")])
-def test_where_nothing_is_said_nothing_is_meant(one: str, other: str) -> None:
+def test_texts_without_words_have_no_meaning_in_common(one: str, other: str) -> None:
     assert not same_meaning(fingerprint(one), fingerprint(other), 1.0)
 
 
@@ -160,7 +160,7 @@ def test_where_nothing_is_said_nothing_is_meant(one: str, other: str) -> None:
         ("always", "sometimes"),
     ],
 )
-def test_opposites_are_the_two_sides_of_one_direction(one: str, other: str) -> None:
+def test_opposites_are_two_sides_of_one_pair(one: str, other: str) -> None:
     [(pair, side)] = fingerprint(f"It was {one}").directions
     [(other_pair, other_side)] = fingerprint(f"It was {other}").directions
     assert pair == other_pair
@@ -198,7 +198,7 @@ def test_being_the_same_goes_both_ways(one: str, other: str, cosine: float) -> N
 
 
 @given(words, st.text("0123456789", min_size=1, max_size=80), st.data())
-def test_another_digit_makes_another_fact(said: list[str], number: str, data: st.DataObject) -> None:
+def test_a_different_digit_makes_a_different_fact(said: list[str], number: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(number) - 1))
     digit = data.draw(st.sampled_from("0123456789").filter(lambda drawn: drawn != number[place]))
     other = number[:place] + digit + number[place + 1 :]
@@ -208,7 +208,7 @@ def test_another_digit_makes_another_fact(said: list[str], number: str, data: st
 
 
 @given(words, st.sampled_from(["not", "never", "no", "without", "nicht", "jamais", "sin", "instead"]), st.data())
-def test_a_negation_makes_another_fact(said: list[str], negation: str, data: st.DataObject) -> None:
+def test_a_negation_makes_a_different_fact(said: list[str], negation: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(said)))
     one, other = fingerprint(" ".join(said)), fingerprint(" ".join([*said[:place], negation, *said[place:]]))
     assert not same_fact(one, other)
@@ -216,7 +216,7 @@ def test_a_negation_makes_another_fact(said: list[str], negation: str, data: st.
 
 
 @given(words, words, words)
-def test_the_other_way_round_is_another_fact(said: list[str], source: list[str], target: list[str]) -> None:
+def test_swapped_sides_make_a_different_fact(said: list[str], source: list[str], target: list[str]) -> None:
     assume(source != target)
     before, there, here = " ".join(said), " ".join(source), " ".join(target)
     one, other = fingerprint(f"{before} from {there} to {here}"), fingerprint(f"{before} from {here} to {there}")
@@ -224,7 +224,7 @@ def test_the_other_way_round_is_another_fact(said: list[str], source: list[str],
 
 
 @given(facts, facts)
-def test_a_subject_is_shared_from_none_to_all(newer: str, older: str) -> None:
+def test_the_share_of_a_subject_is_between_0_and_1(newer: str, older: str) -> None:
     assert 0 <= same_subject(fingerprint(newer), fingerprint(older)) <= 1
 
 
@@ -242,7 +242,7 @@ def test_the_row_that_a_change_replaces_is_nearest_to_its_subject() -> None:
     assert same_subject(change, fingerprint("User prefers dark mode")) == 0
 
 
-def test_what_a_subject_shares_is_weighed_by_name_and_by_the_older_row() -> None:
+def test_a_shared_subject_weighs_more_by_name_and_by_the_older_row() -> None:
     newer = fingerprint("The job of Anna fails in the morning")
     assert same_subject(newer, newer) == 1
     of_name = same_subject(newer, fingerprint("Tests for Anna"))

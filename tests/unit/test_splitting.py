@@ -55,7 +55,7 @@ def test_every_part_is_within_the_limit_and_the_same_each_time(count: object, te
 @given(
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=120), most=st.integers(3, 40), end=st.sampled_from(". \n")
 )
-def test_nothing_is_lost_and_the_order_is_kept(lengths: list[int], most: int, end: str) -> None:
+def test_parts_cover_the_whole_text_in_order(lengths: list[int], most: int, end: str) -> None:
     # Every word is there once, so that where a part stands is certain.
     text = "".join(f"w{place}{end}" + " " * (length % 3) for place, length in enumerate(lengths))
     parts = split_text(text, most, words)
@@ -76,13 +76,13 @@ def test_a_part_begins_with_the_end_of_the_one_before() -> None:
     assert len(second) > len(first) / 2
 
 
-def test_what_has_no_borders_is_cut_all_the_same() -> None:
+def test_a_text_without_borders_is_cut_anyway() -> None:
     parts = split_text("部" * 1000, 100, words)
     assert [len(part) for part in parts if len(part) > 100] == []
     assert sum(map(len, parts)) >= 1000
 
 
-def test_a_text_that_fits_is_its_only_part_and_is_not_counted_when_its_bytes_are_few() -> None:
+def test_a_text_that_fits_is_its_only_part_and_is_not_counted_if_short() -> None:
     def never(_: Sequence[str]) -> list[int]:
         raise AssertionError
 
@@ -91,7 +91,7 @@ def test_a_text_that_fits_is_its_only_part_and_is_not_counted_when_its_bytes_are
     assert split_text(PROSE * 3, 256, words) == [PROSE * 3]
 
 
-def test_what_makes_more_tokens_together_than_alone_is_counted_together() -> None:
+def test_units_that_have_more_tokens_together_are_counted_together() -> None:
     parts = split_text("abc. " * 40, 4, lambda texts: [len(text) // 4 for text in texts])
     assert max(len(part) // 4 for part in parts) <= 4
     assert len(parts) < 40

@@ -270,7 +270,7 @@ NEAR_MISSES = {
 
 
 @pytest.mark.parametrize(("earlier", "later"), [pair for pairs in NEAR_MISSES.values() for pair in pairs])
-def test_what_is_about_something_else_or_asserts_nothing_replaces_nothing(earlier: str, later: str) -> None:
+def test_a_fact_about_something_else_or_without_an_assertion_replaces_nothing(earlier: str, later: str) -> None:
     found = replaced(earlier, later)
     assert found
     assert not any(found)
@@ -280,7 +280,7 @@ def test_what_is_about_something_else_or_asserts_nothing_replaces_nothing(earlie
     ("earlier", "later"),
     [pair for kind, pairs in NEAR_MISSES.items() if kind != "nobody asserted it" for pair in pairs],
 )
-def test_nor_does_it_when_both_are_ruled(earlier: str, later: str) -> None:
+def test_a_ruling_does_not_replace_another_ruling(earlier: str, later: str) -> None:
     row = observation(f"User decision: {earlier}", category="decision")
     assert with_replaced([fact(f"User decision: {later}")], [row])[0].replaces is None
 
