@@ -1,8 +1,8 @@
-"""Stored messages as messages of the Messages API: what the API would refuse is put right, and nothing said is lost.
+"""Converts stored messages for the Messages API: repairs whatever the API would refuse, and loses nothing said.
 
-The API wants the user first and roles in turn; content that is not blank; of each block no fields that it does not
-know; every call of a tool under an id of its own, answered at the very beginning of the next message, and no answer
-without its call. Transcripts have gaps, repeats and stray answers, and block types of other programs.
+The API requires that the user comes first and roles alternate; that no content is blank and no block has unknown
+fields; that every tool call has a unique id and its result comes first in the next message; and that no result is
+without its call. Transcripts have gaps, repeats, stray results, and block types of other programs.
 """
 
 import json
@@ -18,7 +18,7 @@ from esker.server.core.json_input import Json
 Speaker = Literal["user", "assistant"]
 
 OPENING = "[The conversation goes on here.]"
-"""What the user says where the first message that is sent is the assistant's."""
+"""Sent as the user's first message if the first message sent is the assistant's."""
 _UNANSWERED = "[No result was kept.]"
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
@@ -31,11 +31,11 @@ _LABELS: Mapping[Role, str] = {"system": "system", "tool": "toolResult"}
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """What one stored message has to say to the API.
+    """The content of one stored message for the API.
 
-    `blocks` are its own but for the answers to calls; `calls` are the ids of the calls among them, `answers` those that
-    it answers. `reach` is the place of the first message that has to be sent with it, its own unless it answers an
-    earlier one. `tokens` are those of its blocks, of its answers, and of what stands for answers that its calls lack.
+    `blocks` are its blocks without tool results; `calls` are the ids of the tool calls among them, `answers` those of
+    the calls that it answers. `reach` is the index of the first message that must be sent with it: its own, or that of
+    the earliest call that it answers. `tokens` count its blocks, its results, and placeholders for missing results.
     """
 
     speaker: Speaker
@@ -48,7 +48,7 @@ class MessagePart:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """The parts of consecutive messages, and the answer to each call; one that has none is `pending`."""
+    """The parts of consecutive messages, and the result of each call; `pending` calls have a placeholder."""
 
     parts: Sequence[MessagePart]
     answers: Mapping[str, Block]
@@ -56,7 +56,7 @@ class Talk:
 
 
 def parts_of(messages: Sequence[Message], told: Collection[str] = ()) -> Talk:
-    """Return what messages have to say; a system message whose text is in `told` stands elsewhere and says nothing."""
+    """Return the parts of messages; that of a system message whose text is in `told`, sent elsewhere, is empty."""
     calls = _calls(messages)
     answered = _answered(messages, calls)
     by_place = {place: call for call, place in answered.items()}
@@ -80,11 +80,11 @@ def parts_of(messages: Sequence[Message], told: Collection[str] = ()) -> Talk:
 
 
 BlockPosition = tuple[int, int]
-"""A message and a block in it, both by their place in a list."""
+"""The index of a message, and the index of a block in it."""
 
 
 def _calls(messages: Sequence[Message]) -> dict[str, BlockPosition]:
-    """Return where each call stands that the API would take; an id that comes again is no second call."""
+    """Return the position of each call that the API accepts; a repeated id is not a second call."""
     found: dict[str, BlockPosition] = {}
     for at, message in enumerate(messages):
         for place, block in enumerate(message.content):
@@ -102,7 +102,7 @@ def _is_call(block: Block) -> bool:
 
 
 def _answered(messages: Sequence[Message], calls: Mapping[str, BlockPosition]) -> dict[str, BlockPosition]:
-    """Return where the answer to each call stands: the first behind it."""
+    """Return the position of the result of each call: the first one after the call."""
     found: dict[str, BlockPosition] = {}
     for at, message in enumerate(messages):
         for place, block in enumerate(message.content):
@@ -146,7 +146,7 @@ def _said(
 
 
 def _labelled(block: Block, role: Role) -> Block:
-    """Say whose words they are where the API has no speaker for them."""
+    """Label a text with its role if the API has no such role."""
     match block:
         case {"type": "text", "text": str(text)} if role in _LABELS and text.strip():
             return _words(f"[{_LABELS[role]}: {text}]")
@@ -155,7 +155,7 @@ def _labelled(block: Block, role: Role) -> Block:
 
 
 def _plain(block: Block, speaker: Speaker) -> Iterator[Block]:
-    """Yield a block that is neither a call nor its answer as the API takes it; what it would not take, in words."""
+    """Yield a block other than a call or its result as the API accepts it, or as text if the API would refuse it."""
     match block:
         case {"type": "thinking" | "redacted_thinking"}:
             yield from _thought(block, speaker)
@@ -177,7 +177,7 @@ def _words(text: str) -> Block:
 
 
 def _thought(block: Block, speaker: Speaker) -> Iterator[Block]:
-    """Yield a thought that its model would know again by the signature. Others are no loss: nobody heard them."""
+    """Yield a thought with a signature, by which its model accepts it. Others are dropped: they were never said."""
     match block:
         case {"type": "thinking", "thinking": str(text), "signature": str(sign)} if sign and _MASK not in text:
             thought: Block = {"type": "thinking", "thinking": text, "signature": sign}
@@ -190,7 +190,7 @@ def _thought(block: Block, speaker: Speaker) -> Iterator[Block]:
 
 
 def _source(block: Block) -> Block | None:
-    """Return an image or a document whose source the API takes."""
+    """Return an image or a document if the API accepts its source."""
     source: Json = block.get("source")
     kind = block["type"]
     match source:
@@ -206,7 +206,7 @@ def _source(block: Block) -> Block | None:
 
 
 def _stray(block: Block, speaker: Speaker) -> Iterator[Block]:
-    """Yield an answer without a call, in words; its images stay what they are."""
+    """Yield a result without a call as text; its images stay images."""
     content = block.get("content")
     parts: Json = [_words(content)] if isinstance(content, str) else content
     inner = parts if isinstance(parts, list) else []
@@ -223,7 +223,7 @@ class _ApiTurn:
 
 
 def turns(parts: Sequence[MessagePart], answers: Mapping[str, Block]) -> list[Block]:
-    """Return messages for the API from parts none of which answers a call before the first."""
+    """Return messages for the API from parts that answer no call before the first of them."""
     found: list[_ApiTurn] = []
     for part in parts:
         if part.speaker == "user":
@@ -239,13 +239,13 @@ def turns(parts: Sequence[MessagePart], answers: Mapping[str, Block]) -> list[Bl
 
 
 def _answer_calls(found: list[_ApiTurn], answers: Mapping[str, Block]) -> None:
-    """Let the user answer the calls that the assistant has just made."""
+    """Add a user turn with the results of the calls that the assistant has just made."""
     if found and found[-1].calls:
         found.append(_ApiTurn("user", [answers[call] for call in found[-1].calls]))
 
 
 def _in_turn(found: Sequence[_ApiTurn]) -> list[_ApiTurn]:
-    """Return turns that begin with the user and alternate, none of which is empty or ends in a thought."""
+    """Return turns that begin with the user and alternate; none is empty or ends in a thought."""
     kept: list[_ApiTurn] = []
     for turn in found:
         blocks = turn.blocks
@@ -260,6 +260,6 @@ def _in_turn(found: Sequence[_ApiTurn]) -> list[_ApiTurn]:
         else:
             kept.append(_ApiTurn(turn.speaker, [*blocks]))
     if kept and kept[-1].speaker == "assistant" and isinstance(text := kept[-1].blocks[-1].get("text"), str):
-        # What the assistant is to go on with must not end in white space.
+        # The API refuses a final assistant message that ends in white space.
         kept[-1].blocks[-1] = _words(text.rstrip())
     return kept

@@ -1,7 +1,7 @@
 """Token use of a session's model calls, as its client reports it, and what the context builder saved.
 
-Tokens that were sent are the provider's figures; those of the raw history are our estimate. Prices are multiples of an
-input token's (`server/core/config/prices.py`): 1.25 for a cache write, 0.1 for a cache read. A text stays in the cache
+Sent tokens are the provider's figures; raw history tokens are our estimate. Prices are multiples of the price of an
+input token (`server/core/config/prices.py`): 1.25 for a cache write, 0.1 for a cache read. A text stays in the cache
 for five minutes after its last use (Anthropic's documentation of prompt caching).
 """
 
@@ -12,14 +12,14 @@ from esker.server.core.config.prices import Price, cost
 from esker.server.core.records import TokenUse
 
 CACHE_LIFE = timedelta(minutes=5)
-"""How long the provider keeps what nobody reads."""
+"""How long the provider caches a text after its last use."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of a model. `raw_tokens` are those of all messages that the session held by then.
+    """One call of a model. `raw_tokens` are those of all messages of the session at that time.
 
-    `pack_version` is that of the session's pack, 0 without one.
+    `pack_version` is 0 if the session had no pack.
     """
 
     used: TokenUse
@@ -31,11 +31,11 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Sums over the calls of a session, and the last of them.
+    """Sums over the calls of a session, and the last call.
 
     `prefix_lost` counts calls that read nothing from the cache although pack and model were those of the call before.
-    `raw_tokens` and `raw_cost_usd` are what the same calls would have come to with all messages; money is that of the
-    `priced_calls`, whose price is known.
+    `raw_tokens` and `raw_cost_usd` are the totals if each call had sent all messages; costs cover the `priced_calls`,
+    those with a known price.
     """
 
     calls: int
@@ -59,7 +59,7 @@ class Usage:
 
     @property
     def sent_tokens(self) -> int:
-        """What was sent in all."""
+        """All input tokens sent: uncached, written to and read from the cache."""
         return self.input_tokens + self.cache_write_tokens + self.cache_read_tokens
 
 
@@ -90,21 +90,21 @@ def _summed(sums: Usage, before: Usage | None, call: ModelCall, price: Price | N
 
 
 def _lost_prefix(before: Usage | None, call: ModelCall) -> bool:
-    """Tell whether nothing came from the cache though the pack is that of the call before, whenever that was."""
+    """Return whether a call read nothing from the cache although its pack is that of the call before."""
     if before is None or call.used.cache_read_tokens or not call.pack_version:
         return False
     return before.last_pack_version == call.pack_version and not _changed_model(before, call)
 
 
 def _changed_model(before: Usage, call: ModelCall) -> bool:
-    """Tell whether a call went to another model, which has a cache of its own; one that is not named is the same."""
+    """Return whether a call went to another model, which has another cache; an unnamed one counts as the same."""
     return None not in (before.last_model, call.model) and before.last_model != call.model
 
 
 def _raw_use(before: Usage | None, call: ModelCall) -> TokenUse:
-    """Return what a call with all messages would have used, cached as well as can be.
+    """Return the tokens of a call with all messages and the best possible caching.
 
-    What the call before had sent is read, as long as the provider keeps it, and the rest is written.
+    The messages of the call before are read from the cache while it lasts, and the rest is written.
     """
     kept = before is not None and call.at - before.last_at <= CACHE_LIFE and not _changed_model(before, call)
     read = min(before.last_raw_tokens, call.raw_tokens) if before and kept else 0
@@ -131,9 +131,9 @@ def _with_last(sums: Usage, call: ModelCall) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """What was saved against sending every message with every call; negative where that would have been cheaper.
+    """Savings compared with sending every message in every call; negative if that would have been cheaper.
 
-    `left_out_tokens` are `raw_tokens` less `sent_tokens`. `saved_usd` is None where no price is known.
+    `left_out_tokens` are `raw_tokens` minus `sent_tokens`. Costs are None if no price is known.
     """
 
     raw_tokens: int
@@ -159,9 +159,9 @@ class LastCall:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """What the calls of a session used together, whether the prefix stays in the provider's cache, and what that saved.
+    """The total use of a session's calls, whether its prefix stays cached, and the savings.
 
-    `cache_hit_share` (0 to 1) of what was sent was read from the cache; None if nothing was sent. `prefix_lost` calls
+    `cache_hit_share` (0 to 1) is the cached share of the sent tokens; None if nothing was sent. `prefix_lost` calls
     read nothing from it although pack and model were those of the call before.
     """
 
@@ -177,7 +177,7 @@ class UsageReport:
 
 
 def report_of(usage: Usage) -> UsageReport:
-    """Return what is told of the calls of a session."""
+    """Return the report on the calls of a session."""
     return UsageReport(
         calls=usage.calls,
         input_tokens=usage.input_tokens,
