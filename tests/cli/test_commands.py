@@ -147,7 +147,7 @@ def test_a_missing_thing_is_explained(server: dict[str, str], tmp_path: Path) ->
     unknown = esker("ingest", str(SAMPLES), "--client", "emacs", **server)
     assert (unknown.returncode, "claude-code" in unknown.stderr) == (1, True)
     session = esker("pack", "no/such session", **server)
-    assert (session.returncode, "no session" in session.stderr) == (1, True)
+    assert (session.returncode, "'no/such session' does not exist" in session.stderr) == (1, True)
     empty = esker("ingest", str(tmp_path), **server)
     assert (empty.returncode, "no transcript" in empty.stdout) == (1, True)
 

@@ -133,7 +133,7 @@ def test_the_pool_is_reflected_after_a_dry_run_that_changes_nothing(server: dict
     plan = as_json("reflect", "--dry-run", "--project", "two", **server)
     assert (plan["dry_run"], [batch["project"] for batch in plan["batches"]]) == (True, ["two"])
     shown = printed("reflect", "--dry-run", "--project", "two", **server)
-    assert f"{plan['rows']} memories of {plan['tokens']:,} tokens) would be considered" in shown
+    assert f"{plan['rows']} memories ({plan['tokens']:,} tokens) would be considered" in shown
     assert "two" in shown.splitlines()[-1]
     assert "0 memories (0 tokens)" in printed("reflect", "--dry-run", "--min-age-days", "30", **server)
     assert (as_json("memories", **server), as_json("reflections", **server)) == (before, there)
@@ -165,6 +165,6 @@ def test_a_failed_reflection_command_is_explained(server: dict[str, str]) -> Non
         done = esker("reflections", *arguments, **server)
         assert (done.returncode, "no reflection 'ref_nowhere'" in done.stderr) == (1, True)
     mixed = esker("reflect", "one", "--dry-run", **server)
-    assert (mixed.returncode, "for the whole pool" in " ".join(mixed.stderr.split())) == (2, True)
+    assert (mixed.returncode, "only to the whole pool" in " ".join(mixed.stderr.split())) == (2, True)
     few = esker("reflect", "--target-tokens", "1", "--wait", **server)
     assert (few.returncode, "target_tokens" in few.stderr) == (1, True)
