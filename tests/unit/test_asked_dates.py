@@ -379,7 +379,7 @@ def test_an_anchor_that_leads_out_of_any_time_gives_none() -> None:
         "我们前三天做了什么", "", "?", "a" * 5_000 + " yesterday",
     ],
 )  # fmt: skip
-def test_what_is_no_time_is_none(query: str) -> None:
+def test_a_query_without_a_time_has_none(query: str) -> None:
     assert asked_time(query, NOW, "UTC") is None
 
 

@@ -69,7 +69,7 @@ def test_every_language_is_tried() -> None:
 @pytest.mark.parametrize(
     "text", ["", "docker", "ECONNRESET auth.ts:45", "用 docker 部署容器", "1 2 3 …", "der Rhein", "le, le, le"]
 )
-def test_what_is_too_short_to_tell_is_not_guessed(text: str) -> None:
+def test_the_language_of_a_short_text_is_not_guessed(text: str) -> None:
     assert language_of(text) is None
 
 
@@ -91,13 +91,13 @@ def test_in_a_mixed_text_the_language_of_most_small_words_counts() -> None:
     assert language_of(f"{german} {english} {english}") == ENGLISH
 
 
-def test_small_words_stand_without_accents_as_they_are_compared() -> None:
+def test_stop_words_have_no_accents() -> None:
     for small in STOP_WORDS.values():
         assert {word for word in small if without_accents(word) != word or word != word.casefold()} == set()
     assert without_accents("Grüße à São") == "Gruße a Sao"
 
 
-def test_what_is_said_in_a_language_is_found_by_its_stems_and_not_by_its_small_words() -> None:
+def test_a_text_is_indexed_by_its_stems_and_not_by_its_stop_words() -> None:
     assert {"plant", "tomato"} <= set(index_terms(SENTENCES["english"][1]))
     for language, texts in SENTENCES.items():
         for text in texts:

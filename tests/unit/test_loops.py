@@ -104,12 +104,12 @@ LEGITIMATE = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_circles_are_found(name: str) -> None:
+def test_a_repetitive_text_is_detected(name: str) -> None:
     assert degeneration(LOOPS[name])
 
 
 @pytest.mark.parametrize("name", LEGITIMATE)
-def test_what_only_looks_alike_is_let_be(name: str) -> None:
+def test_a_text_with_similar_lines_is_accepted(name: str) -> None:
     assert degeneration(LEGITIMATE[name]) is None
 
 
@@ -131,19 +131,19 @@ def test_any_block_thirty_times_is_a_loop(block: str) -> None:
 
 
 @given(st.integers(), st.integers(1, 80))
-def test_different_sentences_are_no_loop(seed: int, count: int) -> None:
+def test_different_sentences_are_not_a_loop(seed: int, count: int) -> None:
     assert degeneration(sentences(seed, count)) is None
 
 
 @given(st.integers(), st.integers(1, 40), st.text(min_size=20, max_size=100).filter(lambda text: text[0].isalpha()))
-def test_a_loop_that_is_half_of_the_whole_is_found(seed: int, count: int, block: str) -> None:
+def test_a_loop_that_is_half_of_the_text_is_detected(seed: int, count: int, block: str) -> None:
     good = sentences(seed, count) + "\n\n"
     rounds = max(400, len(good)) // len(block) + 1
     assert degeneration(good + block * rounds)
 
 
 @given(st.integers(), st.integers(20, 60))
-def test_a_loop_that_is_a_tenth_of_the_whole_is_let_be(seed: int, count: int) -> None:
+def test_a_loop_that_is_a_tenth_of_the_text_is_accepted(seed: int, count: int) -> None:
     good = sentences(seed, count)
     assert degeneration(good + " " + "ha " * (len(good) // 30)) is None
 

@@ -58,7 +58,7 @@ def test_windows_hold_every_message_that_says_something_in_order(messages: list[
 
 
 @given(sessions())
-def test_windows_keep_their_limits_and_ends_where_somebody_came_back_later(messages: list[Message]) -> None:
+def test_windows_keep_their_limits_and_end_at_a_pause(messages: list[Message]) -> None:
     by_seq = {m.seq: m for m in messages if says_something(m.text)}
     for passage in passages_of(messages):
         held = [m for seq, m in by_seq.items() if passage.first_seq <= seq <= passage.last_seq]
@@ -114,7 +114,7 @@ def test_a_short_last_message_also_begins_the_next_window() -> None:
     assert spans(passages_of(apart)) == [(1, 6), (7, 9)], "not over a pause"
 
 
-def test_what_says_nothing_is_no_reason_for_a_window() -> None:
+def test_messages_without_words_do_not_make_a_window() -> None:
     assert passages_of([plain(1, ""), plain(2, "…"), plain(3, "🙂")]) == []
     assert spans(passages_of([plain(1, "Yes."), *(plain(n, "…") for n in range(2, 40)), plain(40, "No.")])) == [(1, 40)]
 

@@ -1,4 +1,4 @@
-"""Passages: a session's messages cut into windows, word for word, for what no fact has kept."""
+"""Passages: a session's messages cut into windows, verbatim, to find what no fact has kept."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import estimate_tokens
 
 WINDOW_TOKENS = 160
-"""What a window of several messages holds at most: about what small embedding models read at once."""
+"""Maximum tokens of a window of several messages: about the input limit of small embedding models."""
 MOST_MESSAGES = 6
-# A reply often makes sense only with what it replies to, so a window begins with the end of the one before.
+# Maximum tokens of a last message that is repeated in the next window: a reply needs what it replies to.
 _SHORT = WINDOW_TOKENS // 3
-# Whoever comes back after that speaks of something else.
+# A pause this long ends a window: what follows is usually about something else.
 _PAUSE = timedelta(hours=4)
 
 

@@ -10,11 +10,11 @@ from esker.server.core.conversation.records import Message
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens, trim_tail_to_tokens, trim_to_tokens
 
 _GAP = timedelta(minutes=10)
-"""A silence this long is marked."""
+"""Minimum silence that is marked in the text shown to an observer."""
 
 
 def starts_turn(message: Message) -> bool:
-    """Tell whether a turn begins here: a person speaks, as opposed to a tool answering."""
+    """Whether a turn begins here: the user speaks, as opposed to a tool that answers."""
     return message.role == "user" and is_spoken(message.content)
 
 
@@ -76,7 +76,7 @@ def _head_and_tail(message: Message, limit: int) -> Message:
 
 
 def gap_before(message: Message, before: Message | None) -> str:
-    """Return the line that stands before a message when nothing was said for a while, or nothing."""
+    """Return the line that marks a silence before a message, or an empty string."""
     gap = message.sent_at - before.sent_at if before else timedelta(0)
     if gap < _GAP:
         return ""

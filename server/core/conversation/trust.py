@@ -1,4 +1,4 @@
-"""Whose words something is, and how far that is to be trusted."""
+"""Who wrote a message, and how far it is trusted."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -7,12 +7,12 @@ from esker.server.core.conversation.records import Block, Role
 from esker.server.core.records import Trust
 
 _LOWEST_FIRST: tuple[Trust, ...] = ("external", "tool", "assistant", "user")
-# What these tools return was written by strangers.
+# Parts of the names of tools that return text from outside the user's machine.
 _EXTERNAL_TOOLS = ("webfetch", "websearch", "web_fetch", "web_search", "fetch", "browser", "firecrawl", "tavily")
 
 
 def message_trust(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> Trust:
-    """Return whose words a message is; of one that holds the words of several, the least trusted.
+    """Return the trust of a message's author; of several authors, the least trusted.
 
     A tool result is its tool's, however the client labels the message. `names` gives the tool names by call id.
     """
@@ -37,13 +37,13 @@ def is_external_tool(name: str) -> bool:
 
 
 def lowest_trust(trusts: Iterable[Trust]) -> Trust:
-    """Return the lowest of some trusts: what is drawn from several sources is worth no more than the least of them."""
+    """Return the lowest of some trusts: a conclusion is worth no more than its least trusted source."""
     ranks = {trust: rank for rank, trust in enumerate(_LOWEST_FIRST)}
     return _LOWEST_FIRST[min(ranks[trust] for trust in trusts)]
 
 
 def highest_trust(trusts: Iterable[Trust]) -> Trust:
-    """Return the highest of some trusts: whose word stands behind what is drawn from several sources."""
+    """Return the highest of some trusts."""
     return max(trusts, key=_LOWEST_FIRST.index)
 
 

@@ -74,9 +74,9 @@ _BEFORE_TIME = re.compile(
     re.IGNORECASE,
 )
 _BEHIND_TIME = re.compile(r"T[\d:.Z+-]+|\s?(?:之?间|之?間|的时候|の間|[のに的])")
-# A longer query is a text that somebody pasted: the times in it are not those that are asked about.
+# Maximum characters of a query: a longer one is pasted text, whose times are not asked about.
 _LONGEST_QUERY = 1_000
-# No words before a time are longer.
+# Characters before a time in which its words are looked for.
 _LONGEST_LEAD = 40
 
 

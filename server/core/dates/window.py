@@ -1,6 +1,6 @@
 """The time that a question asks about, and how near to it a row is.
 
-A window is evidence and no filter: people are off by a little when they say when something was, and rows by a little
+A window is evidence and not a filter: people are off by a little when they say when something was, and rows by a little
 when they say what they refer to. So nearness falls smoothly, and a row far from the window is still found when nothing
 nearer answers the question.
 """
@@ -31,9 +31,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A time that is told from something else: "three days before the release".
+    """A time that is counted from an event: "three days before the release".
 
-    `words` name what it is told from; `count` units lie between, `side` says in which direction. `within` means the
+    `words` name the event; `count` units lie between, `side` says in which direction. `within` means the
     time between, as in "in the three days before the release".
     """
 
@@ -56,9 +56,9 @@ def grain_of(days: Days) -> timedelta:
 
 
 def anchored_window(anchor: Anchor, start: datetime, end: datetime, timezone: str) -> Window | None:
-    """Return the window that is told from something that lasted from `start` to `end`; both the same for a moment.
+    """Return the window that is counted from an event that lasted from `start` to `end`, which may be equal.
 
-    None where it is out of any time that we keep.
+    None if it is outside the range of times that are stored.
     """
     try:
         days = _anchored_days(anchor, start, end, timezone)
@@ -87,7 +87,7 @@ def moved(day: date, unit: CalendarUnit, count: int) -> date:
 
 
 def about(day: date, unit: CalendarUnit) -> Days:
-    """Return the days that somebody may mean who counts in such units: as many around `day` as one unit has."""
+    """Return as many days around `day` as one unit has: who counts in weeks is off by some days."""
     around = timedelta(days={"day": 0, "week": 3, "month": 15, "year": 182}[unit])
     return day - around, day + around
 
@@ -105,7 +105,7 @@ def closeness(said_at: datetime, refers_from: datetime | None, refers_to: dateti
 
 
 def _nearness(start: datetime, end: datetime, window: Window) -> float:
-    # Seconds of the world's time: two times of one zone would be subtracted as clocks show them.
+    # Use POSIX timestamps: subtracting two datetimes of one tzinfo ignores DST changes.
     first, last = start.timestamp(), max(start, end).timestamp()
     opens, closes = window.start.timestamp(), window.end.timestamp()
     rate = math.log(2) / (_HALF_LIFE_GRAINS * window.grain.total_seconds())

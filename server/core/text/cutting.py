@@ -5,7 +5,7 @@ import unicodedata
 
 from esker.server.core.counts import counted
 
-# How far back white space is looked for, to cut there.
+# Characters back from the limit in which white space is preferred as the place to cut.
 _NEAR = 80
 
 _MASK = "[redacted:"

@@ -1,4 +1,4 @@
-"""What is computed from a text before it is written: its cost, and the terms that it is found by.
+"""The tokens and the terms of a text, computed before it is stored.
 
 A long text is found by its best part, as if each part were a text of its own: BM25 takes a long text for one that says
 little about much, and so would rank a message of two lines above a page that says the same in one of its paragraphs.
@@ -16,7 +16,7 @@ from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
 
 PART_CHARACTERS = 500
-"""Of long chat messages parts of 300 to 800 characters found about as much, whole ones six points of recall less."""
+"""Maximum characters of a part. Parts of 300 to 800 found about as much of long chats; whole messages 6 points less."""
 _SENTENCE = re.compile(r"[^.!?\n。！？]*[.!?\n。！？]*\s*")
 
 Terms = Counter[str]

@@ -1,6 +1,6 @@
 """The words with which the extractive observer introduces a row: who said or did it, and how it was meant.
 
-They are for readers. Nobody searches for them, so they are left out of what a row is found by.
+They are for readers, so they are not indexed and not embedded.
 """
 
 import re
@@ -10,7 +10,7 @@ PREFERENCE = "User preference"
 DECISION = "User decision"
 CONFIRMED = "User confirmed"
 AGREED = "User agreed"
-"""Goes on with the words of the answer, which people do search for."""
+"""Is followed by the words of the answer, which are indexed."""
 PLANS = "User plans"
 REPORTED = "User reported"
 SAID = "User said"
@@ -23,12 +23,12 @@ OUTCOME = "Outcome"
 COMMITTED = "Committed"
 
 PURPOSE = " — asked: "
-"""Stands between what was changed and what was asked for."""
+"""Separates what was changed from what was asked for."""
 IN_ANSWER = " (in answer to: "
-"""Stands before the words that a row answers."""
+"""Precedes the words that a row answers."""
 WITH_IMAGE = " (with an image)"
 STEP = " → "
-"""Stands between the rows of one course of events."""
+"""Separates the rows of one course of events."""
 
 _ALL = (
     CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN, OUTCOME,

@@ -19,7 +19,7 @@ STOP_WORDS: Mapping[str, frozenset[str]] = {
 They have no accents, as they are compared. Rows keep the terms that they were indexed with when these lists change.
 """
 _WORD = re.compile(r"[^\W\d_]+")
-# Enough to know a language by.
+# Characters that are looked at; more make no difference.
 _MOST_CHARACTERS = 2_000
 _FEWEST = 2
 
@@ -32,14 +32,14 @@ def without_accents(word: str) -> str:
 
 
 def language_of(text: str) -> str | None:
-    """Return the language of most small words of a text, or None where they do not tell; of several, the first here."""
+    """Return the stemmer for most stop words of a text, or None if they do not show one; of several, the first."""
     return next(iter(languages_of(text)), None)
 
 
 def languages_of(text: str) -> list[str]:
     """Return the language of most small words of a text, all of them where they are in several.
 
-    One word, however often it comes, tells nothing: it may be a name, or stand in several languages.
+    One word, however frequent, shows nothing: it may be a name or belong to several languages.
     """
     words = Counter(without_accents(word) for word in _WORD.findall(text[:_MOST_CHARACTERS].casefold()))
     small = {language: words.keys() & known for language, known in STOP_WORDS.items()}

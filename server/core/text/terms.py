@@ -1,4 +1,4 @@
-"""Keyword terms: what a text is found by, the same for rows and queries.
+"""Keyword terms of rows and of queries.
 
 Words are stemmed by the rules of their text's language; identifiers (`auth.ts:45`, `ECONNRESET`, `gen-itgc`, `v0.8.6`)
 stay whole and are also cut into their parts, wherever they are glued to other script; Chinese, Japanese and Korean text
@@ -25,7 +25,7 @@ from esker.server.core.words.lists import by_language
 from esker.server.core.words.scripts import CJK
 
 MAX_TERM = 64
-"""Characters of a term that are compared; what goes beyond is cut off."""
+"""Maximum characters of a term; longer ones are truncated."""
 
 _CHUNK = re.compile(
     rf"(?P<cjk>[{CJK}]+)"
@@ -180,7 +180,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 
 def says_something(text: str) -> bool:
-    """Tell whether there is a letter or a digit in a text."""
+    """Whether a text contains a letter or a digit."""
     return any(character.isalnum() for character in text)
 
 
@@ -194,5 +194,5 @@ _ASKING = frozenset(
 
 
 def asks_of_something(query: str) -> bool:
-    """Tell whether there is a word in a query that says what it asks about."""
+    """Whether a query names a subject."""
     return not all(_ASKING.intersection(forms) for forms in asked_terms(query))

@@ -11,7 +11,7 @@ import re
 from esker.server.core.words.scripts import CJK
 
 IMAGE_TOKENS = 1_600
-"""What an image costs, whatever its size (Anthropic's figure for an image of about one megapixel)."""
+"""Tokens of an image of any size (Anthropic's figure for an image of about one megapixel)."""
 
 _EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf]"
 _PIECE = re.compile(
@@ -19,7 +19,7 @@ _PIECE = re.compile(
     r"|[0-9]{1,3}"
     rf"|[{CJK}]"
     r"|[\u00c0-\u024f]{1,3}"  # accented Latin
-    r"|\s{2,}|\n"  # whole runs, since whoever tries a run from each of its characters never comes to an end
+    r"|\s{2,}|\n"  # whole runs: matching from each character of a run takes quadratic time
     r"|[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]{1,2}"  # ASCII punctuation
     r"|[^\W_]{1,2}"  # other alphabets
     r"|[^\s\x00-\x7f]"  # emoji, symbols, joiners

@@ -29,14 +29,15 @@ def language_file(language: str) -> Mapping[str, object]:
 
 
 def _found(path: str, language: str) -> object | None:
-    place: object = language_file(language)
-    for key in path.split("."):
-        place = place.get(key) if isinstance(place, Mapping) else None
-    return place
+    *sections, name = path.split(".")
+    table = language_file(language)
+    for section in sections:
+        table = cast(Mapping[str, object], table.get(section, {}))
+    return table.get(name)
 
 
 def values(path: str) -> Mapping[str, object]:
-    """Return what stands at a path (`text.stemmer`) of each file that has it, by language. KeyError: none has it."""
+    """Return the value at a path (`text.stemmer`) of each file that has it, by language. KeyError: no file has it."""
     found = {language: _found(path, language) for language in LANGUAGES}
     present = {language: value for language, value in found.items() if value is not None}
     if not present:

@@ -1,4 +1,4 @@
-"""From a message to the sentences that a person would call sentences."""
+"""The sentences of a message that are prose."""
 
 import re
 
@@ -8,7 +8,7 @@ from esker.server.core.words.scripts import CJK
 MAX_SENTENCE = 400
 """Characters of a sentence that are kept; longer ones are cut at a word."""
 
-# Of a huge text, what a person says of it stands at its two ends; the rest is pasted.
+# Characters read at each end of a huge text; the middle is usually pasted.
 _END_CHARACTERS = 20_000
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")

@@ -12,16 +12,16 @@ from esker.server.core.text import labels
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.sentences import clip, opening, sentences
 
-# A message of more sentences than this is mostly pasted; a person's own words stand at its two ends.
+# A message of more sentences is mostly pasted text; the user's own words are at its two ends.
 _MOST_SENTENCES = 12
 _MOST_ASSISTANT_FACTS = 3
 # A proposal shorter than this leans on the sentence before it ("Shall I do that?").
 _SELF_CONTAINED = 45
-# What begins with a yes and is longer than this says something of its own.
+# An agreement longer than this states something itself.
 _LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
 _LONGEST_CONTEXT = 160
-# What points at something in more words than this mostly says at what.
+# A longer utterance usually names what it refers to.
 _LONGEST_POINTING = 60
 
 

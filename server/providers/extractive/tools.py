@@ -1,4 +1,4 @@
-"""What tools show: commands that failed, files that changed, commits."""
+"""Facts from tool calls: commands that failed, files that changed, commits."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from esker.server.core.conversation.memory_tools import withheld
 from esker.server.core.conversation.records import Block, Message
 from esker.server.providers.extractive.sentences import clip
 
-# What a command or an output has to tell stands near its beginning or its end.
+# Characters of a command or an output that are read.
 _MOST_CHARACTERS = 20_000
 _EDITORS = re.compile(r"edit|write|create_file|apply_patch|str_replace|notebook", re.IGNORECASE)
 _SHELLS = re.compile(r"bash|shell|exec|terminal|run|command|powershell", re.IGNORECASE)
@@ -17,7 +17,7 @@ _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "tar
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _COMMIT = re.compile(r"git commit\b[^\n]*?-\w*m\s+(?:\"(?P<double>(?:[^\"\\]|\\.)+)\"|'(?P<single>[^']+)')")
 _HEREDOC_COMMIT = re.compile(r"git commit\b[^\n]*<<-?\s*['\"]?(\w+)['\"]?\n(?P<text>.+?)\n", re.DOTALL)
-# The line that tells what went wrong, most telling first.
+# Lines that say what went wrong, the most specific first.
 _ERROR_LINES = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
