@@ -1,1 +1,1 @@
-"""The embedding worker: rows without a vector get one, in a process of its own."""
+"""The embedding worker: a process that embeds rows which have no vector."""

@@ -25,18 +25,18 @@ from esker.server.usecases.parts import Parts
 
 _CONNECTIONS = 2
 _NICENESS = 10
-"""How far the worker stands back: whoever asks the server waits, and a vector does not."""
+"""Added niceness of the worker; higher gives the server, for which a user waits, more of the processor."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the worker until it is told to stop; return the exit code."""
+    """Run the worker until a signal or the end of its input; return the exit code."""
     try:
-        _stand_back()
+        _lower_priority()
         settings = Settings.from_environment(os.environ)
         configure_logs(settings.log_level)
         embedder = embedder_of(settings)
         if embedder is None:
-            raise Misconfigured("ESKER_EMBEDDER is none, so there is nothing for the worker to do.")
+            raise Misconfigured("ESKER_EMBEDDER is none, so the worker has nothing to do.")
         database = Database(database_url(settings), connections=_CONNECTIONS)
         parts = Parts(database, system_clock, settings)
         asyncio.run(_run(parts, embedder, watch_stdin="--until-stdin-closes" in arguments))
@@ -46,14 +46,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _stand_back() -> None:
-    """Let others go first."""
+def _lower_priority() -> None:
+    """Lower the priority of this process."""
     if sys.platform == "win32":
         return
     os.nice(_NICENESS)
     if os.getsid(0) != os.getpid():
         return
-    # Linux may weigh whole sessions against each other, and niceness only within one; this one is the worker's alone.
+    # With autogroups, Linux compares the niceness of whole sessions; this session contains the worker alone.
     with suppress(OSError):
         Path("/proc/self/autogroup").write_text(str(_NICENESS), encoding="ascii")
 
@@ -64,14 +64,14 @@ async def _run(parts: Parts, embedder: Embedder, *, watch_stdin: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     if watch_stdin:
-        threading.Thread(target=_when_stdin_closes, args=(loop, stop), daemon=True).start()
+        threading.Thread(target=_stop_when_stdin_closes, args=(loop, stop), daemon=True).start()
     try:
         await run_worker(parts, embedder, stop)
     finally:
         await embedder.close()
 
 
-def _when_stdin_closes(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+def _stop_when_stdin_closes(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     sys.stdin.buffer.read()
     loop.call_soon_threadsafe(stop.set)
 

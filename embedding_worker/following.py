@@ -1,4 +1,4 @@
-"""Pools that went over to another model by command are embedded with that, whatever this worker's setting is."""
+"""Embeds pools that were moved to another model by command (`esker reembed`), whatever the worker's setting is."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ Serve = Callable[[Embedder], Awaitable[None]]
 
 @asynccontextmanager
 async def following(parts: Parts, stop: asyncio.Event, serve: Serve) -> AsyncGenerator[None]:
-    """Serve with each model that was chosen by command and is not this worker's, while the block runs.
+    """Serve with each model that was chosen by command and is not this worker's own, during the block.
 
     `serve` works with an embedder until `stop` is set.
     """
@@ -41,7 +41,7 @@ async def _follow(parts: Parts, stop: asyncio.Event, serve: Serve) -> None:
             try:
                 chosen = await chosen_settings(parts)
             except EskerError as error:
-                log.warning("which models were chosen by command cannot be read: %s", error)
+                log.warning("cannot read which models were chosen by command: %s", error)
                 chosen = set[str]()
             for setting in chosen - followed:
                 followed.add(setting)
@@ -61,7 +61,7 @@ async def _serve(parts: Parts, setting: str, serve: Serve) -> None:
         finally:
             await embedder.close()
     except Misconfigured as error:
-        log.error("%s Pools that were taken to it by `esker reembed` get no vectors. %s", error, error.hint or "")
+        log.error("%s Pools that `esker reembed` moved to it get no vectors. %s", error, error.hint or "")
     except Exception:
-        # One model that does not work must not keep the others from working.
+        # A model that fails must not stop the others.
         log.exception("a model that was chosen by command cannot be used")

@@ -1,4 +1,4 @@
-"""The worker's loop. Clock ticks and notifications only poke it; what there is to do is in the database."""
+"""The worker's loop. Clock ticks and notifications only wake it; the work is listed in the database."""
 
 import asyncio
 import logging
@@ -36,10 +36,10 @@ UPKEEP_SECONDS = 3_600
 
 
 async def run_worker(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> None:
-    """Embed what is due until `stop` is set; the batch in hand is finished first.
+    """Embed due rows until `stop` is set; the current batch is finished first.
 
-    Pools take to the model of `embedder`, unless another one was chosen for them by command: then they get their
-    vectors from that. Raises Misconfigured when the embedder can never work.
+    Pools use the model of `embedder`, unless another one was chosen for them by command. Raises Misconfigured when the
+    embedder can never work.
     """
 
     async def serve_chosen(chosen: Embedder) -> None:
@@ -50,7 +50,7 @@ async def run_worker(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> N
 
 
 async def _serve(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt: bool) -> None:
-    """Embed what is due with one model; with `adopt`, pools that have not chosen another one take to it."""
+    """Embed due rows with one model; with `adopt`, pools without a chosen model use it."""
     space = await _ready(parts, embedder, stop, adopt=adopt)
     if space is None:
         return
@@ -63,7 +63,7 @@ async def _serve(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt
 
 @dataclass(frozen=True, slots=True)
 class _WakeSignals:
-    """What a loop hears: there may be something to do, upkeep is due, stop."""
+    """Events that wake a loop: work may be due, upkeep is due, stop."""
 
     wake: asyncio.Event
     upkeep: asyncio.Event
@@ -80,10 +80,10 @@ async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _WakeSi
             log.warning("%s Pausing for %d s.", error, PAUSE.total_seconds())
             await _either(stop, seconds=PAUSE.total_seconds())
         except EskerError as error:
-            log.warning("embedding has to wait: %s", error)
+            log.warning("embedding cannot go on now: %s", error)
         except Exception:
-            # What was claimed comes back when its lease ends, and counts as tried.
-            log.exception("embedding has to wait")
+            # Claimed rows become due again when their lease ends; the attempt counts.
+            log.exception("embedding cannot go on now")
         await _either(wake, stop)
 
 
@@ -102,7 +102,7 @@ async def _drain(parts: Parts, embedder: Embedder, space: Space, signals: _WakeS
 
 
 async def _embed_others(parts: Parts, embedder: Embedder, space: Space, stop: asyncio.Event) -> bool:
-    """Embed what is left in each pool: what came meanwhile, or one row to try again. Return whether there was any."""
+    """Embed the rest of each pool: new rows, or one row to retry. Return whether any row was embedded."""
     embedded = 0
     for pool_id in await pools_with_work(parts, space):
         if stop.is_set():
@@ -113,14 +113,14 @@ async def _embed_others(parts: Parts, embedder: Embedder, space: Space, stop: as
 
 
 async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt: bool) -> Space | None:
-    """Load the model and make its table, waiting for what is down; None when told to stop meanwhile."""
+    """Load the model and create its table, retrying while a part is down; None when `stop` was set meanwhile."""
     while not stop.is_set():
         try:
             space = await embedder.load()
             await make_space(parts, space)
             space = await calibrated(embedder, space)
             if adopt:
-                # Whoever starts a worker with a model that was in use before wants it back.
+                # A worker that is started with a retired model brings it back into use.
                 await register(parts, space, or_retired=True)
         except Unavailable as error:
             log.warning("%s Trying again in %d s.", error, PAUSE.total_seconds())
@@ -133,7 +133,7 @@ async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt
 
 @contextmanager
 def _ticks(wake: asyncio.Event, upkeep: asyncio.Event) -> Generator[None]:
-    """Poke the loop from time to time while the block runs."""
+    """Wake the loop at intervals during the block."""
 
     def tick() -> None:
         wake.set()
@@ -153,7 +153,7 @@ def _ticks(wake: asyncio.Event, upkeep: asyncio.Event) -> Generator[None]:
 
 
 async def _either(*events: asyncio.Event, seconds: float | None = None) -> None:
-    """Wait until one of the events is set, or the time is over."""
+    """Wait until one of the events is set or the time has passed."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
     try:
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The server under test: a child process of its own, or one that runs already; spoken to over HTTP only."""
+"""The server under test: a child process, or a server that already runs; used over HTTP only."""
 
 import os
 import subprocess
@@ -15,16 +15,16 @@ from rich.progress import Progress
 from esker.server.core.announcement import read_announcement
 from esker.server.core.errors import InvalidInput, Unavailable
 
-# `wait=true` answers after five minutes at the latest.
+# Timeout of a request; `wait=true` answers within five minutes.
 _SECONDS = 600.0
 POLL_SECONDS = 0.2
-"""How long to wait before asking once more whether something is done."""
+"""Pause between two questions whether something is done."""
 _STALLED_SECONDS = 600.0
 _ANY_QUESTION = "anything"
 
 
 class Server:
-    """A connection to a server, kept open between calls until the block ends that it is used in."""
+    """A connection to a server, kept open until the end of its `with` block."""
 
     def __init__(self, url: str, key: str | None = None) -> None:
         """`url` is where it listens, `key` opens a pool."""
@@ -78,21 +78,21 @@ def _refusal(method: str, path: str, answer: httpx2.Response) -> InvalidInput:
 
 
 def refuse_used_pool(server: Server) -> None:
-    """Raise InvalidInput where a pool has something: a suite would change it, and measure it along with its own."""
+    """Raise InvalidInput unless the pool is empty: a suite would change its rows and measure them with its own."""
     if (
         server.get("/v1/memories", limit=1, include_superseded="true")["memories"]
         or server.get("/v1/sessions", limit=1)["sessions"]
     ):
         raise InvalidInput(
-            f"The pool at {server.url} is in use: a suite writes to its pool, and reads all of it.",
-            hint="Make one for this run (`esker pool create NAME`), and give its key with --key.",
+            f"The pool at {server.url} is not empty: a suite writes to its pool and reads all of it.",
+            hint="Create a pool for this run (`esker pool create NAME`), and pass its key with --key.",
         )
 
 
 def until_done(server: Server, path: str, body: object = None) -> Any:
-    """Have something observed or reflected by a path with `wait=true`, however long it takes; return the report.
+    """Observe or reflect by a path with `wait=true` until it is done, and return the report.
 
-    Raises InvalidInput, Unavailable: the server answers with what its job failed with.
+    Raises InvalidInput or Unavailable with the error of the job.
     """
     while (report := server.post(path, body))["queued"]:
         pass
@@ -100,7 +100,7 @@ def until_done(server: Server, path: str, body: object = None) -> Any:
 
 
 def wait_for_vectors(server: Server, shown: Progress, description: str) -> None:
-    """Wait until every row can be found by meaning, if anybody embeds. Raises Unavailable when nothing moves."""
+    """Wait until every row has a vector, if there is an embedder. Raises Unavailable when there is no progress."""
     if server.get("/readyz")["embedder"] == "none":
         return
     task = shown.add_task(description, total=None)
@@ -113,8 +113,8 @@ def wait_for_vectors(server: Server, shown: Progress, description: str) -> None:
         if pending != last:
             last, moved = pending, time.monotonic()
         if time.monotonic() - moved > _STALLED_SECONDS:
-            why = answer["reason"] or f"{pending} rows have no vector, and none gets one"
-            raise Unavailable(f"Nothing is found by meaning: {why}.", hint="`esker doctor` says how to mend it.")
+            why = answer["reason"] or f"{pending} rows have no vector, and the number does not fall"
+            raise Unavailable(f"Nothing is found by meaning: {why}.", hint="`esker doctor` shows how to fix it.")
         time.sleep(POLL_SECONDS)
     shown.update(task, total=most or 1, completed=most or 1)
 
@@ -125,9 +125,9 @@ def _findable(answer: dict[str, Any]) -> bool:
 
 @contextmanager
 def connected(url: str | None, key: str | None, **settings: str) -> Generator[Server]:
-    """Yield the server at `url`, or without one a new server that lives, with its database, while the block runs.
+    """Yield the server at `url` or, without a url, a new server with its own database for the length of the block.
 
-    `settings` are of the new server, beside those of the environment.
+    `settings` are added to the environment of the new server.
     """
     if url is None:
         with tempfile.TemporaryDirectory(prefix="esker-evals-") as directory, _started(directory, settings) as started:
@@ -140,10 +140,10 @@ def connected(url: str | None, key: str | None, **settings: str) -> Generator[Se
 @contextmanager
 def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
     command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--data-dir", directory, "--json"]
-    command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
+    command += ["--until-stdin-closes"]  # the pipe closes with the block, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST", "ESKER_PORT")}
     environment |= {"ESKER_LOG_LEVEL": "error", **settings}
-    # A process group of its own: Ctrl-C is for this program, which then ends the server and waits for it.
+    # In its own process group, so that Ctrl-C reaches only this program, which then ends the server and waits for it.
     process = subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -152,4 +152,4 @@ def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
         with Server(read_announcement(process.stdout)["url"]) as server:
             yield server
     finally:
-        process.communicate()  # closes what it reads from, and waits
+        process.communicate()  # closes its input, which ends it, and waits

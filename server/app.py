@@ -37,7 +37,7 @@ from esker.server.usecases.parts import Parts
 
 
 def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:
-    """Choose who observes, reflects, embeds, paraphrases and reranks. Raises Misconfigured."""
+    """Choose the observer, reflector, embedder, paraphraser and reranker. Raises Misconfigured."""
     return Parts(
         database=database,
         clock=clock,
@@ -82,9 +82,9 @@ def make_app(parts: Parts) -> FastAPI:
     app.state.metrics = metrics
     problems.install(app)
     for routes in (sessions, memories, briefing, reflections, pool_file, spend, health):
-        # The routes themselves: a router that is included makes each of them anew, when it is first asked for.
+        # The routes themselves: `include_router` would build each of them again on first use.
         app.router.routes.extend(routes.router.routes)
-    # The routes and not the sub-app, so that a path that is nowhere is our 404.
+    # The routes and not the sub-app, so that an unknown path gets our own 404.
     app.router.routes.extend(tools.routes)
     app.add_middleware(McpRoute)
     app.add_middleware(
@@ -98,10 +98,10 @@ def make_app(parts: Parts) -> FastAPI:
 
 
 def make_embedders(settings: Settings) -> QueryEmbedders | None:
-    """Return what embeds questions, or None where nobody is to. Raises Misconfigured."""
+    """Return the embedders of questions, or None if embedding is switched off. Raises Misconfigured."""
     if settings.embedder == "none":
         return None
-    embedder_of(settings)  # a setting that is wrong is told now
+    embedder_of(settings)  # raises now for a wrong setting
     make = partial(make_embedder, settings)
     return QueryEmbedders(make, settings.embedder, remembered=settings.remembered_queries)
 
@@ -146,12 +146,12 @@ def _reflector(settings: Settings) -> Reflector | None:
 def _model(settings: Settings, name: str, timeout: float | None = None) -> MessagesModel:
     if not settings.has_model:
         raise Misconfigured(
-            "A model is to observe, reflect or paraphrase, but none can be reached.",
+            "A model is configured to observe, reflect or paraphrase, but none can be reached.",
             hint="Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",
         )
     if settings.daily_cap_usd is not None and settings.price(name) is None:
         raise Misconfigured(
-            f"ESKER_DAILY_CAP_USD is set, but what {name} costs is not known.",
+            f"ESKER_DAILY_CAP_USD is set, but the price of {name} is not known.",
             hint=f"Set ESKER_LLM_PRICES, for example {name}=0.10/0.50 (dollars for a million tokens in and out).",
         )
     endpoint = Endpoint.of(settings)

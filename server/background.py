@@ -1,4 +1,4 @@
-"""What a server does beside answering: its job runner, which takes due jobs of all pools, a few at a time; upkeep."""
+"""Background work of a server: the job runner, which runs due jobs of all pools, a few at a time, and upkeep."""
 
 import asyncio
 import logging
@@ -21,17 +21,17 @@ from esker.server.usecases.spending import resume_paused_jobs
 
 log = logging.getLogger(__name__)
 
-# A notification is a hint; a job also becomes due by itself, when a session has been idle.
+# A notification can be lost, and a job becomes due without one when a session has been idle.
 _LOOK_SECONDS = 2.0
-_AGAIN_SECONDS = 2.0
+_RESTART_SECONDS = 2.0
 _UPKEEP_SECONDS = 60.0
 _WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased, "reflect_pool": reflect_pool_leased}
 
 
 @asynccontextmanager
 async def beside(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
-    """Do `work` while the block runs; it is cancelled at the end, and begun anew should it ever fail."""
-    task = asyncio.create_task(_kept_up(what, work))
+    """Run `work` during the block; it is restarted when it fails, and cancelled at the end."""
+    task = asyncio.create_task(_restarted(what, work))
     try:
         yield
     finally:
@@ -39,18 +39,18 @@ async def beside(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> As
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _kept_up(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _restarted(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     while True:
         try:
             await work()
             return
         except Exception:
-            log.exception("%s failed; beginning anew", what)
-        await asyncio.sleep(_AGAIN_SECONDS)
+            log.exception("%s failed; restarting it", what)
+        await asyncio.sleep(_RESTART_SECONDS)
 
 
 async def run_jobs(parts: Parts) -> None:
-    """Run due jobs until cancelled; jobs that are cancelled with it are given back."""
+    """Run due jobs until cancelled; jobs in progress are then released."""
     kinds = _kinds(parts)
     if not kinds:
         return
@@ -67,21 +67,21 @@ async def run_jobs(parts: Parts) -> None:
                 while lease := await _next(parts, kinds, free):
                     running.create_task(_run(parts, lease, free))
             except EskerError as error:
-                log.warning("jobs have to wait: %s", error)
+                log.warning("jobs cannot be claimed now: %s", error)
             except Exception:
-                log.exception("jobs have to wait")
+                log.exception("jobs cannot be claimed now")
             await _woken(wake)
 
 
 async def keep_up(parts: Parts) -> None:
-    """Do from time to time what nobody waits for, until cancelled."""
+    """Mark expired memories and index late passages, every minute, until cancelled."""
     while True:
         try:
             await mark_expired(parts)
             if behind := await cut_all_behind(parts):
-                log.info("passages of %d sessions were behind", behind)
+                log.info("made the missing passages of %d sessions", behind)
         except EskerError as error:
-            log.warning("the upkeep has to wait: %s", error)
+            log.warning("the upkeep cannot run now: %s", error)
         await asyncio.sleep(_UPKEEP_SECONDS)
 
 
@@ -96,7 +96,7 @@ def _kinds(parts: Parts) -> list[JobKind]:
 
 
 async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore) -> Lease | None:
-    """Return a lease and keep a place for it, or None when nothing is due."""
+    """Return the lease of a due job, which keeps one slot of `free`, or None when nothing is due."""
     await free.acquire()
     lease: Lease | None = None
     try:
@@ -115,7 +115,7 @@ async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore) -> None:
     except EskerError:
         pass  # recorded with the job, and logged there
     except Exception:
-        log.exception("%s failed in an unexpected way", job_name(lease.kind, lease.subject))
+        log.exception("%s failed unexpectedly", job_name(lease.kind, lease.subject))
     finally:
         free.release()
 

@@ -1,4 +1,4 @@
-"""`esker migrate`, `pool`, `key`: they work on the database itself, with or without a server running."""
+"""`esker migrate`, `pool`, `key`: commands that use the database directly, whether a server runs or not."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -18,8 +18,8 @@ from esker.server.usecases.spending import WhenSpent
 from esker.server.usecases.switch_passages import Switched, switch_passages
 
 app = typer.Typer(add_completion=False)
-pools = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and set up pools.")
-keys = typer.Typer(add_completion=False, no_args_is_help=True, help="Make, list and revoke keys.")
+pools = typer.Typer(add_completion=False, no_args_is_help=True, help="Create, list and configure pools.")
+keys = typer.Typer(add_completion=False, no_args_is_help=True, help="Create, list and revoke keys.")
 app.add_typer(pools, name="pool")
 app.add_typer(keys, name="key")
 
@@ -43,12 +43,12 @@ def create_pool(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a pool."""
+    """Create a pool."""
     made = with_database(settings_for(data_dir), lambda parts: authenticate.create_pool(parts, name), may_be_first=True)
     if as_json:
         print_json(made)
     else:
-        say(f"Pool {made.name} is made. `esker key create NAME --pool {made.name}` makes a key for it.")
+        say(f"Created pool {made.name}. `esker key create NAME --pool {made.name}` creates a key for it.")
 
 
 @pools.command("list")
@@ -58,7 +58,7 @@ def list_pools(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     if as_json:
         print_json(found)
     else:
-        table(("pool", "made", "has had a key", "passages"), map(_pool_row, found))
+        table(("pool", "created", "has had a key", "passages"), map(_pool_row, found))
 
 
 def _pool_row(pool: ListedPool) -> tuple[str, ...]:
@@ -74,22 +74,23 @@ def _pool_row(pool: ListedPool) -> tuple[str, ...]:
 def set_pool(
     name: Annotated[str, typer.Argument(help="The pool.")] = authenticate.DEFAULT_POOL,
     daily_cap: Annotated[
-        float | None, typer.Option(min=0, help="Dollars that its models may cost in a day (UTC).")
+        float | None, typer.Option(min=0, help="The most that its models may cost in a day (UTC), in dollars.")
     ] = None,
-    no_cap: Annotated[bool, typer.Option("--no-cap", help="Take its own cap away; the server's holds again.")] = False,
+    no_cap: Annotated[bool, typer.Option("--no-cap", help="Remove its own cap; the server's applies again.")] = False,
     when_spent: Annotated[
-        WhenSpent | None, typer.Option(help="What happens then: jobs wait for the next day, or go on without a model.")
+        WhenSpent | None,
+        typer.Option(help="When the cap is reached: jobs wait for the next day, or continue without a model."),
     ] = None,
     passages: Annotated[
         OnOff | None,
-        typer.Option(help="Whether messages are searched word for word; off deletes the index."),
+        typer.Option(help="Whether recall also searches messages; off deletes their index."),
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a pool's language models may cost in a day and what happens then, and whether it has passages."""
+    """Set a pool's daily cost cap, what happens when it is reached, and whether the pool has passages."""
     if daily_cap is not None and no_cap:
-        raise InvalidInput("A pool has a cap or none.")
+        raise InvalidInput("--daily-cap and --no-cap cannot be combined.")
     settings = settings_for(data_dir)
     today = with_database(
         settings,
@@ -100,7 +101,7 @@ def set_pool(
     if as_json:
         print_json({**asdict(today), **({"passages": switched} if switched else {})})
         return
-    then = "jobs wait" if today.when_spent == "wait" else "it goes on without a model"
+    then = "jobs wait" if today.when_spent == "wait" else "it continues without a model"
     cap = f"may cost ${today.cap_usd:.2f} a day, and then {then}" if today.cap_usd is not None else "has no cap"
     say(f"Pool {name} {cap}. Today: ${today.spent_usd:.4f}.")
     if switched:
@@ -111,28 +112,28 @@ def _switch(settings: Settings, pool: str, on: bool, *, shown: bool) -> Switched
     with progress(shown=shown) as display:
         task = display.add_task("sessions to index" if on else "passages to delete", total=None)
 
-        def told(done: int, total: int) -> None:
+        def show(done: int, total: int) -> None:
             display.update(task, completed=done, total=total)
 
-        return with_database(settings, lambda parts: switch_passages(parts, pool, on=on, on_progress=told))
+        return with_database(settings, lambda parts: switch_passages(parts, pool, on=on, on_progress=show))
 
 
 def _switched(pool: str, switched: Switched) -> str:
     if switched.on:
-        return f"Pool {pool} has passages. {counted(switched.sessions, 'session')} had messages to index."
-    return f"Pool {pool} has no passages any more. {counted(switched.deleted, 'passage')} went; the messages stay."
+        return f"Pool {pool} has passages. Messages of {counted(switched.sessions, 'session')} were indexed."
+    return f"Pool {pool} no longer has passages. {counted(switched.deleted, 'passage')} deleted; the messages stay."
 
 
 @keys.command("create")
 def create_key(
-    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    name: Annotated[str, typer.Argument(help="The purpose of the key, such as the name of a machine.")],
     pool: PoolOption = authenticate.DEFAULT_POOL,
-    scopes: Annotated[str, typer.Option(help="What it may do, separated by commas.")] = "read,write",
+    scopes: Annotated[str, typer.Option(help="What it may do: read, write; separated by commas.")] = "read,write",
     days: Annotated[int | None, typer.Option(min=1, max=36_500, help="Days until it expires.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, this once. From the first key on, every request needs one."""
+    """Create a key and print it, only now. Once a pool has a key, every request needs one."""
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
     if not name.strip():
         raise InvalidInput("A key needs a name.")
@@ -146,8 +147,8 @@ def create_key(
         print_json(made)
     else:
         say(made.key)
-        note(f"This is the only time that the key is shown. It opens pool {made.pool} for {', '.join(made.scopes)}.")
-        note(f"Every request needs a key from now on, also those of this command line: export ESKER_KEY={made.key}")
+        note(f"The key is not shown again. It opens pool {made.pool} for {', '.join(made.scopes)}.")
+        note(f"From now on every request needs a key, this command line too: export ESKER_KEY={made.key}")
 
 
 @keys.command("list")
@@ -161,7 +162,7 @@ def list_keys(pool: PoolOption = authenticate.DEFAULT_POOL, data_dir: DataDir = 
         (key.id, key.name, f"{key.prefix}…", ",".join(key.scopes), f"{key.created_at:%Y-%m-%d}", _state(key))
         for key in found
     ]
-    table(("id", "name", "key", "scopes", "made", "state"), rows)
+    table(("id", "name", "key", "scopes", "created", "state"), rows)
 
 
 def _state(key: ListedKey) -> str:
@@ -177,7 +178,7 @@ def revoke_key(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a key at once. Keys stay required, also after the last one."""
+    """Revoke a key at once. Requests need a key even after the last one is revoked."""
     revoked = with_database(settings_for(data_dir), lambda parts: authenticate.revoke_key(parts, key=key, pool=pool))
     if as_json:
         print_json({"revoked": revoked})

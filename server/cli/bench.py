@@ -17,19 +17,19 @@ app = typer.Typer(add_completion=False)
 
 _DEFAULT = 30_000
 _LARGE = 10
-"""Ratios below it are shown to two places: whether one is 1.05 or 1.15 is what some of them are about."""
+"""Ratios below it are shown with two decimals, since 1.05 and 1.15 differ for some figures."""
 
 
 @app.command()
 def bench(
-    rows: Annotated[int, typer.Option(min=1_000, help="The larger of the two sizes that are measured.")] = _DEFAULT,
+    rows: Annotated[
+        int, typer.Option(min=1_000, help="The larger of the two measured pool sizes, in rows.")
+    ] = _DEFAULT,
     full: Annotated[bool, typer.Option("--full", help="Measure at a million rows.")] = False,
-    only: Annotated[
-        list[BenchPart] | None, typer.Option(help="Measure this alone; may be given more than once.")
-    ] = None,
+    only: Annotated[list[BenchPart] | None, typer.Option(help="Measure only this part; may be repeated.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what Esker costs on this machine, each figure beside its floor."""
+    """Measure Esker's speed on this machine, each figure beside its floor."""
     with progress(shown=not as_json) as shown:
         report = asyncio.run(run(FULL if full else rows, only or (), Effort(), BenchBars(shown)))
     if as_json:
@@ -40,13 +40,13 @@ def bench(
 
 @dataclass(frozen=True, slots=True)
 class BenchBars:
-    """Shows the steps of a run, one bar each."""
+    """Shows a progress bar for each step of a run."""
 
     shown: Progress
 
     @contextmanager
     def step(self, what: str, total: int) -> Generator[Callable[[int], None]]:
-        """Show a step of so many units while the block runs."""
+        """Show a step of `total` units during the block."""
         task = self.shown.add_task(what, total=total)
         yield lambda done: self.shown.advance(task, done)
 
@@ -55,7 +55,7 @@ def _show(report: BenchReport) -> None:
     table(("figure", "at", "median", "p95", "floor", "its median", "times the floor", ""), map(_row, report.figures))
     say()
     say(report.before)
-    say(f"At the end: {report.after.rpartition('; ')[2]}. On a busy machine read the ratios, not the times.")
+    say(f"At the end: {report.after.rpartition('; ')[2]}. On a busy machine, compare the ratios and not the times.")
 
 
 def _row(figure: BenchFigure) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""The database for commands that work on it directly: keys, pools, migrations, checks."""
+"""The database for commands that use it directly: keys, pools, migrations, checks."""
 
 import asyncio
 import logging
@@ -20,14 +20,14 @@ Result = TypeVar("Result")
 
 
 def settings_for(data_dir: Path | None) -> Settings:
-    """Return the settings of a command that was told its data directory, or not."""
-    # Whoever runs a command reads its output, and is told there what a connection could not do.
+    """Return the settings of a command; `data_dir` is its option, if it was given."""
+    # The command itself reports why a connection failed.
     logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
     return Settings.from_environment(os.environ, data_dir=data_dir)
 
 
 def lacking(settings: Settings) -> list[Migration]:
-    """Return the migrations that a database lacks, without applying them. Raises NotFound where there is none."""
+    """Return the migrations that the database lacks, without applying them. Raises NotFound without a database."""
     if settings.database_url:
         return pending(settings.database_url.get_secret_value())
     _require(settings)
@@ -39,14 +39,14 @@ def _require(settings: Settings) -> None:
     if not is_made(settings.data_dir):
         raise NotFound(
             f"There is no database in {settings.data_dir} yet.",
-            hint="`esker serve` makes one. If there is one elsewhere, say where with --data-dir or ESKER_DATA_DIR.",
+            hint="`esker serve` creates one. If it is elsewhere, name its directory with --data-dir or ESKER_DATA_DIR.",
         )
 
 
 def _make(settings: Settings) -> None:
-    """Say that a database is going to be made, where there is none yet."""
+    """Tell the user if a database is about to be created."""
     if not is_made(settings.data_dir):
-        note(f"There is no database in {settings.data_dir} yet, so one is made there, which takes a few seconds.")
+        note(f"There is no database in {settings.data_dir} yet; creating one takes a few seconds.")
 
 
 def migrated(settings: Settings) -> list[Migration]:
@@ -61,10 +61,10 @@ def migrated(settings: Settings) -> list[Migration]:
 def with_database(
     settings: Settings, work: Callable[[Parts], Awaitable[Result]], *, may_be_first: bool = False
 ) -> Result:
-    """Do some work on the database and return its result; an embedded one is started for it.
+    """Run `work` on the database and return its result; an embedded Postgres is started for it.
 
-    One that this command starts is migrated too; that of a running server is left as its server wants it. Where there
-    is none yet, a command that `may_be_first` makes one, as a server would, and says so; for others it raises NotFound.
+    A Postgres that this command starts is migrated first; that of a running server is not. Without a database, it is
+    created if `may_be_first`, and otherwise NotFound is raised.
     """
     if settings.database_url:
         return asyncio.run(_do(work, settings, settings.database_url.get_secret_value()))

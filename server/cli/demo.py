@@ -1,6 +1,6 @@
-"""`esker demo`: what Esker does, on a sample transcript, with nothing but this package.
+"""`esker demo`: shows what Esker does, on a sample transcript, without any model or service.
 
-It starts a real server on a data directory of its own and talks to it as any client does.
+It starts a server on a data directory of its own and talks to it over HTTP, as any client does.
 """
 
 import os
@@ -33,7 +33,7 @@ QUESTIONS = (
     "When does the product launch?",
     "What broke the checks on idle connections?",
 )
-"""Asked by meaning: none of their words that carry meaning stands in the memory that answers."""
+"""Found by meaning alone: no content word of a question occurs in the memory that answers it."""
 
 _NEXT_SESSION = "the-next-session"
 _EMBED_SECONDS = 180.0
@@ -45,7 +45,7 @@ def demo(
     data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its database.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show on a sample transcript what Esker does. Running it again changes nothing."""
+    """Show what Esker does on a sample transcript. Running it again changes nothing."""
     usual = Settings.from_environment(os.environ).data_dir
     directory = data_dir or usual.with_name(f"{usual.name}-demo")
     with progress(shown=not as_json) as shown, _server(directory, shown) as (api, parts):
@@ -59,10 +59,10 @@ def demo(
 
 @contextmanager
 def _server(directory: Path, shown: Progress) -> Generator[tuple[Api, dict[str, Any]]]:
-    """Run a server on a free port while the block runs; yield a connection and what it says about itself."""
+    """Run a server on a free port during the block; yield a connection and the server's announcement."""
     task = shown.add_task("Starting Postgres and the server", total=1)
     command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--data-dir", str(directory), "--json"]
-    command += ["--until-stdin-closes"]  # which they do when the block ends, however it ends
+    command += ["--until-stdin-closes"]  # the pipe closes with the block, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST")}
     environment["ESKER_LOG_LEVEL"] = "warning"
     with subprocess.Popen(
@@ -118,16 +118,16 @@ def _ingest(api: Api, shown: Progress, sent: SendReport) -> list[str]:
 
 
 def _wait_for_vectors(api: Api, shown: Progress, description: str) -> None:
-    """Wait until every memory can be found by meaning."""
+    """Wait until every memory has a vector. Raises Unavailable when that takes too long."""
     task = shown.add_task(description, total=None)
     done = _until(lambda: _pending(api, shown, task), _EMBED_SECONDS)
     shown.update(task, total=shown.tasks[task].total or 1, completed=shown.tasks[task].total or 1)
     if not done:
-        raise Unavailable("The memories were not embedded in time.", hint="`esker doctor` says why.")
+        raise Unavailable("The memories were not embedded in time.", hint="`esker doctor` shows why.")
 
 
 def _pending(api: Api, shown: Progress, task: TaskID) -> bool:
-    """Tell whether nothing waits; show how much does."""
+    """Return whether every row has its vector; show how many do not."""
     answer = api.post("/v1/recall", {"query": QUESTIONS[0], "limit": 1})
     waiting = answer["pending"]
     total = max(int(shown.tasks[task].total or 0), waiting)
@@ -150,7 +150,7 @@ def _show(result: dict[str, Any]) -> None:
     say(f"{counted(messages['stored'], 'message')} stored, {messages['known']:,} already known.")
     say(
         f"{counted(result['memories_written'], 'memory')} written, {condensed['memories']:,} condensed into"
-        f" {condensed['into']:,} ({counted(condensed['left_out'], 'small matter was', 'small matters were')} left out)."
+        f" {condensed['into']:,} ({counted(condensed['left_out'], 'minor fact was', 'minor facts were')} left out)."
     )
     console.rule("The context pack: what the next session of any agent starts with")
     say(result["pack"]["text"])

@@ -1,4 +1,4 @@
-"""`esker doctor`: checks everything that can be wrong and says how to mend it."""
+"""`esker doctor`: checks everything that can be wrong and says how to fix it."""
 
 import asyncio
 import os
@@ -37,8 +37,8 @@ CheckStatus = Literal["ok", "warning", "wrong"]
 
 _MARK: dict[CheckStatus, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
 _LLM_HINT = "Check ESKER_LLM_BASE_URL and ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY)."
-_RETRY = "When the cause is mended, `esker doctor --retry` tries it again."
-_FAILING = "Nothing is lost. The settings that count are those of the server that runs, not of this command."
+_RETRY = "When the cause is fixed, `esker doctor --retry` tries it again."
+_FAILING = "Nothing is lost. Check the settings of the running server, not those of this command."
 _LEAST_FREE_BYTES = 1024**3
 _LEAST_POSTGRES = 16
 _LEAST_PGVECTOR = (0, 8, 4)
@@ -46,7 +46,7 @@ _LEAST_PGVECTOR = (0, 8, 4)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found, and what to do about it."""
+    """The result of one check, and what to do about it."""
 
     status: CheckStatus
     what: str
@@ -55,16 +55,18 @@ class Finding:
 
 @app.command()
 def doctor(
-    quick: Annotated[bool, typer.Option("--quick", help="Leave out loading the embedding model.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="First give what has failed for good a new life.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not load the embedding model.")] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="First retry the jobs and rows that have failed for good.")
+    ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check everything that can be wrong and say how to mend it. The exit code is 1 when something is wrong."""
+    """Check everything that can be wrong and say how to fix it. The exit code is 1 when something is wrong."""
     findings: list[Finding] = []
     for finding in _all(quick, retry, data_dir):
         if finding in findings:
-            continue  # two checks need the same thing
+            continue  # two checks can find the same
         findings.append(finding)
         if not as_json:
             _print(finding)
@@ -102,7 +104,7 @@ def _all(quick: bool, retry: bool, data_dir: Path | None) -> Iterator[Finding]:
 
 
 def _explained(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Turn an error of ours into a finding, so that one broken part does not hide the others."""
+    """Turn an EskerError into a finding, so that one broken part does not hide the others."""
     try:
         yield from check()
     except EskerError as error:
@@ -114,9 +116,11 @@ def _data_directory(settings: Settings) -> Iterator[Finding]:
     free = shutil.disk_usage(_existing(directory)).free
     size = f"{free / 1024**3:.0f} GiB free"
     if not _is_writable(directory):
-        yield Finding("wrong", f"{directory} cannot be written.", "Choose another with ESKER_DATA_DIR.")
+        yield Finding("wrong", f"{directory} cannot be written.", "Choose another directory with ESKER_DATA_DIR.")
     elif free < _LEAST_FREE_BYTES:
-        yield Finding("warning", f"The disk of {directory} is nearly full ({size}).", "Make room for the database.")
+        yield Finding(
+            "warning", f"The disk of {directory} is nearly full ({size}).", "Free some space for the database."
+        )
     else:
         yield Finding("ok", f"The data directory is {directory} ({size}).")
     if (other := holder(directory)) and other.role == "serve":
@@ -134,10 +138,10 @@ def _existing(directory: Path) -> Path:
 
 
 def _stored(settings: Settings, quick: bool, retry: bool) -> Iterator[Finding]:
-    """Look into the database, where there is one; with `retry` what has failed for good gets a new life first."""
+    """Check the database, if there is one; with `retry`, retry first what has failed for good."""
     active: set[str] = set()
     if not settings.database_url and not is_made(settings.data_dir):
-        yield Finding("warning", f"There is no database in {settings.data_dir} yet.", "`esker serve` makes one.")
+        yield Finding("warning", f"There is no database in {settings.data_dir} yet.", "`esker serve` creates one.")
     elif missing := lacking(settings):
         yield Finding("wrong", f"The database lacks {counted(len(missing), 'migration')}.", "Run `esker migrate`.")
     else:
@@ -158,7 +162,7 @@ def _retried(settings: Settings) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Inspected:
-    """What the database says about itself."""
+    """Facts that the checks read from the database."""
 
     facts: DatabaseFacts
     stuck: dict[str, Stuck]
@@ -181,15 +185,17 @@ def _database(found: _Inspected) -> Iterator[Finding]:
         for what, error in (*stuck.jobs, *stuck.embeddings):
             yield Finding("warning", f"Pool {pool}: {what} has failed for good: {error}", _RETRY)
         for what, error in stuck.failing:
-            yield Finding("warning", f"Pool {pool}: {what} fails and is tried again by itself: {error}", _FAILING)
+            yield Finding("warning", f"Pool {pool}: {what} fails and is retried automatically: {error}", _FAILING)
         for kind, error, count in stuck.paused:
             waiting = counted(count, "job waits", "jobs wait")
-            yield Finding("warning", f"Pool {pool}: {waiting} for money. {error}", named(kind).hint)
+            yield Finding(
+                "warning", f"Pool {pool}: {waiting} for a higher cap or the next day. {error}", named(kind).hint
+            )
         if stuck.overdue:
             yield Finding(
                 "warning",
                 f"Pool {pool}: {counted(stuck.overdue, 'row waits for its', 'rows wait for their')} vector.",
-                "Does a worker run? `esker serve` starts one, `esker worker` is one.",
+                "Check that a worker runs: `esker serve` starts one, `esker worker` is one.",
             )
     yield from _indexes(found.weak)
 
@@ -199,8 +205,8 @@ def _indexes(weak: Mapping[str, Sequence[Probe]]) -> Iterator[Finding]:
         for probe in probes:
             yield Finding(
                 "warning",
-                f"Pool {pool}: the index of its {probe.tier} vectors finds {probe.agreement:.1%} of what it should.",
-                f"Drop it as the database's owner (DROP INDEX {probe.index}): until the worker has made it anew,"
+                f"Pool {pool}: the index of its {probe.tier} vectors finds {probe.agreement:.1%} of the nearest rows.",
+                f"Drop it as the database's owner (DROP INDEX {probe.index}): until the worker has rebuilt it,"
                 " recall is exact and slower.",
             )
 
@@ -230,7 +236,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
         if choice == "model" and not settings.has_model:
             yield Finding(
                 "wrong",
-                f"The {part} is to be a model, but none can be reached.",
+                f"The {part} is set to a model, but no model is configured.",
                 "Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",
             )
         elif choice == "off":
@@ -239,9 +245,9 @@ def _models(settings: Settings) -> Iterator[Finding]:
             uses_model = choice == "model" or (choice == "auto" and settings.has_model)
             model = settings.observer_model if part == "observer" else settings.reflector_model
             where = settings.llm_base_url or "Anthropic's API"
-            yield Finding("ok", f"The {part} is to be {f'{model} at {where}' if uses_model else 'extractive'}.")
+            yield Finding("ok", f"The {part} is set to {f'{model} at {where}' if uses_model else 'extractive'}.")
     if settings.paraphrase and not settings.has_model:
-        yield Finding("wrong", "Questions are to be paraphrased, but no model can be reached.", _LLM_HINT)
+        yield Finding("wrong", "Paraphrasing is switched on, but no model is configured.", _LLM_HINT)
     if settings.has_model:
         if problem := asyncio.run(probe_model(Endpoint.of(settings))):
             yield Finding("wrong", f"The language model cannot be used: {problem}", _LLM_HINT)
@@ -257,7 +263,7 @@ def _reranker(settings: Settings, quick: bool) -> Iterator[Finding]:
     if seconds > settings.rerank_seconds:
         yield Finding(
             "warning",
-            f"The reranker {reranker.name} took {seconds:.1f} s for two short texts, and a recall waits for"
+            f"The reranker {reranker.name} took {seconds:.1f} s for two short texts; a recall waits only"
             f" {settings.rerank_seconds:g} s.",
             "Choose a faster one, or let recalls wait longer with ESKER_RERANK_SECONDS.",
         )
@@ -275,9 +281,9 @@ def _embedder(settings: Settings, active: set[str]) -> Iterator[Finding]:
     if active - {space.name}:
         yield Finding(
             "warning",
-            f"Some vectors are another model's than {space.model}; `esker reembed --status` shows whose.",
-            "The worker makes them anew in the background, or set ESKER_EMBEDDER back. Where a model was chosen with"
-            " `esker reembed`, it stays: set ESKER_EMBEDDER to that one.",
+            f"Some vectors were made by another model than {space.model}; `esker reembed --status` shows which.",
+            "The worker replaces them in the background; or set ESKER_EMBEDDER back. A model that was chosen with"
+            " `esker reembed` stays: set ESKER_EMBEDDER to that one.",
         )
 
 
@@ -295,8 +301,8 @@ def _hooks() -> Iterator[Finding]:
     if log.is_file() and (lines := log.read_text(errors="replace").splitlines()):
         yield Finding(
             "warning",
-            f"Of hooks {counted(len(lines), 'failure')} are in {log}, the last: {lines[-1][:300]}",
-            "Mend what it says, and delete the file.",
+            f"{log} has {counted(len(lines), 'failure')} of hooks, the last: {lines[-1][:300]}",
+            "Fix the cause, and delete the file.",
         )
     if waiting := spool.waiting():
         yield Finding(
@@ -309,19 +315,19 @@ def _hooks() -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"Waiting for another server, or under another key: {counted(elsewhere, 'parcel')} of hooks.",
-            "`esker spool` shows them; a hook with that ESKER_URL and ESKER_KEY sends them. If those are no more,"
+            "`esker spool` shows them; a hook with that ESKER_URL and ESKER_KEY sends them. If those no longer exist,"
             " `esker spool --send --for ID` sends them to this server, `esker spool --drop --for ID` deletes them.",
         )
     if refused := spool.refused():
         yield Finding(
             "warning",
-            f"Refused by the server, or not readable: {counted(refused, 'parcel')} of hooks.",
-            f"They lie in {where / 'refused'}; look at them, and delete them.",
+            f"Refused by the server, or unreadable: {counted(refused, 'parcel')} of hooks.",
+            f"They are in {where / 'refused'}; check and delete them.",
         )
 
 
 def _server(settings: Settings) -> Iterator[Finding]:
-    # Without ESKER_URL the server that holds the data directory is the one that is meant.
+    # Without ESKER_URL, the server that holds the data directory is checked.
     other = None if settings.database_url or "ESKER_URL" in os.environ else holder(settings.data_dir)
     client = ClientSettings.from_environment(os.environ)
     api = Api(other.url if other and other.url else client.url, client.key)
@@ -336,7 +342,7 @@ def _server(settings: Settings) -> Iterator[Finding]:
             "Without it new rows are found by keyword only. The server's standard error has the whole error.",
         )
     api.get("/v1/memories", limit=1)
-    yield Finding("ok", "Requests of this command line are let in.")
+    yield Finding("ok", "The server accepts requests of this command line.")
     for part, choice, model in (
         ("observer", settings.observer, settings.observer_model),
         ("reflector", settings.reflector, settings.reflector_model),
@@ -346,6 +352,6 @@ def _server(settings: Settings) -> Iterator[Finding]:
         if ready[part] != meant:
             yield Finding(
                 "warning",
-                f"The {part} of the server is {ready[part]}, and by the settings here it would be {meant}.",
-                "Settings are read when the server starts: start it again with these.",
+                f"The {part} of the server is {ready[part]}, but the settings here say {meant}.",
+                "Settings are read at the start of the server: restart it with these.",
             )

@@ -1,4 +1,4 @@
-"""The program `esker`: hooks, which an agent waits for in every turn, go past all that a command line needs."""
+"""The program `esker`: a hook, for which an agent waits in every turn, does not import the command line."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ def run() -> None:
     """Run a hook or a command, and exit."""
     if sys.argv[1:2] == ["hook"] and "--help" not in sys.argv:
         sys.exit(run_hook(sys.argv[2:], os.environ))
-    # Half a second of imports that no hook waits for.
+    # These imports take half a second, so a hook does without them.
     import_module("esker.server.cli.main").run()
 
 

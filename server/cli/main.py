@@ -1,7 +1,7 @@
 """The entry point of `esker`.
 
-A verb's module is imported when the verb is called, and `--help` imports none: a command that an agent calls in every
-turn must not pay for the server, the database and the models.
+A verb's module is imported when the verb is called, and `--help` imports none: a command that an agent runs in every
+turn must not import the server, the database and the models.
 """
 
 import os
@@ -18,13 +18,13 @@ from esker.server import VERSION
 from esker.server.cli.output import show_error
 from esker.server.core.errors import EskerError
 
-# Each verb: the module that has it, and its line in the help.
+# Verb → its module and its line in the help.
 VERBS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "Run the server: HTTP, MCP and an embedding worker."),
     "worker": ("serve", "Run an embedding worker alone."),
     "mcp": ("mcp", "Speak MCP on standard input and output, for clients that start their servers."),
     "hook": ("hook", "Handle an event of an agent CLI, with JSON on standard input."),
-    "demo": ("demo", "Show on a sample transcript what Esker does."),
+    "demo": ("demo", "Show what Esker does on a sample transcript."),
     "install": ("install", "Set agent CLIs up for Esker: its MCP server and its hooks."),
     "uninstall": ("install", "Remove Esker from agent CLIs."),
     "ingest": ("ingest", "Send transcripts of agents to the server, except what was sent before."),
@@ -34,7 +34,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "reflect": ("reflections", "Condense memories of one session, of all sessions, or of the pool."),
     "reflections": ("reflections", "List reflections, show the changes of one, or undo it."),
     "pack": ("sessions", "Show the context pack of a session."),
-    "status": ("status", "Show what memory holds, and what of it cannot be found yet."),
+    "status": ("status", "Show what memory contains, and how much of it cannot be found yet."),
     "briefing": ("briefing", "Show the most important memories of a project, and the state of its latest session."),
     "recall": ("memories", "Ask memory a question."),
     "expand": ("expand", "Show the sources of a memory or a passage, and the messages around them."),
@@ -53,23 +53,23 @@ VERBS: dict[str, tuple[str, str]] = {
         "evaluation",
         "Measure how well a pool's memory can be found, and report faults.",
     ),
-    "bench": ("bench", "Measure what Esker costs on this machine, each figure beside its floor."),
+    "bench": ("bench", "Measure Esker's speed on this machine, each figure beside its floor."),
 }
 
 
-_REPORT = "This is a fault in Esker. With ESKER_LOG_LEVEL=debug it is shown in full."
-_SYSTEM = "Check that it exists and that you may use it. With ESKER_LOG_LEVEL=debug the error is shown in full."
+_REPORT = "This is a bug in Esker. ESKER_LOG_LEVEL=debug shows the whole error."
+_SYSTEM = "Check that it exists and that you may use it. ESKER_LOG_LEVEL=debug shows the whole error."
 
 
 class Verbs(TyperGroup):
-    """Knows its verbs by name and line; the module of a verb is imported when it is called."""
+    """Lists the verbs without importing their modules, which happens when a verb is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {verb: TyperCommand(verb, help=line) for verb, (_, line) in VERBS.items()}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a verb, or for the help page only its name and its line."""
+        """Return a verb; for the help page, only its name and its line."""
         if cmd_name not in VERBS or not ctx.meta.get("esker.call"):
             return self.commands.get(cmd_name)
         module, _ = VERBS[cmd_name]
@@ -77,7 +77,7 @@ class Verbs(TyperGroup):
         return group.get_command(ctx, cmd_name) if isinstance(group, TyperGroup) else group
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the verb that is called, for which its module is needed."""
+        """Find the called verb, whose module has to be imported."""
         ctx.meta["esker.call"] = True
         return super().resolve_command(ctx, args)
 
@@ -99,16 +99,16 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def _esker(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Say which.")
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
     ] = False,
 ) -> None:
     pass
 
 
 def run() -> None:
-    """Run the command line and exit: 0 when all went well, 1 for an error that is explained, 2 for wrong usage."""
+    """Run the command line and exit: 0 for success, 1 for an error, 2 for wrong usage."""
     for stream in (sys.stdout, sys.stderr):
-        # A file may have a name that is no text.
+        # The name of a file may not be valid text.
         cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
     command = typer.main.get_command(app)
     try:

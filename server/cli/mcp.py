@@ -35,7 +35,7 @@ from esker.server.usecases.remember import Note
 
 app = typer.Typer(add_completion=False)
 
-# A model waits no longer for a tool, and neither does the end of this process for its threads.
+# Timeout of a call: a model does not wait longer for a tool, nor does the end of this process for its threads.
 _SECONDS = 20.0
 
 
@@ -68,7 +68,7 @@ def mcp() -> None:
 
 
 def _over_http() -> Backend:
-    """Return what the tools ask of: the server at ESKER_URL."""
+    """Return the backend of the tools: the server at ESKER_URL over HTTP."""
 
     async def recall(_: object, asked: RecallRequest) -> Recalled:
         return read_as(_RECALLED, await _ask(lambda api: api.post("/v1/recall", _body(asked))))
@@ -111,7 +111,7 @@ def _over_http() -> Backend:
 
 async def _ask(ask: Callable[[Api], Any]) -> Any:
     """Ask the server. Raises NotFound, Unavailable, Refused."""
-    # A connection for each call: tools are called at the same time, and a connection carries one request.
+    # A connection for each call: tools run concurrently, and a connection carries one request at a time.
     try:
         return await asyncio.to_thread(lambda: ask(connect(_SECONDS)))
     except ServerRefused as error:
@@ -127,7 +127,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Answers(TextIOBase):
-    """The client's end of standard output: a message at a time, whoever writes it."""
+    """The client's end of standard output; messages of several threads are written one at a time."""
 
     def __init__(self, sink: BinaryIO) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class _Answers(TextIOBase):
 
 
 class _CleanedInput(TextIOBase):
-    """The client's end of standard input: cleaned messages; what is none is answered here, as the library would not."""
+    """The client's end of standard input, cleaned; invalid messages are answered here, since the library drops them."""
 
     def __init__(self, source: BinaryIO, answers: _Answers) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class _CleanedInput(TextIOBase):
         self._answers = answers
 
     def readline(self, size: int | None = -1, /) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Wait for the next message and return it, a line; an empty text is the end."""
+        """Return the next message as a line; an empty text is the end."""
         for line in self._source:
             if not line.strip():
                 continue
@@ -163,7 +163,7 @@ class _CleanedInput(TextIOBase):
 
 
 def _client_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Return where the client speaks and listens; what else of this process prints prints on standard error."""
+    """Return the client's input and output; all other output of this process goes to standard error."""
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -1,4 +1,4 @@
-"""What the command line prints: text for people, JSON for machines, errors with what to do next."""
+"""Output of the command line: text for people, JSON for machines, errors with what to do next."""
 
 import json
 import re
@@ -22,7 +22,7 @@ console = Console(highlight=False, soft_wrap=True, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 _WIDEST = 10_000
-# All that a terminal obeys but the end of a line and the tab.
+# Control characters that a terminal obeys, except line end and tab.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -44,12 +44,12 @@ def _plain(value: Any) -> Any:
 
 
 def say(text: str = "") -> None:
-    """Print a line; square brackets stay what they are, and nothing in it is an order to the terminal."""
+    """Print a line as it is: without markup, and without control characters for the terminal."""
     console.print(_CONTROLS.sub("", text), markup=False)
 
 
 def note(text: str) -> None:
-    """Print a line about the output on standard error, so that standard output holds the output alone."""
+    """Print a line about the output on standard error, so that standard output has the output alone."""
     errors.print(text, markup=False, style="dim")
 
 
@@ -64,12 +64,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         drawn.add_column(column, no_wrap=True)
     for row in shown:
         drawn.add_row(*(escape(str(cell)) for cell in row))
-    # As wide as it has to be: an id that is cut is no id.
+    # Wide enough for every cell: a truncated id is useless.
     Console(highlight=False, width=_WIDEST, emoji=False).print(drawn)
 
 
 def show_error(error: EskerError) -> None:
-    """Print what happened, why, and what to do next, on standard error; as JSON when JSON was asked for."""
+    """Print an error and its hint on standard error; with --json, as JSON on standard output."""
     if "--json" in sys.argv:
         print_json({"error": str(error), "hint": error.hint})
         return

@@ -42,7 +42,7 @@ _LOOK_AFTER_POSTGRES_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    """Where a server listens and what database it uses; `cluster` is the embedded one."""
+    """The socket and the database of a server; `cluster` is the embedded Postgres, if it is used."""
 
     settings: Settings
     listener: socket.socket
@@ -54,18 +54,21 @@ class _Listener:
 @app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes a free one.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0: any free one.")] = None,
     data_dir: DataDir = None,
     worker: Annotated[bool | None, typer.Option(help="Whether to start an embedding worker.")] = None,
     until_stdin_closes: Annotated[
-        bool, typer.Option("--until-stdin-closes", help="Stop when whoever holds standard input is gone.")
+        bool,
+        typer.Option(
+            "--until-stdin-closes", help="Stop when standard input is closed, as when the parent process dies."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the server: HTTP, MCP and an embedding worker. Ctrl-C stops all of it."""
     settings = Settings.from_environment(os.environ, host=host, port=port, data_dir=data_dir, worker=worker)
     configure_logs(settings.log_level)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both are a request to clean up and go
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals ask for a clean stop
     if until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     with suppress(KeyboardInterrupt), _listening(settings) as listener, _place(settings, listener) as place:
@@ -73,8 +76,8 @@ def serve(
 
 
 def _stop_with_stdin() -> None:
-    """Wait until a pipe closes, which it does when the process at its other end dies, however it dies."""
-    # Not through a buffer: its lock would be held when a start fails, and the end of the interpreter aborts on that.
+    """Stop when standard input closes; a pipe closes when the process at its other end dies, however it dies."""
+    # Without a buffer: the interpreter would abort at its end, after a failed start, on the lock of one that is in use.
     while os.read(sys.stdin.fileno(), 65_536):
         pass
     os.kill(os.getpid(), signal.SIGINT)
@@ -88,14 +91,14 @@ def worker_command(data_dir: DataDir = None) -> None:
     """
     environment = dict(os.environ) | ({"ESKER_DATA_DIR": str(data_dir)} if data_dir else {})
     command = [sys.executable, "-P", "-m", "esker.embedding_worker"]
-    os.execve(sys.executable, command, environment)  # noqa: S606 - it becomes the worker, so that signals reach it
+    os.execve(sys.executable, command, environment)  # noqa: S606 - signals then reach the worker itself
 
 
 @contextmanager
 def _listening(settings: Settings) -> Generator[socket.socket]:
-    """Yield a socket that listens. Raises Misconfigured when the address is taken or is none of ours."""
+    """Yield a listening socket. Raises Misconfigured when the address is in use or not an address of this machine."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # With the protocol named, asyncio switches Nagle's delay of 40 ms off for what is accepted here.
+    # Only with the protocol named does asyncio switch off Nagle's delay (40 ms) for accepted connections.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -110,7 +113,7 @@ def _raise_cannot_listen(settings: Settings, error: OSError) -> None:
     other = None if settings.database_url else holder(settings.data_dir)
     if other and other.role == "serve":
         raise Misconfigured(
-            f"Esker runs on {settings.data_dir} already (process {other.pid} at {other.url}).",
+            f"Esker already runs on {settings.data_dir} (process {other.pid} at {other.url}).",
             hint="Use that one, stop it, or give this one its own --data-dir and --port.",
         )
     raise Misconfigured(
@@ -134,7 +137,7 @@ def _place(settings: Settings, listener: socket.socket) -> Generator[_Listener]:
         try:
             yield _Listener(settings, listener, url, cluster.url(), cluster)
         finally:
-            # Impatience must not keep Postgres from being stopped.
+            # A second Ctrl-C must not prevent Postgres from being stopped.
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
 
@@ -142,7 +145,7 @@ def _place(settings: Settings, listener: socket.socket) -> Generator[_Listener]:
 def _require_schema(database_url: str) -> None:
     if missing := pending(database_url):
         raise Misconfigured(
-            f"The database lacks {counted(len(missing), 'migration')}, the first of them {missing[0].version:04d}.",
+            f"The database lacks {counted(len(missing), 'migration')}, beginning with {missing[0].version:04d}.",
             hint="Run `esker migrate`.",
         )
 
@@ -178,7 +181,7 @@ async def _run(place: _Listener, as_json: bool) -> None:
 
 
 class ServerWithoutSignals(uvicorn.Server):
-    """A server that leaves signals to us: what it would do with them ends the process before Postgres is stopped."""
+    """A server that leaves signals to us: its own handlers would end the process before Postgres is stopped."""
 
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
@@ -190,44 +193,44 @@ class ServerWithoutSignals(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Finish the requests in hand and stop; at the second call, stop."""
+        """Finish the current requests and stop; at the second call, stop at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop, and close what the server is made of even when there is no time for the requests in hand."""
+        """Stop, and close the parts of the server even when current requests are abandoned."""
         await super().shutdown(sockets)
         if self.force_exit:
             await self.lifespan.shutdown()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and call back."""
         await super().startup(sockets)
         if self.started:
             self._on_started()
 
 
 async def _require_keys(parts: Parts, database_url: str) -> None:
-    """Refuse to listen to other machines while anybody could come in."""
+    """Raise Misconfigured if other machines could reach the server and no key is required."""
     if is_loopback(parts.settings.host):
         return
     async with Database(database_url, connections=2) as database:
         if await keys_required(Parts(database, parts.clock, parts.settings)):
             return
     raise Misconfigured(
-        f"{parts.settings.host} can be reached by other machines, and there is no key yet.",
-        hint=f"Make one first: `esker key create NAME{_data_dir(parts.settings)}`. Or listen on 127.0.0.1.",
+        f"Other machines can reach {parts.settings.host}, but no key exists yet.",
+        hint=f"Create one first: `esker key create NAME{_data_dir(parts.settings)}`. Or listen on 127.0.0.1.",
     )
 
 
 def _data_dir(settings: Settings) -> str:
-    """Return how other commands have to be told the data directory, if they have to be."""
+    """Return the option that other commands need for this data directory, or an empty text."""
     usual = settings.database_url or settings.data_dir == Settings().data_dir or "ESKER_DATA_DIR" in os.environ
     return "" if usual else f" --data-dir {settings.data_dir}"
 
 
 def _announce(parts: Parts, url: str, as_json: bool, started: asyncio.Event) -> None:
-    """Say where the server listens and who does its work."""
+    """Print where the server listens, and its observer, reflector and embedder."""
     started.set()
     names = {
         "observer": parts.observer.name if parts.observer else "off",
@@ -242,11 +245,11 @@ def _announce(parts: Parts, url: str, as_json: bool, started: asyncio.Event) -> 
 
 
 async def _look_after(cluster: Cluster) -> None:
-    """Start Postgres again if something else stopped it; until then requests are answered with 503."""
+    """Restart Postgres if it has stopped; until then requests are answered with 503."""
     while True:
         await asyncio.sleep(_LOOK_AFTER_POSTGRES_SECONDS)
         try:
             if await asyncio.to_thread(cluster.ensure_running):
-                log.warning("Postgres had stopped and was started again")
+                log.warning("Postgres had stopped and was restarted")
         except EskerError as error:
             log.error("%s %s", error, error.hint or "")

@@ -15,7 +15,7 @@ _STATUS = TypeAdapter(PoolStatus)
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
-    """Show what memory holds, and what of it cannot be found yet."""
+    """Show what memory contains, and how much of it cannot be found yet."""
     found = connect().get("/v1/status")
     if as_json:
         print_json(found)

@@ -1,7 +1,7 @@
-"""Who has a data directory: a lock that the operating system drops when its holder dies, however it dies.
+"""The lock on a data directory; the operating system drops it when its holder dies, however it dies.
 
 `esker serve` holds it for its whole life. Short commands (`migrate`, `key`, `doctor` …) hold it while they run; one
-that finds a running `serve` joins it instead, and one that finds another command waits for it.
+that finds a running `serve` uses its Postgres instead, and one that finds another command waits for it.
 """
 
 import fcntl
@@ -20,9 +20,9 @@ from esker.server.core.errors import Misconfigured
 
 HolderRole = Literal["serve", "command"]
 
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 60.0  # how long a command waits for another one
 _LOCK = "esker.lock"
-# What a file system puts into a new directory by itself.
+# Entries that a file system puts into a new directory by itself.
 _HARMLESS = frozenset({"lost+found", ".DS_Store"})
 
 
@@ -54,9 +54,9 @@ def held(directory: Path, role: HolderRole, url: str = "") -> Generator[bool]:
 
 
 def holder(directory: Path) -> Holder | None:
-    """Return the living process that holds `directory`, or None."""
+    """Return the running process that holds `directory`, or None."""
     try:
-        with (directory / _LOCK).open() as file:  # looking makes nothing
+        with (directory / _LOCK).open() as file:  # does not create the file
             if _try_lock(file):
                 fcntl.flock(file, fcntl.LOCK_UN)
                 return None
@@ -66,9 +66,9 @@ def holder(directory: Path) -> Holder | None:
 
 
 def make_private(directory: Path) -> None:
-    """Make `directory` if it is not there, closed to other users.
+    """Create `directory` if it is missing, closed to other users.
 
-    Raises Misconfigured when that cannot be done, and for a directory that holds what is not Esker's.
+    Raises Misconfigured when that fails, and for a directory that contains other files than Esker's.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -79,20 +79,20 @@ def make_private(directory: Path) -> None:
 
 
 def has_lock(directory: Path) -> bool:
-    """Tell whether a directory has been Esker's before; one that is not there has not.
+    """Return whether a directory has been Esker's before; a missing one has not.
 
-    Raises Misconfigured when it cannot be looked into, and for a directory that holds what is not Esker's.
+    Raises Misconfigured when it cannot be read, and for a directory that contains other files than Esker's.
     """
     try:
-        there = {entry.name for entry in directory.iterdir()} if directory.exists() else set[str]()
+        names = {entry.name for entry in directory.iterdir()} if directory.exists() else set[str]()
     except OSError as error:
         raise _unusable(directory, error) from error
-    if _LOCK not in there and there - _HARMLESS:
+    if _LOCK not in names and names - _HARMLESS:
         raise Misconfigured(
-            f"{directory} holds other files than Esker's.",
-            hint="Give it a directory of its own with --data-dir or ESKER_DATA_DIR.",
+            f"{directory} contains other files than Esker's.",
+            hint="Choose a directory for Esker alone with --data-dir or ESKER_DATA_DIR.",
         )
-    return _LOCK in there
+    return _LOCK in names
 
 
 def _unusable(directory: Path, error: OSError) -> Misconfigured:
@@ -111,7 +111,7 @@ def _acquire(file: IO[str], directory: Path, role: HolderRole) -> bool:
         if (other and other.role == "serve") or time.monotonic() > deadline:
             who = f"process {other.pid}{f' at {other.url}' if other.url else ''}" if other else "another process"
             raise Misconfigured(
-                f"Esker runs on {directory} already ({who}).",
+                f"Esker already runs on {directory} ({who}).",
                 hint="Use that one, stop it, or give this one its own --data-dir and --port.",
             )
         time.sleep(0.05)
@@ -127,14 +127,14 @@ def _try_lock(file: IO[str]) -> bool:
 
 
 def _write_holder(directory: Path, me: Holder) -> None:
-    """Say who holds the lock, in one step, so that nobody reads half a sentence."""
+    """Write down who holds the lock. Renaming the file is atomic, so no reader sees half of it."""
     fresh = directory / f"esker.holder.{me.pid}"
     fresh.write_text(json.dumps(asdict(me)), encoding="utf-8")
     fresh.replace(directory / "esker.holder")
 
 
 def _read_holder(directory: Path) -> Holder | None:
-    """Return what the holder wrote, unless it is the note of a process that is gone."""
+    """Return the holder that is written down, or None if that process has ended."""
     try:
         noted = Holder(**json.loads((directory / "esker.holder").read_text(encoding="utf-8")))
     except (ValueError, TypeError, OSError):

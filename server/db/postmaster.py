@@ -1,7 +1,7 @@
 """The server process of an embedded Postgres: found, started and stopped.
 
-`pg_ctl` would do it, but it takes whatever process has the number in `postmaster.pid` for the server (after a crash,
-or in a directory that was copied, that is somebody else) and hands paths to a shell.
+`pg_ctl` is not used: it takes any process with the number in `postmaster.pid` for the server (after a crash, or in a
+copied directory, that is another program) and passes paths to a shell.
 """
 
 import signal
@@ -15,11 +15,11 @@ import psutil
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db import programs
 
-_START_SECONDS = 120.0  # recovery after a crash can take a while
+_START_SECONDS = 120.0  # recovery after a crash takes long
 _STOP_SECONDS = 60.0
-# When a server was killed, its helpers end a moment after it; until then a new one refuses to start.
+# A new server refuses to start with this message until the helpers of a killed one have ended.
 _STILL_ENDING = "still in use"
-# One whose pid file was removed looks for it every minute, and ends when it is gone.
+# A server looks for its pid file every minute and ends when the file was removed.
 _PATIENCE_SECONDS = 75.0
 _PAUSE_SECONDS = 0.02
 _PAUSE_BETWEEN_STARTS_SECONDS = 0.25
@@ -30,7 +30,7 @@ def find(directory: Path) -> psutil.Process | None:
     """Return the Postgres that runs on this directory, or None."""
     try:
         process = psutil.Process(int(_pid_lines(directory)[0]))
-        # It works in its data directory. A dead process that nobody has waited for works nowhere.
+        # Its working directory is its data directory; that of a zombie cannot be read.
         ours = process.name().startswith("postgres") and Path(process.cwd()).samefile(directory)
         return process if ours and process.status() != psutil.STATUS_ZOMBIE else None
     except (OSError, ValueError, IndexError, psutil.Error):
@@ -38,13 +38,13 @@ def find(directory: Path) -> psutil.Process | None:
 
 
 def start(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start Postgres and return when it answers. The caller holds the data directory, and nothing runs there.
+    """Start Postgres and return when it is ready. The caller holds the data directory, and no Postgres runs on it.
 
     Raises Unavailable when it does not start.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        # What a server that is gone has left, or one that this directory was copied from.
+        # Left by a server that has ended, or copied with the directory.
         _remove(directory / "postmaster.pid")
         _remove(sockets / ".s.PGSQL.5432.lock")
         process = _launch(directory, sockets, settings)
@@ -60,7 +60,7 @@ def _remove(file: Path) -> None:
     try:
         file.unlink(missing_ok=True)
     except OSError as error:
-        raise Misconfigured(f"{file} cannot be removed: {error.strerror}.", hint="Look at it and remove it.") from error
+        raise Misconfigured(f"{file} cannot be removed: {error.strerror}.", hint="Remove it by hand.") from error
 
 
 def _launch(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -71,12 +71,12 @@ def _launch(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subp
 
 
 def _quoted(directory: Path) -> str:
-    """Return a directory as an entry of a list in Postgres's settings."""
+    """Return a directory quoted for a list in Postgres's settings."""
     return '"' + str(directory).replace('"', '""') + '"'
 
 
 def _answers(process: subprocess.Popen[bytes], directory: Path) -> bool:
-    """Wait until a server that was started says that it is ready; False when it has ended instead."""
+    """Wait until a started server is ready; return False when it has ended instead."""
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None:
         try:
@@ -84,7 +84,7 @@ def _answers(process: subprocess.Popen[bytes], directory: Path) -> bool:
             if int(lines[0]) == process.pid and lines[_STATUS_LINE].startswith("ready"):
                 return True
         except (OSError, ValueError, IndexError):
-            pass  # it is being written
+            pass  # the file is not complete yet
         if time.monotonic() > deadline:
             process.terminate()
             process.wait()
@@ -93,7 +93,7 @@ def _answers(process: subprocess.Popen[bytes], directory: Path) -> bool:
 
 
 def stop(directory: Path) -> None:
-    """Stop the Postgres of this directory, if one runs; clients are disconnected, what they committed is safe.
+    """Stop the Postgres of this directory, if one runs; clients are disconnected, committed data is safe.
 
     Raises Unavailable when it does not end.
     """
@@ -111,9 +111,9 @@ def _pid_lines(directory: Path) -> list[str]:
 
 
 def _last_failure(log: Path) -> str:
-    """Return what the server's log says last about why it does not start."""
+    """Return the last fatal error in the server's log."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace")[-20_000:].splitlines()
     except OSError:
-        return "there is no log"
+        return "its log is missing"
     return next((line.partition("FATAL:")[2].strip() for line in reversed(lines) if "FATAL:" in line), "unknown")

@@ -6,8 +6,8 @@ A file holds named statements:
     -- Find or make the session of a client.
     INSERT …
 
-The line behind the name says what the statement is for. Parameters are named, `%(session)s`. Columns that several
-statements of a file return stand once, in front of them, and are meant by their name in braces:
+The line after the name is the statement's purpose. Parameters are named, `%(session)s`. Columns that several
+statements return are listed once, before them, and inserted by their name in braces:
 
     -- columns: session
     id, client, …
@@ -15,12 +15,12 @@ statements of a file return stand once, in front of them, and are meant by their
     -- One session.
     SELECT {session} FROM …
 
-A name with `{tier}` stands for two statements, one for memories and one for passages: there `{tier}` is `memory` or
-`passage` in the body, too, also in the name of columns, `{{tier}_seen}`.
+A name with `{tier}` defines two statements, one for memories and one for passages: `{tier}` becomes `memory` or
+`passage` in the name and in the body, also in names of columns, `{{tier}_seen}`.
 
-The statements are typed LiteralString, so that the type checker refuses any SQL that is put together at run time; the
-exceptions are the table of a space, written `{vectors}` and filled in as a quoted identifier by `for_space`, and, where
-only a constant will do, the pool, written `{pool}` and filled in as a quoted uuid by `for_pool`.
+The statements are typed LiteralString, so the type checker refuses SQL that is built at run time. Two exceptions are
+the table of a space, `{vectors}`, which `for_space` inserts as a quoted identifier, and the pool, `{pool}`, which
+`for_pool` inserts as a quoted uuid where Postgres needs a constant.
 """
 
 import json
@@ -41,7 +41,7 @@ class Statements(Mapping[str, LiteralString]):
     """The named statements of one file."""
 
     def __init__(self, path: Path) -> None:
-        """Read `path`. Raises ValueError for a statement without a purpose, or a name that is there twice."""
+        """Read `path`. Raises ValueError for a statement without a purpose, and for a duplicate name."""
         self._statements: dict[str, LiteralString] = {}
         head, *parts = _NAME.split(path.read_text(encoding="utf-8"))
         columns = _COLUMNS.split(head)
@@ -50,7 +50,7 @@ class Statements(Mapping[str, LiteralString]):
             for shared, listed in zip(columns[1::2], columns[2::2], strict=True):
                 text = text.replace(f"{{{shared}}}", listed.strip())
             if name in self._statements or not _PURPOSE.match(text):
-                raise ValueError(f"{path.name}: {name} stands there twice or has no purpose line")
+                raise ValueError(f"{path.name}: {name} is a duplicate or has no purpose line")
             self._statements[name] = cast(LiteralString, text)
 
     def __getitem__(self, name: str) -> LiteralString:
@@ -74,8 +74,8 @@ def _each(named: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as one JSON array, for `jsonb_to_recordset`.
 
-    The driver would write a list of texts escaping every quote in it, on the event loop; one document is written row
-    by row, in a thread if need be, and sent as it is.
+    The driver would escape every quote of a list of texts, on the event loop; this document is sent as it is and
+    can be built in a thread.
     """
     return f"[{','.join(map(json.dumps, rows))}]"
 
@@ -88,8 +88,8 @@ def for_space(statement: LiteralString, space: str) -> sql.Composed:
 def for_pool(statement: LiteralString, space: str, pool_id: str) -> sql.Composed:
     """Return `statement` with the table of a space, and with `{pool}` replaced by the id of a pool.
 
-    Postgres uses an index of one pool only for a statement that names the pool. Row-level security stays what decides.
-    Raises ValueError for what is no id.
+    Postgres uses the index of a pool only for a statement with the pool as a constant. Row-level security applies
+    too. Raises ValueError for a pool id that is not a uuid.
     """
     vectors = sql.Identifier(f"embeddings_{space}")
     return sql.SQL(statement).format(vectors=vectors, pool=sql.Literal(UUID(pool_id)))

@@ -390,7 +390,7 @@ async def test_waiting_for_a_paused_job_gives_a_hint_and_a_higher_cap_resumes_it
         assert (await spending(client))[0]["paused"] is True
         assert len(model.asked) == 1
         found = await asyncio.to_thread(esker, "doctor", "--quick", **here)
-        assert "2 jobs wait for money. The models of this pool have cost $2.0070" in found.stdout
+        assert "2 jobs wait for a higher cap or the next day. The models of this pool have cost $2.0070" in found.stdout
         spent = (await asyncio.to_thread(esker, "spend", **here)).stdout
         assert "The cap is reached: observing and reflecting wait until" in spent
 
@@ -440,7 +440,7 @@ def _ended(session: dict[str, Any]) -> bool:
 def test_a_server_with_a_cap_and_a_model_without_a_price_does_not_start() -> None:
     for name in ("OBSERVER_MODEL", "REFLECTOR_MODEL"):
         environment = {"ESKER_DAILY_CAP_USD": "5", "ESKER_LLM_API_KEY": "sk-x", f"ESKER_{name}": "qwen3:8b"}
-        with pytest.raises(Misconfigured, match="what qwen3:8b costs is not known") as refused:
+        with pytest.raises(Misconfigured, match="the price of qwen3:8b is not known") as refused:
             make_parts(Settings.from_environment(environment), Database("postgresql://nowhere"))
         assert "ESKER_LLM_PRICES" in (refused.value.hint or "")
         priced = Settings.from_environment({**environment, "ESKER_LLM_PRICES": "qwen3:8b=0/0"})

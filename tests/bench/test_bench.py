@@ -69,18 +69,18 @@ async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing()
     assert measured["query embedding"].more["ms when asked again"] > 0
 
 
-def test_a_ratio_is_how_much_longer_than_the_floor_it_takes() -> None:
+def test_a_ratio_is_the_time_divided_by_its_floor() -> None:
     assert BenchFigure("pack", "", "ms", 9.0, "", 3.0).ratio == 3.0
     assert BenchFigure("writes", "", "rows/s", 500.0, "", 2_000.0).ratio == 4.0
 
 
-def test_a_timing_has_the_median_and_what_nineteen_of_twenty_do_not_exceed() -> None:
+def test_a_timing_has_the_median_and_the_95th_percentile() -> None:
     assert timing([n / 1_000 for n in range(100, 0, -1)]) == timing([n / 1_000 for n in range(1, 101)])
     found = timing([n / 1_000 for n in range(1, 101)])
     assert (found.p50, found.p95) == pytest.approx((51, 96))
 
 
-def test_turns_are_as_long_as_those_of_conversations() -> None:
+def test_made_up_turns_have_the_lengths_of_real_ones() -> None:
     writer = Writer(5)
     lengths = [len(writer.turn()) for _ in range(5_000)]
     assert 130 < fmean(lengths) < 142
@@ -88,7 +88,7 @@ def test_turns_are_as_long_as_those_of_conversations() -> None:
     assert max(lengths) > 5 * median(lengths)
 
 
-def test_sentences_are_the_same_each_time_and_counted() -> None:
+def test_sentences_are_reproducible_and_have_their_token_counts() -> None:
     assert [Writer(3).sentence() for _ in range(5)] == [Writer(3).sentence()] * 5
     for sentence in Writer(4).counted_sentences(50):
         assert sentence["tokens"] == estimate_tokens(str(sentence["content"]))

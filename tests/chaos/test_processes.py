@@ -56,7 +56,7 @@ def post(url: str, body: Any) -> Any:
         return json.load(answer)
 
 
-def test_a_server_starts_on_nothing_ctrl_c_stops_all_of_it_and_what_was_stored_is_there_after_a_restart(
+def test_a_new_server_stops_with_ctrl_c_and_keeps_its_data_after_a_restart(
     nothing: Path,
 ) -> None:
     with serve("--data-dir", str(nothing)) as (process, said):
@@ -85,7 +85,7 @@ def test_sigterm_is_a_clean_stop_too(data_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_impatient_stop_is_clean_as_well(data_dir: Path) -> None:
+def test_a_second_ctrl_c_still_stops_cleanly(data_dir: Path) -> None:
     with serve("--data-dir", str(data_dir)) as (process, said):
         get(f"{said['url']}/readyz")
         process.send_signal(signal.SIGINT)
@@ -111,7 +111,7 @@ def test_a_second_server_on_the_same_directory_explains_itself(data_dir: Path) -
         assert get(f"{said['url']}/readyz")["ready"] is True
 
 
-def test_a_killed_server_is_succeeded_by_the_next_one(data_dir: Path) -> None:
+def test_the_next_server_takes_over_after_a_killed_one(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir)) as (process, said):
         memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
         process.kill()
@@ -134,7 +134,7 @@ def test_everything_killed_at_once_loses_nothing_that_was_acknowledged(data_dir:
         assert get(f"{said['url']}/v1/sessions/{session}")["messages"] == 200
 
 
-def test_a_killed_postgres_is_brought_back_and_requests_wait_with_a_503(data_dir: Path) -> None:
+def test_a_killed_postgres_is_restarted_and_requests_meanwhile_get_503(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir)) as (_, said):
         memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
         for victim in using(data_dir):
@@ -153,7 +153,7 @@ def _status(url: str) -> int:
         return error.code
 
 
-async def test_what_a_killed_server_was_observing_is_done_once_by_another_when_its_lease_has_ended(
+async def test_another_server_finishes_a_killed_servers_observation_once_its_lease_ends(
     database_url: str,
 ) -> None:
     async with model_server() as model:
@@ -210,7 +210,7 @@ def test_no_worker_outlives_its_server(data_dir: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_is_replaced(data_dir: Path) -> None:
+def test_a_worker_that_dies_is_restarted(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
         family = psutil.Process(process.pid)
 
@@ -225,7 +225,7 @@ def test_a_worker_that_dies_is_replaced(data_dir: Path) -> None:
         assert second
 
 
-def test_the_worker_stands_back_behind_the_server(data_dir: Path) -> None:
+def test_the_worker_has_a_lower_priority_than_the_server(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
         family = psutil.Process(process.pid)
         while not (
@@ -277,7 +277,7 @@ def test_commands_at_the_same_time_take_turns(data_dir: Path) -> None:
     assert sum(f"team-{n}" in esker("pool", "list", **there).stdout for n in range(4)) == 4
 
 
-def test_other_machines_are_not_listened_to_before_there_is_a_key(nothing: Path) -> None:
+def test_without_a_key_the_server_refuses_to_listen_to_other_machines(nothing: Path) -> None:
     for host in ("0.0.0.0", "::"):  # noqa: S104
         refused = esker("serve", "--host", host, "--port", "0", ESKER_DATA_DIR=str(nothing))
         assert refused.returncode == 1, host
@@ -286,7 +286,7 @@ def test_other_machines_are_not_listened_to_before_there_is_a_key(nothing: Path)
 
 
 @pytest.mark.slow
-def test_with_a_key_other_machines_are_listened_to(data_dir: Path) -> None:
+def test_with_a_key_the_server_listens_to_other_machines(data_dir: Path) -> None:
     esker("key", "create", "laptop", ESKER_DATA_DIR=str(data_dir))
     with served("--data-dir", str(data_dir), "--host", "0.0.0.0") as (_, said):  # noqa: S104
         port = said["url"].rsplit(":", 1)[1]
@@ -294,7 +294,7 @@ def test_with_a_key_other_machines_are_listened_to(data_dir: Path) -> None:
             get(f"http://127.0.0.1:{port}/v1/memories")
 
 
-def test_the_data_directory_is_closed_to_others(data_dir: Path) -> None:
+def test_other_users_cannot_enter_the_data_directory(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir)):
         assert data_dir.stat().st_mode & 0o077 == 0
         assert (data_dir / "postgres").stat().st_mode & 0o077 == 0
@@ -304,7 +304,7 @@ def test_the_data_directory_is_closed_to_others(data_dir: Path) -> None:
             )
 
 
-def test_any_path_however_deep_can_be_a_data_directory(nothing: Path) -> None:
+def test_a_data_directory_may_have_a_path_of_any_length(nothing: Path) -> None:
     deep = nothing / ("x" * 60) / 'o\'neil "$HOME", 部' / ("y" * 60)
     with served("--data-dir", str(deep)) as (_, said):
         assert get(f"{said['url']}/readyz")["ready"] is True
@@ -321,7 +321,7 @@ def test_an_unusable_data_directory_is_explained(nothing: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_number_that_another_process_has_by_now_is_not_our_postgres(data_dir: Path) -> None:
+def test_another_process_with_the_old_pid_is_not_taken_for_postgres(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir)) as (process, said):
         memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
         for running in using(data_dir):
@@ -338,7 +338,7 @@ def test_a_number_that_another_process_has_by_now_is_not_our_postgres(data_dir: 
 
 
 @pytest.mark.slow
-def test_a_copy_of_a_data_directory_leaves_the_original_alone(data_dir: Path) -> None:
+def test_a_server_on_a_copied_data_directory_does_not_touch_the_original(data_dir: Path) -> None:
     copy = data_dir.with_name("copy")
     with served("--data-dir", str(data_dir)) as (_, said):
         memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
@@ -350,7 +350,7 @@ def test_a_copy_of_a_data_directory_leaves_the_original_alone(data_dir: Path) ->
         assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
 
 
-def test_a_start_that_fails_says_why_though_standard_input_is_still_open(data_dir: Path) -> None:
+def test_a_failed_start_is_explained_while_standard_input_is_open(data_dir: Path) -> None:
     command = [sys.executable, "-P", "-m", "esker", "serve", "--until-stdin-closes", "--data-dir", str(data_dir)]
     unreachable = environment() | {"ESKER_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/x"}
     with subprocess.Popen(
@@ -363,7 +363,7 @@ def test_a_start_that_fails_says_why_though_standard_input_is_still_open(data_di
     assert "ESKER_DATABASE_URL" in said
 
 
-def test_a_server_that_was_told_to_ends_with_whoever_started_it(data_dir: Path) -> None:
+def test_a_server_started_until_stdin_closes_ends_with_its_parent(data_dir: Path) -> None:
     command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--json", "--data-dir", str(data_dir)]
     starter = (
         "import subprocess, sys, time\n"

@@ -198,7 +198,7 @@ def test_doctor_reports_a_problem_and_nothing_without_one(server: dict[str, str]
     wrong = {finding["what"]: finding["hint"] for finding in json.loads(sick.stdout) if finding["status"] == "wrong"}
     assert sick.returncode == 1
     assert len(wrong) == 2
-    assert any("observer is to be a model" in what for what in wrong)
+    assert any("observer is set to a model" in what for what in wrong)
     assert all(wrong.values())
     down = esker("doctor", "--quick", ESKER_DATA_DIR=str(tmp_path / "d"), ESKER_LLM_BASE_URL="http://127.0.0.1:1")
     assert "The language model cannot be used: it cannot be reached" in down.stdout
@@ -210,7 +210,7 @@ def test_doctor_reports_a_problem_and_nothing_without_one(server: dict[str, str]
         ESKER_PARAPHRASE="true",
     )
     assert "The reranker cannot be reached" in down.stdout
-    assert "Questions are to be paraphrased, but no model can be reached" in down.stdout
+    assert "Paraphrasing is switched on, but no model is configured" in down.stdout
     unset = esker("doctor", ESKER_PORT="many")
     assert (unset.returncode, "ESKER_PORT" in unset.stdout) == (1, True)
 
@@ -369,7 +369,7 @@ def test_foreign_folders_are_left_alone(tmp_path: Path, command: list[str]) -> N
         file.write_text("precious")
     before = (tmp_path / "d").stat()
     done = esker(*command, ESKER_DATA_DIR=str(tmp_path / "d"))
-    assert (done.returncode, "holds other files" in done.stdout + done.stderr) == (1, True)
+    assert (done.returncode, "contains other files" in done.stdout + done.stderr) == (1, True)
     (tmp_path / "d" / "esker.lock").touch()
     done = esker(*command, ESKER_DATA_DIR=str(tmp_path / "d"))
     assert (done.returncode, "not a Postgres that Esker made" in done.stdout + done.stderr) == (1, True)
@@ -439,7 +439,7 @@ def test_passages_can_be_turned_off_and_on_again(tmp_path: Path) -> None:
         assert json.loads(esker("recall", "pnpm npm", "--json", **there).stdout)["hits"] == []
 
         on = esker("pool", "set", "default", "--passages", "on", **there)
-        assert "Pool default has passages. 2 sessions had messages to index." in on.stdout
+        assert "Pool default has passages. Messages of 2 sessions were indexed." in on.stdout
         again = json.loads(esker("recall", "pnpm npm", "--json", **there).stdout)["hits"]
         assert [hit["content"] for hit in again] == [hit["content"] for hit in found]
         forgotten = esker("forget", again[0]["id"], **there)

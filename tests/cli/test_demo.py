@@ -1,4 +1,4 @@
-"""The demo: on a bare data directory, with the real model, and again."""
+"""The demo: on an empty data directory, with the real model, and a second time."""
 
 import json
 from pathlib import Path
@@ -10,12 +10,12 @@ from esker.server.core.text.terms import terms
 from tests.support.processes import esker
 
 BUNDLED = {"ESKER_EMBEDDER": "sentence-transformers:bundled"}
-# What each question is about, in words that it does not use.
+# The answer to each question, in words that the question does not use.
 ANSWERS = ("pnpm", "14 May", "Redis server drops sockets")
 
 
 @pytest.mark.timeout(600)  # two demos, whose workers load the model when no other test wants the processor
-def test_the_demo_shows_what_it_promises_beside_the_usual_data_directory_and_a_second_run_changes_nothing(
+def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
     tmp_path: Path,
 ) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}

@@ -45,25 +45,25 @@ def test_an_empty_database_becomes_current_and_stays_so(empty_url: str) -> None:
     assert migrate(empty_url) == []
 
 
-def test_a_migration_that_is_done_stays_as_it_is_since_a_database_that_has_it_would_be_refused() -> None:
+def test_released_migrations_are_never_edited() -> None:
     assert {migration.version: migration.checksum for migration in migrations()} == DONE
 
 
-# What the third and the fifth were for a while, and some databases have.
-ALSO_DONE = {
+# Checksums of migrations 3 and 5 before they were edited; some databases have them.
+FORMER_CHECKSUMS = {
     3: "8be57d4a72677c0301959f33574457d6c1432f47fe9ca058a231718e1301ec05",
     5: "ef85c3b82f026cc87fbc16652e126dc7c978b97291ff61cfc885ec53119f041c",
 }
 
 
-def test_a_database_that_has_the_other_wording_of_a_migration_is_current(empty_url: str) -> None:
+def test_a_former_wording_of_a_migration_is_accepted(empty_url: str) -> None:
     migrate(empty_url)
     with psycopg.connect(empty_url, autocommit=True) as connection:
-        for version, checksum in ALSO_DONE.items():
+        for version, checksum in FORMER_CHECKSUMS.items():
             connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = %s", (checksum, version))
     assert pending(empty_url) == []
     with psycopg.connect(empty_url, autocommit=True) as connection:
-        connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = 4", (ALSO_DONE[3],))
+        connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = 4", (FORMER_CHECKSUMS[3],))
     with pytest.raises(Misconfigured, match="0004 was changed"):
         pending(empty_url)
 
@@ -89,9 +89,7 @@ def test_two_migrators_at_once_apply_everything_once(empty_url: str) -> None:
     assert applied == migrations()
 
 
-def test_a_file_that_was_changed_after_it_was_applied_is_refused(
-    empty_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_migration_edited_after_it_was_applied_is_refused(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     migrate(empty_url)
     changed = [Migration(m.version, m.name, m.text + "\n-- changed") for m in migrations()]
     monkeypatch.setattr(module, "migrations", lambda: changed)
@@ -122,25 +120,25 @@ def test_a_migration_that_fails_leaves_nothing_behind(empty_url: str, monkeypatc
 _shipped = migrations()
 
 
-def test_no_database_is_explained() -> None:
+def test_an_unreachable_database_is_explained() -> None:
     with pytest.raises(Unavailable, match="cannot be reached"):
         migrate("postgresql://nobody@127.0.0.1:1/nothing")
 
 
 @pytest.mark.parametrize("url", ["post gres://me:hunter22@host/db", "host=h password='hunter22", "hunter22"])
-def test_a_string_that_is_no_connection_string_is_refused_without_repeating_it(url: str) -> None:
+def test_an_invalid_connection_string_is_refused_without_repeating_it(url: str) -> None:
     for use in (migrate, Database):
         with pytest.raises(Misconfigured, match="ESKER_DATABASE_URL") as refused:
             use(url)
         assert "hunter22" not in f"{refused.value} {refused.value.hint}"
 
 
-def test_versions_have_no_gaps_and_no_twins() -> None:
+def test_versions_have_no_gaps_and_no_duplicates() -> None:
     assert [m.version for m in migrations()] == list(range(1, len(migrations()) + 1))
     assert len(list(FOLDER.glob("*.sql"))) == len(migrations())
 
 
-def test_a_login_that_is_no_superuser_can_migrate_and_serve(cluster: Cluster, empty_url: str) -> None:
+def test_a_login_that_is_not_a_superuser_can_migrate_and_serve(cluster: Cluster, empty_url: str) -> None:
     """A managed Postgres gives no superuser; extensions are made by its operator."""
     name = empty_url.split("/")[-1].split("?")[0]
     with psycopg.connect(empty_url, autocommit=True) as connection:
@@ -174,7 +172,7 @@ def test_a_login_that_is_no_superuser_can_migrate_and_serve(cluster: Cluster, em
             connection.execute("SELECT count(*) FROM api_keys")
 
 
-def test_what_the_version_before_kept_is_there_after_the_upgrade(empty_url: str) -> None:
+def test_data_of_the_previous_version_survives_the_upgrade(empty_url: str) -> None:
     spine, lose_nothing = migrations()[:2]
     with psycopg.connect(empty_url, autocommit=True) as connection:
         for statements in (spine.text, BEFORE, lose_nothing.text):
@@ -189,7 +187,7 @@ def test_what_the_version_before_kept_is_there_after_the_upgrade(empty_url: str)
     assert coverage == [(2, 1, 0, 0.5)]
 
 
-def test_sessions_learn_when_they_were_held(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_upgrade_gives_sessions_their_start_and_end_times(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "migrations", lambda: _shipped[:8])
     migrate(empty_url)
     with psycopg.connect(empty_url) as connection:
@@ -250,7 +248,7 @@ BEFORE = """
 """
 
 
-def test_what_could_be_found_before_can_be_found_after(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_upgrade_keeps_every_row_findable(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """0003 gives what is searched a number: postings, vectors and the queue must still be those of their rows."""
     monkeypatch.setattr(module, "migrations", lambda: _shipped[:2])
     migrate(empty_url)

@@ -75,7 +75,7 @@ async def test_a_key_opens_its_own_pool_and_no_other(served: str, parts: Parts) 
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer ", "Basic abc", "Bearer esk_wrong", "bearer \x00", "Bearer " + "x" * 5_000]
 )
-async def test_what_is_no_key_opens_nothing(served: str, parts: Parts, header: str) -> None:
+async def test_an_invalid_authorization_header_opens_nothing(served: str, parts: Parts, header: str) -> None:
     await create_key(parts, name="a", pool="default", scopes=["read"])
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         try:
@@ -85,7 +85,7 @@ async def test_what_is_no_key_opens_nothing(served: str, parts: Parts, header: s
         assert answer.status_code in (400, 401)
 
 
-async def test_a_revoked_key_is_shut_out_at_once_and_the_door_stays_shut(served: str, parts: Parts) -> None:
+async def test_a_revoked_key_is_refused_at_once_and_keys_stay_required(served: str, parts: Parts) -> None:
     key = await create_key(parts, name="a", pool="default", scopes=["read"])
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 200
@@ -94,14 +94,14 @@ async def test_a_revoked_key_is_shut_out_at_once_and_the_door_stays_shut(served:
         assert (await client.get("/v1/memories")).status_code == 401
 
 
-async def test_an_expired_key_is_no_key(served: str, parts: Parts) -> None:
+async def test_an_expired_key_is_refused(served: str, parts: Parts) -> None:
     past = system_clock() - timedelta(seconds=1)
     key = await create_key(parts, name="a", pool="default", scopes=["read"], expires=past)
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 401
 
 
-async def test_a_reading_key_cannot_write(served: str, parts: Parts) -> None:
+async def test_a_key_with_the_read_scope_cannot_write(served: str, parts: Parts) -> None:
     key = await create_key(parts, name="a", pool="default", scopes=["read"])
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE, headers=bearer(key.key)) as client:
         assert (await client.get("/v1/memories")).status_code == 200
@@ -116,7 +116,7 @@ async def test_a_reading_key_cannot_write(served: str, parts: Parts) -> None:
             assert "write" in answer.json()["detail"]
 
 
-async def test_the_database_keeps_no_key(parts: Parts, owner_url: str) -> None:
+async def test_the_database_stores_only_hashes_of_keys(parts: Parts, owner_url: str) -> None:
     key = await create_key(parts, name="a", pool="default", scopes=["read"])
     with psycopg.connect(owner_url) as connection:
         rows = connection.execute("SELECT k::text FROM api_keys k UNION ALL SELECT a::text FROM audit a").fetchall()
@@ -125,7 +125,7 @@ async def test_the_database_keeps_no_key(parts: Parts, owner_url: str) -> None:
     assert key.key not in repr(listed)
 
 
-async def test_a_name_means_one_key(parts: Parts) -> None:
+async def test_the_name_of_a_key_is_unique_in_its_pool(parts: Parts) -> None:
     await create_key(parts, name="laptop", pool="default", scopes=["read"])
     with pytest.raises(Conflict):
         await create_key(parts, name="laptop", pool="default", scopes=["read", "write"])
@@ -133,7 +133,7 @@ async def test_a_name_means_one_key(parts: Parts) -> None:
     await create_key(parts, name="laptop", pool="default", scopes=["read"])
 
 
-async def test_made_up_methods_are_one_series_of_the_metrics(served: str) -> None:
+async def test_unknown_http_methods_share_one_metric_series(served: str) -> None:
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         for n in range(5):
             await client.request(f"MADE{n}", "/v1/memories")
@@ -143,12 +143,12 @@ async def test_made_up_methods_are_one_series_of_the_metrics(served: str) -> Non
 
 
 @pytest.mark.parametrize("scopes", [[], ["admin"], ["read", "everything"]])
-async def test_scopes_that_are_none_are_refused(parts: Parts, scopes: list[str]) -> None:
+async def test_unknown_scopes_are_refused(parts: Parts, scopes: list[str]) -> None:
     with pytest.raises(InvalidInput):
         await create_key(parts, name="a", pool="default", scopes=scopes)
 
 
-async def test_names_that_are_none_are_refused(parts: Parts) -> None:
+async def test_invalid_names_are_refused(parts: Parts) -> None:
     for name in ("", "Upper", "with space", "ü", "-", "a" * 64, "a;b"):
         with pytest.raises(InvalidInput):
             await create_pool(parts, name)
@@ -172,12 +172,12 @@ async def test_a_foreign_origin_is_refused(served: str, origin: str) -> None:
         assert (await client.post("/v1/memories", json={"content": "x"})).status_code == 403
 
 
-async def test_our_own_origin_is_let_in(served: str) -> None:
+async def test_the_servers_own_origin_is_allowed(served: str) -> None:
     async with httpx2.AsyncClient(base_url=served, headers={"Origin": served}, timeout=PATIENCE) as client:
         assert (await client.get("/v1/memories")).status_code == 200
 
 
-def test_names_that_a_server_answers_to() -> None:
+def test_a_server_answers_only_to_its_host_names() -> None:
     loopback = hosts_for("127.0.0.1", ())
     assert loopback is not None
     assert {"localhost", "127.0.0.1", "[::1]"} <= loopback
@@ -186,7 +186,7 @@ def test_names_that_a_server_answers_to() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
-def test_loopback_is_known(host: str) -> None:
+def test_loopback_addresses_are_recognised(host: str) -> None:
     assert is_loopback(host)
 
 

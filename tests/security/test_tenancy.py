@@ -88,7 +88,7 @@ async def test_the_role_that_serves_owns_nothing_and_cannot_bypass(database: Dat
     }
 
 
-async def test_an_owner_login_gives_up_its_rights(owner_url: str) -> None:
+async def test_a_connection_of_the_owner_takes_the_app_role(owner_url: str) -> None:
     async with Database(owner_url) as database:
         [role] = await database.ask("SELECT current_user AS name")
         assert role["name"] == "esker_app"
@@ -96,7 +96,7 @@ async def test_an_owner_login_gives_up_its_rights(owner_url: str) -> None:
             await database.ask("DROP TABLE memories")
 
 
-async def test_outside_a_pool_there_is_nothing(parts: Parts, who: Principal, database: Database) -> None:
+async def test_outside_a_pool_no_row_is_visible(parts: Parts, who: Principal, database: Database) -> None:
     await remember(parts, who, [Note("A secret of the pool.")])
     async with Database(database.url, connections=1) as single:
         assert await single.ask("SELECT * FROM memories") == []
@@ -117,7 +117,7 @@ async def test_a_tenant_cannot_write_into_another_pool(database: Database, who: 
             )
 
 
-async def test_what_a_tenant_set_ends_with_its_transaction(database: Database, who: Principal) -> None:
+async def test_the_pool_of_a_connection_ends_with_its_transaction(database: Database, who: Principal) -> None:
     async with Database(database.url, connections=2) as small:
         async with small.tenant(who.pool_id):
             pass
@@ -125,7 +125,7 @@ async def test_what_a_tenant_set_ends_with_its_transaction(database: Database, w
         assert row["pool"] == ""
 
 
-async def test_another_pools_ids_are_unknown(parts: Parts, who: Principal, stranger: Principal) -> None:
+async def test_ids_of_another_pool_are_not_found(parts: Parts, who: Principal, stranger: Principal) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
     await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", "Never use floats for money.")])
     async with beside("jobs", lambda: run_jobs(parts)):
@@ -160,9 +160,7 @@ async def test_another_pools_ids_are_unknown(parts: Parts, who: Principal, stran
     assert await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=100) == before
 
 
-async def test_the_same_names_are_different_things_in_different_pools(
-    parts: Parts, who: Principal, stranger: Principal
-) -> None:
+async def test_pools_may_use_the_same_names(parts: Parts, who: Principal, stranger: Principal) -> None:
     mine = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
     theirs = await open_session(parts, stranger.pool_id, SessionRequest("api", "s1"))
     assert mine.id != theirs.id
@@ -172,7 +170,7 @@ async def test_the_same_names_are_different_things_in_different_pools(
 
 
 @pytest.mark.parametrize("name", ["x; DROP TABLE pools", "UPPER", "", "a" * 49, 'a"b'])
-async def test_the_name_of_a_space_cannot_carry_sql(database: Database, name: str) -> None:
+async def test_the_name_of_a_space_cannot_inject_sql(database: Database, name: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         await vectors.create_space(database, Space(name, "m", "r", 3, "", "none"))
 
@@ -183,6 +181,6 @@ async def test_a_dimension_that_no_table_can_hold_is_refused(database: Database,
         await vectors.create_space(database, Space("odd", "m", "r", dimension, "", "none"))
 
 
-async def test_an_unknown_pool_has_nothing(parts: Parts) -> None:
+async def test_an_unknown_pool_has_no_rows(parts: Parts) -> None:
     with pytest.raises(EskerError):
         await get_memory(parts, str(uuid.uuid4()), "mem_x")
