@@ -1,1 +1,1 @@
-"""`esker bench`: what Esker costs on this machine, each figure beside the floor that nothing could be under."""
+"""`esker bench`: Esker's speed on this machine, each figure beside its floor: the least that it could be."""

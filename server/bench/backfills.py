@@ -1,4 +1,4 @@
-"""A backfill: how fast notes that are there already get their vectors."""
+"""A backfill: how fast existing notes get their vectors."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -37,11 +37,11 @@ async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchPr
                 floors[at_a_time] += await loop.run_in_executor(aside, plain.seconds, texts, at_a_time)
             advance(len(texts))
     best = min(floors, key=lambda at_a_time: floors[at_a_time])
-    at = f"{effort.texts} notes as long as turns at a time, until there are {total:,}"
+    at = f"{effort.texts} notes as long as turns at a time, up to {total:,}"
     floor = "SentenceTransformer.encode of the same, in its best batches"
     yield BenchFigure("backfill", at, "rows/s", total / seconds, floor, total / floors[best], {"batches of": best})
 
 
 def notes_of(texts: list[str]) -> dict[str, list[dict[str, str]]]:
-    """Return what writes texts as notes, all at the same moment."""
+    """Return the request body that writes texts as notes, all in one transaction."""
     return {"memories": [{"content": text} for text in texts]}

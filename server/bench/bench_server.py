@@ -1,4 +1,4 @@
-"""Where is measured: a server of its own on a data directory of its own, as `esker serve` runs anywhere else."""
+"""The measured server: a child process with `esker serve` on a temporary data directory."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ from esker.server.usecases.parts import Parts
 SQL = Statements(Path(__file__).parent / "sql/bench.sql")
 
 MODEL = "sentence-transformers:bundled"
-"""The setting that names the bundled model."""
+"""The value of ESKER_EMBEDDER for the bundled model."""
 WITHOUT_MODEL = {"ESKER_EMBEDDER": "none", "ESKER_WORKER": "false", "ESKER_LOG_LEVEL": "warning"}
 
 _SECONDS = 600.0
@@ -34,7 +34,7 @@ _SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class BenchServer:
-    """A server (`client` talks to it) and its database: as its use cases see it, and as its owner does.
+    """A server (`client` talks to it) and its database, both for use cases (`parts`) and as its owner (`owner`).
 
     `pool_id` is the pool in which `client` works. `empty` talks to a server whose routes do nothing.
     """
@@ -52,18 +52,18 @@ class BenchServer:
 
 
 def with_model(setting: str) -> Mapping[str, str]:
-    """Return the settings of a server that embeds, as its worker does, with the model that a setting names."""
+    """Return the settings of a server and worker that embed with the model of `setting`."""
     return {"ESKER_EMBEDDER": setting, "ESKER_LOG_LEVEL": "warning"}
 
 
 async def ask(client: httpx2.AsyncClient, path: str, body: Any) -> httpx2.Response:
-    """Return the answer to a request. Raises httpx2.HTTPStatusError for one that was refused."""
+    """Return the answer to a request. Raises httpx2.HTTPStatusError for an error status."""
     return (await client.post(path, json=body)).raise_for_status()
 
 
 @asynccontextmanager
 async def place(environment: Mapping[str, str]) -> AsyncGenerator[BenchServer]:
-    """Run a server, an empty one and their Postgres while the block runs; nothing of them is left behind.
+    """Run a server, an empty one and their Postgres during the block; all their files are removed at the end.
 
     `environment` has the server's settings; it has its own worker, if it has a model.
     """
@@ -88,7 +88,7 @@ async def place(environment: Mapping[str, str]) -> AsyncGenerator[BenchServer]:
 
 @contextmanager
 def _process(environment: Mapping[str, str], module: str, *arguments: str) -> Generator[str]:
-    """Run a module that says where it listens, as JSON with a `url`, and ends when its input closes; yield that."""
+    """Run a module that prints JSON with its `url` and ends when its input closes; yield the url."""
     command: list[str] = [sys.executable, "-P", "-m", module, *arguments]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ESKER_")}
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A server whose routes do nothing: what any request over HTTP costs here, and a model that takes no time."""
+"""A server whose routes do nothing, as the floor of a request over HTTP, and a model that takes no time."""
 
 import json
 import os
@@ -27,13 +27,13 @@ class _TextsIn(BaseModel):
 
 @app.post("/empty")
 async def empty(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Answer with nothing."""
+    """Return an empty object."""
     return {}
 
 
 @app.post("/v1/embeddings")
 async def embeddings(asked: _TextsIn) -> Response:
-    """Answer as a model would, with one of a few vectors for each text."""
+    """Return one of a few fixed vectors for each text, in the form of an embeddings API."""
     chosen = (_vector(zlib.crc32(text.encode()) % _VECTORS) for text in asked.input)
     items = (f'{{"index": {place}, "embedding": {vector}}}' for place, vector in enumerate(chosen))
     return Response(f'{{"data": [{",".join(items)}]}}', media_type="application/json")
@@ -41,15 +41,15 @@ async def embeddings(asked: _TextsIn) -> Response:
 
 @cache
 def _vector(number: int) -> str:
-    """Return one of a few vectors as text, which is made once, so that an answer costs next to nothing."""
-    draw = random.Random(number)  # noqa: S311 - the same one each time
+    """Return a fixed vector as JSON text; it is cached, so an answer costs almost nothing."""
+    draw = random.Random(number)  # noqa: S311 - reproducible, not secret
     return json.dumps([round(draw.gauss(0, 1), 6) for _ in range(_DIMENSION)])
 
 
 def main() -> None:
-    """Serve on a free port, say on which, and stop when the input closes."""
+    """Serve on a free port, print the url, and stop when the input closes."""
     threading.Thread(target=_stop_with_stdin, daemon=True).start()
-    # With the protocol named, asyncio switches Nagle's delay of 40 ms off for what is accepted here.
+    # Only with the protocol named does asyncio switch off Nagle's delay (40 ms) for accepted connections.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)

@@ -10,9 +10,9 @@ BenchUnit = Literal["ms", "rows/s"]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured: so many packs, recalls, questions to the model and searches by meaning, of each sort.
+    """How often each kind of pack, recall, question to the model and search by meaning is measured.
 
-    `seconds` is for how long clients ask at once. The worker gets so many `texts` at a time, so many `rounds`.
+    Concurrent clients ask for `seconds`. The worker gets `texts` at a time, in `rounds`.
     """
 
     packs: int = 40
@@ -26,7 +26,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long something took, in milliseconds: the median, and what nineteen of twenty did not exceed."""
+    """The median and the 95th percentile of some durations, in milliseconds."""
 
     p50: float
     p95: float
@@ -34,7 +34,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class BenchFigure:
-    """One measured value, for example the median of a pack `at` 10,000 rows, and the floor that it stands on.
+    """One measured value, for example the median of a pack `at` 10,000 rows, and its floor.
 
     `more` has what else was measured with it, by name.
     """
@@ -49,26 +49,26 @@ class BenchFigure:
 
     @property
     def ratio(self) -> float:
-        """Return how many times as long as its floor it takes."""
+        """Return how many times as slow as its floor it is."""
         slow, fast = (self.value, self.floor_value) if self.unit == "ms" else (self.floor_value, self.value)
         return slow / fast if fast else float("inf")
 
 
 def timing(seconds: Sequence[float]) -> Timing:
-    """Return the timing of some samples."""
+    """Return the timing of some durations in seconds."""
     ordered = sorted(seconds)
     return Timing(*(1_000 * ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.95)))
 
 
-async def timed(times: int, *things: Callable[[int], Coroutine[Any, Any, object]]) -> list[Timing]:
-    """Do each thing so many times, with its number, and return how long each took; the first time does not count.
+async def timed(times: int, *functions: Callable[[int], Coroutine[Any, Any, object]]) -> list[Timing]:
+    """Run each function `times` times, with the run number, and return their timings; the first run is not counted.
 
-    They take turns, so that a machine which is busy for a moment is so for all of them.
+    The functions take turns, so that a short load of the machine slows all of them.
     """
-    seconds: list[list[float]] = [[] for _ in things]
+    seconds: list[list[float]] = [[] for _ in functions]
     for number in range(times + 1):
-        for place, thing in enumerate(things):
+        for index, function in enumerate(functions):
             began = perf_counter()
-            await thing(number)
-            seconds[place].append(perf_counter() - began)
+            await function(number)
+            seconds[index].append(perf_counter() - began)
     return [timing(samples[1:]) for samples in seconds]

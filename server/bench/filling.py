@@ -1,4 +1,4 @@
-"""Many rows: the server's own pool grows, and so do other pools in the same tables."""
+"""Fills the tables: the measured pool, and other pools in the same tables."""
 
 from esker.server.bench.bench_server import BenchServer
 from esker.server.bench.progress import BenchProgress
@@ -11,19 +11,19 @@ from esker.server.usecases.remember import Note, remember
 _NOTES = 1_000
 _ROWS = 50_000
 _SENTENCES = 5_000
-# The pool that is asked has this share of the table, the others hold the rest.
+# The measured pool has one row in `_SHARE`; `_OTHERS` other pools have the rest.
 _SHARE = 10
 _OTHERS = 3
 
 
-async def fill_table(place: BenchServer, there: int, rows: int, progress: BenchProgress) -> None:
-    """Write notes until the table has so many rows, a tenth of them in the server's pool, which has `there` already."""
+async def fill_table(place: BenchServer, present: int, rows: int, progress: BenchProgress) -> None:
+    """Write notes until the table has `rows`, a tenth of them in the server's pool, which already has `present`."""
     writer = Writer(rows)
     pools = [place.pool_id, *[await _new_pool(place, number) for number in range(_OTHERS)]]
-    own = max(0, rows // _SHARE - there)
-    others = rows - there - own
+    own = max(0, rows // _SHARE - present)
+    others = rows - present - own
     wanted = [own, *(others * (n + 1) // _OTHERS - others * n // _OTHERS for n in range(_OTHERS))]
-    with progress.step(f"Filling the table with {rows:,} rows", rows - there) as advance:
+    with progress.step(f"Filling the table with {rows:,} rows", rows - present) as advance:
         for pool_id, count in zip(pools, wanted, strict=True):
             who = Principal(pool_id, "bench", "bench", frozenset(SCOPES))
             for first in range(0, count, _NOTES):

@@ -1,4 +1,4 @@
-"""The machine that was measured, in one line: figures of two machines are compared by their ratios only."""
+"""One line about the measured machine; between machines only ratios are comparable."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from esker.server.bench.bench_server import BenchServer
 
 
 async def machine_line(place: BenchServer) -> str:
-    """Return the processor, the memory and the versions that figures belong to, and how busy the machine is."""
+    """Return the processor, the memory, the versions and the load."""
     [[postgres]] = await place.rows("postgres_version")
     gigabytes = psutil.virtual_memory().total / 2**30
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")

@@ -24,7 +24,7 @@ _BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """What the searches for some vectors took, what the least takes, and what was found, in order."""
+    """Timings of the searches and of their floor, and the hits of each search, in order."""
 
     taken: Timing
     floor: Timing
@@ -34,7 +34,7 @@ class _Searched:
 async def measure_nearest(
     place: BenchServer, sizes: Sequence[int], effort: Effort, progress: BenchProgress
 ) -> AsyncGenerator[BenchFigure]:
-    """Yield what finding the nearest memories costs among so many made-up vectors, without an index and with one."""
+    """Yield the time to find the nearest of `size` made-up vectors, without an index and with one."""
     await vectors.create_space(place.parts.database, _SPACE)
     for statement in ("create_directions", "seed", "draw_directions"):
         await place.rows(statement)

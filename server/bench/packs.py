@@ -1,4 +1,4 @@
-"""The pack: what building one costs in pools of two sizes."""
+"""The time to build a pack, in pools of two sizes."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence

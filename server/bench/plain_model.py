@@ -14,7 +14,7 @@ _LEAST_URGENT = 19
 
 
 class PlainModel:
-    """A model in this process, with as many threads as the server gives to its own; whoever calls it waits."""
+    """The model in this process, with as many threads as the server gives to its own. Calls block."""
 
     def __init__(self, threads: int) -> None:
         self._model: Any = library_model("bundled", threads)  # the overloads of `encode` are beyond a type checker
@@ -31,7 +31,7 @@ class PlainModel:
 
 
 def stand_back() -> None:
-    """Let this thread stand back behind others as the embedding worker does, where threads can."""
+    """Lower the priority of this thread to that of the embedding worker, on systems where a thread can."""
     if sys.platform == "linux":
         own = os.getpriority(os.PRIO_PROCESS, 0)
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(_LEAST_URGENT, own + _NICENESS))

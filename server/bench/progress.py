@@ -1,4 +1,4 @@
-"""Progress: how those who measure tell how far they are."""
+"""The interface with which measurements report their progress."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,5 +9,5 @@ class BenchProgress(Protocol):
     """Shows steps, one after the other."""
 
     def step(self, what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-        """Show a step of so many units while the block runs; what it yields is called with units that are done."""
+        """Show a step of `total` units during the block; yield a function to call with the number of finished units."""
         ...

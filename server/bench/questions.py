@@ -1,4 +1,4 @@
-"""The embedding of questions: what the model costs a recall, for one question and for several at once."""
+"""The time to embed questions, one alone and several at once."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -15,7 +15,7 @@ from esker.server.providers.query_embedders import QueryEmbedders
 
 @dataclass(frozen=True, slots=True)
 class _QuestionKind:
-    """So many questions that come at once."""
+    """A number of questions that arrive at once."""
 
     name: str
     at: str

@@ -19,7 +19,7 @@ _HITS = 8
 
 
 async def measure_recalls(place: BenchServer, effort: Effort, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
-    """Yield what a recall costs in the server's pool as it is, alone and with eight clients at once."""
+    """Yield the time of a recall in the server's pool, for one client and for eight at once."""
     found = await place.rows("some_rows", {"pool": place.pool_id, "limit": _QUESTIONS})
     writer = Writer(_QUESTIONS)
     questions = [{"query": writer.question(content), "limit": _HITS} for _, content in found]
@@ -74,7 +74,7 @@ async def _many_clients(place: BenchServer, questions: Sequence[Any], at: str, s
 
 @dataclass(frozen=True, slots=True)
 class _AtOnce:
-    """What several clients saw together. `least_share` is what the slowest of them got, of a fair share."""
+    """Results of several clients at once. `least_share` is the slowest client's part of a fair share: 1 is fair."""
 
     timing: Timing
     requests: int

@@ -1,4 +1,4 @@
-"""Re-embedding: how fast a pool goes over to another model, whatever that model takes."""
+"""Re-embedding: how fast a pool moves to another model, without the time of the model itself."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,12 +17,12 @@ from esker.server.usecases.reembed import reembed
 
 @dataclass(frozen=True, slots=True)
 class _Watcher:
-    """Passes on how many texts have gone over."""
+    """Reports how many texts were re-embedded."""
 
     advance: Callable[[int], None]
 
     def step(self, what: str, total: int, done: int) -> AbstractContextManager[Callable[[int], None]]:
-        """Go on with the step that is shown."""
+        """Continue the current step."""
         return nullcontext(self.advance)
 
     def waits(self, why: str) -> None:

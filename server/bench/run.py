@@ -1,4 +1,4 @@
-"""One run of all measurements, in the order in which each leaves behind what the next one needs."""
+"""A run of all measurements, ordered so that each leaves the rows that the next one needs."""
 
 from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from esker.server.bench.semantic_recalls import measure_recalls_by_meaning, meas
 from esker.server.bench.writes import measure_writes
 
 SMALL = 10_000
-"""The size with which the large one is compared."""
+"""The smaller pool size, in rows."""
 FULL = 1_000_000
 MOST_VECTORS = 100_000
-"""An index of more takes many minutes to make."""
+"""The most vectors of an index; building a larger one takes many minutes."""
 
 
 class BenchPart(StrEnum):
-    """What can be measured alone. A recall needs the rows that were written.
+    """A part that can be measured alone. A recall needs the rows of the writes.
 
-    `embedding` is a question's way through the model; `backfill` is all that needs a server with a worker.
+    `embedding` is the embedding of questions; `backfill` is every figure that needs a server with a worker.
     """
 
     WRITES = "writes"
@@ -41,7 +41,7 @@ class BenchPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """What was measured, and on which machine, with its load before and after."""
+    """The figures, and the machine with its load before and after."""
 
     before: str
     after: str
@@ -51,9 +51,9 @@ class BenchReport:
 async def run(
     rows: int, only: Collection[BenchPart], effort: Effort, progress: BenchProgress, model: str = MODEL
 ) -> BenchReport:
-    """Measure at 10,000 rows and at `rows`, all or `only` some parts, on servers that are there for that alone.
+    """Measure at 10,000 rows and at `rows`, all or `only` some parts, on servers started for this run.
 
-    `model` is the setting by which a server and its worker embed.
+    `model` is the embedder setting of the server with a worker.
     """
     parts = set(only or BenchPart)
     async with place(WITHOUT_MODEL) as measured:

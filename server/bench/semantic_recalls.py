@@ -20,7 +20,7 @@ _HITS = 8
 
 @dataclass(frozen=True, slots=True)
 class _TimedRecall:
-    """How long one took, how many notes had no vector then, and whether it was answered without vectors."""
+    """The seconds of a recall, how many notes had no vector then, and whether the answer was degraded."""
 
     seconds: float
     pending: int
@@ -30,7 +30,7 @@ class _TimedRecall:
 async def measure_recalls_during_backfill(
     place: BenchServer, effort: Effort, progress: BenchProgress
 ) -> AsyncGenerator[BenchFigure]:
-    """Yield what a recall costs while the worker embeds notes, which stay in the server's pool."""
+    """Yield the time of a recall while the worker embeds notes, which stay in the server's pool."""
     writer, busy, idle, seconds = Writer(effort.texts + 1), list[_TimedRecall](), list[_TimedRecall](), 0.0
     questions = await _new_questions(place, seed=1)
     total = effort.rounds * effort.texts
@@ -65,13 +65,13 @@ async def measure_recalls_during_backfill(
 
 
 async def _until_embedded(place: BenchServer, questions: Iterator[str]) -> list[_TimedRecall]:
-    """Recall until all notes have vectors, and return the recalls that were asked before."""
+    """Recall until all notes have vectors, and return the recalls until then."""
     embedding = asyncio.create_task(until_embedded(place))
     asked: list[_TimedRecall] = []
     while not embedding.done():
         asked.append(await _recall(place, next(questions)))
     await embedding
-    # The first one was asked when all of them were waiting, whoever was faster then.
+    # No note had a vector when the first recall began.
     return [one for place, one in enumerate(asked) if one.pending or place == 0]
 
 
@@ -86,7 +86,7 @@ async def _recall(place: BenchServer, question: str) -> _TimedRecall:
 async def measure_recalls_by_meaning(
     place: BenchServer, effort: Effort, progress: BenchProgress
 ) -> AsyncGenerator[BenchFigure]:
-    """Yield what a recall costs when all notes have vectors: of a new question, and of one that was asked before."""
+    """Yield the time of a recall when all notes have vectors: for a new question, and for a cached one."""
     new = await _new_questions(place, seed=2)
     questions = [next(new) for _ in range(effort.recalls + 1)]
     with progress.step("Recalling by words and by meaning", 1) as advance:

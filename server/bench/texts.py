@@ -8,20 +8,20 @@ from esker.server.core.text.tokens import estimate_tokens
 
 _SYLLABLES = "ka lo mi ren tas vol ber din fes gul har jon kel mar nop pir qua sol tem wex".split()
 _WORDS = 4_000
-# Characters of a turn: their logarithms spread around that of the median, as a trial on real conversations has shown.
+# Characters of a turn are log-normal, as a sample of real conversations showed.
 _MEDIAN = 113
 _SHORTEST = 40
 _FREQUENT = "the we our server deploy test always never because when uses on in to and is for with".split()
 
 
 class Writer:
-    """Writes sentences, the same ones for the same seed."""
+    """Makes up sentences; a seed always gives the same ones."""
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)  # noqa: S311 - nothing here is secret
         made = {"".join(self._draw.choices(_SYLLABLES, k=self._draw.randint(2, 4))) for _ in range(_WORDS)}
         self._words = sorted(made)
-        # A word's rank decides how often it is used, as in any language.
+        # Zipf's law: a word is used in proportion to 1 / rank.
         self._weights = [1 / rank for rank in range(1, len(self._words) + 1)]
 
     def sentence(self) -> str:
@@ -32,7 +32,7 @@ class Writer:
         return f"{' '.join(words).capitalize()}."
 
     def turn(self) -> str:
-        """Return a text as long as a turn of a conversation: 136 characters in the mean, most less, a few many more."""
+        """Return a text as long as a turn of a conversation: 136 characters on average, a few much longer."""
         length = max(_SHORTEST, round(self._draw.lognormvariate(0, 0.6) * _MEDIAN))
         text = self.sentence()
         while len(text) < length:
@@ -45,7 +45,7 @@ class Writer:
         return [{"content": content, "tokens": estimate_tokens(content)} for content in sentences]
 
     def questions(self, about: Sequence[str]) -> Iterator[str]:
-        """Yield questions about texts, in turn, without end; hardly one comes twice."""
+        """Yield questions about the texts in turn, without end; repeats are rare."""
         return map(self.question, cycle(about))
 
     def question(self, about: str) -> str:

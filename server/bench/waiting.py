@@ -12,22 +12,22 @@ _STALLED_SECONDS = 600.0
 
 
 async def until_ready(place: BenchServer) -> None:
-    """Wait until the server finds by meaning. Raises Unavailable when it does not begin to."""
+    """Wait until the server's recall uses vectors. Raises Unavailable when it does not begin to."""
     gives_up = perf_counter() + _STALLED_SECONDS
     while (answer := (await ask(place.client, "/v1/recall", {"query": "anything"})).json())["semantic"] == "degraded":
         if perf_counter() > gives_up:
-            raise Unavailable(f"A server to measure finds nothing by meaning: {answer['reason']}.")
+            raise Unavailable(f"The measured server does not use vectors: {answer['reason']}.")
         await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def until_embedded(place: BenchServer) -> None:
-    """Wait until all notes have their vectors. Raises Unavailable when the worker does not go on."""
+    """Wait until all notes have their vectors. Raises Unavailable when there is no progress."""
     last, moved = 0, perf_counter()
     while pending := await _pending(place):
         if pending != last:
             last, moved = pending, perf_counter()
         if perf_counter() - moved > _STALLED_SECONDS:
-            raise Unavailable(f"{pending} notes to measure have no vector, and none gets one.")
+            raise Unavailable(f"{pending} notes have no vector, and the number does not fall.")
         await asyncio.sleep(_LOOK_SECONDS)
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
@@ -331,9 +331,10 @@ def _server(settings: Settings) -> Iterator[Finding]:
     other = None if settings.database_url or "ESKER_URL" in os.environ else holder(settings.data_dir)
     client = ClientSettings.from_environment(os.environ)
     api = Api(other.url if other and other.url else client.url, client.key)
-    ready: Any = api.get("/readyz")
-    if not isinstance(ready, dict) or "embedder" not in ready:
+    answer: object = api.get("/readyz")
+    if not isinstance(answer, dict) or "embedder" not in answer:
         raise Unavailable(f"The program that answers at {api.url} is not Esker.", hint="Check ESKER_URL.")
+    ready = cast("dict[str, Any]", answer)
     yield Finding("ok", f"The server at {api.url} is ready; its embedder is {ready['embedder']}.")
     if str(ready["worker"]).startswith("died"):
         yield Finding(
