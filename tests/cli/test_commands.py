@@ -372,7 +372,7 @@ def test_foreign_folders_are_left_alone(tmp_path: Path, command: list[str]) -> N
     assert (done.returncode, "contains other files" in done.stdout + done.stderr) == (1, True)
     (tmp_path / "d" / "esker.lock").touch()
     done = esker(*command, ESKER_DATA_DIR=str(tmp_path / "d"))
-    assert (done.returncode, "not a Postgres that Esker made" in done.stdout + done.stderr) == (1, True)
+    assert (done.returncode, "not a Postgres that Esker created" in done.stdout + done.stderr) == (1, True)
     assert [file.read_text() for file in kept] == ["precious", "precious"]
     assert (tmp_path / "d").stat().st_mode == before.st_mode
 
