@@ -45,10 +45,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": ("importing", "Read a file that `esker export jsonl` has written."),
     "spend": ("spend", "Show the cost of language models, and the daily cap."),
     "migrate": ("admin", "Bring the database's schema up to date."),
-    "pool": ("admin", "Make, list and set up pools."),
-    "key": ("admin", "Make, list and revoke keys."),
+    "pool": ("admin", "Create, list and configure pools."),
+    "key": ("admin", "Create, list and revoke keys."),
     "reembed": ("reembed", "Switch to another embedding model, or back."),
-    "doctor": ("doctor", "Check everything that can be wrong and say how to mend it."),
+    "doctor": ("doctor", "Check everything that can be wrong and say how to fix it."),
     "eval": (
         "evaluation",
         "Measure how well a pool's memory can be found, and report faults.",
