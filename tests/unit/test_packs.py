@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from esker.server.core.budgets import budgets
 from esker.server.core.conversation.records import Group, Session
 from esker.server.core.pack.records import PackRow
-from esker.server.core.pack.rendering import PackLines, fenced, open_group, own_line, pool_line, render_pack
+from esker.server.core.pack.rendering import PackLines, fenced, open_group, own_line, pool_line, render_own, render_pack
 from esker.server.core.pack.selection import choose
 from esker.server.core.pack.walks import place
 from esker.server.core.text.tokens import estimate_tokens
@@ -195,3 +195,44 @@ def test_a_row_cannot_close_one_of_our_elements_however_it_is_written(tag: str) 
 
 def test_a_row_gives_no_orders_to_a_terminal() -> None:
     assert fenced("a\x1b[31mred\x07 \u202eback\x9b") == "a [31mred back"
+
+
+SMALL = session(effective_context=2_000)
+
+
+def full_pack() -> tuple[PackRow, list[PackRow]]:
+    """Return a row that nearly fills the pool's part of a pack, and forty that are then too long."""
+    room = budgets(SMALL.effective_context).global_pack_tokens
+    first = pack_row("A word. " * (room // 3 - 20), last_used_at=NOON + timedelta(days=9))
+    long = [pack_row(f"{n} " + "Too long. " * room, last_used_at=NOON - timedelta(minutes=n)) for n in range(40)]
+    return first, long
+
+
+@pytest.mark.parametrize(("misses", "found"), [(31, True), (32, False)])
+def test_the_search_ends_after_32_rows_in_succession_that_do_not_fit(misses: int, found: bool) -> None:
+    first, long = full_pack()
+    last = pack_row("Short.", last_used_at=NOON - timedelta(days=9))
+    assert ("Short." in shown([first, *long[:misses], last], SMALL)) is found
+
+
+def test_a_row_that_fits_lets_the_search_begin_anew() -> None:
+    first, long = full_pack()
+    between = pack_row("Between.", last_used_at=long[19].last_used_at - timedelta(seconds=1))
+    last = pack_row("Short.", last_used_at=NOON - timedelta(days=9))
+    assert "Short." in shown([first, *long, between, last], SMALL)
+
+
+def test_the_repeat_of_a_row_that_did_not_fit_is_left_out_for_its_length() -> None:
+    room = budgets(SMALL.effective_context).global_pack_tokens
+    long = [pack_row("Too long. " * room, last_used_at=NOON - timedelta(minutes=n)) for n in range(2)]
+    chosen = choose([], by_rank(long), [], GROUPS, SMALL)
+    assert [(reason.why, reason.like) for reason in chosen.left_out] == [("budget", None), ("budget", None)]
+
+
+def test_rows_under_one_heading_pay_for_it_once() -> None:
+    own = [own_row(f"Number {n} is here.", n) for n in range(400)]
+    where = session(effective_context=4_000)
+    chosen = choose([], [], own, GROUPS, where)
+    spent = render_own(chosen.lines, "UTC")[1]
+    budget = budgets(where.effective_context).observation_tokens
+    assert budget - 60 <= spent <= budget, "all that is left is the reserve of the tags and less than one row"
