@@ -1,4 +1,4 @@
-"""Recall: answer a question from the pool, by keyword and by meaning, or say that nothing is known about it."""
+"""Recall: answer a question from the pool, by keyword and by meaning, or answer that nothing is known."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -52,22 +52,22 @@ from esker.server.usecases.query_embedding import (
 from esker.server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
 from esker.server.usecases.rerank import rerank
 
-# Candidates that are read for each requested hit, plus a constant: some of them say the same.
+# Candidates that are read for each requested hit, since some say the same, and further ones.
 _READ_FOR_EACH = 2
 _READ_AT_LEAST = 24
-# Number of best candidates in which the time of an event is looked up.
+# The most candidates among which the event is looked for that a question takes its time from.
 _ANCHORS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _RecallScope:
-    """The scope of a question: its filter, space and time zone, and what is not indexed yet.
+    """The resolved scope of a request: filters, time zone, space, and counts of texts that are not ready yet.
 
-    `unknown` is a requested project that no row belongs to.
+    `unknown` is the requested project if nothing belongs to it.
     """
 
     pool_id: str
-    asked: RecallRequest
+    request: RecallRequest
     now: datetime
     what: Filter
     timezone: str
@@ -79,7 +79,7 @@ class _RecallScope:
 
 @dataclass(frozen=True, slots=True)
 class _Inquiry:
-    """A question with its paraphrases, or only a time, and the outcome of the steps that made it."""
+    """The question and its paraphrases, or only a time (`only_time`), and the outcomes of reading them."""
 
     questions: list[Question]
     semantic: QueryVector
@@ -92,9 +92,9 @@ class _Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class _RankedTexts:
-    """The relevant candidates, best first, and the others; the texts of the first `read` were read.
+    """The relevant candidates, best first, and the others; the texts of the first ones (`read`) were read.
 
-    `seen` counts the relevant ones that the caller has already.
+    `seen` counts relevant candidates that the caller has already.
     """
 
     relevant: list[RankedCandidate]
@@ -104,69 +104,69 @@ class _RankedTexts:
     seen: int
 
 
-async def recall(parts: Parts, pool_id: str, asked: RecallRequest) -> Recalled:
+async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled:
     """Answer a question. Raises InvalidInput, also for a scope without its session or project; NotFound."""
-    place = await _place(parts, pool_id, checked(asked))
-    # No connection is held while models work.
-    inquiry = await _inquiry(parts, place)
+    scope = await _resolve_scope(parts, pool_id, checked(request))
+    # No connection is held while models run.
+    inquiry = await _inquiry(parts, scope)
     async with parts.database.moment(pool_id) as connection:
-        found = await _find(connection, place, inquiry)
+        found = await _find(connection, scope, inquiry)
     # A reranker does not know when a text was said.
-    reranking = parts.reranking if place.asked.ranking == "full" and inquiry.window is None else None
-    distinct = (max(place.asked.limit, FIRST) if reranking else place.asked.limit) + found.seen
+    reranking = parts.reranking if scope.request.ranking == "full" and inquiry.window is None else None
+    distinct = (max(scope.request.limit, FIRST) if reranking else scope.request.limit) + found.seen
     terms = [term for one in inquiry.questions for term in one.words.terms]
-    # Comparing texts to find repeats is slow.
+    # Comparing rows to find repeats is slow, so it runs in a thread.
     chosen = await asyncio.to_thread(
         choose,
         found.read,
         found.texts,
         terms,
-        place.now,
+        scope.now,
         limit=distinct,
         window=inquiry.window,
         firm=inquiry.firm,
     )
-    chosen = without_seen(chosen, set(place.asked.without))
-    hits, reranked = await rerank(reranking, place.asked.query, chosen.hits)
-    return _answer(place, inquiry, found, replace(chosen, hits=hits), reranked)
+    chosen = without_seen(chosen, set(scope.request.without))
+    hits, reranked = await rerank(reranking, scope.request.query, chosen.hits)
+    return _answer(scope, inquiry, found, replace(chosen, hits=hits), reranked)
 
 
-async def _place(parts: Parts, pool_id: str, asked: RecallRequest) -> _RecallScope:
+async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> _RecallScope:
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
-        what, timezone = await resolved(connection, asked, now)
+        what, timezone = await resolved(connection, request, now)
         unobserved = await sessions.unobserved_tokens(connection, what.session)
         space, pending = await active_space(connection, parts)
         unknown = await unknown_project(connection, what.project)
-    return _RecallScope(pool_id, asked, now, what, timezone, space, pending, unobserved, unknown)
+    return _RecallScope(pool_id, request, now, what, timezone, space, pending, unobserved, unknown)
 
 
-async def _inquiry(parts: Parts, place: _RecallScope) -> _Inquiry:
-    asked, full = place.asked, place.asked.ranking == "full"
-    query = without_label(asked.query) or asked.query
-    time = asked_time(query, place.what.as_of or place.now, place.timezone) if full else None
-    semantic = await semantic_of(parts, place.space, asked, query)
-    window = await _window(parts, place, time) if time else None
+async def _inquiry(parts: Parts, scope: _RecallScope) -> _Inquiry:
+    request, full = scope.request, scope.request.ranking == "full"
+    query = without_label(request.query) or request.query
+    time = asked_time(query, scope.what.as_of or scope.now, scope.timezone) if full else None
+    semantic = await semantic_of(parts, scope.space, request, query)
+    window = await _window(parts, scope, time) if time else None
     words = time.rest if time else query
     only_time = window is not None and not asks_of_something(words)
-    question = question_of(words, query, asked, place.space, semantic)
-    paraphrases, paraphrased = await paraphrase(parts, place.pool_id, words) if full and not only_time else ([], "off")
-    others = await paraphrased_questions(parts, asked, place.space, question, paraphrases)
+    question = question_of(words, query, request, scope.space, semantic)
+    paraphrases, paraphrased = await paraphrase(parts, scope.pool_id, words) if full and not only_time else ([], "off")
+    others = await paraphrased_questions(parts, request, scope.space, question, paraphrases)
     firm = time is not None and time.firm
     return _Inquiry([question, *others], semantic, window, firm, only_time, paraphrases, paraphrased)
 
 
-async def _window(parts: Parts, place: _RecallScope, time: AskedTime) -> Window | None:
-    return await _anchored(parts, place, time.anchor) if time.anchor else time.window
+async def _window(parts: Parts, scope: _RecallScope, time: AskedTime) -> Window | None:
+    return await _anchored(parts, scope, time.anchor) if time.anchor else time.window
 
 
-async def _anchored(parts: Parts, place: _RecallScope, anchor: Anchor) -> Window | None:
-    """Return the time window relative to an event, which is recalled first; None when the event is not known."""
-    semantic = await semantic_of(parts, place.space, place.asked, anchor.words)
-    asked = replace(place.asked, ranking="fused")
-    question = question_of(anchor.words, anchor.words, asked, place.space, semantic)
-    async with parts.database.moment(place.pool_id) as connection:
-        candidates = await find_candidates(connection, "memory", question, place.what)
+async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window | None:
+    """Return the window around an event that the question names, which is searched for; None if it is not found."""
+    semantic = await semantic_of(parts, scope.space, scope.request, anchor.words)
+    request = replace(scope.request, ranking="fused")
+    question = question_of(anchor.words, anchor.words, request, scope.space, semantic)
+    async with parts.database.moment(scope.pool_id) as connection:
+        candidates = await find_candidates(connection, "memory", question, scope.what)
         relevant, _ = above_floor(ranked(candidates))
         # Skip candidates found only by vector: they are usually about something else.
         named = [one.id for one in relevant if one.parts.keyword > 0][:_ANCHORS]
@@ -177,37 +177,39 @@ async def _anchored(parts: Parts, place: _RecallScope, anchor: Anchor) -> Window
     if row is None:
         return None
     start = row.refers_from or row.said_at
-    return anchored_window(anchor, start, row.refers_to or start, place.timezone)
+    return anchored_window(anchor, start, row.refers_to or start, scope.timezone)
 
 
-async def _find(connection: Connection, place: _RecallScope, inquiry: _Inquiry) -> _RankedTexts:
-    """Find the relevant candidates, and read as many as an answer may need."""
-    asked, what, window = place.asked, place.what, inquiry.window
+async def _find(connection: Connection, scope: _RecallScope, inquiry: _Inquiry) -> _RankedTexts:
+    """Find the relevant candidates, and read as many of their texts as an answer may need."""
+    request, what, window = scope.request, scope.what, inquiry.window
     if window and inquiry.only_time:
-        relevant, left_out = await _told_in(connection, window, asked, what), list[LeftOutCandidate]()
+        relevant, left_out = await _within(connection, window, request, what), list[LeftOutCandidate]()
     else:
-        relevant, left_out = await _about(connection, inquiry.questions, asked, what)
-    known = set(asked.without)
+        relevant, left_out = await _relevant(connection, inquiry.questions, request, what)
+    known = set(request.without)
     seen = sum(one.id in known for one in relevant) if known else 0
-    # Any text may fit the time and come first, so all of them must be read.
-    read = relevant if window else relevant[: _READ_FOR_EACH * (asked.limit + seen) + _READ_AT_LEAST]
+    # Any text that fits the window can move to the front, so all are read.
+    read = relevant if window else relevant[: _READ_FOR_EACH * (request.limit + seen) + _READ_AT_LEAST]
     return _RankedTexts(relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, what), seen)
 
 
-async def _about(
-    connection: Connection, questions: Sequence[Question], asked: RecallRequest, what: Filter
+async def _relevant(
+    connection: Connection, questions: Sequence[Question], request: RecallRequest, what: Filter
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
-    """Return the candidates that are relevant to a question or a paraphrase of it, best first, and the others."""
-    found = [await find_candidates(connection, tier, one, what) for one in questions for tier in tiers(asked)]
+    """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
+    found = [await find_candidates(connection, tier, one, what) for one in questions for tier in tiers(request)]
     return above_floor(best_of_each(one for each in found for one in ranked(each)))
 
 
-async def _told_in(connection: Connection, window: Window, asked: RecallRequest, what: Filter) -> list[RankedCandidate]:
-    """Return the texts of a time window, for a question that names only a time."""
+async def _within(
+    connection: Connection, window: Window, request: RecallRequest, what: Filter
+) -> list[RankedCandidate]:
+    """Return the texts from a window, for a question that names only a time."""
     return best_first(
         [
             one
-            for tier in tiers(asked)
+            for tier in tiers(request)
             for one in candidates_in_window(tier, await search.said_within(connection, tier, window, what, MAX_LIMIT))
         ]
     )
@@ -216,7 +218,7 @@ async def _told_in(connection: Connection, window: Window, asked: RecallRequest,
 async def _texts(
     connection: Connection, space: str | None, read: Sequence[RankedCandidate], what: Filter
 ) -> CandidateTexts:
-    """Read texts, with the cosines that show which of them say the same."""
+    """Read the texts of candidates, and the cosines and sources that show which of them say the same."""
     memory_ids = [one.id for one in read if one.tier == "memory"]
     passage_ids = [one.id for one in read if one.tier == "passage"]
     near = await search.near_pairs(connection, space, memory_ids, RETOLD) if space and memory_ids else {}
@@ -231,33 +233,33 @@ async def _texts(
 
 
 async def _outdated(connection: Connection, passage_ids: Collection[str], what: Filter) -> Collection[str]:
-    """Return passages whose facts are superseded, or were at `as_of`, unless superseded rows are requested."""
+    """Return passages whose facts are all outdated, now or at `as_of`; none if superseded rows are requested."""
     if not passage_ids or what.with_superseded:
         return ()
     return await passages.outdated(connection, passage_ids, what.moment, what.as_of)
 
 
 def _answer(
-    place: _RecallScope, inquiry: _Inquiry, found: _RankedTexts, chosen: Chosen, reranked: ModelStepOutcome
+    scope: _RecallScope, inquiry: _Inquiry, found: _RankedTexts, chosen: Chosen, reranked: ModelStepOutcome
 ) -> Recalled:
-    asked, window = place.asked, inquiry.window
-    hits = fitting(chosen.hits[: asked.limit], asked.max_tokens)
+    request, window = scope.request, inquiry.window
+    hits = fitting(chosen.hits[: request.limit], request.max_tokens)
     return Recalled(
-        hits=hits if asked.explain else [replace(hit, parts=None) for hit in hits],
-        semantic="off" if asked.ranking == "keyword" else _took_part(inquiry.semantic),
+        hits=hits if request.explain else [replace(hit, parts=None) for hit in hits],
+        semantic="off" if request.ranking == "keyword" else _took_part(inquiry.semantic),
         reason=inquiry.semantic.reason,
         abstained=not (chosen.hits or chosen.seen),
         omitted=len(chosen.hits) - len(hits) + len(found.relevant) - len(found.read),
-        pending=place.pending,
-        unobserved_tokens=place.unobserved,
+        pending=scope.pending,
+        unobserved_tokens=scope.unobserved,
         window=None if window is None else AskedWindow(window.start, window.end),
         reranked=reranked,
         paraphrased=inquiry.paraphrased,
         paraphrases=inquiry.paraphrases,
-        left_out=[*_left_out(chosen, hits, asked.limit), *found.left_out] if asked.explain else [],
-        # Rows may have been written into it meanwhile.
+        left_out=[*_left_out(chosen, hits, request.limit), *found.left_out] if request.explain else [],
         seen=chosen.seen,
-        unknown_project=None if any(hit.project for hit in hits) else place.unknown,
+        # A row may have been written into the project meanwhile.
+        unknown_project=None if any(hit.project for hit in hits) else scope.unknown,
     )
 
 
@@ -268,12 +270,12 @@ def _took_part(semantic: QueryVector) -> Literal["ok", "weak", "degraded"]:
 
 
 def _left_out(chosen: Chosen, shown: Sequence[Hit], limit: int) -> list[LeftOutCandidate]:
-    """Return the candidates that are not hits, the relevant ones first."""
-    there = {hit.id for hit in shown}
-    reasons: list[LeftOutReason] = ["tokens" if place < limit else "limit" for place in range(len(chosen.hits))]
+    """Return the candidates that are not hits, relevant ones first."""
+    shown_ids = {hit.id for hit in shown}
+    reasons: list[LeftOutReason] = ["tokens" if index < limit else "limit" for index in range(len(chosen.hits))]
     unshown = [
         LeftOutCandidate(hit.id, reason, None, hit.parts)
         for hit, reason in zip(chosen.hits, reasons, strict=True)
-        if hit.id not in there and hit.parts
+        if hit.id not in shown_ids and hit.parts
     ]
     return [*unshown, *chosen.left_out]
