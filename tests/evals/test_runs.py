@@ -104,3 +104,10 @@ def test_a_file_without_permission_is_refused_before_the_run(tmp_path: Path, mon
     done = CliRunner().invoke(app, ["reflection", "--json", str(tmp_path / "run.json")])
     assert isinstance(done.exception, InvalidInput)
     assert "permission denied" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("suite", "option"), [("pack", "--observer"), ("reflection", "--observer"), ("poison", "--judge")]
+)
+def test_a_suite_has_only_the_options_that_it_takes(suite: str, option: str) -> None:
+    assert CliRunner().invoke(app, [suite, option, "extractive"]).exit_code == 2

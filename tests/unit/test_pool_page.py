@@ -268,6 +268,7 @@ def test_stacked_bars_stand_on_each_other() -> None:
     )[:2]
     assert x == above
     assert high + height == pytest.approx(low, abs=0.2)
+    assert high >= 0, "the axis reaches the sum"
 
 
 @pytest.mark.parametrize("highest", [0.4, 1, 3, 7, 9, 10, 11, 26, 99, 101, 4_999, 1_234_567])
