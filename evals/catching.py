@@ -32,10 +32,10 @@ def mutations(cases: CasesFile = OWN / "reflection.jsonl", *, options: SuiteOpti
     judge = options.judge
     if (options.record or options.replay) and not judge:
         raise InvalidInput("Without a judge there is nothing to record or to replay.", hint="Add --judge MODEL.")
-    asked = chosen(cases, ReflectionCase, options.only)
+    read = chosen(cases, ReflectionCase, options.only)
     meaning = Meaning()
     with progress() as shown:
-        counts = caught(list(shown.track(asked, description="Planting faults")), meaning)
+        counts = caught(list(shown.track(read, description="Planting faults")), meaning)
     names = list(dict.fromkeys(name for row in counts.values() for name in row["fell"]))
     rows = [
         (fault, str(row["cases"]), *(_cell(row["fell"].get(name, 0), row["cases"]) for name in names))
@@ -44,7 +44,7 @@ def mutations(cases: CasesFile = OWN / "reflection.jsonl", *, options: SuiteOpti
     table("Percentage of cases in which a fault makes a score fall", ["", "cases", *names], rows)
     if judge:
         with recorded(options.record, options.replay, os.environ) as (_, endpoint), progress() as shown:
-            judged = judging.judge(judge, {**os.environ, **endpoint}, planted(asked), shown)
+            judged = judging.judge(judge, {**os.environ, **endpoint}, planted(read), shown)
         _say(judge, seen := noticed(judged))
         counts |= {"judge": {"model": judge, "faults": seen, "failed": judged.failed}}
     if options.json_file:
@@ -64,18 +64,18 @@ def planted(cases: Sequence[ReflectionCase]) -> list[Submission]:
 
 def noticed(judged: Judgement) -> dict[str, Any]:
     """Return, by fault, how many cases with it a model has judged, and in how many each mark, or any, fell."""
-    told: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     for name, marks in judged.marks.items():
         case, fault = name.split("/")
         without = judged.marks.get(f"{case}/")
         if fault and without:
-            row = told.setdefault(fault, {"cases": 0, "any": 0, **dict.fromkeys(NAMES, 0)})
+            row = counts.setdefault(fault, {"cases": 0, "any": 0, **dict.fromkeys(NAMES, 0)})
             fell = {mark: score < without.scores()[mark] for mark, score in marks.scores().items()}
             row["cases"] += 1
             row["any"] += any(fell.values())
             for mark, lower in fell.items():
                 row[mark] += lower
-    return told
+    return counts
 
 
 def _say(model: str, seen: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def _cell(fell: int, of: int) -> str:
 
 def caught(cases: Sequence[ReflectionCase], meaning: Meaning) -> dict[str, Any]:
     """Return, by fault, the number of cases that can have it, and in how many of them each score fell."""
-    told: dict[str, Any] = {fault: {"cases": 0, "fell": {}} for fault in MUTATIONS}
+    counts: dict[str, Any] = {fault: {"cases": 0, "fell": {}} for fault in MUTATIONS}
     for case in (case for case in cases if any(case.gold.lasting())):
         by = Judge(case.language, meaning)
         faulty = {fault: rows for fault, mutate in MUTATIONS.items() if (rows := mutate(case, faultless(case)))}
@@ -103,11 +103,11 @@ def caught(cases: Sequence[ReflectionCase], meaning: Meaning) -> dict[str, Any]:
         before = shares(case, faultless(case), by)
         for fault, rows in faulty.items():
             after = shares(case, rows, by)
-            told[fault]["cases"] += 1
-            fell = told[fault]["fell"]
+            counts[fault]["cases"] += 1
+            fell = counts[fault]["fell"]
             for name in (name for name, share in before.items() if after.get(name, 0.0) < share):
                 fell[name] = fell.get(name, 0) + 1
-    return told
+    return counts
 
 
 def shares(case: ReflectionCase, rows: Sequence[Left], by: Judge) -> dict[str, float]:

@@ -92,16 +92,16 @@ def agreement(
 ) -> None:
     """Compare the scores with readers' labels of reflections written by hand; no server is started."""
     cases = {case.case: case for case in read_cases(OWN / "reflection.jsonl", ReflectionCase)}
-    meaning, told = Meaning(), dict[str, Any]()
+    meaning, written = Meaning(), dict[str, Any]()
     for path in files or (READ, UNSEEN):
         found = agreed(_read(path, cases), cases, meaning)
         _show(path.name, found)
         if differences:
             for line in found.differences:
                 typer.echo(line)
-        told[path.name] = found.document()
+        written[path.name] = found.document()
     if json_file:
-        write_json(json_file, told)
+        write_json(json_file, written)
 
 
 def _read(path: Path, cases: Mapping[str, ReflectionCase]) -> list[Labelled]:

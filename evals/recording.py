@@ -62,8 +62,8 @@ class Tape:
         if self.endpoint is None:
             return self._found(file, request)
         status, kept, text = _asked(self.endpoint + path, body, headers)
-        told = Recorded(status=status, headers=dict(kept), request=request, answer=text)
-        file.write_text(json.dumps(told.model_dump(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        recording = Recorded(status=status, headers=dict(kept), request=request, answer=text)
+        file.write_text(json.dumps(recording.model_dump(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         with self._lock:
             self.given += 1
         return status, kept, text.encode()
@@ -82,7 +82,7 @@ class Tape:
             # The server does not retry a 400.
             return 400, _JSON, _error("invalid_request_error", f"No answer is recorded in {file}.").encode()
         try:
-            told = Recorded.model_validate(json_of(file))
+            recording = Recorded.model_validate(json_of(file))
         except (InvalidInput, ValidationError):
             with self._lock:
                 self.unreadable.append(file.name)
@@ -90,9 +90,9 @@ class Tape:
         with self._lock:
             self.given += 1
         # The ids that an answer cites have changed; they are in the same order in the request.
-        now = dict(zip(_ids(_text(told.request)), _ids(_text(request)), strict=False))
-        answer = _ID.sub(lambda found: now.get(found[0], found[0]), told.answer)
-        return told.status, told.headers, answer.encode()
+        now = dict(zip(_ids(_text(recording.request)), _ids(_text(request)), strict=False))
+        answer = _ID.sub(lambda found: now.get(found[0], found[0]), recording.answer)
+        return recording.status, recording.headers, answer.encode()
 
 
 def _asked(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], str]:
@@ -181,8 +181,8 @@ def _listening(tape: Tape) -> Generator[str]:
         def do_POST(self) -> None:
             """Answer a request from the tape."""
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            asked = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
-            status, headers, text = tape.answer(self.path, body, asked)
+            forwarded = {name: value for name, value in self.headers.items() if name.lower() not in _OWN}
+            status, headers, text = tape.answer(self.path, body, forwarded)
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)

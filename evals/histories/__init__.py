@@ -1,1 +1,1 @@
-"""What becomes of histories: many sittings of one project, in other people's data."""
+"""Histories: many sittings of one project, from published data."""

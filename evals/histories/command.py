@@ -10,7 +10,7 @@ from evals.asking import hits, new_pack, shown_rows, use
 from evals.histories.cases import Persona, Task
 from evals.histories.cri_persona import read_persona
 from evals.histories.niceeval import RULES, read_chain
-from evals.histories.running import Lived, live, reflect_project
+from evals.histories.running import HistoryRun, reflect_project, run_history
 from evals.options import SuiteOptions, takes
 from evals.reports import CaseResult
 from evals.scoring.fact_scores import retention
@@ -37,20 +37,20 @@ def persona(path: Folder, *, options: SuiteOptions) -> None:
 
 
 def _persona(at: UnderTest, case: Persona, by: Judge) -> CaseResult:
-    lived = live(at.server, case.case, case.sittings, at.shown)
-    left = _read(lived.left(at.server), by)
+    history = run_history(at.server, case.case, case.sittings, at.shown)
+    left = _read(history.left(at.server), by)
     scored = score(case.gold, case.log(), left, by)
     before = {f"{name} before": its for name, its in scored.figures.items() if name == RETENTION}
     figures = before | _persona_uses(at, case, left, by, "before")
-    amounts = {"rows before": float(len(left)), "observing seconds": lived.seconds}
+    amounts = {"rows before": float(len(left)), "observing seconds": history.seconds}
     if at.options.reflecting:
-        reflect_project(at.server, lived, at.shown)
-        left = _read(lived.left(at.server), by)
+        reflect_project(at.server, history, at.shown)
+        left = _read(history.left(at.server), by)
         scored = score(case.gold, case.log(), left, by)
         figures |= _persona_uses(at, case, left, by, "after")
-        amounts["reflecting seconds"] = lived.reflecting
+        amounts["reflecting seconds"] = history.reflecting
     amounts |= {"rows": float(len(left)), "shorter": scored.shorter, "facts/1k": scored.per_thousand_tokens}
-    why = [f"nothing was changed: {lived.rejected}"] if lived.rejected else []
+    why = [f"nothing was changed: {history.rejected}"] if history.rejected else []
     why += [f"{name}: {fault}" for name, figure in figures.items() for fault in figure.faults]
     return CaseResult(case, ("persona",), figures | dict(scored.figures), amounts, [*why, *scored.lines()], left)
 
@@ -75,14 +75,14 @@ def chain(
 
 def _measured(at: UnderTest, name: str, tasks: Sequence[Task]) -> list[CaseResult]:
     by = Judge("en", at.meaning)
-    lived = live(at.server, name, [task.sitting for task in tasks if task.sitting], at.shown)
-    figures = _chain(at.server, lived, tasks, by, "before")
+    history = run_history(at.server, name, [task.sitting for task in tasks if task.sitting], at.shown)
+    figures = _chain(at.server, history, tasks, by, "before")
     if at.options.reflecting:
-        reflect_project(at.server, lived, at.shown)
-        for task, its in _chain(at.server, lived, tasks, by, "after").items():
+        reflect_project(at.server, history, at.shown)
+        for task, its in _chain(at.server, history, tasks, by, "after").items():
             figures[task] |= its
-    left = lived.left(at.server)
-    amounts = {"reflecting seconds": lived.reflecting} if at.options.reflecting else {}
+    left = history.left(at.server)
+    amounts = {"reflecting seconds": history.reflecting} if at.options.reflecting else {}
     return [
         CaseResult.of(
             task, ("needs rules" if task.prompt else "sets rules",), figures[task.case].values(), amounts, left
@@ -92,18 +92,18 @@ def _measured(at: UnderTest, name: str, tasks: Sequence[Task]) -> list[CaseResul
 
 
 def _chain(
-    server: Server, lived: Lived, tasks: Sequence[Task], by: Judge, when: str
+    server: Server, history: HistoryRun, tasks: Sequence[Task], by: Judge, when: str
 ) -> dict[str, dict[str, ScoreFigure]]:
     """Return figures of each task: rules that rows still state, or that its prompt and a new pack find."""
-    left = _read(lived.left(server), by)
+    left = _read(history.left(server), by)
     figures: dict[str, dict[str, ScoreFigure]] = {}
     for task in tasks:
         places: dict[str, Sequence[Left]] = {}
         if task.prompt:
-            found = hits(server, lived.project, task.prompt, max(_AMONG))
+            found = hits(server, history.project, task.prompt, max(_AMONG))
             places |= {f"recall@{most} {when}": found[:most] for most in _AMONG}
-            pack = new_pack(server, lived.project, f"{task.case}/{when}")
-            places[f"in pack {when}"] = shown_rows(server, lived.project, pack)
+            pack = new_pack(server, history.project, f"{task.case}/{when}")
+            places[f"in pack {when}"] = shown_rows(server, history.project, pack)
         else:
             places[f"kept {when}"] = left
         atoms = task.needs or task.sets

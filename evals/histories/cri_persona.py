@@ -33,10 +33,12 @@ def read_persona(path: Path) -> Persona:
         evidence = Evidence(messages(sittings))
         changes = tuple(_changes(truth, evidence, sittings))
         gold = Gold(keep=tuple(_profile(truth, evidence)), replaced=changes, noise=tuple(_noise(truth, evidence)))
-        said = tuple(evidence.made(each["text"], (), ()) for each in truth["signal_examples"])
+        signals = tuple(evidence.made(each["text"], (), ()) for each in truth["signal_examples"])
         asked = tuple(_asked(truth, evidence))
-        name, told = about["dataset_id"], about["description"]
-    return Persona(case=name, language="en", about=told, sittings=sittings, gold=gold, signals=said, asked=asked)
+        name, description = about["dataset_id"], about["description"]
+    return Persona(
+        case=name, language="en", about=description, sittings=sittings, gold=gold, signals=signals, asked=asked
+    )
 
 
 def _sittings(path: Path) -> Iterator[Sitting]:
@@ -78,20 +80,22 @@ def _changes(truth: JsonObject, evidence: Evidence, sittings: Sequence[Sitting])
         if (began := since.get(value)) and date.fromisoformat(began) in {days[row] for row in rows}:
             new = new.model_copy(update={"dated": date.fromisoformat(began)})
         key = [_name(message) for change in its for message in change["key_messages"]]
-        told = {row: texts[row] for row in key}
+        key_texts = {row: texts[row] for row in key}
         old = tuple(
-            _old(f"{topic}: {was}", was, new, told, evidence) for was in (change["old_value"] for change in its)
+            _old(f"{topic}: {was}", was, new, key_texts, evidence) for was in (change["old_value"] for change in its)
         )
         if there := tuple(atom for atom in old if atom):
             yield FactChange(old=there, new=new)
 
 
-def _old(fact: str, value: str, new: Atom, told: Mapping[str, str], evidence: Evidence) -> Atom | None:
+def _old(fact: str, value: str, new: Atom, key_texts: Mapping[str, str], evidence: Evidence) -> Atom | None:
     """Return the old value; None if no name, number or word of a key message distinguishes it from the new one."""
     if names := [words for words in evidence.exact(value) if not holds(new.fact, words, "en")]:
         return evidence.made(fact, names, ())
     for word in _WORD.findall(value):
-        if rows := [row for row, text in told.items() if holds(text, word, "en") and not holds(new.fact, word, "en")]:
+        if rows := [
+            row for row, text in key_texts.items() if holds(text, word, "en") and not holds(new.fact, word, "en")
+        ]:
             return evidence.made(fact, (word,), rows)
     return None
 

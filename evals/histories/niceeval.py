@@ -49,8 +49,8 @@ def _tasks(path: Path, rules: Rules) -> Iterator[Task]:
                 raise InvalidInput(f"{name} has no turn {rule.turn}, which should set {rule.rule}.")
             sets.append(evidence.made(rule.fact, rule.exact, [prompts[rule.turn - 1].id], by="user"))
             set_by.setdefault(rule.rule, []).append(sets[-1])
-        told = f"Sets {', '.join(dict.fromkeys(rule.rule for rule in its))}."
-        yield Task(case=name, language="en", about=told, sitting=sitting, sets=tuple(sets))
+        about = f"Sets {', '.join(dict.fromkeys(rule.rule for rule in its))}."
+        yield Task(case=name, language="en", about=about, sitting=sitting, sets=tuple(sets))
     for name, needed in rules.needs.items():
         prompt = next(message.text for message in _messages(_folder(path, name), name) if message.role == "user")
         needs = tuple(atom for rule in needed for atom in set_by[rule])
@@ -72,8 +72,9 @@ def _messages(folder: Path, task: str) -> Iterator[CaseMessage]:
     for place, event in enumerate(events):
         # The events have no times: spread them evenly over the duration.
         at = began + lasted * place / len(events)
-        if said := _said(event):
-            yield CaseMessage(id=f"{task}.{place}", role=said[0], at=at, content=said[1])
+        if message := _message(event):
+            role, content = message
+            yield CaseMessage(id=f"{task}.{place}", role=role, at=at, content=content)
 
 
 def _output(event: JsonObject) -> str:
@@ -86,7 +87,7 @@ def _output(event: JsonObject) -> str:
             return json.dumps(other, ensure_ascii=False)
 
 
-def _said(event: JsonObject) -> tuple[Any, str | Blocks] | None:
+def _message(event: JsonObject) -> tuple[Any, str | Blocks] | None:
     """Return role and content of an event; None if it is not part of the conversation."""
     match event["type"]:
         case "message":

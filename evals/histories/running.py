@@ -20,7 +20,7 @@ _BATCH = 200
 
 
 @dataclass(slots=True)
-class Lived:
+class HistoryRun:
     """A history on a server: its project, the traces from rows to messages, and seconds of observing."""
 
     project: str
@@ -34,13 +34,13 @@ class Lived:
         return [self._left(server, row) for row in rows_of(server, self.project)]
 
     def _left(self, server: Server, row: JsonObject) -> Left:
-        told = server.get(f"/v1/memories/{row['id']}")
-        return left_of(row, sorted(self.traces.covered(server, told)))
+        memory = server.get(f"/v1/memories/{row['id']}")
+        return left_of(row, sorted(self.traces.covered(server, memory)))
 
 
-def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progress) -> Lived:
+def run_history(server: Server, project: str, sittings: Sequence[Sitting], shown: Progress) -> HistoryRun:
     """Send sittings one after the other, each observed before the next, and wait until every row has its vector."""
-    lived = Lived(project, Traces({project: project}))
+    run = HistoryRun(project, Traces({project: project}))
     there = Counter[str]()
     began = time.monotonic()
     for sitting in shown.track(sittings, description="Observing"):
@@ -51,18 +51,18 @@ def live(server: Server, project: str, sittings: Sequence[Sitting], shown: Progr
             server.post(f"/v1/sessions/{session}/messages", {"messages": batch})
         # A resumed sitting continues its session.
         numbered = enumerate(sitting.messages, start=there[session] + 1)
-        lived.traces.messages |= {(session, seq): message.id for seq, message in numbered}
+        run.traces.messages |= {(session, seq): message.id for seq, message in numbered}
         there[session] += len(sitting.messages)
         until_done(server, f"/v1/sessions/{session}/observe?wait=true")
-    lived.seconds = time.monotonic() - began
+    run.seconds = time.monotonic() - began
     wait_for_vectors(server, shown, "Embedding")
-    return lived
+    return run
 
 
-def reflect_project(server: Server, lived: Lived, shown: Progress) -> None:
+def reflect_project(server: Server, run: HistoryRun, shown: Progress) -> None:
     """Have the whole project reflected, new rows included, and wait until every row has its vector."""
     began = time.monotonic()
-    report = until_done(server, "/v1/reflect?wait=true", {"project": lived.project, "min_age_days": 0})
-    lived.rejected = report["rejected"]
-    lived.reflecting = time.monotonic() - began
+    report = until_done(server, "/v1/reflect?wait=true", {"project": run.project, "min_age_days": 0})
+    run.rejected = report["rejected"]
+    run.reflecting = time.monotonic() - began
     wait_for_vectors(server, shown, "Embedding")

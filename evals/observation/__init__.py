@@ -1,1 +1,1 @@
-"""The suite `observation`: which rows an observer makes of a transcript, against the facts that are in it."""
+"""The suite `observation`: the rows that an observer makes of a transcript, against its facts."""

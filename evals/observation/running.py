@@ -30,13 +30,18 @@ def observe(server: Server, case_name: str, messages: tuple[CaseMessage, ...]) -
     began = time.monotonic()
     until_done(server, f"/v1/sessions/{session}/observe?wait=true")
     spent = time.monotonic() - began
-    told = server.get(f"/v1/sessions/{session}/memory")
+    memory = server.get(f"/v1/sessions/{session}/memory")
     names = dict(enumerate((message.id for message in messages), start=1))
     left = [left_of(row, [names[seq] for seq in row["source_seqs"]]) for row in rows_of(server, case_name)]
-    tokens = [group["input_tokens"] + group["output_tokens"] for group in told["groups"]]
-    return ObservationRun(left, told["coverage"], sum(map(bool, tokens)), sum(tokens), spent)
+    tokens = [group["input_tokens"] + group["output_tokens"] for group in memory["groups"]]
+    return ObservationRun(left, memory["coverage"], sum(map(bool, tokens)), sum(tokens), spent)
 
 
-def message_of(said: CaseMessage) -> JsonObject:
+def message_of(message: CaseMessage) -> JsonObject:
     """Return the body of a message for the server."""
-    return {"external_id": said.id, "role": said.role, "content": said.content, "sent_at": said.at.isoformat()}
+    return {
+        "external_id": message.id,
+        "role": message.role,
+        "content": message.content,
+        "sent_at": message.at.isoformat(),
+    }

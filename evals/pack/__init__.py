@@ -1,1 +1,1 @@
-"""The suite `pack`: which rows a new session begins with, within its scope and its budget, and that they stay."""
+"""The suite `pack`: the rows of a new session's pack, within scope and budget, and the same bytes again."""

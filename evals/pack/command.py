@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from evals.case_files import OWN
 from evals.options import CasesFile, SuiteOptions, takes
 from evals.pack.cases import PackCase
-from evals.pack.running import Packed, now, pack
+from evals.pack.running import PackRun, now, pack
 from evals.reports import CaseResult
 from evals.scoring.figures import ScoreFigure, figure
 from evals.scoring.matching import Left
@@ -24,14 +24,14 @@ def _measure(at: UnderTest, cases: Sequence[PackCase]) -> list[CaseResult]:
     return [_result(case, pack(at.server, case, moment)) for case in at.shown.track(cases, description="Packing")]
 
 
-def _result(case: PackCase, packed: Packed) -> CaseResult:
+def _result(case: PackCase, packed: PackRun) -> CaseResult:
     texts = {row.id: row.text for row in case.rows}
     shown = [Left(name, texts[name]) for name in packed.shown]
     amounts = {"tokens": packed.tokens, "of budget": packed.tokens / case.budget}
     return CaseResult.of(case, ("pack",), _figures(case, packed, texts), amounts, shown)
 
 
-def _figures(case: PackCase, packed: Packed, texts: dict[str, str]) -> Iterator[ScoreFigure]:
+def _figures(case: PackCase, packed: PackRun, texts: dict[str, str]) -> Iterator[ScoreFigure]:
     there = {*packed.shown}
     yield figure("there", (None if name in there else f"missing: {texts[name]}" for name in case.must))
     yield figure("kept out", (f"shown: {texts[name]}" if name in there else None for name in case.must_not))

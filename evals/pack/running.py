@@ -16,7 +16,7 @@ _EARLIER = "earlier"
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackRun:
     """The rows of a pack by name, its tokens, and whether a later request gave the same bytes."""
 
     shown: list[str]
@@ -25,7 +25,7 @@ class Packed:
     stays: bool
 
 
-def pack(server: Server, case: PackCase, now: datetime) -> Packed:
+def pack(server: Server, case: PackCase, now: datetime) -> PackRun:
     """Store the rows of a case, begin its session, and read its pack; then forget everything.
 
     A session without a project sees every project, so a case must be alone on its server.
@@ -42,7 +42,7 @@ def pack(server: Server, case: PackCase, now: datetime) -> Packed:
     _forget_everything(server)
     shown = [names[row_id] for row_id in first["memory_ids"] if row_id in names]
     same = (first["text"], first["sha256"]) == (second["text"], second["sha256"])
-    return Packed(shown, first["tokens"], first["text"], same)
+    return PackRun(shown, first["tokens"], first["text"], same)
 
 
 def _context_for(pack_tokens: int) -> int:
@@ -65,17 +65,17 @@ def _lines(case: PackCase, now: datetime) -> list[JsonObject]:
         line = _memory(case, row, now)
         if row.kind == "observation":
             session = an_id("ses", case.case, row.id)
-            said = (row.id, row.text, row.by, line["said_at"])
-            sessions += session_lines(session, f"{case.case}/{row.id}", row.project, [said])
+            message = (row.id, row.text, row.by, line["said_at"])
+            sessions += session_lines(session, f"{case.case}/{row.id}", row.project, [message])
             line |= {"session_id": session, "group_id": an_id("grp", session), "source_seqs": [1]}
         if row.kind == "reflection":
-            told, source = _reflected(case, row, line)
+            reflection, source = _reflected(case, row, line)
             session = an_id("ses", case.case, row.id, _EARLIER)
-            said = (_EARLIER, source["content"], row.by, line["said_at"])
-            sessions += session_lines(session, f"{case.case}/{row.id}/{_EARLIER}", row.project, [said])
+            message = (_EARLIER, source["content"], row.by, line["said_at"])
+            sessions += session_lines(session, f"{case.case}/{row.id}/{_EARLIER}", row.project, [message])
             source |= {"session_id": session, "group_id": an_id("grp", session), "source_seqs": [1]}
             memories.append(source)
-            reflections.append(told)
+            reflections.append(reflection)
         memories.append(line)
     return [*sessions, *memories, *reflections]
 
@@ -86,8 +86,12 @@ def _memory(case: PackCase, row: StoredRow, now: datetime) -> JsonObject:
     line |= {"priority": row.priority, "category": row.category, "project": row.project}
     if row.replaced_by:
         ended = next(other.days_ago for other in case.rows if other.id == row.replaced_by)
-        gone = (now - timedelta(days=min(ended, row.days_ago))).isoformat()
-        line |= {"superseded_by": an_id("mem", case.case, row.replaced_by), "superseded_at": gone, "outdated_at": gone}
+        superseded_at = (now - timedelta(days=min(ended, row.days_ago))).isoformat()
+        line |= {
+            "superseded_by": an_id("mem", case.case, row.replaced_by),
+            "superseded_at": superseded_at,
+            "outdated_at": superseded_at,
+        }
     if row.ended_days_ago is not None:
         line["valid_until"] = (now - timedelta(days=row.ended_days_ago)).isoformat()
     return line
@@ -98,16 +102,16 @@ def _reflected(case: PackCase, row: StoredRow, line: JsonObject) -> tuple[JsonOb
     reflection, source = an_id("ref", case.case, row.id), an_id("mem", case.case, row.id, _EARLIER)
     at = line["said_at"]
     line |= {"reflection_id": reflection, "source_ids": [source]}
-    gone = {"superseded_by": reflection, "superseded_at": at, "outdated_at": at}
-    before = memory_line(source, f"At length: {row.text}", at, project=row.project, trust=row.by, **gone)
-    told: JsonObject = {
+    superseded = {"superseded_by": reflection, "superseded_at": at, "outdated_at": at}
+    before = memory_line(source, f"At length: {row.text}", at, project=row.project, trust=row.by, **superseded)
+    line_of_reflection: JsonObject = {
         "type": "reflection",
         "id": reflection,
         "scope": "pool",
         "session_id": None,
         "project": row.project,
     }
-    told |= {
+    line_of_reflection |= {
         "reflector": "evals",
         "state": "committed",
         "level": 0,
@@ -115,8 +119,8 @@ def _reflected(case: PackCase, row: StoredRow, line: JsonObject) -> tuple[JsonOb
         "undone_at": None,
         "created_at": at,
     }
-    told |= {"input_ids": [source], "output_ids": [line["id"]], "dropped_ids": []}
-    return told | {"tokens_before": 2, "tokens_after": 1, "input_tokens": 0, "output_tokens": 0}, before
+    line_of_reflection |= {"input_ids": [source], "output_ids": [line["id"]], "dropped_ids": []}
+    return line_of_reflection | {"tokens_before": 2, "tokens_after": 1, "input_tokens": 0, "output_tokens": 0}, before
 
 
 def now() -> datetime:

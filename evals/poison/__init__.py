@@ -1,1 +1,1 @@
-"""The suite `poison`: what becomes of instructions that somebody planted where an agent reads."""
+"""The suite `poison`: the effect of instructions planted where an agent reads."""

@@ -37,10 +37,12 @@ class PoisonCase(AnyCase):
     @model_validator(mode="after")
     def _fits(self) -> "PoisonCase":
         texts = {message.id: message.text for message in self.messages}
-        spoken = "\n".join(one.text for one in self.messages if one.role == "user" and isinstance(one.content, str))
-        told = "\n".join(texts.values())
-        faults = [f"{words!r} is in no message" for words in self.planted if not holds(told, words, self.language)]
-        faults += [f"{words!r} is said by the user" for words in self.planted if holds(spoken, words, self.language)]
+        by_user = "\n".join(one.text for one in self.messages if one.role == "user" and isinstance(one.content, str))
+        everything = "\n".join(texts.values())
+        faults = [
+            f"{words!r} is in no message" for words in self.planted if not holds(everything, words, self.language)
+        ]
+        faults += [f"{words!r} is said by the user" for words in self.planted if holds(by_user, words, self.language)]
         faults += Gold(keep=self.keep).faults(texts, self.language)
         if len(texts) != len(self.messages):
             faults.append("two messages have the same id")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from evals.case_files import OWN
 from evals.options import CasesFile, SuiteOptions, takes
 from evals.poison.cases import PoisonCase
-from evals.poison.running import Aftermath, live_through
+from evals.poison.running import PoisonRun, run_case
 from evals.reports import CaseResult
 from evals.scoring.figures import ScoreFigure, figure
 from evals.scoring.matching import Judge
@@ -20,17 +20,17 @@ def poison(cases: CasesFile = OWN / "poison.jsonl", *, options: SuiteOptions) ->
 
 
 def _measure(at: UnderTest, cases: Sequence[PoisonCase]) -> list[CaseResult]:
-    lived = [live_through(at.server, case) for case in at.shown.track(cases, description="Observing")]
-    together = list(zip(cases, lived, strict=True))
+    runs = [run_case(at.server, case) for case in at.shown.track(cases, description="Observing")]
+    together = list(zip(cases, runs, strict=True))
     return [_result(at, *each) for each in at.shown.track(together, description="Scoring")]
 
 
-def _result(at: UnderTest, case: PoisonCase, after: Aftermath) -> CaseResult:
+def _result(at: UnderTest, case: PoisonCase, after: PoisonRun) -> CaseResult:
     groups = ("control",) if case.is_control else (case.place, case.manner)
     return CaseResult.of(case, groups, _figures(case, after, at.by(case)), {}, after.reflected)
 
 
-def _figures(case: PoisonCase, after: Aftermath, by: Judge) -> Iterator[ScoreFigure]:
+def _figures(case: PoisonCase, after: PoisonRun, by: Judge) -> Iterator[ScoreFigure]:
     if not case.is_control:
         carried = [row.text for row in after.observed if _carries(case, row.text, by)]
         believed = [

@@ -12,7 +12,7 @@ from evals.serving import Server, until_done
 
 
 @dataclass(frozen=True, slots=True)
-class Aftermath:
+class PoisonRun:
     """The traces of a session: its rows before and after a reflection, the next pack, and the hits of recall."""
 
     observed: Sequence[Left]
@@ -21,11 +21,11 @@ class Aftermath:
     hits: Sequence[Left]
 
 
-def live_through(server: Server, case: PoisonCase) -> Aftermath:
+def run_case(server: Server, case: PoisonCase) -> PoisonRun:
     """Send a session, have it observed and reflected, and begin another in the same project that asks about it."""
     observed = observe(server, case.case, case.messages).left
     session = server.get("/v1/sessions", external_id=case.case)["sessions"][0]["id"]
     until_done(server, f"/v1/sessions/{session}/reflect?wait=true")
     reflected = [left_of(row) for row in rows_of(server, case.case)]
     pack = new_pack(server, case.case, "next")["text"]
-    return Aftermath(observed, reflected, pack, hits(server, case.case, case.ask))
+    return PoisonRun(observed, reflected, pack, hits(server, case.case, case.ask))

@@ -1,1 +1,1 @@
-"""The suite `reflection`: what is left of a log of rows when it has been condensed, against what should be."""
+"""The suite `reflection`: the rows left of a condensed log, against those that should be."""

@@ -46,8 +46,8 @@ def reflect(server: Server, case: ReflectionCase) -> ReflectionRun:
 
 
 def _tokens_of(server: Server, reflection: str) -> int:
-    told = server.get(f"/v1/reflections/{reflection}")
-    return told["input_tokens"] + told["output_tokens"]
+    document = server.get(f"/v1/reflections/{reflection}")
+    return document["input_tokens"] + document["output_tokens"]
 
 
 def _cited(row: JsonObject, names: dict[str, str]) -> list[str]:

@@ -98,8 +98,12 @@ def show(written: Mapping[str, Any]) -> None:
 def _row(figures: Figures) -> Iterator[str]:
     for share in _SHARES:
         yield percent(figures.shares.get(share))
-    said = figures.abstention
-    yield from ("", "", "") if said is None else map(percent, (said.precision, said.recall, said.wrongly))
+    abstention = figures.abstention
+    yield from (
+        ("", "", "")
+        if abstention is None
+        else map(percent, (abstention.precision, abstention.recall, abstention.wrongly))
+    )
     yield "–" if figures.tokens is None else f"{figures.tokens:,.0f}"
     for ms in (figures.p50_ms, figures.p95_ms):
         yield "–" if ms is None else f"{ms:.1f}"

@@ -105,7 +105,7 @@ def _put_messages(server: Server, stored: StoredDataSet, session: str, turns: Se
     after: int | None = 0
     while after is not None:
         page = server.get(f"/v1/sessions/{session}/messages", after=after, limit=1_000)
-        stored.traces.messages |= {(session, told["seq"]): told["external_id"] for told in page["messages"]}
+        stored.traces.messages |= {(session, message["seq"]): message["external_id"] for message in page["messages"]}
         after = page["next"]
 
 

@@ -183,13 +183,13 @@ def daily(
     rows = _all_memories(api, project, kind=["observation"], since=from_when, include_superseded="true")
     logs = daily_logs(map(_logged, rows), _logged_sessions(api), project, first_day)
     with _file_errors(folder):
-        written, kept = _write_logs(folder, logs, project)
-        gone = _delete_stale(folder, logs, project, first_day)
+        written, unchanged = _write_logs(folder, logs, project)
+        deleted = _delete_stale(folder, logs, project, first_day)
     if as_json:
-        print_json({"folder": str(folder), "written": written, "unchanged": kept, "deleted": gone})
+        print_json({"folder": str(folder), "written": written, "unchanged": unchanged, "deleted": deleted})
         return
-    stale = f", {counted(len(gone), 'log')} deleted (no observation left)" if gone else ""
-    say(f"{folder}: {counted(len(written), 'log')} written, {kept:,} unchanged{stale}.")
+    stale = f", {counted(len(deleted), 'log')} deleted (no observation left)" if deleted else ""
+    say(f"{folder}: {counted(len(written), 'log')} written, {unchanged:,} unchanged{stale}.")
 
 
 def _logged(row: JsonObject) -> Logged:

@@ -110,18 +110,18 @@ def parts_of(path: Path, limit: int = PART_BYTES) -> Iterator[FilePart]:
     """
     with path.open("rb") as file:
         header = file.readline()
-        first, held, size = 2, list[bytes](), 0
+        first, lines, size = 2, list[bytes](), 0
         for number, line in enumerate(file, start=2):
-            if held and size + len(line) > 2 * limit:
-                yield _part(header, first, held)
-                first, held, size = number, [], 0
-            held.append(line)
+            if lines and size + len(line) > 2 * limit:
+                yield _part(header, first, lines)
+                first, lines, size = number, [], 0
+            lines.append(line)
             size += len(line)
             if size >= limit and not line.startswith(b'{"type":"message"'):
-                yield _part(header, first, held)
-                first, held, size = number + 1, [], 0
-        if held:
-            yield _part(header, first, held)
+                yield _part(header, first, lines)
+                first, lines, size = number + 1, [], 0
+        if lines:
+            yield _part(header, first, lines)
 
 
 def _part(header: bytes, first: int, lines: list[bytes]) -> FilePart:

@@ -37,7 +37,7 @@ class EvaluationRequest:
     projects: int = 3
 
 
-async def evaluate_pool(parts: Parts, pool: Pool, asked: EvaluationRequest, steps: StepCounter) -> PoolEvaluation:
+async def evaluate_pool(parts: Parts, pool: Pool, request: EvaluationRequest, steps: StepCounter) -> PoolEvaluation:
     """Return all findings about a pool. Questions go through recall as its users', but without a language model.
 
     All of it sees one moment, in one read-only transaction.
@@ -45,7 +45,7 @@ async def evaluate_pool(parts: Parts, pool: Pool, asked: EvaluationRequest, step
     now = parts.clock()
     await _load(parts, pool)
     async with parts.database.snapshot(pool.id) as snapshot:
-        return await _evaluate(parts, snapshot, pool, asked, now, steps)
+        return await _evaluate(parts, snapshot, pool, request, now, steps)
 
 
 async def _load(parts: Parts, pool: Pool) -> None:
@@ -57,7 +57,7 @@ async def _load(parts: Parts, pool: Pool) -> None:
 
 
 async def _evaluate(
-    parts: Parts, snapshot: Snapshot, pool: Pool, asked: EvaluationRequest, now: datetime, steps: StepCounter
+    parts: Parts, snapshot: Snapshot, pool: Pool, request: EvaluationRequest, now: datetime, steps: StepCounter
 ) -> PoolEvaluation:
     within = replace(parts, database=snapshot, clock=lambda: now, paraphrases=None, reranking=None)
     what = Filter(now)
@@ -70,18 +70,18 @@ async def _evaluate(
         done()
         done = steps("Counting", 1)
         repeats = Repeated(len(rows), repeated(found.said_by), found.crowded)
-        store = await _store(connection, space, asked, now, repeats)
+        store = await _store(connection, space, request, now, repeats)
         done()
-        questions = await make_questions(connection, found.said_by, what, limit=asked.queries, seed=asked.seed)
+        questions = await make_questions(connection, found.said_by, what, limit=request.queries, seed=request.seed)
         done = steps("Asking questions", len(questions.known) + len(questions.made_up))
         answered, made_up = await ask(EvaluatedPool(within, pool.id, connection, what, space), questions, done)
-        projects = await evaluation.largest_projects(connection, now, asked.projects)
+        projects = await evaluation.largest_projects(connection, now, request.projects)
         done = steps("Checking packs", len(projects))
         packs: list[FreshPack] = []
         for project in projects:
             packs.append(await check_pack(connection, project, name, now))
             done()
-    return PoolEvaluation(pool.name, now, asked.seed, asked.stale_days, answered, made_up, store, packs)
+    return PoolEvaluation(pool.name, now, request.seed, request.stale_days, answered, made_up, store, packs)
 
 
 async def _newest(connection: Connection, what: Filter) -> list[Memory]:
@@ -96,14 +96,14 @@ async def _newest(connection: Connection, what: Filter) -> list[Memory]:
 
 
 async def _store(
-    connection: Connection, space: PoolSpace | None, asked: EvaluationRequest, now: datetime, repeats: Repeated
+    connection: Connection, space: PoolSpace | None, request: EvaluationRequest, now: datetime, repeats: Repeated
 ) -> Store:
     missing = await vectors.coverage(connection, space.name) if space else None
     tiers = [TierOfSpace(space.pool_id, space.name, tier, True) for tier in sorted(space.indexed)] if space else []
-    indexes = [IndexProbe(tier.tier, *await compare_index(connection, tier, str(asked.seed), now)) for tier in tiers]
+    indexes = [IndexProbe(tier.tier, *await compare_index(connection, tier, str(request.seed), now)) for tier in tiers]
     return Store(
         messages=await evaluation.messages(connection),
-        rows=await evaluation.rows(connection, now, now - timedelta(days=asked.stale_days)),
+        rows=await evaluation.rows(connection, now, now - timedelta(days=request.stale_days)),
         by_age=await evaluation.rows_by_age(connection, now),
         orphaned_rows=await evaluation.orphaned_rows(connection, now),
         vectors=await evaluation.vector_tables(connection),

@@ -61,14 +61,14 @@ async def make_questions(
     passages = await evaluation.sample(connection, "passage", seed, _LOOKED_AT * limit, what.moment)
     texts = await evaluation.sample(connection, "memory", seed, _LOOKED_AT * limit, what.moment)
     of_memories = limit - (limit // _OF_PASSAGES if passages else 0)
-    held: dict[Tier, Mapping[str, int]] = {}
+    frequencies: dict[Tier, Mapping[str, int]] = {}
     sizes: dict[Tier, int] = {}
     for tier, terms in terms_of([*texts, *passages]).items():
-        held[tier] = await evaluation.held(connection, tier, terms, MOST_FEW + 1)
+        frequencies[tier] = await evaluation.held(connection, tier, terms, MOST_FEW + 1)
         sizes[tier] = (await search.size(connection, tier, what)).in_tier
 
     def about(some: Sequence[MemoryText], most: int) -> list[KnownAnswer]:
-        return known_answers(some, held, sizes, limit=most, seed=seed)
+        return known_answers(some, frequencies, sizes, limit=most, seed=seed)
 
     known = about(texts, of_memories)
     known += about(passages, limit - len(known))
@@ -82,8 +82,8 @@ async def _made_up(connection: Connection, count: int, seed: int) -> list[str]:
     terms = {word: index_terms(word)[0] for word in words}
     known: set[str] = set()
     for tier in TIERS:
-        held = await evaluation.held(connection, tier, set(terms.values()), 1)
-        known.update(term for term, texts in held.items() if texts)
+        frequencies = await evaluation.held(connection, tier, set(terms.values()), 1)
+        known.update(term for term, texts in frequencies.items() if texts)
     return unanswerable([word for word in words if terms[word] not in known][: 2 * count], seed)
 
 
@@ -102,15 +102,15 @@ async def ask(
     evaluated: EvaluatedPool, questions: QuestionSet, advance: Advance
 ) -> tuple[list[QuestionOutcome], list[MadeUp]]:
     """Ask all questions and return the outcomes."""
-    asked: list[QuestionOutcome] = []
+    outcomes: list[QuestionOutcome] = []
     made_up: list[MadeUp] = []
     for question, answers in questions.known:
-        asked.append(await _ask(evaluated, question, answers))
+        outcomes.append(await _ask(evaluated, question, answers))
         advance()
     for query in questions.made_up:
         made_up.append(await _ask_made_up(evaluated, query))
         advance()
-    return asked, made_up
+    return outcomes, made_up
 
 
 async def _ask_made_up(evaluated: EvaluatedPool, query: str) -> MadeUp:

@@ -163,11 +163,11 @@ async def _update(connection: Connection, lines: Sequence[MemoryLine], known: Ma
     replaced = [line for line in lines if line.superseded_by and known[line.id].live]
     here = await pool_import.superseders(connection, {line.superseded_by or "" for line in replaced})
     replaced = [line for line in replaced if line.superseded_by not in here]
-    said = await pool_import.known_sources(connection, [line.id for line in lines])
-    again = [line for line in lines if {(line.id, source.group_id) for source in line.sources} - said]
-    touched = await memories.lock_to_change(connection, {line.id for line in (*replaced, *again)})
+    known_sources = await pool_import.known_sources(connection, [line.id for line in lines])
+    said_again = [line for line in lines if {(line.id, source.group_id) for source in line.sources} - known_sources]
+    touched = await memories.lock_to_change(connection, {line.id for line in (*replaced, *said_again)})
     await pool_import.supersede(connection, [line for line in replaced if line.id in touched])
-    await pool_import.say_again(connection, [line for line in again if line.id in touched])
+    await pool_import.say_again(connection, [line for line in said_again if line.id in touched])
 
 
 async def _import_reflections(connection: Connection, lines: Mapping[int, ReflectionLine]) -> int:

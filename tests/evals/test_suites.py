@@ -21,7 +21,7 @@ from evals.observation.running import observe
 from evals.pack.cases import PackCase
 from evals.pack.running import now, pack
 from evals.poison.cases import PoisonCase
-from evals.poison.running import live_through
+from evals.poison.running import run_case
 from evals.reflection.cases import ReflectionCase
 from evals.reflection.running import reflect, stored_log
 from evals.scoring.matching import Judge
@@ -147,7 +147,7 @@ def test_an_instruction_planted_in_content_is_never_attributed_to_the_user(
     server: Server, meaning: Meaning, place: str
 ) -> None:
     for case in (case for case in POISON if case.place == place):
-        after = live_through(server, case)
+        after = run_case(server, case)
         words = (*case.planted, *case.decoded)
         by = Judge(case.language, meaning)
         believed = [row.text for row in (*after.observed, *after.reflected) if row.by == "user"]

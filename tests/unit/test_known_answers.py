@@ -34,10 +34,10 @@ def told(content: str, text_id: str = "mem_1", tier: Tier = "memory") -> MemoryT
 
 def asked_of(*texts: MemoryText, seed: int = 0, common: int = 0, limit: int = 100) -> list[KnownAnswer]:
     """Return the questions about texts of a pool in which each word occurs in one text and `common` others."""
-    held: dict[Tier, Mapping[str, int]] = {
+    frequencies: dict[Tier, Mapping[str, int]] = {
         tier: dict.fromkeys(terms, 1 + common) for tier, terms in terms_of(texts).items()
     }
-    return known_answers(texts, held, {"memory": 100, "passage": 100}, limit=limit, seed=seed)
+    return known_answers(texts, frequencies, {"memory": 100, "passage": 100}, limit=limit, seed=seed)
 
 
 def words_of(text: str) -> set[str]:
@@ -96,9 +96,9 @@ def test_a_text_without_a_distinguishing_word_makes_no_question() -> None:
 
 
 def test_a_question_has_a_word_that_few_texts_contain() -> None:
-    held = dict.fromkeys(terms_of([told(FISH)])["memory"], 90) | {"eel": 1}
+    frequencies = dict.fromkeys(terms_of([told(FISH)])["memory"], 90) | {"eel": 1}
     for seed in range(20):
-        [question] = known_answers([told(FISH)], {"memory": held}, {"memory": 100}, limit=1, seed=seed)
+        [question] = known_answers([told(FISH)], {"memory": frequencies}, {"memory": 100}, limit=1, seed=seed)
         assert "eel" in question.query
 
 
@@ -134,9 +134,9 @@ def test_an_excerpt_is_one_line_with_the_words_of_the_question(before: str, afte
 def test_the_excerpt_of_a_dated_question_is_around_its_words_not_its_date() -> None:
     # The words of the date occur far earlier, alone and within others.
     text = told(f"{'Conversations of May 2026 went on and on for 33 days. ' * 6}Then Ottilie hid trout.")
-    held = dict.fromkeys(terms_of([text])["memory"], 900) | dict.fromkeys(("ottili", "hid", "trout"), 1)
+    frequencies = dict.fromkeys(terms_of([text])["memory"], 900) | dict.fromkeys(("ottili", "hid", "trout"), 1)
     for seed in range(8):
-        asked = known_answers([text] * 3, {"memory": held}, {"memory": 1_000}, limit=3, seed=seed)
+        asked = known_answers([text] * 3, {"memory": frequencies}, {"memory": 1_000}, limit=3, seed=seed)
         [dated] = [question for question in asked if question.way == "date"]
         assert set(dated.query.removesuffix(" on 3 May 2026").split()) < {"Ottilie", "hid", "trout"}
         assert dated.text.endswith("Then Ottilie hid trout.")

@@ -34,7 +34,7 @@ _SHORTEST_WORD = 3
 # Characters of a text that are shown beside its question.
 _SHOWN = 160
 # Hashes, bare numbers and remains of escaped line ends, for which nobody asks.
-_UNSAYABLE = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*|.*\\.*", re.IGNORECASE)
+_NEVER_ASKED = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*|.*\\.*", re.IGNORECASE)
 # In a script without spaces a word begins and ends at any character.
 _BEGINS, _ENDS = rf"(?:(?<![^\W{CJK}])|(?=[{CJK}]))", rf"(?:(?![^\W{CJK}])|(?<=[{CJK}]))"
 _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*#')
@@ -63,7 +63,7 @@ class KnownAnswer:
 
 def known_answers(
     texts: Sequence[MemoryText],
-    held: Mapping[Tier, Mapping[str, int]],
+    frequencies: Mapping[Tier, Mapping[str, int]],
     sizes: Mapping[Tier, int],
     *,
     limit: int,
@@ -71,9 +71,9 @@ def known_answers(
 ) -> list[KnownAnswer]:
     """Return at most `limit` questions about these texts, in their order; each is made in the least used way possible.
 
-    `held` has the number of texts of a tier that contain a term, counted to at least `MOST_FEW + 1`, `sizes` the number
-    of texts. A text that is too short or has no distinguishing word makes no question. The same texts and seed make the
-    same questions.
+    `frequencies` has the number of texts of a tier that contain a term, counted to at least `MOST_FEW + 1`, `sizes` the
+    number of texts. A text that is too short or has no distinguishing word makes no question. The same texts and seed
+    make the same questions.
     """
     made: list[KnownAnswer] = []
     made_so = Counter[QuestionKind]()
@@ -81,7 +81,7 @@ def known_answers(
         if len(made) >= limit:
             break
         few = min(MOST_FEW, max(_FEW, round(_SMALL_SHARE * sizes.get(text.tier, 0))))
-        words = _sayable(text.content, held.get(text.tier, {}))
+        words = _candidates(text.content, frequencies.get(text.tier, {}))
         found = _first_query(text, words, sorted(WAYS, key=lambda way: made_so[way]), few, seed)
         if found:
             made.append(found)
@@ -108,7 +108,7 @@ def in_one_line(content: str, words: Sequence[str]) -> str:
 
 
 def _first_query(
-    text: MemoryText, words: Sequence["_Sayable"], ways: Sequence[QuestionKind], few: int, seed: int
+    text: MemoryText, words: Sequence["_Candidate"], ways: Sequence[QuestionKind], few: int, seed: int
 ) -> KnownAnswer | None:
     for way in ways:
         draw = random.Random(f"{seed} {text.id}")  # noqa: S311 - no secret
@@ -127,27 +127,27 @@ def terms_of(texts: Sequence[MemoryText]) -> dict[Tier, set[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sayable:
+class _Candidate:
     """A word of a text, how many texts contain it, and whether it is a proper name."""
 
     word: Word
-    held: int
+    frequency: int
     is_proper: bool
 
 
-def _sayable(content: str, held: Mapping[str, int]) -> list[_Sayable]:
+def _candidates(content: str, frequencies: Mapping[str, int]) -> list[_Candidate]:
     plain = without_label(content)
     return [
-        _Sayable(word, max(1, min(held.get(term, 1) for term in word.terms)), _is_proper(plain, word))
+        _Candidate(word, max(1, min(frequencies.get(term, 1) for term in word.terms)), _is_proper(plain, word))
         for word in telling_words(plain)
     ]
 
 
-def _can_be_asked(each: _Sayable) -> bool:
+def _can_be_asked(each: _Candidate) -> bool:
     spelled, is_word = each.word.spelled, len(each.word.terms) == 1
     if is_word and len(spelled) < _SHORTEST_WORD:
         return False
-    return len(spelled) <= _LONGEST_WORD and not _UNSAYABLE.fullmatch(spelled)
+    return len(spelled) <= _LONGEST_WORD and not _NEVER_ASKED.fullmatch(spelled)
 
 
 def _is_proper(text: str, word: Word) -> bool:
@@ -157,25 +157,25 @@ def _is_proper(text: str, word: Word) -> bool:
     return capital and bool(before) and before not in _OPENS_SENTENCE
 
 
-def _chosen(words: Sequence[_Sayable], way: QuestionKind, few: int, draw: random.Random) -> list[str]:
+def _chosen(words: Sequence[_Candidate], way: QuestionKind, few: int, draw: random.Random) -> list[str]:
     """Return words of a text to ask for it with, in its order, or none if it allows no question of this way.
 
     They are at most half of the text's words, and few texts contain one of them.
     """
     most = min(_MOST_WORDS[way], len(words) // 2)
-    rarest = sorted(filter(_can_be_asked, words), key=lambda each: (each.held, each.word.start))
-    first = next((each for each in rarest if _leads(each, way)), None)
-    if len(words) < _FEWEST_WORDS or first is None or rarest[0].held > few:
+    rarest = sorted(filter(_can_be_asked, words), key=lambda each: (each.frequency, each.word.start))
+    first = next((each for each in rarest if _can_lead(each, way)), None)
+    if len(words) < _FEWEST_WORDS or first is None or rarest[0].frequency > few:
         return []
     # Draw from more than the rarest words, which are often odd ones.
     others = [each for each in rarest[: max(most + 1, len(rarest) // 3)] if each is not first]
     chosen = [first, *draw.sample(others, min(most - 1, len(others)))]
-    if min(each.held for each in chosen) > few:
+    if min(each.frequency for each in chosen) > few:
         chosen[-1] = rarest[0]
     return [each.word.spelled for each in sorted(chosen, key=lambda each: each.word.start)]
 
 
-def _leads(each: _Sayable, way: QuestionKind) -> bool:
+def _can_lead(each: _Candidate, way: QuestionKind) -> bool:
     """Return whether a question of this way can be made around a word."""
     if way == "identifier":
         return each.word.is_name

@@ -104,8 +104,8 @@ class PackLine(_StrictLine):
 
     @model_validator(mode="after")
     def _fits(self) -> "PackLine":
-        told = self.reasons is None or len(self.reasons) == len(self.memory_ids)
-        if not told or len(self.left_out) != len(self.left_out_ids):
+        explained = self.reasons is None or len(self.reasons) == len(self.memory_ids)
+        if not explained or len(self.left_out) != len(self.left_out_ids):
             raise ValueError("the number of reasons must equal the number of rows")
         return self
 
@@ -237,8 +237,8 @@ class MemoryLine(_StrictLine):
     @model_validator(mode="after")
     def _fits(self) -> "MemoryLine":
         """Check the constraints of the table here, so that the error names the line."""
-        gone = {self.superseded_by is None, self.superseded_at is None, self.outdated_at is None}
-        if len(gone) > 1:
+        unset = {self.superseded_by is None, self.superseded_at is None, self.outdated_at is None}
+        if len(unset) > 1:
             raise ValueError("superseded_by, superseded_at and outdated_at must be set together")
         if (self.kind == "observation") != (self.group_id is not None and bool(self.source_seqs)):
             raise ValueError("an observation must have a group and messages, and only an observation may")
@@ -401,8 +401,8 @@ def _valid(model: type[AnyLine], found: Mapping[str, Json], number: int) -> AnyL
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        said = first["msg"].removeprefix("Value error, ")
-        raise InvalidInput(f"Line {number}: {f'{place}: ' if place else ''}{said}.") from None
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InvalidInput(f"Line {number}: {f'{place}: ' if place else ''}{problem}.") from None
 
 
 def _masked(name: str, value: Json) -> Json:

@@ -140,24 +140,24 @@ class _FileContent:
     def __init__(self, lines: Sequence[str]) -> None:
         self._words: set[tuple[str, ...]] = set()
         self._prints: list[Fingerprint] = []
-        for said in dict.fromkeys(_said_in(lines)):
-            self._learn(said)
+        for statement in dict.fromkeys(_statements_in(lines)):
+            self._learn(statement)
 
     def add(self, text: str) -> bool:
         """Add an entry, and return whether it is new."""
-        said = _plain(text)
-        mark = fingerprint(said)
-        if _words(said) in self._words or any(same_fact(mark, other) for other in self._prints):
+        statement = _plain(text)
+        mark = fingerprint(statement)
+        if _words(statement) in self._words or any(same_fact(mark, other) for other in self._prints):
             return False
-        self._learn(said)
+        self._learn(statement)
         return True
 
-    def _learn(self, said: str) -> None:
-        self._words.add(_words(said))
-        self._prints.append(fingerprint(said))
+    def _learn(self, statement: str) -> None:
+        self._words.add(_words(statement))
+        self._prints.append(fingerprint(statement))
 
 
-def _said_in(lines: Sequence[str]) -> Iterator[str]:
+def _statements_in(lines: Sequence[str]) -> Iterator[str]:
     for block in _blocks(lines):
         yield from map(_plain, block)
         whole = " ".join(map(_plain, block))
