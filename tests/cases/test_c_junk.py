@@ -5,7 +5,7 @@ Cases, or parts of them, that are proved elsewhere:
 | case | what proves it |
 |---|---|
 | C1 | unit/test_injected.py: the forms in which each client shows rules, reminders and summaries |
-| C3 | unit/test_injected.py: test_what_a_memory_answers_is_left_out, test_our_own_pack_is_left_out_wherever_a_tool_carries_it |
+| C3 | unit/test_injected.py: test_the_result_of_a_memory_tool_is_left_out, test_our_own_pack_is_left_out_of_any_tool_result |
 | C5 | api/test_events.py: test_twenty_hooks_that_tell_of_one_event_at_once_freeze_one_pack |
 | C6 | clients/test_foreign_transcripts.py: other people's transcripts again; api/test_sessions.py: resends at once |
 | C7 | api/test_memories.py: test_twenty_identical_writes_at_once_are_one_row; api/test_hygiene.py: twenty sessions at once |

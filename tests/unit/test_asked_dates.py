@@ -250,7 +250,7 @@ KNOWN = """
 
 
 @pytest.mark.parametrize("line", [line.strip() for line in KNOWN.strip().splitlines()])
-def test_a_time_is_the_days_that_are_meant(line: str) -> None:
+def test_a_time_in_a_question_is_resolved_to_days(line: str) -> None:
     *words, first, last = line.split()
     query = line[: line.rindex(first if first != last else f"{first} {last}")].strip()
     assert words
@@ -282,7 +282,7 @@ def test_a_time_is_the_days_that_are_meant(line: str) -> None:
         ("antes del 5", "2023-05-04"),
     ],
 )
-def test_a_limit_has_one_end(query: str, last: str) -> None:
+def test_a_limit_gives_a_window_with_one_end(query: str, last: str) -> None:
     assert days(query) == (BEGINNING, last)
     assert asked(query).firm
 
@@ -307,7 +307,7 @@ def test_a_limit_has_one_end(query: str, last: str) -> None:
         ("リリースの3日前に何を変えた", ("リリース", 3, "day", "before", False), "何を変えた"),
     ],
 )
-def test_what_is_told_from_something_else_names_it_and_how_far_away_it_is(
+def test_a_time_relative_to_an_event_gives_the_event_and_the_distance(
     query: str, anchor: tuple[object, ...], rest: str
 ) -> None:
     found = asked(query)
@@ -329,7 +329,7 @@ def test_what_is_told_from_something_else_names_it_and_how_far_away_it_is(
         ("the day after the first Monday in March", "2023-03-07", "2023-03-07"),
     ],
 )
-def test_what_is_told_from_a_date_needs_nothing_else(query: str, first: str, last: str) -> None:
+def test_a_time_relative_to_a_date_gives_a_window(query: str, first: str, last: str) -> None:
     assert days(query) == (first, last)
 
 
@@ -345,14 +345,14 @@ def test_what_is_told_from_a_date_needs_nothing_else(query: str, first: str, las
         (Anchor("x", 1, "year", "after", False), "2023-11-11", "2024-11-09"),
     ],
 )
-def test_an_anchor_that_is_found_gives_a_window(anchor: Anchor, first: str, last: str) -> None:
+def test_a_found_anchor_gives_a_window(anchor: Anchor, first: str, last: str) -> None:
     began, ended = datetime(2023, 5, 9, 22, 0, tzinfo=UTC), datetime(2023, 5, 11, 3, 0, tzinfo=UTC)
     window = anchored_window(anchor, began, ended, "Europe/Berlin")
     assert window is not None
     assert (window.start.date().isoformat(), window.end.date().isoformat()) == (first, last)
 
 
-def test_an_anchor_that_leads_out_of_any_time_gives_none() -> None:
+def test_an_anchor_beyond_the_calendar_gives_no_window() -> None:
     for count, unit in ((9_999, "year"), (500, "year"), (9_999, "month")):
         for side in ("before", "after"):
             anchor = Anchor("x", count, unit, side, within=False)  # type: ignore[arg-type]
@@ -379,7 +379,7 @@ def test_an_anchor_that_leads_out_of_any_time_gives_none() -> None:
         "我们前三天做了什么", "", "?", "a" * 5_000 + " yesterday",
     ],
 )  # fmt: skip
-def test_a_query_without_a_time_has_none(query: str) -> None:
+def test_a_query_without_a_time_gives_no_window(query: str) -> None:
     assert asked_time(query, NOW, "UTC") is None
 
 
@@ -397,7 +397,7 @@ def test_a_query_without_a_time_has_none(query: str) -> None:
         ("log at 2023-05-07T10:00:12Z", "at 2023-05-07T10:00:12Z", "log"),
     ],
 )
-def test_the_words_of_a_time_are_taken_out_of_the_question(query: str, words: str, rest: str) -> None:
+def test_the_words_of_a_time_are_removed_from_the_query(query: str, words: str, rest: str) -> None:
     found = asked(query)
     assert (found.words, found.rest) == (words, rest)
 
@@ -409,11 +409,11 @@ def test_the_words_of_a_time_are_taken_out_of_the_question(query: str, words: st
         ("last week", False), ("two weeks ago", False), ("yesterday", False), ("on Tuesday", False),
     ],
 )  # fmt: skip
-def test_limits_and_dates_are_firm_and_what_is_counted_back_is_not(query: str, firm: bool) -> None:
+def test_limits_and_dates_are_firm_and_times_counted_back_are_not(query: str, firm: bool) -> None:
     assert asked(query).firm is firm
 
 
-def test_the_grain_is_what_was_named_however_long_the_window_is() -> None:
+def test_the_grain_is_the_named_unit_however_long_the_window_is() -> None:
     grains = {"since Tuesday": 1, "before 2022": 365, "last week": 7, "between 3 and 5 May": 3, "in March": 31}
     for query, length in grains.items():
         window = asked(query).window
@@ -438,7 +438,7 @@ def test_hours_are_counted_back_from_now(query: str, hours: int, until: int) -> 
     assert (NOW - window.start, NOW - window.end) == (timedelta(hours=hours), timedelta(hours=until))
 
 
-def test_hours_are_as_long_on_the_night_on_which_the_clocks_change() -> None:
+def test_an_hour_has_sixty_minutes_when_the_clocks_change() -> None:
     now = datetime(2023, 10, 29, 9, 0, tzinfo=ZoneInfo("Europe/Berlin"))
     window = asked("in the last 12 hours", now, "Europe/Berlin").window
     assert window is not None
@@ -464,7 +464,7 @@ def machine(request: pytest.FixtureRequest) -> Generator[str]:
 @pytest.mark.parametrize(
     ("zone", "first"), [("UTC", "2023-05-23"), ("Pacific/Midway", "2023-05-23"), ("Pacific/Kiritimati", "2023-05-24")]
 )
-def test_yesterday_is_the_askers_whatever_the_zone_of_the_machine(machine: str, zone: str, first: str) -> None:
+def test_yesterday_is_in_the_time_zone_of_the_asker_not_of_the_machine(machine: str, zone: str, first: str) -> None:
     late = datetime(2023, 5, 24, 23, 30, tzinfo=UTC)
     window = asked("yesterday", late, zone).window
     assert window is not None
@@ -475,7 +475,7 @@ def test_yesterday_is_the_askers_whatever_the_zone_of_the_machine(machine: str, 
 
 
 @pytest.mark.parametrize(("day", "hours"), [("2023-03-27", 23), ("2023-10-30", 25), ("2023-06-02", 24)])
-def test_a_day_on_which_the_clocks_change_is_as_long_as_it_is(day: str, hours: int) -> None:
+def test_a_day_on_which_the_clocks_change_has_23_or_25_hours(day: str, hours: int) -> None:
     now = datetime.fromisoformat(f"{day}T09:00:00").replace(tzinfo=ZoneInfo("Europe/Berlin"))
     window = asked("yesterday", now, "Europe/Berlin").window
     assert window is not None
@@ -499,7 +499,7 @@ def test_a_day_on_which_the_clocks_change_is_as_long_as_it_is(day: str, hours: i
         ("last weekend", "2023-05-20", "2023-05-13", "2023-05-14"),
     ],
 )
-def test_ends_of_months_and_leap_days(query: str, today: str, first: str, last: str) -> None:
+def test_ends_of_months_and_leap_days_are_resolved(query: str, today: str, first: str, last: str) -> None:
     assert days(query, datetime.fromisoformat(f"{today}T12:00:00+00:00")) == (first, last)
 
 
@@ -542,7 +542,7 @@ PIECES = st.sampled_from(
     MOMENTS,
     st.sampled_from(ZONES),
 )
-def test_any_question_has_a_window_in_order_an_anchor_or_neither(query: str, now: datetime, zone: str) -> None:
+def test_any_question_gives_a_valid_window_an_anchor_or_neither(query: str, now: datetime, zone: str) -> None:
     found = asked_time(query, now, zone)
     if found is None:
         return

@@ -72,7 +72,9 @@ def test_a_user_without_a_name_is_given_the_line_that_initdb_needs(
     assert not (tmp_path / "new").exists()
 
 
-def test_root_without_any_account_to_run_initdb_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_an_account_to_run_initdb_root_gets_an_explanation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def unknown(name: str) -> Any:
         raise KeyError(name)
 

@@ -35,10 +35,10 @@ def test_every_text_is_in_one_batch_and_no_batch_is_too_large(lengths: list[int]
 
 
 @given(lengths=st.lists(st.integers(0, 60), max_size=6), fixed=st.integers(0, 100), most=st.integers(1, 6))
-def test_no_division_of_any_kind_is_cheaper(lengths: list[int], fixed: int, most: int) -> None:
+def test_no_other_division_is_cheaper(lengths: list[int], fixed: int, most: int) -> None:
     best = min(cost(lengths, divided, fixed) for divided in divisions(list(range(len(lengths))), most))
     assert cost(lengths, batches(lengths, fixed, most), fixed) == best
 
 
-def test_what_is_alike_goes_together_and_what_is_long_goes_alone() -> None:
+def test_texts_of_similar_length_share_a_batch_and_a_long_one_is_alone() -> None:
     assert batches([10, 250, 11, 9, 10], fixed=40, most=64) == [[1], [2, 0, 4, 3]]

@@ -39,7 +39,7 @@ def test_a_block_of_an_unknown_type_is_kept_and_named() -> None:
         [{"type": "thinking", "text": "x"}],
     ],
 )
-def test_what_is_no_content_is_refused(content: Json) -> None:
+def test_invalid_content_is_refused(content: Json) -> None:
     with pytest.raises(InvalidInput, match="content"):
         as_blocks(content)
 
@@ -85,7 +85,7 @@ WHOLE = [
 
 
 @given(st.lists(st.sampled_from(WHOLE), min_size=30, max_size=200), st.integers(min_value=40, max_value=200))
-def test_a_cut_tears_nothing_apart_and_stays_within_its_limit(pieces: list[str], limit: int) -> None:
+def test_a_cut_splits_no_cluster_or_mask_and_keeps_its_limit(pieces: list[str], limit: int) -> None:
     text = "".join(pieces)
     shown = cut(text, limit)
     if len(text) <= limit:
@@ -98,7 +98,7 @@ def test_a_cut_tears_nothing_apart_and_stays_within_its_limit(pieces: list[str],
 
 
 @pytest.mark.parametrize("piece", WHOLE)
-def test_a_cut_at_any_place_tears_nothing_apart(piece: str) -> None:
+def test_a_cut_at_any_position_splits_no_cluster_or_mask(piece: str) -> None:
     for limit in range(40, 40 + 2 * len(piece)):
         head = cut(piece * 200, limit).rpartition(" … [")[0]
         assert head == piece * (len(head) // len(piece))
@@ -106,7 +106,7 @@ def test_a_cut_at_any_place_tears_nothing_apart(piece: str) -> None:
 
 
 @given(st.text(), st.integers(min_value=40, max_value=200))
-def test_a_cut_is_a_beginning_of_any_text(text: str, limit: int) -> None:
+def test_a_cut_is_a_prefix_of_any_text(text: str, limit: int) -> None:
     shown = cut(text, limit)
     assert len(shown) <= limit
     assert shown == text or text.startswith(shown.rpartition(" … [")[0])
@@ -118,7 +118,7 @@ def test_a_cut_keeps_as_much_as_it_can() -> None:
     assert len(cut("x" * 20 + " " + "y" * 5_000, 150)) == 150
 
 
-def test_what_has_no_place_to_cut_is_left_out_whole() -> None:
+def test_a_piece_that_cannot_be_cut_is_left_out_whole() -> None:
     assert cut("e" + "\u0301" * 999, 100) == " … [1,000 more characters]"
 
 
@@ -131,12 +131,12 @@ def test_memory_does_not_feed_on_itself() -> None:
 
 
 @pytest.mark.parametrize("tag", ["system-reminder", "command-name", "local-command-stdout", "environment_context"])
-def test_what_a_program_put_in_is_left_out(tag: str) -> None:
+def test_an_element_injected_by_a_program_is_left_out(tag: str) -> None:
     assert strip_injected(f"Please <{tag}>do this</{tag}> help") == "Please  help"
     assert strip_injected(f"What does <{tag}> mean?") == f"What does <{tag}> mean?"
 
 
-def test_stripping_is_linear() -> None:
+def test_stripping_takes_linear_time() -> None:
     for hostile in (
         "<system-reminder>" * 60_000,
         "</system-reminder>" + "<system-reminder>" * 60_000,
@@ -145,13 +145,13 @@ def test_stripping_is_linear() -> None:
         strip_injected(hostile)  # the suite's timeout is the judge
 
 
-def test_words_are_what_was_spoken() -> None:
+def test_images_are_not_part_of_the_spoken_text() -> None:
     blocks = as_blocks([{"type": "text", "text": "Look:"}, {"type": "image", "source": {"type": "url", "url": "u"}}])
     assert spoken(blocks) == "Look:"
     assert observer_text("user", blocks, {}) == "Look:\n[image]"
 
 
-def test_trust_follows_whose_words_they_are() -> None:
+def test_trust_depends_on_the_speaker() -> None:
     result = as_blocks([{"type": "tool_result", "tool_use_id": "t", "content": "x"}])
     assert message_trust("user", as_blocks("hi"), {}) == "user"
     assert message_trust("assistant", as_blocks("hi"), {}) == "assistant"

@@ -28,12 +28,12 @@ def test_an_excerpt_holds_the_words_that_were_asked_for(before: int, behind: int
     assert "The vault is in Xanadu." in excerpt(text, asked, 60)
 
 
-def test_the_place_with_most_of_the_words_is_shown_and_of_equals_the_earliest() -> None:
+def test_the_earliest_place_with_most_of_the_words_is_shown() -> None:
     lines = ["The vault.", *["Nothing."] * 40, "The vault is in Xanadu.", *["Nothing."] * 40, "Xanadu has a vault."]
     assert "The vault is in Xanadu." in excerpt("\n".join(lines), index_terms("vault Xanadu"), 40)
 
 
-def test_what_fits_is_shown_whole() -> None:
+def test_a_text_that_fits_is_shown_whole() -> None:
     assert excerpt("A\n\nB", ["x"], 50) == "A\n\nB"
 
 

@@ -61,7 +61,7 @@ def the_fact(*words: str, among: list[Fact]) -> Fact:
         ("テストは必ず実行してください。", "preference", "high"),
     ],
 )
-def test_what_a_person_asserts_is_kept_in_their_words(said: str, category: Category, priority: Priority) -> None:
+def test_a_persons_assertion_is_kept_verbatim(said: str, category: Category, priority: Priority) -> None:
     [fact] = [fact for fact in facts(conversation(("user", said))) if said.rstrip(".。") in fact.content]
     assert (fact.category, fact.priority, fact.trust, fact.source_seqs) == (category, priority, "user", (1,))
 
@@ -80,7 +80,7 @@ def test_a_question_asserts_nothing(said: str) -> None:
         assert fact.content.startswith("User asked")
 
 
-def test_what_is_denied_or_planned_is_no_outcome() -> None:
+def test_a_denied_or_planned_action_is_not_an_outcome() -> None:
     said = facts(
         conversation(
             ("user", "How far is it?"),
@@ -109,7 +109,7 @@ def test_a_failure_is_kept_with_its_command_and_its_cause() -> None:
     assert (failure.trust, failure.priority) == ("tool", "medium")
 
 
-def test_an_agents_own_stumbles_are_no_news() -> None:
+def test_an_agents_failed_attempts_are_not_facts() -> None:
     stumble = conversation(
         ("user", "Fix it"),
         ("assistant", call("Edit", file_path="/a.py")),
@@ -133,7 +133,7 @@ def test_files_and_commits_of_a_turn_are_kept() -> None:
     assert the_fact("Committed: Retry three times", among=found).source_seqs == (4,)
 
 
-def test_a_yes_means_what_it_answers() -> None:
+def test_a_yes_is_kept_with_the_question_that_it_answers() -> None:
     found = facts(
         conversation(
             ("user", "People are logged out."),
@@ -157,7 +157,7 @@ def test_an_answer_is_kept_with_its_question() -> None:
     assert "Until when may a passenger ask for a refund?" in the_fact("two hours before departure", among=found).content
 
 
-def test_a_sentence_that_leans_on_another_stays_with_it() -> None:
+def test_a_sentence_that_refers_to_another_is_kept_with_it() -> None:
     [fact] = facts(conversation(("user", "Let's keep the secret in Vault. Not today though, it waits for next week.")))
     assert fact.content.endswith("Vault. Not today though, it waits for next week.")
 
@@ -171,7 +171,7 @@ def test_an_image_is_mentioned() -> None:
     assert "image" in alone.content
 
 
-def test_what_the_session_keeps_already_is_not_kept_again() -> None:
+def test_a_fact_that_the_session_already_has_is_not_kept_again() -> None:
     once = facts(conversation(("user", "Never use floats for money.")))
     again = conversation(("user", "Never use floats for money."), previous=tuple(fact.content for fact in once))
     assert facts(again) == []
@@ -183,7 +183,7 @@ def test_injected_context_is_not_observed() -> None:
     assert facts(conversation(("user", pack), ("user", reminder), ("system", "You must always be brief."))) == []
 
 
-def test_the_task_and_the_title_come_from_what_was_asked() -> None:
+def test_the_task_and_the_title_come_from_the_request() -> None:
     observed = observe(
         conversation(
             ("user", "Good morning. Please look into the sign-in code."),
@@ -214,7 +214,7 @@ def test_every_fact_is_grounded_in_the_messages_that_it_cites(said: list[tuple[R
         assert fact.said_at in {by_seq[seq].sent_at for seq in fact.source_seqs}
 
 
-def test_one_call_writes_no_more_than_its_budget_and_drops_the_least_first() -> None:
+def test_one_call_keeps_its_budget_and_drops_the_least_important_first() -> None:
     rounds = [
         "\n".join(
             [f"Round {number}.", *(f"Always keep rule {number}.{n} in mind, it was agreed on." for n in range(10))]
@@ -242,7 +242,7 @@ def test_hostile_text_is_read_in_linear_time() -> None:
         observe(conversation(("user", hostile), ("assistant", commands), ("user", result(hostile, error=True))))
 
 
-def test_a_correction_says_what_it_corrects() -> None:
+def test_a_correction_names_the_corrected_text() -> None:
     shown = conversation(
         ("user", "Please pick a timeout."),
         ("assistant", "I've set the idle timeout of the Redis client to 30 seconds."),
@@ -252,14 +252,14 @@ def test_a_correction_says_what_it_corrects() -> None:
     assert (corrected.source_seqs, corrected.trust) == ((2, 3), "user")
 
 
-def test_a_sentence_that_stands_alone_is_given_no_context() -> None:
+def test_a_self_contained_sentence_gets_no_context() -> None:
     shown = conversation(
         ("assistant", "Shall I go on with the login?"), ("user", "We decided to use Redis for sessions.")
     )
     assert the_fact("Redis", among=facts(shown)).source_seqs == (2,)
 
 
-def test_what_is_said_beside_a_tools_result_is_a_persons_word() -> None:
+def test_text_beside_a_tool_result_is_attributed_to_the_user() -> None:
     mixed: list[Json] = [
         {"type": "tool_result", "tool_use_id": "t1", "content": "ok"},
         {"type": "text", "text": "Never use floats for money."},
@@ -268,7 +268,7 @@ def test_what_is_said_beside_a_tools_result_is_a_persons_word() -> None:
     assert the_fact("floats", among=facts(shown)).trust == "user"
 
 
-def test_of_a_huge_message_its_ends_are_read() -> None:
+def test_the_head_and_tail_of_a_huge_message_are_read() -> None:
     pasted = "x = 1; // and so on\n" * 100_000
     shown = conversation(("user", f"Never use floats for money.\n{pasted}\nOur staging server runs Debian 12."))
     found = facts(shown)
@@ -276,7 +276,7 @@ def test_of_a_huge_message_its_ends_are_read() -> None:
     assert the_fact("Debian 12", among=found)
 
 
-def test_a_yes_that_goes_on_is_not_lost() -> None:
+def test_the_words_after_a_yes_are_kept() -> None:
     assert the_fact("User asked", "add the tests", among=facts(conversation(("user", "yes, and also add the tests"))))
     assert facts(conversation(("user", "sounds good"))) == []
 
@@ -287,7 +287,7 @@ def asked(question: str, reply: str) -> list[str]:
     return [fact.content for fact in facts(shown) if fact.source_seqs[-1] == 3]
 
 
-def test_a_choice_is_kept_with_what_there_was_to_choose_and_in_one_word() -> None:
+def test_a_choice_is_kept_with_its_options_even_if_it_is_one_word() -> None:
     question = "I can either drop to QoS 0 or dedupe on (buoy_id, seq) in the engine. Which one?"
     [chosen, *_] = asked(question, "dedupe. qos 0 would lose readings in the north sea")
     assert all(words in chosen for words in ("drop to QoS 0", "dedupe on (buoy_id, seq)", "answered: dedupe. qos 0"))
@@ -303,7 +303,7 @@ def test_a_choice_is_kept_with_what_there_was_to_choose_and_in_one_word() -> Non
         ("Could you run it as the owner?", "the migrator role is called tl_owner"),
     ],
 )
-def test_not_everything_behind_a_question_is_its_answer(question: str, reply: str) -> None:
+def test_a_reply_is_not_always_an_answer(question: str, reply: str) -> None:
     assert not [text for text in asked(question, reply) if text.startswith(("User agreed", "Asked"))]
 
 
@@ -331,13 +331,13 @@ def test_a_correction_is_kept_whole(said: str) -> None:
     assert said.rstrip(".").split()[-1] in corrected.content
 
 
-def test_what_holds_only_this_once_is_no_standing_rule() -> None:
+def test_a_request_for_this_once_is_not_a_standing_rule() -> None:
     once = the_fact("tests", among=facts(conversation(("user", "Never run the tests on this one."))))
     assert once.priority == "medium"
     assert not [f for f in facts(conversation(("user", "don't bother with the tests"))) if f.category == "preference"]
 
 
-def test_code_in_prose_is_left_as_it_is() -> None:
+def test_code_in_prose_is_unchanged() -> None:
     said = "Our constant __dirname is now utils/ so dirname(__dirname) is wrong here."
     assert the_fact("__dirname is now", "dirname(__dirname)", among=facts(conversation(("user", said))))
 
@@ -371,7 +371,7 @@ blocks_of_any_kind: st.SearchStrategy[Any] = st.lists(
 
 
 @given(st.lists(st.tuples(st.sampled_from(ROLES), blocks_of_any_kind), min_size=1, max_size=8))
-def test_no_transcript_whatsoever_is_a_crash(said: list[tuple[Role, Json]]) -> None:
+def test_no_transcript_makes_the_observer_crash(said: list[tuple[Role, Json]]) -> None:
     observe(conversation(*said))
 
 

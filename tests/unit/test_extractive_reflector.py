@@ -35,7 +35,7 @@ CHANGED = ("Changed src/login.py — asked: Fix the login.", "low", "state_chang
 FIXED = ("Outcome: Fixed the login.", "medium", "outcome", "assistant")
 
 
-def test_what_a_person_ruled_stays_verbatim_in_a_row_of_its_own() -> None:
+def test_a_persons_ruling_stays_verbatim_in_a_row_of_its_own() -> None:
     rows = log(ASKED, RULE, FAILED, CHANGED, FIXED)
     drafts = condensed(rows).drafts
     [rule] = [draft for draft in drafts if "floats" in draft.content]
@@ -44,7 +44,7 @@ def test_what_a_person_ruled_stays_verbatim_in_a_row_of_its_own() -> None:
     assert (rule.priority, rule.category) == ("high", "preference")
 
 
-def test_what_happened_becomes_one_row_with_all_its_sources() -> None:
+def test_a_task_and_its_outcomes_become_one_row_with_all_sources() -> None:
     rows = log(ASKED, FAILED, CHANGED, FIXED)
     [draft] = condensed(rows).drafts
     assert draft.source_ids == tuple(row.id for row in rows)
@@ -53,7 +53,7 @@ def test_what_happened_becomes_one_row_with_all_its_sources() -> None:
     assert draft.category == "outcome"
 
 
-def test_the_next_thing_that_a_person_says_begins_another_row() -> None:
+def test_the_next_statement_of_a_person_begins_another_row() -> None:
     rows = log(ASKED, FAILED, FIXED, ("User said: The footer is cut off.", "medium", "fact", "user"), CHANGED, FIXED)
     contents = [draft.content for draft in condensed(rows).drafts]
     assert not [content for content in contents if "KeyError" in content and "footer" in content]
@@ -66,14 +66,14 @@ def test_repeats_become_one_row_with_the_latest_wording_and_all_sources() -> Non
     assert rule.source_ids == (rows[0].id, rows[3].id)
 
 
-def test_what_was_asked_and_led_to_nothing_is_left_out_and_named() -> None:
+def test_a_question_without_an_outcome_is_left_out_and_named() -> None:
     rows = log(RULE, ASKED)
     reflected = condensed(rows)
     assert [draft.content for draft in reflected.drafts] == [RULE[0]]
     assert reflected.dropped_ids == (rows[1].id,)
 
 
-def test_what_a_person_said_is_kept_whatever_came_of_it() -> None:
+def test_a_persons_statement_is_kept_whatever_its_outcome() -> None:
     wrote = ("User wrote: also german comments in code are fine but identifiers stay english", "low", "fact", "user")
     asked = (
         "User asked: yes do both but the aggregate should be 15 min not hourly, the harbour pilots need that",
@@ -88,12 +88,12 @@ def test_what_a_person_said_is_kept_whatever_came_of_it() -> None:
     assert not any("src/a.ts" in text for text in said)
 
 
-def test_where_nothing_can_be_left_out_nothing_changes() -> None:
+def test_rows_that_must_all_be_kept_are_unchanged() -> None:
     assert condensed(log(RULE)).drafts == ()
     assert condensed([]).drafts == ()
 
 
-def test_what_matters_least_goes_first_when_room_is_short() -> None:
+def test_the_least_important_rows_are_dropped_first_when_space_is_short() -> None:
     open_ends = [(f"Assistant left open: step {n} of the plan.", "low", "next_step", "assistant") for n in range(20)]
     reflected = condensed(log(RULE, *open_ends), 60)
     contents = [draft.content for draft in reflected.drafts]
@@ -131,7 +131,7 @@ def test_a_reflection_is_smaller_and_accounts_for_every_row(rows: list[tuple[str
 
 
 @given(st.lists(any_row, min_size=1, max_size=15))
-def test_a_reflection_says_nothing_that_its_sources_do_not_say(rows: list[tuple[str, str, str, str]]) -> None:
+def test_a_reflection_adds_nothing_to_its_sources(rows: list[tuple[str, str, str, str]]) -> None:
     before = {row.id: row for row in log(*rows)}
     for draft in condensed(list(before.values())).drafts:
         said = " ".join(before[source].content for source in draft.source_ids)

@@ -83,7 +83,7 @@ def test_an_injected_element_is_left_out_and_its_name_can_be_discussed(tag: str)
 
 
 @pytest.mark.parametrize("tag", ["memory", "observations", "agent_scratch_memory", "FACTS", "ENTITIES"])
-def test_a_name_that_means_other_things_too_is_injected_only_as_a_block(tag: str) -> None:
+def test_an_ambiguous_element_name_is_injected_only_as_a_block(tag: str) -> None:
     assert strip_injected(f"Brew it.\n\n<{tag}>\n- User likes tea.\n</{tag}>") == "Brew it."
     inline = f"Does <{tag}>User likes tea.</{tag}> parse?"
     assert strip_injected(inline) == inline
@@ -119,12 +119,12 @@ def test_the_words_around_a_mention_and_a_reminder_stay() -> None:
     assert strip_injected(text) == f"{question}\nOk?"
 
 
-def test_half_a_pack_is_still_a_pack_but_its_name_is_a_word() -> None:
+def test_a_truncated_pack_is_left_out_but_its_name_in_a_sentence_stays() -> None:
     assert strip_injected("Before.\n" + PACK[: PACK.index("tabs")]) == "Before."
     assert strip_injected("Who writes <global_observations> here?") == "Who writes <global_observations> here?"
 
 
-def test_the_rules_of_cursor_are_known_by_how_they_begin() -> None:
+def test_the_rules_of_cursor_are_recognised_by_their_first_words() -> None:
     rules = (
         "<rules>\nThe rules section has a number of possible rules/memories/context that you should consider.\n\n"
         '<user_rules description="x">\n<user_rule>Use tabs.</user_rule>\n</user_rules>\n</rules>\n'
@@ -158,7 +158,7 @@ def test_a_rules_file_in_a_text_is_left_out(rules: str) -> None:
     assert strip_injected(f"Fix the build.\n\n{rules}") == "Fix the build."
 
 
-def test_what_follows_the_end_of_a_rules_file_stays() -> None:
+def test_text_after_the_end_of_a_rules_file_stays() -> None:
     context = "--- Context from: a/GEMINI.md ---\nUse tabs.\n--- End of Context from: a/GEMINI.md ---\n"
     assert strip_injected(f"{context}\n{context}Fix the build.") == "Fix the build."
     claude = (
@@ -182,7 +182,7 @@ def test_what_follows_the_end_of_a_rules_file_stays() -> None:
         "Put it in CLAUDE.md: use tabs.",
     ],
 )
-def test_what_a_person_writes_about_rules_files_and_summaries_stays(text: str) -> None:
+def test_a_persons_text_about_rules_files_and_summaries_stays(text: str) -> None:
     assert strip_injected(text) == text
 
 
@@ -209,7 +209,7 @@ GEMINI = "This is the Gemini CLI. We are setting up the context for our chat."
         "<state_snapshot>\n<overall_goal>Tea.</overall_goal>\n</state_snapshot>",
     ],
 )
-def test_a_summary_of_what_was_observed_already_is_left_out(summary: str) -> None:
+def test_a_summary_of_observed_messages_is_left_out(summary: str) -> None:
     blocks = as_blocks(f"<system-reminder>\nBe careful.\n</system-reminder>\n{summary}")
     text = observer_text("user", blocks, {})
     assert text == ""
@@ -217,7 +217,7 @@ def test_a_summary_of_what_was_observed_already_is_left_out(summary: str) -> Non
     assert strip_injected(f"I read this:\n{summary}").startswith("I read this:")
 
 
-def test_the_persons_words_in_a_text_that_a_client_began_stay() -> None:
+def test_a_persons_words_after_a_clients_preamble_stay() -> None:
     skill = "Base directory for this skill: /h/.claude/skills/brew\n\n# Brewing\n\nBoil water."
     assert strip_injected(skill) == ""
     assert strip_injected(f"{skill}\n\nARGUMENTS: green tea") == "green tea"
@@ -227,7 +227,7 @@ def test_the_persons_words_in_a_text_that_a_client_began_stay() -> None:
 
 
 @pytest.mark.parametrize("text", [PACK, f"<system-reminder>{PACK}</system-reminder>", "[Request interrupted by user]"])
-def test_a_message_of_nothing_but_injected_context_costs_nothing(text: str) -> None:
+def test_a_message_with_only_injected_context_costs_nothing(text: str) -> None:
     for role in ("user", "assistant", "tool"):
         blocks = as_blocks(text)
         assert observer_text(role, blocks, {}) == ""
@@ -262,7 +262,7 @@ OTHER_FILES = [
 ]
 
 
-def test_rules_files_are_known_by_their_path() -> None:
+def test_rules_files_are_recognised_by_their_path() -> None:
     assert [path for path in RULES_FILES if not is_rules_file(path)] == []
     assert [path for path in OTHER_FILES if is_rules_file(path)] == []
 
@@ -309,7 +309,7 @@ def test_a_rules_file_that_is_printed_in_a_shell_is_left_out(arguments: Json) ->
         ("Bash", {"command": "git commit -m 'Use tabs. More in CLAUDE.md' CLAUDE.md"}),
     ],
 )
-def test_a_rules_file_that_is_changed_still_shows(tool: str, arguments: Json) -> None:
+def test_a_change_to_a_rules_file_is_shown(tool: str, arguments: Json) -> None:
     text = shown(tool, arguments, "Changed.")
     assert "Use tabs." in text
     assert text.endswith(f"[toolResult {tool}: Changed.]")
@@ -336,7 +336,7 @@ def test_a_rules_file_that_is_changed_still_shows(tool: str, arguments: Json) ->
         "save_memory",
     ],
 )
-def test_what_a_memory_answers_is_left_out(name: str) -> None:
+def test_the_result_of_a_memory_tool_is_left_out(name: str) -> None:
     assert is_memory_tool(name)
     assert shown(name, {}, "* 🔴 a fact").endswith(f"[toolResult {name}: from memory, left out]")
 
@@ -353,7 +353,7 @@ def test_what_a_memory_answers_is_left_out(name: str) -> None:
         "",
     ],
 )
-def test_other_tools_are_no_memory(name: str) -> None:
+def test_results_of_other_tools_stay(name: str) -> None:
     assert not is_memory_tool(name)
 
 
@@ -372,7 +372,7 @@ def test_other_tools_are_no_memory(name: str) -> None:
         "curl -s http://127.0.0.1:8377/v1/sessions/ses_1/pack",
     ],
 )
-def test_memory_that_is_asked_in_a_shell_is_left_out(command: str) -> None:
+def test_memory_output_in_a_shell_is_left_out(command: str) -> None:
     text = shown("Bash", {"command": command}, "* 🔴 a fact")
     assert text.endswith("[toolResult Bash: from memory, left out]")
     assert command.split()[0] in text
@@ -389,7 +389,7 @@ def test_memory_that_is_asked_in_a_shell_is_left_out(command: str) -> None:
         "npm pack",
     ],
 )
-def test_other_commands_show_what_they_print(command: str) -> None:
+def test_the_output_of_other_commands_stays(command: str) -> None:
     assert shown("Bash", {"command": command}, "done").endswith("[toolResult Bash: done]")
 
 
@@ -401,19 +401,19 @@ def test_other_commands_show_what_they_print(command: str) -> None:
         ("Bash", {"command": "esker remember 'User likes tea.'"}),
     ],
 )
-def test_what_memory_is_told_is_no_news_to_an_observer(tool: str, arguments: Json) -> None:
+def test_text_written_to_memory_is_not_observed_again(tool: str, arguments: Json) -> None:
     text = shown(tool, arguments, "kept: User likes tea.")
     assert text == f"[toolCall {tool}(for memory, left out)]\n[toolResult {tool}: from memory, left out]"
 
 
-def test_an_error_is_marked_whatever_is_left_out() -> None:
+def test_an_error_is_marked_even_if_its_text_is_left_out() -> None:
     assert shown("Bash", {}, "boom", is_error=True).endswith("[toolResult Bash (error): boom]")
     assert shown("recall_memory", {}, "boom", is_error=True).endswith(
         "[toolResult recall_memory (error): from memory, left out]"
     )
 
 
-def test_our_own_pack_is_left_out_wherever_a_tool_carries_it() -> None:
+def test_our_own_pack_is_left_out_of_any_tool_result() -> None:
     text = shown("Task", {"prompt": f"Brew it.\n{PACK}", "parts": [PACK]}, f"Brewed.\n{PACK}")
     assert "tabs" not in text
     assert "A fact" not in text
@@ -423,7 +423,7 @@ def test_our_own_pack_is_left_out_wherever_a_tool_carries_it() -> None:
 
 
 @pytest.mark.parametrize("element", ["recalled_memories", "expanded_memory"])
-def test_what_our_tools_told_is_left_out_wherever_it_is_carried(element: str) -> None:
+def test_output_of_our_tools_is_left_out_of_any_message(element: str) -> None:
     told = f"<{element}>\n* 🔴 User prefers tabs. [mem_1, 2 days ago, from user]\n</{element}>"
     text = shown("Task", {"prompt": f"Brew it.\n{told}"}, f"Brewed.\n{told}")
     assert text == '[toolCall Task({"prompt": "Brew it.\\n"})]\n[toolResult Task: Brewed.]'
@@ -462,7 +462,7 @@ any_json: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(any_json)
-def test_arguments_without_our_elements_are_as_they_were(value: Any) -> None:
+def test_arguments_without_our_elements_are_unchanged(value: Any) -> None:
     assert strip_ours(value) == value
 
 
@@ -487,14 +487,14 @@ def test_arguments_without_our_elements_are_as_they_were(value: Any) -> None:
         "\n",
     ],
 )
-def test_stripping_is_linear(hostile: str) -> None:
+def test_stripping_takes_linear_time(hostile: str) -> None:
     strip_injected(hostile * (1_000_000 // len(hostile)))  # the suite's timeout is the judge
 
 
 @pytest.mark.parametrize(
     "hostile", ["esker -x ", "esker - - ", "curl ", "cat (", "sh -c ", "cat CLAUDE.md.", "esker -x y -x y ", "/.x/" * 9]
 )
-def test_looking_into_a_command_is_linear(hostile: str) -> None:
+def test_parsing_a_command_takes_linear_time(hostile: str) -> None:
     tool_names(as_blocks([{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": hostile * 100_000}}]))
 
 
@@ -557,7 +557,7 @@ def observed(path: Path) -> Iterator[tuple[list[Block], str]]:
         yield blocks, observer_text(role, blocks, names)
 
 
-def test_nothing_known_to_be_injected_is_left_in_other_peoples_transcripts(transcripts: Path) -> None:
+def test_no_known_injected_text_is_left_in_foreign_transcripts(transcripts: Path) -> None:
     clients: set[str] = set()
     for path in sorted([*transcripts.rglob("*.jsonl"), *transcripts.rglob("*.json")]):
         for blocks, text in observed(path):
@@ -567,7 +567,7 @@ def test_nothing_known_to_be_injected_is_left_in_other_peoples_transcripts(trans
     assert clients >= {"claude", "codex", "cursor", "gemini", "opencode", "pi"}
 
 
-def test_people_in_other_peoples_transcripts_keep_their_words(transcripts: Path) -> None:
+def test_words_of_people_stay_in_foreign_transcripts(transcripts: Path) -> None:
     """A text that mentions nothing that is injected is shown as it is, and most texts mention nothing."""
     told = kept = 0
     for path in sorted(transcripts.rglob("*.jsonl")):
@@ -582,7 +582,7 @@ def test_people_in_other_peoples_transcripts_keep_their_words(transcripts: Path)
     assert kept > 0.95 * told
 
 
-def test_rules_files_that_were_read_in_other_peoples_transcripts_are_left_out(transcripts: Path) -> None:
+def test_rules_files_that_were_read_in_foreign_transcripts_are_left_out(transcripts: Path) -> None:
     [path] = (transcripts / "pi").glob("pimono_before-compaction.jsonl")
     shown_lines = [text for _, text in observed(path)]
     assert shown_lines.count("[toolResult read: rules file, left out]") > 0

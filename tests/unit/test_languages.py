@@ -97,7 +97,7 @@ def test_stop_words_have_no_accents() -> None:
     assert without_accents("Grüße à São") == "Gruße a Sao"
 
 
-def test_a_text_is_indexed_by_its_stems_and_not_by_its_stop_words() -> None:
+def test_a_text_is_indexed_by_its_stems_without_stop_words() -> None:
     assert {"plant", "tomato"} <= set(index_terms(SENTENCES["english"][1]))
     for language, texts in SENTENCES.items():
         for text in texts:

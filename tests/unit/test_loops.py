@@ -150,14 +150,14 @@ def test_a_loop_that_is_a_tenth_of_the_text_is_accepted(seed: int, count: int) -
 
 @settings(max_examples=20)
 @given(st.integers(1, 400), st.integers(0, 40), st.booleans())
-def test_an_answer_comes_in_time_whatever_the_text(period: int, other: int, cut: bool) -> None:
+def test_any_text_is_checked_in_time(period: int, other: int, cut: bool) -> None:
     near = ("a" * period + "b") * (200_000 // (period + 1)) + ("ab" * other + "1")[cut:]
     started = time.process_time()
     degeneration(near)
     assert time.process_time() - started < 2
 
 
-def test_nothing_is_found_in_other_peoples_transcripts(transcripts: Path) -> None:
+def test_no_loop_is_found_in_foreign_transcripts(transcripts: Path) -> None:
     texts = {text for path in sorted(transcripts.rglob("*.json*")) for text in texts_of(path)}
     assert len(texts) > 1_000
     assert {text[:80]: said for text in texts if (said := degeneration(text))} == {}
@@ -188,7 +188,7 @@ def strings(value: object) -> Iterator[str]:
             pass
 
 
-def test_a_wording_in_three_rows_is_wrong_whatever_its_case_and_spaces() -> None:
+def test_a_wording_in_three_rows_is_an_error_in_any_case_and_spacing() -> None:
     rows = ["Deploys need Node 22.", "deploys  need Node 22.", "Anna owns billing.", "Deploys need\nnode 22."]
     said = degenerate_rows(rows)
     assert said is not None
@@ -196,13 +196,13 @@ def test_a_wording_in_three_rows_is_wrong_whatever_its_case_and_spaces() -> None
     assert "deploys need node 22." in said
 
 
-def test_two_rows_of_one_wording_and_rows_that_differ_are_let_be() -> None:
+def test_two_rows_of_one_wording_and_rows_that_differ_are_accepted() -> None:
     assert degenerate_rows([]) is None
     assert degenerate_rows(["Deploys need Node 22.", "Deploys need Node 22.", "Deploys need Node 20."]) is None
     assert degenerate_rows([f"Ran the tests of {word}: all passed." for word in WORDS]) is None
 
 
-def test_a_row_that_runs_in_circles_is_wrong() -> None:
+def test_a_row_that_loops_is_an_error() -> None:
     said = degenerate_rows(["Anna owns billing.", "The cache is full. " * 30])
     assert said is not None
     assert "The cache is full." in said

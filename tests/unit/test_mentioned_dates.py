@@ -92,25 +92,25 @@ def test_a_time_is_resolved_from_the_day_on_which_it_was_said(text: str, first: 
         "version 2026-02-03 is out",
     ],
 )
-def test_what_is_no_time_is_none(text: str) -> None:
+def test_a_text_without_a_time_gives_none(text: str) -> None:
     assert mentioned_time(text, SAID, "UTC").refers is None
 
 
 @pytest.mark.parametrize("text", ["Der Fehler ist hier.", "Hier ist nichts kaputt", "Was machen wir hier?"])
-def test_here_in_german_is_no_yesterday(text: str) -> None:
+def test_german_hier_is_not_french_yesterday(text: str) -> None:
     assert mentioned_time(text, SAID, "UTC").refers is None
 
 
 @pytest.mark.parametrize(
     "text", ["The deploy failed on Monday.", "Friday was quiet", "am Montag", "lundi", "el viernes", "周五", "金曜日"]
 )
-def test_a_weekday_alone_may_be_past_or_to_come_and_says_nothing(text: str) -> None:
+def test_a_bare_weekday_is_ambiguous_and_gives_no_time(text: str) -> None:
     told = mentioned_time(text, SAID, "UTC")
     assert (told.refers, told.valid_until) == (None, None)
 
 
 @given(st.dates(date(1971, 1, 1), date(2190, 1, 1)), st.sampled_from(WEEKDAYS))
-def test_this_weekday_is_of_the_present_week_and_last_and_next_are_nearest_to_today(today: date, name: str) -> None:
+def test_this_weekday_is_in_the_current_week_and_last_and_next_are_nearest_to_today(today: date, name: str) -> None:
     noon = datetime.combine(today, time(12), UTC)
     found = [days(f"{which} {name}", noon) for which in ("last", "this", "next")]
     assert {f"{first:%A}" for first, _ in filter(None, found)} == {name}
@@ -130,14 +130,14 @@ def test_this_weekday_is_of_the_present_week_and_last_and_next_are_nearest_to_to
         "周五为止",
     ],
 )
-def test_until_a_day_is_when_it_ends_to_hold(text: str) -> None:
+def test_until_a_day_limits_how_long_a_text_holds(text: str) -> None:
     told = mentioned_time(text, SAID, "UTC")
     assert told.valid_until == datetime(2023, 5, 26, 23, 59, 59, tzinfo=UTC)
     assert told.refers is None
 
 
 @pytest.mark.parametrize("timezone", ["UTC", "Pacific/Midway", "Pacific/Kiritimati"])
-def test_a_day_is_the_speakers_day_wherever_that_is(timezone: str) -> None:
+def test_a_day_is_in_the_time_zone_of_the_speaker(timezone: str) -> None:
     local = datetime(2023, 5, 24, 23, 30, tzinfo=UTC)
     told = mentioned_time("yesterday", local, timezone)
     assert told.refers is not None
@@ -148,6 +148,6 @@ def test_a_day_is_the_speakers_day_wherever_that_is(timezone: str) -> None:
 
 
 @given(st.text(max_size=200), st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2190, 1, 1)))
-def test_any_text_has_a_time_in_order_or_none(text: str, at: datetime) -> None:
+def test_any_text_gives_a_valid_time_or_none(text: str, at: datetime) -> None:
     told = mentioned_time(text, at.replace(tzinfo=UTC), "Europe/Berlin")
     assert told.refers is None or told.refers.start < told.refers.end

@@ -142,7 +142,7 @@ async def test_a_message_that_fills_an_answer_alone_is_covered_with_its_whole_fa
     assert result.refused["cut_off"] == 1
 
 
-async def test_a_model_that_never_ends_is_asked_eight_times_at_most_about_a_slice(model: ModelServer) -> None:
+async def test_a_model_that_never_ends_is_asked_at_most_eight_times_about_a_slice(model: ModelServer) -> None:
     model.say(terse(0, lambda _, cut_off: as_json([1], cut_off)))
     result = await observed(model, talk(*"u" * 60))
     assert (len(model.asked), result.last_seq) == (8, 1)
@@ -189,7 +189,7 @@ async def test_a_sentence_of_the_instructions_is_not_a_fact(model: ModelServer, 
     assert ([each.source_seqs for each in result.facts], dict(result.refused)) == ([(2,)], {"echo": 1})
 
 
-def test_every_sentence_of_a_prompt_is_recognised_however_it_is_set() -> None:
+def test_every_sentence_of_a_prompt_is_recognised_in_any_formatting() -> None:
     for name in ("observer", "reflector", "reflector_guidance"):
         echoes = Echoes(prompt(name))
         instructions = prompt(name).split("Answer with one JSON")[0]
@@ -215,5 +215,5 @@ def test_every_sentence_of_a_prompt_is_recognised_however_it_is_set() -> None:
         "…",
     ],
 )
-def test_what_only_shares_words_with_the_instructions_is_kept(fact: str) -> None:
+def test_a_fact_that_only_shares_words_with_the_instructions_is_kept(fact: str) -> None:
     assert not Echoes(prompt("observer")).contain(fact)

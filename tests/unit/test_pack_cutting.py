@@ -51,7 +51,7 @@ def test_a_cut_pack_keeps_its_limit_and_shows_whole_rows_the_best_and_the_latest
 
 
 @given(packs(), st.integers(0, 3_000))
-def test_it_is_known_which_rows_a_cut_pack_shows(pack: str, limit: int) -> None:
+def test_the_ids_of_the_rows_in_a_cut_pack_are_returned(pack: str, limit: int) -> None:
     pool, own = rows(pack)
     # Here each row is its own id.
     cut = cut_pack(pack, limit, intro="An intro.")
@@ -60,7 +60,7 @@ def test_it_is_known_which_rows_a_cut_pack_shows(pack: str, limit: int) -> None:
 
 
 @given(packs(), st.integers(300, 3_000))
-def test_every_own_row_stands_under_its_group_and_date_as_before(pack: str, limit: int) -> None:
+def test_every_own_row_stays_under_its_group_and_date(pack: str, limit: int) -> None:
     assert places(cut_pack(pack, limit)).items() <= places(pack).items()
 
 
@@ -80,11 +80,11 @@ def places(pack: str) -> dict[str, tuple[str, str]]:
 
 
 @given(packs())
-def test_a_pack_that_fits_is_left_as_it_is(pack: str) -> None:
+def test_a_pack_that_fits_is_unchanged(pack: str) -> None:
     assert cut_pack(pack, 100_000) == pack
 
 
-def test_of_two_long_parts_each_gets_half_and_a_short_one_leaves_the_rest_to_the_other() -> None:
+def test_two_long_parts_get_half_each_and_a_short_one_leaves_its_rest_to_the_other() -> None:
     def pack(pool: int, own: int) -> str:
         best = "".join(f"* 🔴 {n:04d} {'x' * 90}\n" for n in range(pool))
         latest = "".join(f"* 🔴 {n:04d} {'y' * 90}\n" for n in range(own))

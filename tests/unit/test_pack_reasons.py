@@ -53,6 +53,6 @@ def test_the_age_of_a_row_is_counted_in_days_up_to_the_freezing_of_the_pack() ->
     assert row.age_days == 2.0
 
 
-def test_ids_and_stored_reasons_must_be_as_many() -> None:
+def test_ids_and_stored_reasons_must_have_the_same_count() -> None:
     with pytest.raises(ValueError, match="shorter"):
         explained(PACK, ["mem_1", "mem_2"], kept([decision()]))

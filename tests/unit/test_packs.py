@@ -60,7 +60,7 @@ def shown(
 
 
 @given(st.lists(rows, max_size=60), st.lists(own_rows, max_size=60), st.integers(min_value=1_000, max_value=4_000))
-def test_budgets_are_kept_by_the_text_itself(pool: list[PackRow], own: list[PackRow], context: int) -> None:
+def test_the_rendered_text_keeps_its_budgets(pool: list[PackRow], own: list[PackRow], context: int) -> None:
     where = session(effective_context=context)
     own = sorted(own, key=lambda m: (m.said_at, m.id))
     chosen = choose([], by_rank(pool), own, GROUPS, where)
@@ -79,7 +79,7 @@ def test_the_pool_is_shown_in_the_order_of_its_scores(pool: list[PackRow]) -> No
     assert [line.row for line in chosen.lines.pool] == [row for row in by_rank(pool) if row in best.values()]
 
 
-def test_what_is_pinned_comes_first_whatever_its_rank() -> None:
+def test_pinned_rows_come_first_whatever_their_rank() -> None:
     pinned = pack_row("Pinned.", kind="manual", priority="low", last_used_at=NOON - timedelta(days=900))
     assert shown([pack_row("Fresh.", priority="high")], pinned=[pinned]) == ["Pinned.", "Fresh."]
 
@@ -101,7 +101,7 @@ def test_a_pool_is_not_searched_for_the_row_that_fills_the_last_gap() -> None:
     assert not choose([], [filling, *too_large[:10]], [], {}, where).settled
 
 
-def test_the_text_says_what_where_and_when() -> None:
+def test_the_text_shows_content_project_and_date() -> None:
     where = session(project="p", timezone="Asia/Tokyo")
     groups: dict[str, Group] = {"grp_1": group(cwd="/src")}
     pool = [
@@ -140,7 +140,7 @@ def test_a_row_cannot_leave_its_line_or_its_element(text: str, tag: str) -> None
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_the_ids_of_a_range_can_be_told_apart_whatever_they_hold(first: str, last: str) -> None:
+def test_the_ids_of_a_range_are_separable_whatever_they_contain(first: str, last: str) -> None:
     opened = open_group(group(first_external_id=first, last_external_id=last))
     [between] = [part for part in opened.split(" ") if part.startswith("range=")]
     one, other = between.removeprefix("range=").strip('"').split(":")
@@ -166,7 +166,7 @@ def test_each_wording_is_shown_once() -> None:
     assert len(chosen.lines.own) == 1
 
 
-def test_every_row_is_told_why_it_is_in_or_out() -> None:
+def test_every_row_has_a_reason_why_it_is_in_or_out() -> None:
     pinned = pack_row("Pinned.", kind="manual")
     again = pack_row("PINNED.", priority="high")
     huge = pack_row("word " * 4_000, priority="medium")

@@ -94,7 +94,7 @@ def test_a_known_key_format_leaves_no_trace(name: str) -> None:
         ("git clone https://me:tok3n@example.org/x.git", "tok3n"),
     ],
 )
-def test_a_secret_is_known_by_the_place_where_it_stands(text: str, secret: str) -> None:
+def test_a_secret_is_recognised_by_its_context(text: str, secret: str) -> None:
     assert secret not in redact(text)
 
 
@@ -120,7 +120,7 @@ def test_a_secret_is_known_by_the_place_where_it_stands(text: str, secret: str) 
         "import { createToken } from './token.js'",
     ],
 )
-def test_ordinary_text_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert redact(text) == text
 
 
@@ -165,7 +165,7 @@ def test_members_with_a_secret_name_are_masked_and_images_are_not() -> None:
 
 
 @pytest.mark.parametrize("place", [262_100, 262_130, 262_144, 262_160, 524_300])
-def test_a_secret_is_masked_wherever_a_long_text_is_taken_apart(place: int) -> None:
+def test_a_secret_is_masked_wherever_a_long_text_is_split(place: int) -> None:
     for secret in (
         'password = "hunter22!"',
         "the password is hunter22 again",
@@ -182,7 +182,7 @@ def test_a_secret_is_masked_wherever_a_long_text_is_taken_apart(place: int) -> N
         assert masked.count("word") == text.count("word")
 
 
-def test_what_stands_beside_the_data_of_an_image_is_masked() -> None:
+def test_text_beside_the_data_of_an_image_is_masked() -> None:
     source: Json = {"type": "base64", "data": "AAAA", "note": SECRETS["github classic"], "password": "hunter22"}
     masked = redact_json(source)
     assert isinstance(masked, dict)

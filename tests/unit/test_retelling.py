@@ -93,6 +93,6 @@ def test_a_tentative_row_never_hides_behind_a_certain_one_nor_a_row_behind_one_o
 
 
 @given(st.text(), st.text(), st.floats(-1, 1))
-def test_being_retold_goes_both_ways(one: str, other: str, cosine: float) -> None:
+def test_retelling_is_symmetric(one: str, other: str, cosine: float) -> None:
     first, second = retold_print(one), retold_print(other)
     assert retells(first, second, cosine) == retells(second, first, cosine)

@@ -102,7 +102,7 @@ def test_a_memory_inherits_the_relevance_of_a_better_passage_that_it_covers() ->
     assert hit.score > 0.5
 
 
-def test_of_equals_the_one_said_last_comes_first_whenever_it_was_written() -> None:
+def test_the_latest_said_of_equal_rows_comes_first_whenever_it_was_written() -> None:
     rows = [
         memory(text, said_at=NOON - timedelta(days=days)) for text, days in zip(SAYINGS, (3, 1, 4, 2, 5), strict=True)
     ]
@@ -275,7 +275,7 @@ def test_a_firm_time_in_a_question_counts_more() -> None:
     assert first(window=window, firm=True) == inside.id
 
 
-def test_of_equals_the_one_written_last_comes_first() -> None:
+def test_the_last_written_of_equal_rows_comes_first() -> None:
     assert [one.id for one in best_first([found("memory", f"mem_{n}", 1.0) for n in (1, 3, 2)])] == [
         "mem_3", "mem_2", "mem_1",
     ]  # fmt: skip

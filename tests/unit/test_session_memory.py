@@ -22,7 +22,7 @@ def job(state: JobState = "ready", error: str | None = None) -> Job:
         ([], "waiting"),
     ],
 )
-def test_the_worst_job_decides_before_messages_that_wait(jobs: list[Job], expected: MemoryState) -> None:
+def test_the_worst_job_has_precedence_over_waiting_messages(jobs: list[Job], expected: MemoryState) -> None:
     assert state_of(session(last_seq=3, unobserved_tokens=10), jobs) == expected
 
 

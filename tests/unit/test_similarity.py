@@ -191,7 +191,7 @@ def test_a_fact_is_the_same_as_itself(text: str) -> None:
 
 
 @given(facts, facts, st.floats(-1, 1))
-def test_being_the_same_goes_both_ways(one: str, other: str, cosine: float) -> None:
+def test_sameness_is_symmetric(one: str, other: str, cosine: float) -> None:
     first, second = fingerprint(one), fingerprint(other)
     assert same_fact(first, second) == same_fact(second, first)
     assert same_meaning(first, second, cosine) == same_meaning(second, first, cosine)

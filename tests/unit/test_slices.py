@@ -50,7 +50,7 @@ def test_a_slice_is_within_its_limit(backlog: list[Message]) -> None:
 
 
 @given(backlogs)
-def test_a_slice_ends_where_a_turn_ends_if_one_ends_in_it(backlog: list[Message]) -> None:
+def test_a_slice_ends_at_the_end_of_a_turn_if_it_contains_one(backlog: list[Message]) -> None:
     taken = len(first_slice(backlog, LIMIT))
     if taken == len(backlog):
         return
@@ -71,7 +71,7 @@ def test_a_message_larger_than_a_slice_shows_its_head_and_tail() -> None:
     assert estimate_tokens(shown.text) <= LIMIT
 
 
-def test_images_count_and_a_message_of_too_many_is_a_slice_of_its_own() -> None:
+def test_images_are_counted_and_a_message_with_too_many_is_a_slice_of_its_own() -> None:
     image: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     images: Json = [image, image, image, image, image, image]
     backlog = [message(seq, "user", images) for seq in range(1, 5)]

@@ -29,7 +29,7 @@ def test_ids_made_together_sort_in_their_order() -> None:
     assert all(len(memory_id) == 30 and memory_id.startswith("mem_") for memory_id in ids)
 
 
-def test_every_error_has_a_status_of_its_own_kind() -> None:
+def test_every_error_has_a_status_and_its_own_class_is_matched_first() -> None:
     kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, EskerError)]
     for kind in kinds:
         if kind in (EskerError, errors.TextRefused):  # the first is the root, the second never leaves the worker

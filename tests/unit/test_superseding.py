@@ -301,19 +301,19 @@ def fact(text: str, **changes: object) -> Fact:
     return Fact(text, **{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_a_row_is_replaced_by_its_id_and_of_several_the_latest() -> None:
+def test_a_fact_names_the_id_of_the_latest_row_that_it_replaces() -> None:
     rows = [observation("User decision: We use Redis.", 1), observation("User decision: We use Redis here.", 2)]
     [marked] = with_replaced([fact("User decision: We use Postgres instead of Redis.")], rows)
     assert marked.replaces == rows[1].id
 
 
-def test_the_words_of_the_assistant_that_are_answered_replace_nothing() -> None:
+def test_the_quoted_words_of_the_assistant_replace_nothing() -> None:
     row = observation("User decision: We use Redis.")
     answer = fact("User correction: No, that is wrong. (in answer to: “I took Postgres instead of Redis.”)")
     assert [one.replaces for one in with_replaced([answer], [row])] == [None]
 
 
-def test_only_a_person_replaces_and_only_what_was_asserted_is_replaced() -> None:
+def test_only_a_persons_fact_replaces_and_only_an_assertion_is_replaced() -> None:
     new = "We use Postgres instead of Redis."
     row = observation("User decision: We use Redis.", category="decision")
     assert with_replaced([fact(new, trust="assistant")], [row])[0].replaces is None

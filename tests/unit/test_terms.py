@@ -42,16 +42,16 @@ def shares(text: str, query: str) -> bool:
         ("snake_case_name is set", "case"),
     ],
 )
-def test_what_is_there_is_found(text: str, query: str) -> None:
+def test_a_contained_query_is_found(text: str, query: str) -> None:
     assert shares(text, query)
 
 
 @pytest.mark.parametrize(("text", "query"), [("a cat", "catalogue"), ("部署容器", "容部"), ("version 1.2", "2.1")])
-def test_what_is_not_there_is_not_found(text: str, query: str) -> None:
+def test_a_query_that_is_not_contained_is_not_found(text: str, query: str) -> None:
     assert not shares(text, query)
 
 
-def test_words_without_meaning_are_no_terms() -> None:
+def test_stop_words_are_not_terms() -> None:
     assert terms("What is it that we do with this?") == []
 
 
@@ -63,7 +63,7 @@ def test_any_text_has_terms_that_an_index_can_hold(text: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_terms_of_a_text_do_not_depend_on_what_stands_behind_it(text: str, other: str) -> None:
+def test_the_terms_of_a_text_do_not_depend_on_the_text_after_it(text: str, other: str) -> None:
     assert terms(text + "\n\n" + other)[: len(terms(text))] == terms(text)
 
 
@@ -113,7 +113,7 @@ def test_any_form_of_a_word_finds_the_others_in_any_language(text: str, word: st
         ("MÖTENA KUNDERNA", FORMS["swedish"][0]),
     ],
 )
-def test_a_query_needs_no_accents_and_no_case(query: str, text: str) -> None:
+def test_accents_and_case_do_not_matter_in_a_query(query: str, text: str) -> None:
     assert finds(query, text)
 
 
@@ -139,7 +139,7 @@ def test_identifiers_and_other_scripts_are_found_in_text_of_any_language(query: 
     assert finds(query, text)
 
 
-def test_a_word_is_asked_once_and_with_all_that_it_may_have_become() -> None:
+def test_a_word_is_queried_once_with_all_its_forms() -> None:
     [forms] = asked_terms("running")
     assert "run" in forms
     assert len(asked_terms("river River RIVER")) == 1
@@ -147,13 +147,13 @@ def test_a_word_is_asked_once_and_with_all_that_it_may_have_become() -> None:
     assert len({form for forms in asked_terms("Tests laufen")[1:] for form in forms}) > 1
 
 
-def test_a_query_that_shows_its_language_has_the_forms_of_that_and_of_english() -> None:
+def test_a_query_in_a_recognised_language_has_the_forms_of_it_and_of_english() -> None:
     for forms in asked_terms("Wann sind die Lieferungen nach Köln da gewesen?"):
         assert len(forms) <= 2
 
 
 @given(st.text())
-def test_any_text_can_be_asked_for_and_what_is_asked_fits_the_index(query: str) -> None:
+def test_any_query_gives_terms_that_fit_the_index(query: str) -> None:
     for forms in asked_terms(query):
         assert forms
         assert len(set(forms)) == len(forms)
@@ -188,11 +188,11 @@ def test_identifiers_are_names(query: str, names: list[str]) -> None:
     ("query", "alone"),
     [("T-16981", True), ("what is T-16981?", True), ("T-1 closed", False), ("what is it?", False), ("river", False)],
 )
-def test_a_query_of_identifiers_and_small_words_asks_of_names_alone(query: str, alone: bool) -> None:
+def test_a_query_of_identifiers_and_stop_words_is_about_names_alone(query: str, alone: bool) -> None:
     assert asks_of_names_alone(query) is alone
 
 
-def test_the_numbers_of_an_identifier_are_not_asked_for_by_themselves() -> None:
+def test_the_numbers_of_an_identifier_are_not_queried_alone() -> None:
     asked = {term for forms in asked_terms("T-5265 v30.42.25 ojihvzpn5265 port 5432") for term in forms}
     assert {"t-5265", "v30.42.25", "ojihvzpn5265", "5432"} <= asked
     assert not {"5265", "42", "25"} & asked
@@ -209,5 +209,5 @@ def test_the_numbers_of_an_identifier_are_not_asked_for_by_themselves() -> None:
         ("decisions about the database", True),
     ],
 )
-def test_a_query_of_small_words_and_words_for_anything_asks_of_nothing(query: str, asks: bool) -> None:
+def test_a_query_of_stop_words_and_general_words_is_empty(query: str, asks: bool) -> None:
     assert asks_of_something(query) is asks

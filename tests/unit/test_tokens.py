@@ -59,7 +59,7 @@ def test_no_text_takes_more_than_linear_time(character: str) -> None:
 
 @settings(max_examples=25)
 @given(st.text(min_size=1, max_size=12), st.integers(min_value=65_000, max_value=66_000))
-def test_a_text_costs_the_same_however_it_is_taken_in_parts(piece: str, size: int) -> None:
+def test_a_text_costs_the_same_however_it_is_split(piece: str, size: int) -> None:
     text = (piece * (size // len(piece) + 1))[:size]
     whole = sum(map(_cost, _PIECE.findall(text)))
     assert estimate_tokens(text) == whole
@@ -75,7 +75,7 @@ def test_each_script_has_its_own_ratio() -> None:
     assert estimate_tokens("1234567890") == 4
 
 
-def test_an_image_costs_a_flat_rate_wherever_it_stands() -> None:
+def test_an_image_costs_a_flat_rate_in_any_position() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 100_000}}
     assert content_tokens([image]) == IMAGE_TOKENS
     assert content_tokens([{"type": "tool_result", "tool_use_id": "t", "content": [image, image]}]) == 2 * IMAGE_TOKENS

@@ -82,7 +82,7 @@ def _words_of(stored: Message) -> set[str]:
     keep_last=st.integers(0, 12),
     budget=st.integers(0, 150),
 )
-def test_any_tail_is_what_the_api_takes_and_says_all_that_no_observer_has_seen(
+def test_any_tail_is_valid_for_the_api_and_contains_all_unobserved_messages(
     drawn: list[tuple[Role, list[tuple[str, str]]]], observed: int, keep_last: int, budget: int
 ) -> None:
     stored = _stored(drawn)
@@ -125,7 +125,7 @@ def _kinds(sent: list[Any]) -> list[tuple[str, list[str]]]:
     return [(one["role"], [block["type"] for block in one["content"]]) for one in sent]
 
 
-def test_what_is_valid_is_sent_as_it_was_stored() -> None:
+def test_valid_messages_are_sent_as_stored() -> None:
     blocks = [{"type": "thinking", "thinking": "", "signature": "s"}, {"type": "text", "text": "I look."}, _call("a")]
     sent = _sent(("user", "Look."), ("assistant", blocks), ("user", [_result("a")]), ("assistant", "There it is."))
     assert sent == [
@@ -136,12 +136,12 @@ def test_what_is_valid_is_sent_as_it_was_stored() -> None:
     ]
 
 
-def test_what_one_speaker_says_in_a_row_is_one_message() -> None:
+def test_consecutive_messages_of_one_role_are_merged() -> None:
     sent = _sent(("user", "One."), ("user", "Two."), ("assistant", "Yes."), ("assistant", [_call("a")]))
     assert _kinds(sent) == [("user", ["text", "text"]), ("assistant", ["text", "tool_use"]), ("user", ["tool_result"])]
 
 
-def test_results_that_come_late_and_one_by_one_stand_first_behind_their_calls() -> None:
+def test_late_and_separate_results_are_moved_directly_after_their_calls() -> None:
     sent = _sent(
         ("user", "Go."),
         ("assistant", [_call("a"), _call("b")]),
@@ -153,7 +153,7 @@ def test_results_that_come_late_and_one_by_one_stand_first_behind_their_calls() 
     assert [block.get("tool_use_id") for block in sent[2]["content"]] == ["a", "b", None]
 
 
-def test_a_call_without_a_result_is_answered_for_and_named() -> None:
+def test_a_call_without_a_result_gets_a_placeholder_result_that_names_it() -> None:
     stored = [message(1, "user", "Go."), message(2, "assistant", [_call("a")])]
     tail = cut_tail(stored, 1, 0, ())
     assert tail.pending == ["a"]
@@ -161,18 +161,18 @@ def test_a_call_without_a_result_is_answered_for_and_named() -> None:
     assert (answer[0]["tool_use_id"], answer[0]["is_error"]) == ("a", True)
 
 
-def test_a_result_whose_call_is_nowhere_is_told_in_words_and_keeps_its_images() -> None:
+def test_a_result_without_a_call_becomes_text_and_keeps_its_images() -> None:
     [said] = _sent(("user", [_result("z", [{"type": "text", "text": "42"}, _PICTURE])]))
     assert said["content"] == [{"type": "text", "text": "[toolResult: 42]"}, _PICTURE]
 
 
-def test_a_result_before_a_call_of_that_name_is_none_of_its() -> None:
+def test_a_result_before_its_call_does_not_belong_to_it() -> None:
     sent = _sent(("user", [_result("a", "early")]), ("assistant", [_call("a")]), ("user", [_result("a", "own")]))
     assert sent[0]["content"] == [{"type": "text", "text": "[toolResult: early]"}]
     assert sent[2]["content"] == [_result("a", "own")]
 
 
-def test_an_id_that_a_client_uses_again_is_one_call_and_the_others_are_told_in_words() -> None:
+def test_only_one_call_keeps_a_reused_id_and_the_others_become_text() -> None:
     sent = _sent(
         ("user", "Go."),
         ("assistant", [_call("a")]),
@@ -185,20 +185,20 @@ def test_an_id_that_a_client_uses_again_is_one_call_and_the_others_are_told_in_w
     assert sent[4]["content"] == [{"type": "text", "text": "[toolResult: second]"}]
 
 
-def test_a_thought_is_sent_only_as_its_model_had_it() -> None:
+def test_thinking_is_sent_only_unchanged() -> None:
     masked: Json = {"type": "thinking", "thinking": "the key is [redacted:aws]", "signature": "s"}
     thoughts: list[Json] = [{"type": "thinking", "thinking": "unsigned"}, masked]
     sent = _sent(("user", "Go."), ("assistant", [*thoughts, {"type": "text", "text": "Gone."}]))
     assert _kinds(sent) == [("user", ["text"]), ("assistant", ["text"])]
 
 
-def test_where_the_assistant_would_begin_the_user_says_that_it_goes_on() -> None:
+def test_a_tail_that_begins_with_the_assistant_gets_a_user_message_before_it() -> None:
     sent = _sent(("user", "Hello."), ("assistant", "Hello."), ("user", "More."), needed=2)
     assert sent[0] == {"role": "user", "content": [{"type": "text", "text": OPENING}]}
     assert [one["role"] for one in sent] == ["user", "assistant", "user"]
 
 
-def test_a_system_message_is_told_unless_the_request_has_it_already() -> None:
+def test_a_system_message_becomes_text_unless_the_request_already_has_it() -> None:
     said: list[tuple[Role, Json]] = [("system", "Be brief."), ("system", "The branch is now x."), ("user", "Go.")]
     [sent] = _sent(*said, told=("Be brief.",))
     assert [block["text"] for block in sent["content"]] == ["[system: The branch is now x.]", "Go."]
@@ -227,7 +227,7 @@ def test_a_tail_does_not_begin_between_a_call_and_its_result() -> None:
     assert cut_tail(stored, 4, room + costs[1], ()).first_seq == 2
 
 
-def test_as_much_is_read_as_a_tail_may_hold() -> None:
+def test_only_as_much_is_read_as_fits_a_tail() -> None:
     stored = [message(seq, "user", "word") for seq in range(1, 1_001)]
     assert is_enough(stored, 900, 10**9), "there is no more"
     assert not is_enough(stored[700:], 900, 10), "the call of a result may stand before"

@@ -30,7 +30,7 @@ def call(
     return ModelCall(used, NOON + timedelta(minutes=minute), model, raw, pack)
 
 
-def test_the_share_that_was_read_from_the_cache_is_of_all_that_was_sent() -> None:
+def test_the_cached_share_is_relative_to_all_input_tokens() -> None:
     report = report_of(reported(call(100, 300, 0), call(100, 0, 500)))
     assert report.cache_hit_share == pytest.approx(500 / 1_000)
     assert (report.calls, report.input_tokens, report.cache_write_tokens, report.cache_read_tokens) == (
@@ -54,7 +54,9 @@ def test_the_share_that_was_read_from_the_cache_is_of_all_that_was_sent() -> Non
         (call(10, 300, 0, model=None), 1),
     ],
 )
-def test_a_prefix_is_lost_where_pack_and_model_are_the_same_and_nothing_was_read(second: ModelCall, lost: int) -> None:
+def test_a_prefix_is_lost_if_pack_and_model_are_unchanged_and_nothing_was_read_from_cache(
+    second: ModelCall, lost: int
+) -> None:
     assert reported(call(10, 300, 0), second).prefix_lost == lost
     assert reported(second).prefix_lost == 0, "the first call has nothing to read"
 
@@ -63,13 +65,13 @@ def test_a_session_without_a_pack_has_no_prefix_to_lose() -> None:
     assert reported(call(10, 0, 0, pack=0), call(10, 0, 0, pack=0)).prefix_lost == 0
 
 
-def test_what_was_left_out_is_the_raw_history_less_what_was_sent_and_may_be_negative() -> None:
+def test_saved_tokens_are_the_raw_history_minus_the_input_and_may_be_negative() -> None:
     saved = report_of(reported(call(100, 0, 0, raw=40), call(100, 50, 50, raw=1_000))).savings
     assert (saved.raw_tokens, saved.sent_tokens, saved.left_out_tokens) == (1_040, 300, 740)
     assert report_of(reported(call(100, 0, 0, raw=40))).savings.left_out_tokens == -60
 
 
-def test_money_is_counted_against_a_raw_history_that_is_cached_as_well_as_can_be() -> None:
+def test_savings_are_relative_to_an_ideally_cached_raw_history() -> None:
     first, second = call(MILLION, 0, 0, raw=2 * MILLION), call(0, 0, MILLION, raw=3 * MILLION, minute=5)
     saved = report_of(reported(first, second)).savings
     # Sent: a million tokens as they are, then a million from the cache at a tenth.
@@ -79,25 +81,25 @@ def test_money_is_counted_against_a_raw_history_that_is_cached_as_well_as_can_be
     assert saved.saved_usd == pytest.approx(25 + 2 + 12.5 - 11)
 
 
-def test_after_five_minutes_or_with_another_model_the_raw_history_would_be_written_anew() -> None:
+def test_after_five_minutes_or_with_another_model_the_raw_history_is_written_to_cache_again() -> None:
     first = call(0, 0, 0, raw=MILLION)
     for second in (call(0, 0, 0, raw=MILLION, minute=5.1), call(0, 0, 0, raw=MILLION, model="another")):
         assert reported(first, second).raw_cost_usd == pytest.approx(12.5 + 12.5)
     assert reported(first, call(0, 0, 0, raw=MILLION, minute=4.9)).raw_cost_usd == pytest.approx(12.5 + 1)
 
 
-def test_a_raw_history_that_has_shrunk_is_read_from_the_cache_and_writes_nothing() -> None:
+def test_a_shrunk_raw_history_is_read_from_the_cache_and_writes_nothing() -> None:
     first, second = call(0, 0, 0, raw=2 * MILLION), call(0, 0, 0, raw=MILLION)
     assert reported(first, second).raw_cost_usd == pytest.approx(25 + 1)
 
 
-def test_what_a_model_writes_costs_the_same_either_way() -> None:
+def test_output_tokens_cost_the_same_with_and_without_memory() -> None:
     written = ModelCall(TokenUse(output_tokens=MILLION), NOON, "m", 0, 1)
     assert report_of(reported(written)).savings.saved_usd == pytest.approx(0)
     assert reported(written).cost_usd == pytest.approx(50)
 
 
-def test_money_is_not_known_where_no_price_is() -> None:
+def test_without_a_price_savings_are_unknown() -> None:
     saved = report_of(reported(call(1, 2, 3, raw=100), price=None)).savings
     assert (saved.priced_calls, saved.cost_usd, saved.raw_cost_usd, saved.saved_usd) == (0, None, None, None)
     assert saved.left_out_tokens == 94

@@ -87,12 +87,12 @@ def test_the_merge_of_walks_is_the_order_of_the_whole_pool(
 
 
 @given(st.lists(rows, min_size=1, max_size=60), st.integers(min_value=20, max_value=2_000))
-def test_walks_go_on_where_they_stopped(everything: list[PackRow], tokens: int) -> None:
+def test_walks_continue_where_they_stopped(everything: list[PackRow], tokens: int) -> None:
     assert Pool(everything).walk(10**9) == sorted(everything, key=place)
     assert Pool(everything).walk(tokens) == Pool(everything).walk(10**9)[: len(Pool(everything).walk(tokens))]
 
 
-def test_few_rows_are_read_in_vain() -> None:
+def test_few_rows_are_read_and_not_used() -> None:
     minute = timedelta(minutes=1)
     pools = {
         "one class has it all": pool_of(("note", "low", 20_000, minute)),
@@ -116,7 +116,7 @@ def test_no_walk_reads_a_row_twice_however_many_were_used_at_the_same_moment() -
     assert len(pool.walk(10**9)) == pool.read == 3_000
 
 
-def test_a_walk_knows_how_far_it_has_come() -> None:
+def test_a_walk_knows_its_bound_its_frontier_and_whether_it_has_ended() -> None:
     [walk, *_] = walks_for(None)
     floor: datetime = NOON - timedelta(days=1)
     first = pack_row(priority="high")

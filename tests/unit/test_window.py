@@ -23,35 +23,35 @@ def said(moment: datetime, window: Window = WEEK) -> float:
     return closeness(moment, None, None, window)
 
 
-def test_inside_is_one_and_half_a_grain_outside_is_half() -> None:
+def test_nearness_is_1_inside_and_one_half_at_half_a_grain_outside() -> None:
     assert said(WEEK.start) == said(NOON) == said(WEEK.end) == 1
     assert said(WEEK.end + 3.5 * DAY) == pytest.approx(0.5)
     assert said(WEEK.start - 7 * DAY) == pytest.approx(0.25)
     assert said(WEEK.end + 365 * DAY) < 1e-9
 
 
-def test_a_row_said_later_that_speaks_of_the_time_is_inside() -> None:
+def test_a_later_row_that_refers_to_the_window_is_inside() -> None:
     later = WEEK.end + 100 * DAY
     assert closeness(later, NOON, NOON + DAY, WEEK) == 1
     assert closeness(later, NOON, None, WEEK) == 1
     assert closeness(NOON, later, later, WEEK) == 1
 
 
-def test_what_is_about_a_whole_year_says_little_about_one_of_its_weeks() -> None:
+def test_a_row_about_a_whole_year_is_far_from_one_of_its_weeks() -> None:
     year = datetime(2023, 1, 1, tzinfo=UTC), datetime(2023, 12, 31, 23, 59, 59, tzinfo=UTC)
     later = WEEK.end + 1_000 * DAY
     assert 0.01 < closeness(later, *year, WEEK) < 0.1
     assert closeness(later, WEEK.start - DAY, WEEK.end + DAY, WEEK) > 0.9
 
 
-def test_what_has_no_other_end_falls_by_what_was_named() -> None:
+def test_an_open_window_falls_by_the_named_unit() -> None:
     since = Window(datetime(2023, 1, 3, tzinfo=UTC), datetime(2023, 5, 24, tzinfo=UTC), DAY)
     assert said(since.start + 100 * DAY, since) == 1
     assert said(since.start - DAY, since) == pytest.approx(0.25)
 
 
 @given(MOMENTS, st.none() | MOMENTS, st.none() | st.timedeltas(timedelta(0), 4_000 * DAY), WINDOWS)
-def test_it_is_from_0_to_1_and_no_less_than_when_it_was_said(
+def test_nearness_is_between_0_and_1_and_at_least_that_of_when_it_was_said(
     at: datetime, refers: datetime | None, length: timedelta | None, window: Window
 ) -> None:
     until = refers + length if refers and length is not None else None
@@ -61,7 +61,7 @@ def test_it_is_from_0_to_1_and_no_less_than_when_it_was_said(
 
 
 @given(WINDOWS, st.floats(0, 1_000), st.floats(0, 1_000))
-def test_it_falls_with_the_distance_and_never_jumps(window: Window, one: float, other: float) -> None:
+def test_nearness_falls_continuously_with_distance(window: Window, one: float, other: float) -> None:
     nearer, farther = sorted((one, other))
     for away in (lambda days: window.end + days * DAY, lambda days: window.start - days * DAY):
         assert said(away(nearer), window) >= said(away(farther), window)
@@ -70,7 +70,7 @@ def test_it_falls_with_the_distance_and_never_jumps(window: Window, one: float, 
 
 
 @given(WINDOWS, st.floats(-1_000, 1_000), st.floats(0, 500))
-def test_a_short_time_is_as_near_as_its_moments(window: Window, start: float, hours: float) -> None:
+def test_the_nearness_of_a_short_time_is_between_those_of_its_ends(window: Window, start: float, hours: float) -> None:
     began = window.start + start * DAY
     ended = began + timedelta(hours=hours)
     far = datetime(2199, 1, 1, tzinfo=UTC)
@@ -80,7 +80,7 @@ def test_a_short_time_is_as_near_as_its_moments(window: Window, start: float, ho
 
 
 @given(MOMENTS, st.sampled_from(["Pacific/Midway", "Pacific/Kiritimati", "Europe/Berlin", "America/New_York"]))
-def test_it_is_the_same_in_every_zone(at: datetime, zone: str) -> None:
+def test_nearness_is_the_same_in_every_zone(at: datetime, zone: str) -> None:
     local = ZoneInfo(zone)
     there = Window(WEEK.start.astimezone(local), WEEK.end.astimezone(local), WEEK.grain)
     assert closeness(at.astimezone(local), at.astimezone(local), None, there) == closeness(at, at, None, WEEK)

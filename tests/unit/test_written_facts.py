@@ -227,7 +227,7 @@ READ = WrittenAnswer(
 @pytest.mark.parametrize(
     "frame", ["{}", "Sure, here it is:\n```xml\n{}\n```", "<think>\n- Hm.\n</think>\n{}", "- Hm.\n</think>\n{}"]
 )
-def test_tagged_text_is_read_whatever_stands_around_it(frame: str) -> None:
+def test_tagged_text_is_read_with_any_text_around_it(frame: str) -> None:
     assert read_written(frame.format(ANSWER)) == READ
 
 
@@ -240,14 +240,14 @@ def test_tagged_text_is_read_whatever_stands_around_it(frame: str) -> None:
         "### Current Task\nFix the login\n\n### Suggested Continuation\n- Run the tests\n\n### Thread Title\nLogin",
     ],
 )
-def test_task_continuation_and_title_are_read_behind_labels(labels: str) -> None:
+def test_task_continuation_and_title_are_read_after_labels(labels: str) -> None:
     wanted = WrittenAnswer((TABS,), "Fix the login", "Run the tests", "Login")
     assert read_written(f"- {TABS.text}\n\n{labels}") == wanted
     assert read_written(f"{labels}\n\n## Facts\n- {TABS.text}") == wanted
 
 
 @pytest.mark.parametrize("none", ["", "none", "None.", "(none)", "null", "N/A"])
-def test_a_task_that_is_none_is_not_a_task(none: str) -> None:
+def test_a_placeholder_task_is_not_a_task(none: str) -> None:
     assert read_written(f"- {TABS.text}\n<current-task>{none}</current-task>") == WrittenAnswer(facts=(TABS,))
 
 
@@ -299,7 +299,7 @@ def test_a_fact_may_quote_a_question_or_a_refusal() -> None:
     assert [found.text for found in facts("\n".join(f"- {line}" for line in said))] == said
 
 
-def test_a_looping_model_says_a_thing_once() -> None:
+def test_a_fact_repeated_by_a_looping_model_is_kept_once() -> None:
     assert facts(f"- {TABS.text}\n" * 50) == [TABS]
 
 
@@ -513,7 +513,7 @@ FRAMES = st.sampled_from(["{}", "<observations>\n{}\n</observations>", "Sure, he
 
 @pytest.mark.parametrize("line", [emoji_line, word_line, field_lines])
 @given(FRAMES, st.lists(FACTS, min_size=1, max_size=5, unique=True))
-def test_written_facts_read_back_the_same(
+def test_written_facts_are_read_back_unchanged(
     line: Callable[[WrittenFact], str], frame: str, written: list[WrittenFact]
 ) -> None:
     assert facts(frame.format("\n".join(map(line, written)))) == written
