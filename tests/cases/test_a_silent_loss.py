@@ -115,7 +115,7 @@ def by_meaning(answer: dict[str, Any]) -> set[str]:
     return {hit["id"] for hit in answer["hits"] if hit["parts"]["vector_rank"] is not None}
 
 
-async def test_a_text_that_cannot_be_embedded_takes_no_other_with_it_and_is_tried_again(
+async def test_a_text_that_cannot_be_embedded_does_not_affect_others_and_is_retried(
     installed: Installation, clock: FakeClock, owner_url: str
 ) -> None:
     """A1, A4: one row of a batch fails; all are there, the pool is recalled whole, and later all have vectors."""
@@ -137,7 +137,7 @@ async def test_a_text_that_cannot_be_embedded_takes_no_other_with_it_and_is_trie
     assert by_meaning(await installed.settled()) == set(ids)
 
 
-async def test_what_is_written_while_the_embedder_is_down_is_found_by_word_and_afterwards_by_meaning(
+async def test_rows_written_while_the_embedder_is_down_are_found_by_word_and_later_by_meaning(
     installed: Installation, clock: FakeClock
 ) -> None:
     """A2, A3, A16: ten writes; recall says degraded, then all are healed and nothing else about them changes."""
@@ -158,7 +158,7 @@ async def test_what_is_written_while_the_embedder_is_down_is_found_by_word_and_a
 
 
 @pytest.mark.parametrize("nonsense", [[], "vector", [0.0] * 8, None])
-async def test_an_embedder_that_talks_nonsense_from_the_start_stops_nobody(
+async def test_a_malfunctioning_embedder_does_not_stop_the_server(
     database_url: str, clock: FakeClock, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, nonsense: Any
 ) -> None:
     """A15: the server serves and finds by word; when the embedder comes to its senses, also by meaning."""
@@ -218,7 +218,7 @@ async def test_a_model_that_never_works_leaves_a_failed_job_and_every_message(
     assert (await observed(asking, session))["memories"] == 2
 
 
-async def test_an_observation_that_stored_nothing_says_how_many_and_why(
+async def test_an_observation_that_stored_nothing_counts_the_reasons(
     asking: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     """A10: of what was found, so many were said before, and so many cannot be kept, by reason."""
@@ -235,7 +235,7 @@ async def test_an_observation_that_stored_nothing_says_how_many_and_why(
     assert report["refused"] == {"ungrounded": 1, "unknown_source": 1, "malformed": 1}
 
 
-async def test_a_resend_that_stored_nothing_says_how_many_were_there_and_which_had_other_words(
+async def test_a_resend_that_stored_nothing_counts_known_messages_and_names_changed_ones(
     asking: httpx2.AsyncClient,
 ) -> None:
     """A10: messages that are known are counted, and named where they came with other content."""

@@ -118,7 +118,7 @@ async def worked(client: httpx2.AsyncClient, name: str = "s1", **more: Any) -> s
     ],
     ids=["no JSON", "no row", "unknown source"],
 )
-async def test_garbage_from_the_reflector_leaves_every_row_as_it_was(both: Both, owner_url: str, garbage: Any) -> None:
+async def test_an_invalid_answer_of_the_reflector_changes_no_row(both: Both, owner_url: str, garbage: Any) -> None:
     # B1: count and content of the sources are unchanged.
     client, model = both
     session, _ = await kept(client, model, WEATHER, COFFEE)
@@ -133,7 +133,7 @@ async def test_garbage_from_the_reflector_leaves_every_row_as_it_was(both: Both,
 
 
 @pytest.mark.parametrize("nothing", ["", " \n\t ", {"rows": [row("ok", "SOURCE")]}, {"rows": []}])
-async def test_an_empty_reflection_leaves_the_former_one_and_is_recorded_as_a_failure(
+async def test_an_empty_reflection_keeps_the_previous_one_and_is_recorded_as_a_failure(
     both: Both, owner_url: str, nothing: Any
 ) -> None:
     # B2: the former reflection stays, the failure is recorded.
@@ -172,7 +172,7 @@ def echo(model: ModelServer) -> Any:
     return answer
 
 
-async def test_a_reflector_that_echoes_is_asked_a_bounded_number_of_times(both: Both, owner_url: str) -> None:
+async def test_a_reflector_that_echoes_is_called_a_bounded_number_of_times(both: Both, owner_url: str) -> None:
     # B3: a bounded number of calls per new observation, no loop.
     client, model = both
     session = await opened(client, effective_context=4_000)
@@ -220,7 +220,7 @@ async def test_a_reflector_that_echoes_is_asked_a_bounded_number_of_times(both: 
 
 
 @pytest.mark.parametrize("scope", ["session", "pool"])
-async def test_a_row_that_is_written_while_the_reflector_sleeps_survives_unreflected(both: Both, scope: str) -> None:
+async def test_a_row_written_during_a_reflection_survives_unreflected(both: Both, scope: str) -> None:
     # B4: a row inserted while the reflector sleeps survives and is not marked reflected.
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -244,7 +244,7 @@ async def test_a_row_that_is_written_while_the_reflector_sleeps_survives_unrefle
 # B6 ----------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_same_in_nearly_the_same_words_in_three_sessions_is_one_row_with_three_sources(both: Both) -> None:
+async def test_a_fact_in_nearly_the_same_words_in_three_sessions_is_one_row_with_three_sources(both: Both) -> None:
     # B6: merged when it is written, without vectors.
     client, model = both
     texts = [
@@ -262,7 +262,7 @@ async def test_the_same_in_nearly_the_same_words_in_three_sessions_is_one_row_wi
     assert hit is hits[0]
 
 
-async def test_what_is_said_in_three_sessions_is_one_row_without_any_model(client: httpx2.AsyncClient) -> None:
+async def test_without_a_model_too_a_fact_of_three_sessions_is_one_row(client: httpx2.AsyncClient) -> None:
     # B6: the extractive observer merges as well.
     sessions: list[str] = []
     for name in ("a", "b", "c"):
@@ -310,7 +310,7 @@ async def test_a_paraphrase_of_a_fact_is_shown_once_with_the_sources_of_all(
     assert {hit["id"], *hit["same"]} == rows
 
 
-async def test_what_only_sounds_like_a_paraphrase_is_shown_beside_it(meaning: Both) -> None:
+async def test_a_row_that_only_sounds_like_a_paraphrase_is_shown_separately(meaning: Both) -> None:
     # B6, the other way round: nothing that says something else is hidden behind a row.
     client, model = meaning
     texts = [
@@ -328,7 +328,7 @@ async def test_what_only_sounds_like_a_paraphrase_is_shown_beside_it(meaning: Bo
     assert all(hit["same"] == [] for hit in found["hits"])
 
 
-async def test_the_pools_reflection_makes_one_row_of_paraphrases_without_a_model(meaning: Both) -> None:
+async def test_without_a_model_the_pools_reflection_merges_paraphrases_into_one_row(meaning: Both) -> None:
     # B6: the extractive reflector condenses what means the same across sessions; it leads back to all three.
     client, model = meaning
     texts = [*PARAPHRASED[2][1][:2], "Once every Sunday the search index is rebuilt."]
@@ -346,7 +346,7 @@ async def test_the_pools_reflection_makes_one_row_of_paraphrases_without_a_model
 # B7, B10, B12 ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_reflection_never_leaves_more_rows_to_recall_than_there_were(both: Both, owner_url: str) -> None:
+async def test_a_reflection_never_increases_the_number_of_rows(both: Both, owner_url: str) -> None:
     # B7: of five rows a model makes six, in fewer words.
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, GARDEN)
@@ -361,7 +361,7 @@ async def test_a_reflection_never_leaves_more_rows_to_recall_than_there_were(bot
 
 
 @pytest.mark.parametrize("scope", ["session", "pool"])
-async def test_without_a_model_too_a_reflection_leaves_fewer_rows_none_deleted_all_with_their_sources(
+async def test_without_a_model_too_a_reflection_leaves_fewer_rows_with_all_sources_and_deletes_none(
     client: httpx2.AsyncClient, owner_url: str, scope: str
 ) -> None:
     # B7, B10, B12: rows are fewer; the report counts what changed; every fact leads back to what was said.
@@ -407,7 +407,7 @@ async def test_the_counts_that_a_reflection_reports_equal_what_changed(both: Bot
     assert shown["tokens_before"] == sum(before[i]["tokens"] for i in ids)
 
 
-async def test_a_reflection_deletes_nothing_and_every_row_of_it_leads_back_to_what_was_said(both: Both) -> None:
+async def test_a_reflection_deletes_nothing_and_each_of_its_rows_leads_back_to_messages(both: Both) -> None:
     # B12: over a reflection of a reflection, to the messages.
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE)
@@ -433,7 +433,7 @@ async def test_a_reflection_deletes_nothing_and_every_row_of_it_leads_back_to_wh
 # B13 ---------------------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_forgotten_or_replaced_does_not_come_back_with_the_next_reflection(
+async def test_forgotten_and_replaced_facts_do_not_come_back_with_the_next_reflection(
     both: Both, owner_url: str
 ) -> None:
     # B13: neither is shown to the model, neither is live afterwards.
@@ -453,9 +453,7 @@ async def test_what_was_forgotten_or_replaced_does_not_come_back_with_the_next_r
         assert connection.execute("SELECT count(*) FROM memories WHERE content ~ 'weather'").fetchone() == (0,)
 
 
-async def test_without_a_model_too_what_was_forgotten_stays_forgotten(
-    client: httpx2.AsyncClient, owner_url: str
-) -> None:
+async def test_without_a_model_too_forgotten_facts_stay_forgotten(client: httpx2.AsyncClient, owner_url: str) -> None:
     # B13: through both reflections of the extractive reflector.
     session = await worked(client)
     [rule] = [i for i, one in (await live(client)).items() if "floats" in one["content"]]
@@ -508,7 +506,7 @@ async def test_without_a_model_too_a_condensed_row_is_dated_by_its_sources(clien
 TOOLS = "\n".join(f"- {word}: 12 tests passed, 0 failed, coverage of the module is above the limit." for word in WORDS)
 
 
-async def test_a_long_repetitive_summary_is_no_loop(both: Both) -> None:
+async def test_a_long_repetitive_summary_is_not_a_loop(both: Both) -> None:
     # B15: a line for each of many modules, all alike, is what a tool summary looks like.
     client, model = both
     long = [f"The module {line[2:]} {WEATHER}" for line in TOOLS.splitlines()]

@@ -147,7 +147,7 @@ async def fed_back(client: httpx2.AsyncClient, number: int) -> list[dict[str, An
     ]
 
 
-async def test_c3_memory_does_not_feed_on_what_it_has_shown(client: httpx2.AsyncClient) -> None:
+async def test_c3_memory_does_not_store_its_own_output(client: httpx2.AsyncClient) -> None:
     session = await opened(client, "s0", project="shop")
     await said(client, session, *SAYINGS)
     await observed(client, session)
@@ -165,7 +165,7 @@ async def test_c3_memory_does_not_feed_on_what_it_has_shown(client: httpx2.Async
     assert all(after[row["id"]] == row for row in before)
 
 
-async def test_c3_a_model_is_not_shown_what_memory_has_shown(modelled: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_c3_a_model_is_not_shown_the_output_of_memory(modelled: httpx2.AsyncClient, model: ModelServer) -> None:
     for saying in SAYINGS:
         await modelled.post("/v1/memories", json={"content": saying, "project": "shop"})
     messages = await fed_back(modelled, 0)
@@ -209,7 +209,7 @@ def sent(entry: TranscriptEntry) -> dict[str, Any]:
     return {"external_id": entry.external_id, "role": entry.role, "content": entry.content, "sent_at": at}
 
 
-async def test_c6_the_same_transcript_again_is_nothing_new_even_as_another_session(client: httpx2.AsyncClient) -> None:
+async def test_c6_a_repeated_transcript_adds_no_rows_even_as_another_session(client: httpx2.AsyncClient) -> None:
     """A client that forks or resumes a session writes all of it again, under another name."""
     imported: list[list[str]] = []
     for copy in ("", "", "-forked"):
@@ -233,7 +233,7 @@ PASSING = (
 )
 
 
-async def test_c9_states_that_pass_and_names_for_machines_are_not_promoted(client: httpx2.AsyncClient) -> None:
+async def test_c9_transient_states_and_technical_ids_are_not_promoted(client: httpx2.AsyncClient) -> None:
     session = await opened(client, project="shop")
     for number, (passing, module) in enumerate(zip(PASSING, ("ant", "bee", "cat", "dog", "elk"), strict=True)):
         turns = [

@@ -109,7 +109,7 @@ def crowded(owner_url: str, crowd: str, own: str) -> None:
         )
 
 
-async def test_e1_a_small_pool_next_to_a_crowd_that_says_the_same_gets_all_of_its_own(
+async def test_e1_a_small_pool_finds_all_its_rows_beside_a_large_pool_with_similar_ones(
     meaning: httpx2.AsyncClient, database_url: str, owner_url: str
 ) -> None:
     parts = make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), Database(database_url), system_clock)
@@ -130,7 +130,7 @@ async def test_e1_a_small_pool_next_to_a_crowd_that_says_the_same_gets_all_of_it
 # E2, E3 ---------------------------------------------------------------------------------------------------------------
 
 
-async def test_e2_what_is_stored_is_the_first_answer_to_itself_in_either_tier(meaning: httpx2.AsyncClient) -> None:
+async def test_e2_a_stored_text_is_its_own_first_hit_in_either_tier(meaning: httpx2.AsyncClient) -> None:
     for number, text in enumerate(SAYINGS):
         session = await opened(meaning, f"s{number}")
         await said(meaning, session, *messages(text))
@@ -169,7 +169,7 @@ async def test_e3_a_sub_phrase_of_any_script_finds_the_message(
 # E11 ------------------------------------------------------------------------------------------------------------------
 
 
-async def test_e11_a_time_filter_goes_by_when_a_thing_was_said_and_not_by_when_it_came(
+async def test_e11_a_time_filter_uses_when_a_text_was_said_and_not_when_it_was_stored(
     client: httpx2.AsyncClient,
 ) -> None:
     session = await opened(client)
@@ -189,7 +189,7 @@ async def test_e11_a_time_filter_goes_by_when_a_thing_was_said_and_not_by_when_i
 # E12, E16 -------------------------------------------------------------------------------------------------------------
 
 
-async def test_e12_every_row_of_a_list_is_found_in_the_same_scope_and_no_other(client: httpx2.AsyncClient) -> None:
+async def test_e12_recall_finds_exactly_the_listed_rows_of_the_same_scope(client: httpx2.AsyncClient) -> None:
     for name, project in (("s1", "p"), ("s2", "q"), ("s3", None)):
         session = await opened(client, name, **({"project": project} if project else {}))
         await said(client, session, *messages(f"Our river is the {name}-river.", f"Our bridge is the {name}-bridge."))
@@ -209,7 +209,7 @@ async def test_e12_every_row_of_a_list_is_found_in_the_same_scope_and_no_other(c
         ({"scope": "elsewhere"}, 422, "scope"),
     ],
 )
-async def test_e16_a_scope_that_names_nothing_is_an_error_and_no_empty_success(
+async def test_e16_an_unknown_scope_is_an_error_and_not_an_empty_success(
     client: httpx2.AsyncClient, asked: dict[str, Any], status: int, words: str
 ) -> None:
     await said(client, await opened(client), *messages(SAYINGS[0]))
@@ -244,7 +244,7 @@ async def test_e14_every_id_of_an_answer_can_be_read_expanded_and_forgotten(clie
     assert not {hit["id"] for hit in answer["hits"]} & {hit["id"] for hit in left["hits"]}
 
 
-async def test_e17_every_way_to_a_text_shows_the_same_of_it_also_after_it_was_changed(
+async def test_e17_every_endpoint_shows_the_same_text_also_after_a_change(
     client: httpx2.AsyncClient,
 ) -> None:
     session = await opened(client)
@@ -278,7 +278,7 @@ async def test_e17_every_way_to_a_text_shows_the_same_of_it_also_after_it_was_ch
         ("Wie füttert man einen Ameisenbären?", "weak"),
     ],
 )
-async def test_e19_about_nothing_that_was_kept_or_said_the_answer_is_nothing_and_says_so(
+async def test_e19_a_question_about_an_unknown_subject_gets_an_explained_empty_answer(
     meaning: httpx2.AsyncClient, nonsense: str, semantic: str
 ) -> None:
     session = await opened(meaning)

@@ -55,7 +55,7 @@ def ideal(terms: list[str], rarest: int) -> float:
         "heron otter lemur badger walrus marmot falcon".split(),
     ],
 )
-async def test_a_score_is_the_share_of_what_the_most_telling_words_could_give(
+async def test_a_score_is_relative_to_the_best_score_of_the_rarest_words(
     parts: Parts, who: Principal, database: Database, terms: list[str], narrow: bool
 ) -> None:
     await remember(parts, who, [Note(row) for row in ROWS])
@@ -72,7 +72,7 @@ async def test_a_score_is_the_share_of_what_the_most_telling_words_could_give(
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-async def test_of_the_forms_of_a_word_those_count_that_are_there(
+async def test_only_the_forms_of_a_word_that_occur_are_counted(
     parts: Parts, who: Principal, database: Database
 ) -> None:
     await remember(parts, who, [Note(row) for row in ROWS])
@@ -115,7 +115,7 @@ LONG = "heron otter lemur badger walrus marmot falcon glaplack vedroorg momex fo
         (LONG, [*ROWS[1].split(), "otter", "falcon"], 2),
     ],
 )
-async def test_known_words_count_less_than_in_full_where_two_unheard_ones_weigh_more(
+async def test_known_words_count_less_if_two_unknown_words_weigh_more(
     parts: Parts, who: Principal, database: Database, terms: list[str], known: list[str], unheard: int, narrow: bool
 ) -> None:
     await remember(parts, who, [Note(row) for row in ROWS])
@@ -128,7 +128,7 @@ async def test_known_words_count_less_than_in_full_where_two_unheard_ones_weigh_
     assert weights.word_factor == pytest.approx(min(1.0, (weighs[0] / weighs[1]) ** 1.5) if unheard else 1.0)
 
 
-async def test_a_word_is_known_that_stands_in_the_other_tier_or_is_there_in_one_of_its_forms(
+async def test_a_word_is_known_if_a_form_of_it_occurs_in_either_tier(
     parts: Parts, who: Principal, database: Database
 ) -> None:
     await remember(parts, who, [Note(row) for row in ROWS])
@@ -155,7 +155,7 @@ async def test_a_word_is_known_that_stands_in_the_other_tier_or_is_there_in_one_
         ["zbigniew", "s", "heron", "ll", "otter"],
     ],
 )
-async def test_two_characters_are_no_word_that_nobody_has_said(
+async def test_a_term_of_two_characters_is_never_an_unknown_word(
     parts: Parts, who: Principal, database: Database, terms: list[str]
 ) -> None:
     await remember(parts, who, [Note("客户喜欢辣的面条。"), Note("heron otter")])

@@ -46,13 +46,13 @@ async def signals(parts: Parts, who: Principal, words: QueryTerms) -> dict[str, 
     return {content[number]: each for number, each in found.signals.items()}
 
 
-async def test_of_many_parts_one_is_near_by_chance(known: Parts, who: Principal) -> None:
+async def test_the_cosine_of_a_text_with_many_parts_is_corrected_for_chance(known: Parts, who: Principal) -> None:
     found = await signals(known, who, QueryTerms([], []))
     assert found[SHORT].cosine == pytest.approx(0.8, abs=1e-3)
     assert found[LONG].cosine == pytest.approx(0.6 - 0.7 * CALIBRATION.deviation * math.log(3), abs=1e-3)
 
 
-async def test_what_only_the_search_by_meaning_brings_has_its_words_and_the_other_way_round(
+async def test_a_candidate_of_one_search_also_has_the_signal_of_the_other(
     known: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = QueryTerms(["heron", "otter"], [0, 1])

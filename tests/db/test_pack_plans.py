@@ -66,9 +66,7 @@ async def test_a_walk_reads_its_page_and_no_more(filled: str, database_url: str)
             assert node.get("Rows Removed by Filter", 0) <= PASSED_BY, (mode, project)
 
 
-async def test_what_has_expired_and_was_replaced_is_not_passed_by(
-    filled: str, database_url: str, owner_url: str
-) -> None:
+async def test_expired_and_replaced_rows_are_not_read(filled: str, database_url: str, owner_url: str) -> None:
     with psycopg.connect(owner_url) as connection:
         connection.execute("UPDATE memories SET expired = true WHERE valid_until <= %s", [START])
     values = {"walks": walks_of(None), "session": "ses_none", "now": START, "limit": LIMIT}

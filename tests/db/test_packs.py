@@ -63,7 +63,7 @@ async def test_walks_give_the_order_of_a_full_sort(
     assert len(found) > 500
 
 
-async def test_a_pack_does_not_change_when_what_has_expired_is_put_out_of_the_way(
+async def test_marking_expired_rows_does_not_change_a_pack(
     parts: Parts, database: Database, who: Principal, owner_url: str
 ) -> None:
     fill_pool(owner_url, who.pool_id, 2_000, now=START)
@@ -92,7 +92,7 @@ async def until_somebody_waits(database: Database) -> None:
         pass
 
 
-async def test_what_is_forgotten_while_a_pack_is_frozen_takes_the_pack_along(
+async def test_forgetting_a_row_during_the_freezing_of_a_pack_removes_it_from_the_pack(
     parts: Parts, database: Database, who: Principal
 ) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))
@@ -104,7 +104,7 @@ async def test_what_is_forgotten_while_a_pack_is_frozen_takes_the_pack_along(
     assert "Rhine" not in (await get_pack(parts, who.pool_id, session.id)).text
 
 
-async def test_a_pack_that_is_frozen_while_something_is_forgotten_does_not_show_it(
+async def test_a_pack_that_is_frozen_during_forgetting_does_not_show_the_forgotten_row(
     parts: Parts, database: Database, who: Principal, owner_url: str
 ) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))

@@ -83,7 +83,7 @@ async def test_sessions_are_listed_along_an_index_and_not_sorted(database: Datab
         assert not [node for node in plan if node["Node Type"] == "Sort"], (mode, begun_at)
 
 
-async def test_recall_looks_only_at_what_it_returns(filled: Database, who: Principal, parts: Parts) -> None:
+async def test_recall_looks_up_only_the_rows_that_it_returns(filled: Database, who: Principal, parts: Parts) -> None:
     statement, own = STATEMENTS["keyword"]
     for mode in MODES:
         plan = planned(filled.url, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **own}, mode)

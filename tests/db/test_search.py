@@ -27,7 +27,7 @@ async def filled(parts: Parts, who: Principal, database: Database) -> Database:
 
 @pytest.mark.parametrize("terms", [["rhine"], ["elb", "po"], ["boat", "rhone", "tagus"], ["nowhere"]])
 @pytest.mark.parametrize("project", ["a", "b", "unknown"])
-async def test_a_narrow_scope_finds_what_a_wide_one_does(
+async def test_the_narrow_search_finds_the_same_as_the_wide_one(
     filled: Database, who: Principal, parts: Parts, terms: list[str], project: str
 ) -> None:
     what = Filter(parts.clock(), project=project)
@@ -40,7 +40,7 @@ async def test_a_narrow_scope_finds_what_a_wide_one_does(
 
 
 @pytest.mark.parametrize("terms", [["rhine", "boat"], ["po", "boat", "meet"], ["boat", "tagus"]])
-async def test_a_common_word_counts_in_full_in_what_stands_out_by_a_rarer_one(
+async def test_a_common_word_counts_in_full_in_rows_with_a_rarer_one(
     filled: Database, who: Principal, parts: Parts, terms: list[str]
 ) -> None:
     what, words = Filter(parts.clock()), QueryTerms(terms, list(range(len(terms))))
@@ -52,7 +52,7 @@ async def test_a_common_word_counts_in_full_in_what_stands_out_by_a_rarer_one(
 
 
 @pytest.mark.parametrize("project", ["a", "b"])
-async def test_a_filter_that_leaves_few_hides_nothing_that_has_only_common_words(
+async def test_a_selective_filter_hides_no_row_with_only_common_words(
     filled: Database, who: Principal, parts: Parts, project: str
 ) -> None:
     kept = [Note(text, project=project, tags=("kept",)) for text in ("A raft at the Rhine.", "The boats are gone.")]
@@ -65,7 +65,7 @@ async def test_a_filter_that_leaves_few_hides_nothing_that_has_only_common_words
     assert len(whole[0]) == 2
 
 
-async def test_long_texts_are_as_many_as_short_ones(parts: Parts, who: Principal, database: Database) -> None:
+async def test_long_texts_do_not_reduce_the_number_of_hits(parts: Parts, who: Principal, database: Database) -> None:
     raft = " ".join(f"The raft number {n} is on the Rhine." for n in range(60))
     await remember(parts, who, [Note(f"{n}: {raft}") for n in range(30)])
     what, words = Filter(parts.clock()), QueryTerms(["raft", "rhine"], [0, 1])
@@ -75,7 +75,7 @@ async def test_long_texts_are_as_many_as_short_ones(parts: Parts, who: Principal
     assert len(found) == len(whole) > 3
 
 
-async def test_the_size_of_a_scope_is_counted_where_it_is_small(filled: Database, who: Principal, parts: Parts) -> None:
+async def test_a_small_scope_is_counted_exactly(filled: Database, who: Principal, parts: Parts) -> None:
     async with filled.tenant(who.pool_id) as connection:
         whole = await search.size(connection, "memory", Filter(parts.clock()))
         part = await search.size(connection, "memory", Filter(parts.clock(), project="a"))
@@ -86,7 +86,7 @@ async def test_the_size_of_a_scope_is_counted_where_it_is_small(filled: Database
     assert (none.searched, none.is_narrow) == (100, False)
 
 
-async def test_a_scope_is_narrow_by_what_it_sees_in_parts(parts: Parts, who: Principal, database: Database) -> None:
+async def test_a_scope_is_narrow_by_its_number_of_parts(parts: Parts, who: Principal, database: Database) -> None:
     long = " ".join(f"The raft number {n} is on the Rhine." for n in range(60))
     notes = [Note(f"{n}: {long}", project="long") for n in range(10)] + [Note("A short one.", project="short")]
     await remember(parts, who, notes)

@@ -60,7 +60,7 @@ def _code() -> str:
     return "\n".join(file.read_text() for file in SERVER.rglob("*.py"))
 
 
-def test_no_sql_stands_in_the_code() -> None:
+def test_the_code_contains_no_sql() -> None:
     keyword = re.compile(r"\"[^\"\n]*\b(?:SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
     # How another program's database is read stands with what else is known of that program.
     foreign = SERVER / "agents" / "opencode.py"

@@ -52,7 +52,7 @@ async def indexed(parts: Parts, who: Principal, database: Database, database_url
     return Indexed(database_url, who, parts)
 
 
-async def test_the_approximate_search_and_no_other_uses_the_index(indexed: Indexed, owner_url: str) -> None:
+async def test_only_the_approximate_search_uses_the_index(indexed: Indexed, owner_url: str) -> None:
     with psycopg.connect(owner_url, autocommit=True) as connection:
         for analysed in (False, True):
             if analysed:
@@ -65,7 +65,7 @@ async def test_the_approximate_search_and_no_other_uses_the_index(indexed: Index
                     assert not {name for name in used if name.startswith("near_")}, (analysed, mode, exact)
 
 
-async def test_after_a_search_by_index_postgres_chooses_again(indexed: Indexed, database: Database) -> None:
+async def test_the_planner_is_free_again_after_a_search_by_index(indexed: Indexed, database: Database) -> None:
     [vector] = unit_vectors(1, DIMENSION, seed=99)
     async with database.tenant(indexed.who.pool_id) as connection:
         what = Filter(indexed.parts.clock())
@@ -76,7 +76,7 @@ async def test_after_a_search_by_index_postgres_chooses_again(indexed: Indexed, 
     assert row == ("on",)
 
 
-async def test_the_largest_vectors_there_are_fit_on_a_page(database: Database, parts: Parts, who: Principal) -> None:
+async def test_the_largest_possible_vectors_fit_on_a_page(database: Database, parts: Parts, who: Principal) -> None:
     space = Space("largest_4000", "m", "r", 4_000, "", "openai:http://x#m")
     await note_with_vectors(parts, who, space, unit_vectors(3, 4_000, seed=1))
     async with database.tenant(who.pool_id) as connection:
@@ -94,7 +94,9 @@ async def test_the_settings_of_the_index_hold_for_every_connection(database: Dat
     assert row == ("relaxed_order", "200")
 
 
-async def test_who_names_another_pool_sees_nothing_of_it(indexed: Indexed, database: Database, owner_url: str) -> None:
+async def test_naming_another_pool_in_a_search_shows_none_of_its_rows(
+    indexed: Indexed, database: Database, owner_url: str
+) -> None:
     with psycopg.connect(owner_url, autocommit=True) as connection:
         row = connection.execute("INSERT INTO pools (name) VALUES ('other') RETURNING id::text").fetchone()
     assert row is not None

@@ -52,7 +52,7 @@ _TOLD = (
 
 
 @given(st.lists(st.tuples(st.sampled_from(_TOLD), st.sampled_from([(), ("r1",), ("r2",)])), max_size=6))
-def test_what_becomes_of_a_fact_is_the_best_that_any_of_the_rows_makes_of_it(
+def test_the_verdict_on_a_fact_is_the_best_of_all_rows(
     meaning: Meaning, said: list[tuple[str, tuple[str, ...]]]
 ) -> None:
     rows = [Left(f"o{number}", text, sources) for number, (text, sources) in enumerate(said)]
@@ -85,11 +85,11 @@ def test_what_becomes_of_a_fact_is_the_best_that_any_of_the_rows_makes_of_it(
         ("FLY.IO", "fly.io", True),
     ],
 )
-def test_words_are_held_letter_by_letter_and_not_inside_others(text: str, words: str, there: bool) -> None:
+def test_words_match_literally_and_not_inside_other_words(text: str, words: str, there: bool) -> None:
     assert holds(text, words, "de" if "Tag" in text else "en") is there
 
 
-def test_a_text_is_cut_into_sentences_and_clauses_and_not_at_abbreviations() -> None:
+def test_a_text_is_split_into_sentences_and_clauses_but_not_at_abbreviations() -> None:
     assert sentences("It is open whether Dr. Ito agrees. Then we go. 今日は休み。明日行く。") == (
         "It is open whether Dr. Ito agrees.",
         "Then we go.",
@@ -126,7 +126,7 @@ _PNPM = atom("Use pnpm, not npm.", "pnpm")
         (atom("Signature checks are enabled."), "Signature checks are disabled.", "contradicted"),
     ],
 )
-def test_what_becomes_of_a_fact(wanted: Atom, text: str, fate: Fate, meaning: Meaning) -> None:
+def test_a_row_shows_the_fate_of_a_fact(wanted: Atom, text: str, fate: Fate, meaning: Meaning) -> None:
     assert Judge("en", meaning).judge(wanted, left("Whales sing.", text)).fate == fate
 
 
@@ -216,7 +216,7 @@ def test_what_becomes_of_a_fact(wanted: Atom, text: str, fate: Fate, meaning: Me
         ),
     ],
 )
-def test_a_fact_in_other_words_is_told_from_one_with_another_meaning(
+def test_a_paraphrase_is_distinguished_from_a_change_of_meaning(
     fact: str, exact: tuple[str, ...], text: str, kept: bool, meaning: Meaning
 ) -> None:
     assert Judge("en", meaning).judge(atom(fact, *exact), left(text)).kept is kept
@@ -246,7 +246,9 @@ def test_a_fact_in_other_words_is_told_from_one_with_another_meaning(
         ("ja", "積算は最低64回。", "積算は多くても64回までとする。", False),
     ],
 )
-def test_it_is_so_in_other_languages(language: Language, fact: str, text: str, kept: bool, meaning: Meaning) -> None:
+def test_a_paraphrase_is_distinguished_from_a_change_of_meaning_in_other_languages(
+    language: Language, fact: str, text: str, kept: bool, meaning: Meaning
+) -> None:
     assert Judge(language, meaning).judge(atom(fact), left(text)).kept is kept
 
 
@@ -259,7 +261,7 @@ def test_it_is_so_in_other_languages(language: Language, fact: str, text: str, k
         ("ja", "金曜日には本番へ出さない。", "金曜日には本番へ出さない、と決めた。", "金曜日には本番へ出す。"),
     ],
 )
-def test_a_denial_is_read_in_every_language(
+def test_a_denial_is_recognised_in_every_language(
     language: Language, fact: str, kept: str, turned: str, meaning: Meaning
 ) -> None:
     by = Judge(language, meaning)
@@ -267,7 +269,7 @@ def test_a_denial_is_read_in_every_language(
     assert not by.judge(atom(fact), left(turned)).kept
 
 
-def test_of_several_rows_the_one_that_cites_it_shows_what_became_of_a_fact(meaning: Meaning) -> None:
+def test_a_row_that_cites_the_source_of_a_fact_decides_its_verdict(meaning: Meaning) -> None:
     rows = [
         Left("other", "The staging API listens on port 8377, says a rumour.", ("r9",), "tool"),
         Left("own", "Port 8377 is where the staging API listens.", ("r1",), "user"),
@@ -299,7 +301,7 @@ _LOG = ("Deploys go to Fly.io.", "Deploys go to the box hel1-04.")
         (["Deploys go to the box hel1-04.", "Deploys go to Fly.io. They go to the region fra."], False),
     ],
 )
-def test_what_held_before_may_be_told_as_past_only(rows: list[str], right: bool, meaning: Meaning) -> None:
+def test_a_replaced_value_may_only_be_mentioned_as_past(rows: list[str], right: bool, meaning: Meaning) -> None:
     made = scored(Gold(replaced=(_MOVED,)), left(*rows), meaning, *_LOG)
     assert (made.figures["supersession"].share == 1.0) is right
 
@@ -365,7 +367,7 @@ def test_a_limit_stays_a_limit(text: str, right: bool, meaning: Meaning) -> None
         ("kiln-3 only has 768 MiB.", "kiln-3 has 768 MiB.", False),
     ],
 )
-def test_every_kind_of_reservation_has_to_stay(fact: str, text: str, right: bool, meaning: Meaning) -> None:
+def test_every_kind_of_reservation_must_stay(fact: str, text: str, right: bool, meaning: Meaning) -> None:
     made = scored(Gold(open=(atom(fact),)), left(text), meaning, fact)
     assert (made.figures["retention"].share, made.figures.get("still open") is not None) == (1.0, True)
     assert (made.figures["still open"].share == 1.0) is right
@@ -380,7 +382,7 @@ def test_every_kind_of_reservation_has_to_stay(fact: str, text: str, right: bool
         ("Jobs behind the reverse proxy are always restarted by hand.", True),
     ],
 )
-def test_a_ruling_that_is_softened_or_reopened_does_not_stand(text: str, right: bool, meaning: Meaning) -> None:
+def test_a_softened_or_reopened_ruling_is_a_fault(text: str, right: bool, meaning: Meaning) -> None:
     gold = Gold(asserted=(atom("Jobs are always restarted by hand."),))
     made = scored(gold, left(text), meaning, "Jobs are always restarted by hand.")
     assert (made.figures["ruling stands"].share == 1.0) is right
@@ -397,7 +399,7 @@ def test_a_ruling_that_is_softened_or_reopened_does_not_stand(text: str, right: 
         ("Whales sing.", True),
     ],
 )
-def test_what_was_only_suggested_is_no_fact(text: str, right: bool, meaning: Meaning) -> None:
+def test_a_suggestion_must_not_become_a_fact(text: str, right: bool, meaning: Meaning) -> None:
     gold = Gold(unsettled=(atom("The store moves to Redis.", "Redis"),))
     made = scored(gold, left(text), meaning, "Ben: shall we move the store to Redis?")
     assert (made.figures["not taken for fact"].share == 1.0) is right
@@ -424,14 +426,14 @@ def test_what_was_only_suggested_is_no_fact(text: str, right: bool, meaning: Mea
         ("La migración ya está hecha.", "es", True),
     ],
 )
-def test_done_is_told_from_not_done(said: str, language: Language, right: bool) -> None:
+def test_done_is_distinguished_from_not_done(said: str, language: Language, right: bool) -> None:
     assert cues.is_done(said, language) is right
 
 
 # Rows -----------------------------------------------------------------------------------------------------------------
 
 
-def test_what_can_be_looked_up_in_a_text_is_found_by_its_sort() -> None:
+def test_quotations_identifiers_and_numbers_of_a_text_are_found_as_claims() -> None:
     found = claims('Ana Ruiz set ESKER_URL to "http on 8377" in auth.ts:45 on 2026-03-04, 1,200 times.')
     assert {(claim.sort, claim.words) for claim in found} >= {
         ("quotation", "http on 8377"),
@@ -451,7 +453,7 @@ def test_what_can_be_looked_up_in_a_text_is_found_by_its_sort() -> None:
         ("It was on 2019-03-04.", "It was on 2026-03-04."),
     ],
 )
-def test_what_is_only_a_part_of_something_else_stands_nowhere(text: str, source: str) -> None:
+def test_a_part_of_a_longer_word_or_number_is_unsupported(text: str, source: str) -> None:
     assert unsupported(text, source)
     assert not unsupported(text, text)
 
@@ -471,7 +473,7 @@ def test_what_is_only_a_part_of_something_else_stands_nowhere(text: str, source:
         ('"We never test."', ["We never test."]),
     ],
 )
-def test_what_stands_in_no_source_is_named(text: str, from_nowhere: list[str]) -> None:
+def test_claims_that_no_source_contains_are_named(text: str, from_nowhere: list[str]) -> None:
     log = ["checkout-api, an api, has 3 replicas, at times 3 to 5", "2026-03-04: Maria Keller deployed; 1,200 requests"]
     assert sorted(claim.words for claim in unsupported(text, one_source(log))) == sorted(from_nowhere)
 
@@ -489,18 +491,18 @@ def test_what_stands_in_no_source_is_named(text: str, from_nowhere: list[str]) -
         "4 to 6 March",
     ],
 )
-def test_a_day_is_known_in_the_ways_in_which_people_write_it(text: str) -> None:
+def test_a_day_is_recognised_in_any_common_notation(text: str) -> None:
     assert names_day(text, AT.date())
     assert not names_day(text, AT.date().replace(day=7))
     assert not names_day(text, AT.date().replace(month=5))
 
 
-def test_a_verb_is_no_month() -> None:
+def test_a_verb_is_not_a_month() -> None:
     assert not unsupported("Step 3 may fail.", "Step 3 may well fail.")
     assert unsupported("It fails on 3 May.", "Step 3 may well fail.")
 
 
-def test_rows_that_say_the_same_cite_nothing_or_what_does_not_say_it_are_found(meaning: Meaning) -> None:
+def test_rows_that_repeat_or_cite_badly_are_found(meaning: Meaning) -> None:
     log = ("We use pnpm for the web client.", "The piano was tuned in May.")
     rows = [
         Left("a", "We use pnpm for the web client.", ("r1",)),
@@ -514,7 +516,7 @@ def test_rows_that_say_the_same_cite_nothing_or_what_does_not_say_it_are_found(m
     assert [fault.split(" ")[0] for fault in figures["said once"].faults] == ["b", "e"]
 
 
-def test_who_said_it_and_when_are_looked_up_in_the_row_that_keeps_it(meaning: Meaning) -> None:
+def test_speaker_and_date_are_read_from_the_row_that_keeps_the_fact(meaning: Meaning) -> None:
     gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user", dated="2026-03-04"),))
     log = "We use pnpm."
     right = Left("o", "We use pnpm.", ("r1",), "user", AT)
@@ -537,13 +539,13 @@ def test_who_said_it_and_when_are_looked_up_in_the_row_that_keeps_it(meaning: Me
         ("ja", "猫がキーボードに乗った。", "途中、猫がキーボードに上がる一幕もあった。", False),
     ],
 )
-def test_noise_in_other_words_is_noise(language: Language, noise: str, text: str, gone: bool, meaning: Meaning) -> None:
+def test_paraphrased_noise_is_noise(language: Language, noise: str, text: str, gone: bool, meaning: Meaning) -> None:
     gold = Gold(keep=(atom("pnpm is used."),), noise=(atom(noise),))
     figures = scored(gold, left(text), meaning, noise, language=language).figures
     assert (figures["noise gone"].share == 1.0) is gone
 
 
-def test_a_row_for_the_words_of_several_is_attributed_to_nobody(meaning: Meaning) -> None:
+def test_a_row_with_sources_of_several_speakers_has_no_attribution_score(meaning: Meaning) -> None:
     gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user"),))
     log = [LogRow(id="r1", at=AT, text="We use pnpm."), LogRow(id="r2", at=AT, text="pnpm 9 is there.", by="tool")]
     by = Judge("en", meaning)
@@ -565,21 +567,19 @@ def test_a_row_for_the_words_of_several_is_attributed_to_nobody(meaning: Meaning
         ("Tool versions are pinned by pnpm, which we use.", None),
     ],
 )
-def test_who_speaks_is_told_by_the_first_words_and_not_by_parts_of_them(
-    text: str, who: str | None, meaning: Meaning
-) -> None:
+def test_the_speaker_is_read_from_whole_words_at_the_beginning(text: str, who: str | None, meaning: Meaning) -> None:
     gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user"),))
     found = score(gold, [], [Left("o", text)], Judge("en", meaning)).figures.get("attribution")
     assert (found.share if found else None) == (None if who is None else float(who == "user"))
 
 
 @pytest.mark.parametrize("behind", ["All this was a lie.", "It is not true that one ever did so.", "Just kidding."])
-def test_a_fact_that_the_same_row_takes_back_is_not_kept(behind: str, meaning: Meaning) -> None:
+def test_a_fact_that_its_own_row_takes_back_is_not_kept(behind: str, meaning: Meaning) -> None:
     fact = atom("The staging API listens on port 8377.", "8377")
     assert not Judge("en", meaning).judge(fact, left(f"The staging API listens on port 8377. {behind}")).kept
 
 
-def test_long_lists_are_scored_in_time_that_grows_with_their_length(meaning: Meaning) -> None:
+def test_long_lists_are_scored_in_linear_time(meaning: Meaning) -> None:
     # Of a cubic or quadratic search these would take minutes.
     fact = atom("web-1 runs with 17 GB and web-2 with 71 GB.", "web-1", "web-2")
     pairs = "; ".join(f"ed-{number} at {number}, web-1 at 17, web-2 at 71" for number in range(600))
@@ -587,14 +587,14 @@ def test_long_lists_are_scored_in_time_that_grows_with_their_length(meaning: Mea
     assert unsupported("a" * 40_000, "b") == []
 
 
-def test_a_row_that_turns_a_fact_around_is_not_hidden_by_one_with_some_of_its_words(meaning: Meaning) -> None:
+def test_a_contradicting_row_is_not_hidden_by_one_with_some_of_its_words(meaning: Meaning) -> None:
     fact = atom("The mutant S-131 shows no activity.", "S-131", rows=("r1",))
     turned = Left("a", "The mutant S-131 shows activity.", ("r1",))
     beside = Left("b", "S-113 is the wild type, S-131 the mutant.", ("r2",))
     assert Judge("en", meaning).judge(fact, [turned, beside]).fate == "contradicted"
 
 
-def test_noise_that_is_still_there_and_words_that_nobody_said_are_found(meaning: Meaning) -> None:
+def test_remaining_noise_and_invented_words_are_found(meaning: Meaning) -> None:
     gold = Gold(noise=(atom("Anycast was explained.", "Anycast"),), never=("Kubernetes",))
     log = "Anycast was explained."
     good = scored(gold, left("We use pnpm."), meaning, log).figures
@@ -603,7 +603,7 @@ def test_noise_that_is_still_there_and_words_that_nobody_said_are_found(meaning:
     assert (bad["noise gone"].share, bad["never said"].share) == (0.0, 0.0)
 
 
-def test_sizes_are_counted_and_a_score_that_a_case_has_nothing_for_is_left_out(meaning: Meaning) -> None:
+def test_sizes_are_counted_and_scores_without_material_are_left_out(meaning: Meaning) -> None:
     gold = Gold(keep=(atom("We use pnpm.", "pnpm"), atom("We use Bun.", "Bun")))
     made = scored(gold, left("We use pnpm."), meaning, "We use pnpm for everything that we build here.", "We use Bun.")
     assert (made.kept, made.facts) == (1, 2)

@@ -38,7 +38,7 @@ def empty_url(cluster: Cluster) -> Generator[str]:
         yield cluster.url(OWNER, name)
 
 
-def test_an_empty_database_becomes_current_and_stays_so(empty_url: str) -> None:
+def test_an_empty_database_becomes_current_and_stays_current(empty_url: str) -> None:
     assert pending(empty_url) == migrations()
     assert migrate(empty_url) == migrations()
     assert pending(empty_url) == []

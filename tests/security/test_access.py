@@ -43,9 +43,7 @@ async def test_without_any_key_loopback_is_open(served: str) -> None:
         assert (await client.get("/v1/memories")).status_code == 200
 
 
-async def test_from_the_first_key_on_nothing_but_health_answers_without_one(
-    served: str, parts: Parts, settings: Settings
-) -> None:
+async def test_once_a_key_exists_only_health_answers_without_one(served: str, parts: Parts, settings: Settings) -> None:
     await create_key(parts, name="laptop", pool="default", scopes=["read", "write"])
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         for method, path in every_route(settings):
