@@ -1,4 +1,4 @@
-"""Find candidates: the texts of one tier that both searches find, and the neighbours of the best ones."""
+"""Find the candidates of a question in one tier, by both searches and among the neighbours of their results."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +13,17 @@ from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_nearest import find_nearest
 
 MOST = 100
-"""Maximum texts from each search; several parts of one text count as several."""
-# Number of best texts whose neighbours become candidates.
-_LOOKED_AROUND = 40
+"""Most texts that each search returns; several parts of one text count as several."""
+# Best candidates whose neighbours become candidates, too.
+_WITH_NEIGHBOURS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to search for: words and, if there is one, a vector in a space.
+    """The words of a question, and its vector in a space, if there is one.
 
-    `tries` counts the wordings of one question: with more of them, a chance match is better, so the bar is higher.
-    `names_alone`: the question consists of identifiers only.
+    `tries` counts the question and its paraphrases: with more of them, a chance match scores higher. `names_alone`:
+    the question contains only identifiers.
     """
 
     words: QueryTerms
@@ -36,19 +36,19 @@ class Question:
 
 
 async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
-    """Return the texts of a tier that may answer, with their signals.
+    """Return the texts of a tier that may answer, with the evidence for each.
 
-    `connection` must see one snapshot (`Database.moment`): one statement finds rows and another reads them.
+    `connection` must see one snapshot (`Database.moment`): rows are found by one statement and read by another.
     """
     size = await search.size(connection, tier, what)
     nearest: list[TextHit] = []
     if asked.space:
         nearest = await find_nearest(connection, tier, asked.space, asked.vector, what, size, MOST)
-    worded: list[TextHit] = []
+    by_keyword: list[TextHit] = []
     weights: Weights | None = None
     if size.in_tier and asked.words.terms:
-        worded, weights = await search.by_keyword(connection, tier, asked.words, what, MOST, narrow=size.is_narrow)
-    signals = await _signals(connection, tier, asked, nearest, worded, weights)
+        by_keyword, weights = await search.by_keyword(connection, tier, asked.words, what, MOST, narrow=size.is_narrow)
+    signals = await _signals(connection, tier, asked, nearest, by_keyword, weights)
     near = {
         hit.id: cosine
         for hit in nearest
@@ -57,9 +57,9 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     found = Candidates(
         tier,
         _scale(asked, size, weights),
-        keyword=[hit.id for hit in worded],
+        keyword=[hit.id for hit in by_keyword],
         vector=sorted(near, key=lambda text_id: -near[text_id]),
-        numbers={hit.id: hit.number for hit in (*nearest, *worded) if hit.number in signals},
+        numbers={hit.id: hit.number for hit in (*nearest, *by_keyword) if hit.number in signals},
         signals=signals,
     )
     if tier == "passage" or asked.ranking != "full":
@@ -77,18 +77,18 @@ async def _signals(
     tier: Tier,
     asked: Question,
     nearest: Sequence[TextHit],
-    worded: Sequence[TextHit],
+    by_keyword: Sequence[TextHit],
     weights: Weights | None,
 ) -> dict[int, Signals]:
-    """Return the signals of both searches for every text that either has found."""
-    keyword = {hit.number: hit.score for hit in worded}
-    named = {hit.number for hit in worded if hit.named}
+    """Return the evidence of both searches for the texts that either has found."""
+    keyword = {hit.number: hit.score for hit in by_keyword}
+    named = {hit.number for hit in by_keyword if hit.named}
     cosines = await _cosines(connection, tier, asked, keyword.keys() | {hit.number for hit in nearest})
     keyword |= await _keyword_scores(connection, tier, weights, cosines.keys() - keyword.keys())
     return {
         number: Signals(keyword.get(number, 0.0), cosines.get(number), number in named)
         for number in keyword.keys() | cosines.keys()
-        # The vector of an identifier carries no meaning.
+        # The vector of an identifier means nothing.
         if number in keyword or not asked.names_alone
     }
 
@@ -111,8 +111,8 @@ async def _keyword_scores(
 async def _with_neighbours(
     connection: Connection, asked: Question, what: Filter, found: Candidates, weights: Weights | None
 ) -> Candidates:
-    """Return memories with the neighbours of the best of them, which become candidates as well."""
-    best = sorted(found.signals, key=lambda number: -found.scale.relevance(found.signals[number]))[:_LOOKED_AROUND]
+    """Return the candidates with the neighbours of the best, which become candidates, too."""
+    best = sorted(found.signals, key=lambda number: -found.scale.relevance(found.signals[number]))[:_WITH_NEIGHBOURS]
     around = await search.around(connection, best, what)
     new = {neighbour.number for neighbour in around} - found.signals.keys()
     keyword = await _keyword_scores(connection, "memory", weights, new)
@@ -127,7 +127,7 @@ async def _with_neighbours(
 
 
 def _both_ways(around: Sequence[Neighbour]) -> dict[int, set[int]]:
-    """Return the numbers of the neighbours of each text by its number, in both directions."""
+    """Return the numbers of the neighbours of each text, in both directions."""
     found: dict[int, set[int]] = {}
     for one in around:
         found.setdefault(one.of_number, set()).add(one.number)
