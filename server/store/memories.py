@@ -45,20 +45,24 @@ def missing(memory_id: str) -> NotFound:
     return NotFound(f"There is no memory {memory_id!r} in this pool.", hint=hint)
 
 
-def filter_values(what: Filter) -> dict[str, Any]:
+def filter_values(row_filter: Filter) -> dict[str, Any]:
     """Return the parameters of `visible_memories`."""
     listed = {
         name: list(value) if value else None
-        for name, value in (("kinds", what.kinds), ("priorities", what.priorities), ("tags", what.tags))
+        for name, value in (
+            ("kinds", row_filter.kinds),
+            ("priorities", row_filter.priorities),
+            ("tags", row_filter.tags),
+        )
     }
     return listed | {
-        "session": what.session,
-        "project": what.project,
-        "since": what.since,
-        "until": what.until,
-        "as_of": what.as_of,
-        "moment": what.moment,
-        "with_superseded": what.with_superseded,
+        "session": row_filter.session,
+        "project": row_filter.project,
+        "since": row_filter.since,
+        "until": row_filter.until,
+        "as_of": row_filter.as_of,
+        "moment": row_filter.moment,
+        "with_superseded": row_filter.with_superseded,
     }
 
 
@@ -160,9 +164,9 @@ async def get(connection: Connection, ids: Collection[str]) -> dict[str, Memory]
     return {memory.id: memory for memory in await _fetch(connection, "get", {"ids": list(ids)})}
 
 
-async def listed(connection: Connection, what: Filter, before: str | None, limit: int) -> list[Memory]:
+async def listed(connection: Connection, row_filter: Filter, before: str | None, limit: int) -> list[Memory]:
     """Return rows, newest first, that are older than the row `before`."""
-    return await _fetch(connection, "list", {**filter_values(what), "before": before, "limit": limit})
+    return await _fetch(connection, "list", {**filter_values(row_filter), "before": before, "limit": limit})
 
 
 async def latest_of_session(connection: Connection, session_id: str, tokens: int) -> list[Memory]:
@@ -303,13 +307,14 @@ async def undo(connection: Connection, reflection: Reflection, now: datetime) ->
     The caller has locked all of them.
     """
     values = {"reflection": reflection.id, "input_ids": reflection.input_ids, "output_ids": reflection.output_ids}
-    back, gone = set[str](), set[str]()
-    for statement, ids in (("give_back", back), ("give_back_dropped", back), ("take_back", gone)):
+    restored, superseded = set[str](), set[str]()
+    statements = (("restore_replaced", restored), ("restore_dropped", restored), ("supersede_outputs", superseded))
+    for statement, ids in statements:
         cursor = await connection.execute(SQL[statement], {**values, "now": now})
         ids |= {str(row[0]) for row in await cursor.fetchall()}
     if reflection.scope == "pool":
         await connection.execute(SQL["leave_alone"], values)
-    return back, gone
+    return restored, superseded
 
 
 async def same_words(
@@ -438,7 +443,7 @@ def _step(walk: Walk, page: WalkPage) -> dict[str, Any]:
         "of_priority": walk.priority,
         "of_project": walk.project or "",
         "used_by": (last.last_used_at if last else LATEST).isoformat(),
-        "behind": last.id if last else "",
+        "after_id": last.id if last else "",
         "floor": page.floor.isoformat(),
     }
 

@@ -110,9 +110,9 @@ class Neighbour:
     tokens: int
 
 
-async def size(connection: Connection, tier: Tier, what: Filter) -> Size:
+async def size(connection: Connection, tier: Tier, row_filter: Filter) -> Size:
     """Return how many parts of texts a recall searches."""
-    values = {"session": what.session, "project": what.project, "most": _COUNTED}
+    values = {"session": row_filter.session, "project": row_filter.project, "most": _COUNTED}
     async with connection.cursor(row_factory=class_row(Size)) as cursor:
         await cursor.execute(_SIZE[tier], values)
         found = await cursor.fetchone()
@@ -124,7 +124,7 @@ async def by_keyword(
     connection: Connection,
     tier: Tier,
     asked: QueryTerms,
-    what: Filter,
+    row_filter: Filter,
     limit: int,
     *,
     narrow: bool,
@@ -136,9 +136,9 @@ async def by_keyword(
     rarer terms and very common ones only add to their scores; if that finds too few, as with a filter, all terms are
     read. A score is a share of the highest possible score for the query's rarest words.
     """
-    first, found = await _scored(connection, tier, asked, what, limit, reading, narrow=narrow)
+    first, found = await _scored(connection, tier, asked, row_filter, limit, reading, narrow=narrow)
     if first["looked_up"] < reading.looked_up * limit and not first["is_whole"]:
-        first, found = await _scored(connection, tier, asked, what, limit, EVERYTHING, narrow=narrow)
+        first, found = await _scored(connection, tier, asked, row_filter, limit, EVERYTHING, narrow=narrow)
     if not found:
         return [], None
     factor = word_factor(float(first["known"]), float(first["unknown"]))
@@ -149,7 +149,7 @@ async def _scored(
     connection: Connection,
     tier: Tier,
     asked: QueryTerms,
-    what: Filter,
+    row_filter: Filter,
     limit: int,
     reading: TermBudget,
     *,
@@ -157,7 +157,7 @@ async def _scored(
 ) -> tuple[DictRow, list[TextHit]]:
     """Return a row with the figures of the whole search, and the texts that were found."""
     values: dict[str, Any] = {
-        **filter_values(what),
+        **filter_values(row_filter),
         "tier": MARK[tier],
         "terms": asked.terms,
         "words": asked.words,
@@ -193,27 +193,33 @@ async def keyword_scores(
 
 
 async def by_vector(
-    connection: Connection, tier: Tier, space: str, vector: Sequence[float], what: Filter, limit: int
+    connection: Connection, tier: Tier, space: str, vector: Sequence[float], row_filter: Filter, limit: int
 ) -> list[TextHit]:
     """Return the nearest visible texts in a space, best first.
 
     A text with several parts may occur several times.
     """
-    return await _nearest(connection, for_space(_BY_VECTOR[tier], space), vector, what, limit)
+    return await _nearest(connection, for_space(_BY_VECTOR[tier], space), vector, row_filter, limit)
 
 
 async def by_vector_filtered(
-    connection: Connection, tier: Tier, space: str, vector: Sequence[float], what: Filter, limit: int
+    connection: Connection, tier: Tier, space: str, vector: Sequence[float], row_filter: Filter, limit: int
 ) -> list[TextHit]:
     """Return the same as `by_vector`; faster if few texts are visible, slower if many are."""
-    return await _nearest(connection, for_space(_FILTERED[tier], space), vector, what, limit)
+    return await _nearest(connection, for_space(_FILTERED[tier], space), vector, row_filter, limit)
 
 
 async def by_vector_index(
-    connection: Connection, tier: Tier, space: str, pool_id: str, vector: Sequence[float], what: Filter, limit: int
+    connection: Connection,
+    tier: Tier,
+    space: str,
+    pool_id: str,
+    vector: Sequence[float],
+    row_filter: Filter,
+    limit: int,
 ) -> list[TextHit]:
     """Return approximately the same by the tier's index; some may be missing. `pool_id` is the present pool."""
-    values = {**filter_values(what), "vector": as_literal(vector), "limit": limit}
+    values = {**filter_values(row_filter), "vector": as_literal(vector), "limit": limit}
     async with connection.pipeline(), connection.cursor(row_factory=class_row(TextHit)) as cursor:
         # The three statements take one round trip.
         await connection.execute(SQL["only_as_indexed"])
@@ -224,9 +230,9 @@ async def by_vector_index(
 
 
 async def _nearest(
-    connection: Connection, statement: Composed, vector: Sequence[float], what: Filter, limit: int
+    connection: Connection, statement: Composed, vector: Sequence[float], row_filter: Filter, limit: int
 ) -> list[TextHit]:
-    values = {**filter_values(what), "vector": as_literal(vector), "limit": limit}
+    values = {**filter_values(row_filter), "vector": as_literal(vector), "limit": limit}
     async with connection.cursor(row_factory=class_row(TextHit)) as cursor:
         await cursor.execute(statement, values)
         return await cursor.fetchall()
@@ -250,16 +256,16 @@ async def cosines(
     return {int(row[0]): float(row[1]) for row in await cursor.fetchall()}
 
 
-async def around(connection: Connection, numbers: Collection[int], what: Filter) -> list[Neighbour]:
+async def around(connection: Connection, numbers: Collection[int], row_filter: Filter) -> list[Neighbour]:
     """Return the visible neighbours of some memories in their sessions."""
     async with connection.cursor(row_factory=class_row(Neighbour)) as cursor:
-        await cursor.execute(SQL["around"], {**filter_values(what), "numbers": list(numbers)})
+        await cursor.execute(SQL["around"], {**filter_values(row_filter), "numbers": list(numbers)})
         return await cursor.fetchall()
 
 
-async def said_within(connection: Connection, tier: Tier, window: Window, what: Filter, limit: int) -> list[str]:
+async def said_within(connection: Connection, tier: Tier, window: Window, row_filter: Filter, limit: int) -> list[str]:
     """Return the ids of the latest texts that were said in a window, and of memories that refer to a part of it."""
-    values = {**filter_values(what), "start": window.start, "end": window.end, "limit": limit}
+    values = {**filter_values(row_filter), "start": window.start, "end": window.end, "limit": limit}
     cursor = await connection.execute(_WITHIN[tier], values)
     return [str(row[0]) for row in await cursor.fetchall()]
 

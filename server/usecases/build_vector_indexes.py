@@ -72,18 +72,18 @@ async def compare_index(connection: Connection, tier: TierOfSpace, seed: str, no
     Return the size of the sample, and the share (0 to 1) of the nearest vectors that the index found.
     """
     asked = await vector_indexes.some_vectors(connection, tier.space, tier.tier, seed, _QUESTIONS)
-    what = Filter(now, with_superseded=True)
-    agreed = [await _agreement(connection, tier, number, vector, what) for number, vector in asked]
+    row_filter = Filter(now, with_superseded=True)
+    agreed = [await _agreement(connection, tier, number, vector, row_filter) for number, vector in asked]
     return len(asked), fmean(agreed) if agreed else 1.0
 
 
 async def _agreement(
-    connection: Connection, tier: TierOfSpace, number: int, vector: list[float], what: Filter
+    connection: Connection, tier: TierOfSpace, number: int, vector: list[float], row_filter: Filter
 ) -> float:
     """Query both searches as recall does. The queried text itself is left out, because any index finds it."""
     # One more, because the text itself is among the nearest.
-    exact = await search.by_vector(connection, tier.tier, tier.space, vector, what, NEAREST + 1)
-    near = await search.by_vector_index(connection, tier.tier, tier.space, tier.pool_id, vector, what, MOST)
+    exact = await search.by_vector(connection, tier.tier, tier.space, vector, row_filter, NEAREST + 1)
+    near = await search.by_vector_index(connection, tier.tier, tier.space, tier.pool_id, vector, row_filter, MOST)
     return agreement(_others(exact, number), _others(near, number))
 
 

@@ -35,19 +35,21 @@ class Question:
     names_alone: bool = False
 
 
-async def find_candidates(connection: Connection, tier: Tier, asked: Question, what: Filter) -> Candidates:
+async def find_candidates(connection: Connection, tier: Tier, asked: Question, row_filter: Filter) -> Candidates:
     """Return the texts of a tier that may answer, with the evidence for each.
 
     `connection` must see one snapshot (`Database.moment`): rows are found by one statement and read by another.
     """
-    size = await search.size(connection, tier, what)
+    size = await search.size(connection, tier, row_filter)
     nearest: list[TextHit] = []
     if asked.space:
-        nearest = await find_nearest(connection, tier, asked.space, asked.vector, what, size, MOST)
+        nearest = await find_nearest(connection, tier, asked.space, asked.vector, row_filter, size, MOST)
     by_keyword: list[TextHit] = []
     weights: Weights | None = None
     if size.in_tier and asked.words.terms:
-        by_keyword, weights = await search.by_keyword(connection, tier, asked.words, what, MOST, narrow=size.is_narrow)
+        by_keyword, weights = await search.by_keyword(
+            connection, tier, asked.words, row_filter, MOST, narrow=size.is_narrow
+        )
     signals = await _signals(connection, tier, asked, nearest, by_keyword, weights)
     near = {
         hit.id: cosine
@@ -64,7 +66,7 @@ async def find_candidates(connection: Connection, tier: Tier, asked: Question, w
     )
     if tier == "passage" or asked.ranking != "full":
         return found
-    return await _with_neighbours(connection, asked, what, found, weights)
+    return await _with_neighbours(connection, asked, row_filter, found, weights)
 
 
 def _scale(asked: Question, size: Size, weights: Weights | None) -> Scale:
@@ -109,11 +111,11 @@ async def _keyword_scores(
 
 
 async def _with_neighbours(
-    connection: Connection, asked: Question, what: Filter, found: Candidates, weights: Weights | None
+    connection: Connection, asked: Question, row_filter: Filter, found: Candidates, weights: Weights | None
 ) -> Candidates:
     """Return the candidates with the neighbours of the best, which become candidates, too."""
     best = sorted(found.signals, key=lambda number: -found.scale.relevance(found.signals[number]))[:_WITH_NEIGHBOURS]
-    around = await search.around(connection, best, what)
+    around = await search.around(connection, best, row_filter)
     new = {neighbour.number for neighbour in around} - found.signals.keys()
     keyword = await _keyword_scores(connection, "memory", weights, new)
     cosines = await _cosines(connection, "memory", asked, new)

@@ -18,7 +18,7 @@ async def find_nearest(
     tier: Tier,
     space: PoolSpace,
     vector: Sequence[float],
-    what: Filter,
+    row_filter: Filter,
     size: Size,
     limit: int,
 ) -> list[TextHit]:
@@ -29,13 +29,13 @@ async def find_nearest(
     """
     is_indexed = tier in space.indexed
     if size.is_narrow and (not is_indexed or size.searched <= _READ_BY_INDEX):
-        found = await search.by_vector_filtered(connection, tier, space.name, vector, what, limit)
+        found = await search.by_vector_filtered(connection, tier, space.name, vector, row_filter, limit)
     elif not is_indexed:
-        found = await search.by_vector(connection, tier, space.name, vector, what, limit)
+        found = await search.by_vector(connection, tier, space.name, vector, row_filter, limit)
     else:
-        found = await search.by_vector_index(connection, tier, space.name, space.pool_id, vector, what, limit)
+        found = await search.by_vector_index(connection, tier, space.name, space.pool_id, vector, row_filter, limit)
         if len(found) < limit:
-            found = await search.by_vector_filtered(connection, tier, space.name, vector, what, limit)
+            found = await search.by_vector_filtered(connection, tier, space.name, vector, row_filter, limit)
     return _each_once(found)
 
 

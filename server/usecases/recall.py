@@ -69,7 +69,7 @@ class _RecallScope:
     pool_id: str
     request: RecallRequest
     now: datetime
-    what: Filter
+    row_filter: Filter
     timezone: str
     space: PoolSpace | None
     pending: int
@@ -134,17 +134,17 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
 async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> _RecallScope:
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
-        what, timezone = await resolved(connection, request, now)
-        unobserved = await sessions.unobserved_tokens(connection, what.session)
+        row_filter, timezone = await resolved(connection, request, now)
+        unobserved = await sessions.unobserved_tokens(connection, row_filter.session)
         space, pending = await active_space(connection, parts)
-        unknown = await unknown_project(connection, what.project)
-    return _RecallScope(pool_id, request, now, what, timezone, space, pending, unobserved, unknown)
+        unknown = await unknown_project(connection, row_filter.project)
+    return _RecallScope(pool_id, request, now, row_filter, timezone, space, pending, unobserved, unknown)
 
 
 async def _inquiry(parts: Parts, scope: _RecallScope) -> _Inquiry:
     request, full = scope.request, scope.request.ranking == "full"
     query = without_label(request.query) or request.query
-    time = asked_time(query, scope.what.as_of or scope.now, scope.timezone) if full else None
+    time = asked_time(query, scope.row_filter.as_of or scope.now, scope.timezone) if full else None
     semantic = await semantic_of(parts, scope.space, request, query)
     window = await _window(parts, scope, time) if time else None
     words = time.rest if time else query
@@ -166,7 +166,7 @@ async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window
     request = replace(scope.request, ranking="fused")
     question = question_of(anchor.words, anchor.words, request, scope.space, semantic)
     async with parts.database.moment(scope.pool_id) as connection:
-        candidates = await find_candidates(connection, "memory", question, scope.what)
+        candidates = await find_candidates(connection, "memory", question, scope.row_filter)
         relevant, _ = above_floor(ranked(candidates))
         # Skip candidates found only by vector: they are usually about something else.
         named = [one.id for one in relevant if one.parts.keyword > 0][:_ANCHORS]
@@ -182,41 +182,45 @@ async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window
 
 async def _find(connection: Connection, scope: _RecallScope, inquiry: _Inquiry) -> _RankedTexts:
     """Find the relevant candidates, and read as many of their texts as an answer may need."""
-    request, what, window = scope.request, scope.what, inquiry.window
+    request, row_filter, window = scope.request, scope.row_filter, inquiry.window
     if window and inquiry.only_time:
-        relevant, left_out = await _within(connection, window, request, what), list[LeftOutCandidate]()
+        relevant, left_out = await _within(connection, window, request, row_filter), list[LeftOutCandidate]()
     else:
-        relevant, left_out = await _relevant(connection, inquiry.questions, request, what)
+        relevant, left_out = await _relevant(connection, inquiry.questions, request, row_filter)
     known = set(request.without)
     seen = sum(one.id in known for one in relevant) if known else 0
     # Any text that fits the window can move to the front, so all are read.
     read = relevant if window else relevant[: _READ_FOR_EACH * (request.limit + seen) + _READ_AT_LEAST]
-    return _RankedTexts(relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, what), seen)
+    return _RankedTexts(
+        relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, row_filter), seen
+    )
 
 
 async def _relevant(
-    connection: Connection, questions: Sequence[Question], request: RecallRequest, what: Filter
+    connection: Connection, questions: Sequence[Question], request: RecallRequest, row_filter: Filter
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
     """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
-    found = [await find_candidates(connection, tier, one, what) for one in questions for tier in tiers(request)]
+    found = [await find_candidates(connection, tier, one, row_filter) for one in questions for tier in tiers(request)]
     return above_floor(best_of_each(one for each in found for one in ranked(each)))
 
 
 async def _within(
-    connection: Connection, window: Window, request: RecallRequest, what: Filter
+    connection: Connection, window: Window, request: RecallRequest, row_filter: Filter
 ) -> list[RankedCandidate]:
     """Return the texts from a window, for a question that names only a time."""
     return best_first(
         [
             one
             for tier in tiers(request)
-            for one in candidates_in_window(tier, await search.said_within(connection, tier, window, what, MAX_LIMIT))
+            for one in candidates_in_window(
+                tier, await search.said_within(connection, tier, window, row_filter, MAX_LIMIT)
+            )
         ]
     )
 
 
 async def _texts(
-    connection: Connection, space: str | None, read: Sequence[RankedCandidate], what: Filter
+    connection: Connection, space: str | None, read: Sequence[RankedCandidate], row_filter: Filter
 ) -> CandidateTexts:
     """Read the texts of candidates, and the cosines and sources that show which of them say the same."""
     memory_ids = [one.id for one in read if one.tier == "memory"]
@@ -228,15 +232,15 @@ async def _texts(
         near=near,
         again=await memories.other_sources(connection, memory_ids),
         said_in=await memories.said_in(connection, memory_ids) if passage_ids else {},
-        outdated=await _outdated(connection, passage_ids, what),
+        outdated=await _outdated(connection, passage_ids, row_filter),
     )
 
 
-async def _outdated(connection: Connection, passage_ids: Collection[str], what: Filter) -> Collection[str]:
+async def _outdated(connection: Connection, passage_ids: Collection[str], row_filter: Filter) -> Collection[str]:
     """Return passages whose facts are all outdated, now or at `as_of`; none if superseded rows are requested."""
-    if not passage_ids or what.with_superseded:
+    if not passage_ids or row_filter.with_superseded:
         return ()
-    return await passages.outdated(connection, passage_ids, what.moment, what.as_of)
+    return await passages.outdated(connection, passage_ids, row_filter.moment, row_filter.as_of)
 
 
 def _answer(

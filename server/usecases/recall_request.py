@@ -93,7 +93,7 @@ async def resolved(connection: Connection, asked: RecallRequest, now: datetime) 
         raise InvalidInput("scope 'session' needs a session_id.")
     if scope == "project" and project is None:
         raise InvalidInput("scope 'project' needs a project, or a session that has one.")
-    what = Filter(
+    row_filter = Filter(
         moment=now,
         session=session.id if session and scope == "session" else None,
         project=project if scope == "project" else None,
@@ -105,4 +105,4 @@ async def resolved(connection: Connection, asked: RecallRequest, now: datetime) 
         as_of=as_utc(asked.as_of),
         with_superseded=asked.include_superseded,
     )
-    return what, asked.timezone or (session.timezone if session else "UTC")
+    return row_filter, asked.timezone or (session.timezone if session else "UTC")

@@ -249,16 +249,18 @@ async def with_sources(connection: Connection, rows: Sequence[Memory]) -> list[S
 
 
 async def list_memories(
-    parts: Parts, pool_id: str, what: Filter, *, before: str | None, limit: int
+    parts: Parts, pool_id: str, row_filter: Filter, *, before: str | None, limit: int
 ) -> list[SourcedMemory]:
     """Return rows with their sources, newest first, that are older than the row `before`.
 
     Raises InvalidInput for a time out of range, NotFound for an unknown session or row `before`.
     """
-    bounded = replace(what, since=as_utc(what.since), until=as_utc(what.until), as_of=as_utc(what.as_of))
+    bounded = replace(
+        row_filter, since=as_utc(row_filter.since), until=as_utc(row_filter.until), as_of=as_utc(row_filter.as_of)
+    )
     async with parts.database.tenant(pool_id) as connection:
-        if what.session is not None:
-            await sessions.get(connection, what.session)
+        if row_filter.session is not None:
+            await sessions.get(connection, row_filter.session)
         if before is not None and not await memories.get(connection, [before]):
             raise NotFound(
                 f"There is no memory {before!r} any more, after which the list would continue.",

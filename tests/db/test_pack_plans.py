@@ -39,7 +39,7 @@ def walks_of(project: str | None, floor: str = "1970-01-01T00:00:00Z") -> str:
             "of_priority": walk.priority,
             "of_project": walk.project or "",
             "used_by": "2200-01-01T00:00:00Z",
-            "behind": "",
+            "after_id": "",
             "floor": floor,
         }
         for number, walk in enumerate(walks_for(project))

@@ -30,11 +30,11 @@ async def filled(parts: Parts, who: Principal, database: Database) -> Database:
 async def test_the_narrow_search_finds_the_same_as_the_wide_one(
     filled: Database, who: Principal, parts: Parts, terms: list[str], project: str
 ) -> None:
-    what = Filter(parts.clock(), project=project)
+    row_filter = Filter(parts.clock(), project=project)
     words = QueryTerms(terms, list(range(len(terms))))
     async with filled.tenant(who.pool_id) as connection:
-        wide = await search.by_keyword(connection, "memory", words, what, 20, narrow=False)
-        narrow = await search.by_keyword(connection, "memory", words, what, 20, narrow=True)
+        wide = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False)
+        narrow = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=True)
     assert narrow == wide
     assert bool(wide[0]) == (terms != ["nowhere"])
 
@@ -43,10 +43,10 @@ async def test_the_narrow_search_finds_the_same_as_the_wide_one(
 async def test_a_common_word_counts_in_full_in_rows_with_a_rarer_one(
     filled: Database, who: Principal, parts: Parts, terms: list[str]
 ) -> None:
-    what, words = Filter(parts.clock()), QueryTerms(terms, list(range(len(terms))))
+    row_filter, words = Filter(parts.clock()), QueryTerms(terms, list(range(len(terms))))
     async with filled.tenant(who.pool_id) as connection:
-        whole = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=EVERYTHING)
-        partly = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=RAREST)
+        whole = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False, reading=EVERYTHING)
+        partly = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False, reading=RAREST)
     assert partly == whole
     assert len(whole[0]) == 20
 
@@ -57,10 +57,10 @@ async def test_a_selective_filter_hides_no_row_with_only_common_words(
 ) -> None:
     kept = [Note(text, project=project, tags=("kept",)) for text in ("A raft at the Rhine.", "The boats are gone.")]
     await remember(parts, who, kept)
-    what, words = Filter(parts.clock(), tags=("kept",)), QueryTerms(["raft", "boat"], [0, 1])
+    row_filter, words = Filter(parts.clock(), tags=("kept",)), QueryTerms(["raft", "boat"], [0, 1])
     async with filled.tenant(who.pool_id) as connection:
-        whole = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=EVERYTHING)
-        partly = await search.by_keyword(connection, "memory", words, what, 20, narrow=False, reading=RAREST)
+        whole = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False, reading=EVERYTHING)
+        partly = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False, reading=RAREST)
     assert partly == whole
     assert len(whole[0]) == 2
 
@@ -68,10 +68,12 @@ async def test_a_selective_filter_hides_no_row_with_only_common_words(
 async def test_long_texts_do_not_reduce_the_number_of_hits(parts: Parts, who: Principal, database: Database) -> None:
     raft = " ".join(f"The raft number {n} is on the Rhine." for n in range(60))
     await remember(parts, who, [Note(f"{n}: {raft}") for n in range(30)])
-    what, words = Filter(parts.clock()), QueryTerms(["raft", "rhine"], [0, 1])
+    row_filter, words = Filter(parts.clock()), QueryTerms(["raft", "rhine"], [0, 1])
     async with database.tenant(who.pool_id) as connection:
-        found, _ = await search.by_keyword(connection, "memory", words, what, 10, narrow=False, reading=RAREST)
-        whole, _ = await search.by_keyword(connection, "memory", words, what, 10, narrow=False, reading=EVERYTHING)
+        found, _ = await search.by_keyword(connection, "memory", words, row_filter, 10, narrow=False, reading=RAREST)
+        whole, _ = await search.by_keyword(
+            connection, "memory", words, row_filter, 10, narrow=False, reading=EVERYTHING
+        )
     assert len(found) == len(whole) > 3
 
 

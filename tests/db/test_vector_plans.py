@@ -68,9 +68,9 @@ async def test_only_the_approximate_search_uses_the_index(indexed: Indexed, owne
 async def test_the_planner_is_free_again_after_a_search_by_index(indexed: Indexed, database: Database) -> None:
     [vector] = unit_vectors(1, DIMENSION, seed=99)
     async with database.tenant(indexed.who.pool_id) as connection:
-        what = Filter(indexed.parts.clock())
+        row_filter = Filter(indexed.parts.clock())
         assert await search.by_vector_index(
-            connection, "memory", SPACE.name, indexed.who.pool_id, vector, what, limit=10
+            connection, "memory", SPACE.name, indexed.who.pool_id, vector, row_filter, limit=10
         )
         row = await (await connection.execute("SHOW enable_sort")).fetchone()
     assert row == ("on",)
@@ -101,9 +101,9 @@ async def test_naming_another_pool_in_a_search_shows_none_of_its_rows(
         row = connection.execute("INSERT INTO pools (name) VALUES ('other') RETURNING id::text").fetchone()
     assert row is not None
     [vector] = unit_vectors(1, DIMENSION, seed=99)
-    what = Filter(indexed.parts.clock())
+    row_filter = Filter(indexed.parts.clock())
     async with database.tenant(row[0]) as connection:
         found = await search.by_vector_index(
-            connection, "memory", SPACE.name, indexed.who.pool_id, vector, what, limit=10
+            connection, "memory", SPACE.name, indexed.who.pool_id, vector, row_filter, limit=10
         )
     assert found == []

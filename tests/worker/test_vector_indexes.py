@@ -54,14 +54,14 @@ async def space_of(connection: Connection) -> PoolSpace:
 
 
 async def nearest(
-    parts: Parts, pool_id: str, vector: Sequence[float], what: Filter, *, exactly: bool = False
+    parts: Parts, pool_id: str, vector: Sequence[float], row_filter: Filter, *, exactly: bool = False
 ) -> list[TextHit]:
     """Search as a recall does, or exactly."""
     async with parts.database.tenant(pool_id) as connection:
         if exactly:
-            return await search.by_vector(connection, "memory", SPACE.name, vector, what, LIMIT)
-        size = await search.size(connection, "memory", what)
-        return await find_nearest(connection, "memory", await space_of(connection), vector, what, size, LIMIT)
+            return await search.by_vector(connection, "memory", SPACE.name, vector, row_filter, LIMIT)
+        size = await search.size(connection, "memory", row_filter)
+        return await find_nearest(connection, "memory", await space_of(connection), vector, row_filter, size, LIMIT)
 
 
 async def indexed(parts: Parts, pool_id: str) -> frozenset[str]:
@@ -94,11 +94,11 @@ async def test_texts_without_vectors_make_no_tier_large(parts: Parts, who: Princ
 
 
 async def test_the_index_agrees_with_the_exact_search(large: Parts, who: Principal) -> None:
-    what = Filter(large.clock())
+    row_filter = Filter(large.clock())
     agreed = 0
     for vector in unit_vectors(20, DIMENSION, seed=3):
-        exact = await nearest(large, who.pool_id, vector, what, exactly=True)
-        near = await nearest(large, who.pool_id, vector, what)
+        exact = await nearest(large, who.pool_id, vector, row_filter, exactly=True)
+        near = await nearest(large, who.pool_id, vector, row_filter)
         assert len(near) == LIMIT
         assert [hit.score for hit in near] == sorted((hit.score for hit in near), reverse=True)
         agreed += len({hit.id for hit in exact[:10]} & {hit.id for hit in near[:10]})
@@ -113,16 +113,16 @@ async def test_under_a_filter_the_answer_is_complete(
         connection.execute("UPDATE memories SET said_at = said_at - interval '1 day' WHERE project = 'large'")
     [vector] = unit_vectors(1, DIMENSION, seed=3)
     everything = Filter(clock())
-    for what, expected in (
+    for row_filter, expected in (
         (replace(everything, project="small"), FEW),
         (replace(everything, tags=["none has this"]), 0),
         (replace(everything, kinds=["note"]), LIMIT),
         (replace(everything, since=clock()), FEW),
     ):
-        found = await nearest(large, who.pool_id, vector, what)
-        assert len(found) == expected, what
+        found = await nearest(large, who.pool_id, vector, row_filter)
+        assert len(found) == expected, row_filter
         if expected < LIMIT:
-            assert found == await nearest(large, who.pool_id, vector, what, exactly=True), what
+            assert found == await nearest(large, who.pool_id, vector, row_filter, exactly=True), row_filter
 
 
 async def test_a_small_pool_near_the_cluster_of_a_large_one_is_searched_whole(large: Parts, who: Principal) -> None:
@@ -137,14 +137,14 @@ async def test_a_small_pool_near_the_cluster_of_a_large_one_is_searched_whole(la
 
 async def test_without_its_index_the_search_is_exact(large: Parts, who: Principal, owner_url: str) -> None:
     [vector] = unit_vectors(1, DIMENSION, seed=3)
-    what = Filter(large.clock())
+    row_filter = Filter(large.clock())
     with psycopg.connect(owner_url, autocommit=True) as connection:
         row = connection.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'near_%'").fetchone()
         assert row is not None
         connection.execute(f"DROP INDEX {row[0]}")  # type: ignore[arg-type]
     assert await indexed(large, who.pool_id) == set()
-    assert await nearest(large, who.pool_id, vector, what) == await nearest(
-        large, who.pool_id, vector, what, exactly=True
+    assert await nearest(large, who.pool_id, vector, row_filter) == await nearest(
+        large, who.pool_id, vector, row_filter, exactly=True
     )
     await index_large_tiers(large)
     assert await indexed(large, who.pool_id) == {"memory"}

@@ -220,7 +220,7 @@ UPDATE memories m
 SET last_used_at = greatest(m.last_used_at, (SELECT max(s.last_used_at) FROM memories s WHERE s.id = ANY (m.source_ids)))
 WHERE m.id = ANY (%(ids)s)
 
--- name: give_back
+-- name: restore_replaced
 -- Undo: the sources of a reflection's rows are live again, or superseded by the row that has superseded the reflection's
 -- since. A source inherits the row's last use if the row was used after the reflection. A note that was written again
 -- meanwhile stays superseded by its new version.
@@ -233,22 +233,22 @@ SET superseded_by = coalesce(o.superseded_by, again.id),
         WHEN o.last_used_at > (SELECT max(s.last_used_at) FROM memories s WHERE s.id = ANY (o.source_ids))
         THEN o.last_used_at ELSE m.last_used_at END
 FROM memories o
-JOIN memories stood_for ON stood_for.superseded_by = o.id
-LEFT JOIN memories again ON again.external_id = stood_for.external_id AND again.superseded_at IS NULL
-WHERE o.id = ANY (%(output_ids)s) AND stood_for.id = ANY (%(input_ids)s) AND m.id = stood_for.id
+JOIN memories replaced ON replaced.superseded_by = o.id
+LEFT JOIN memories again ON again.external_id = replaced.external_id AND again.superseded_at IS NULL
+WHERE o.id = ANY (%(output_ids)s) AND replaced.id = ANY (%(input_ids)s) AND m.id = replaced.id
 RETURNING m.id
 
--- name: give_back_dropped
+-- name: restore_dropped
 -- Undo: rows that a reflection dropped are live again, unless they are notes that were written again meanwhile.
 UPDATE memories m
 SET superseded_by = again.id, superseded_at = CASE WHEN again.id IS NOT NULL THEN m.superseded_at END,
     outdated_at = again.said_at
-FROM memories left_out
-LEFT JOIN memories again ON again.external_id = left_out.external_id AND again.superseded_at IS NULL
-WHERE left_out.superseded_by = %(reflection)s AND left_out.id <> ALL (%(output_ids)s) AND m.id = left_out.id
+FROM memories dropped
+LEFT JOIN memories again ON again.external_id = dropped.external_id AND again.superseded_at IS NULL
+WHERE dropped.superseded_by = %(reflection)s AND dropped.id <> ALL (%(output_ids)s) AND m.id = dropped.id
 RETURNING m.id
 
--- name: take_back
+-- name: supersede_outputs
 -- Undo: the rows of a reflection are superseded, as if they had never been valid. A row that was said again since, or
 -- has superseded another, has more than the reflection as its source, and stays.
 UPDATE memories o SET superseded_by = %(reflection)s, superseded_at = %(now)s, outdated_at = '-infinity'
@@ -367,11 +367,11 @@ ORDER BY said_at, id
 -- removes them from the index.
 SELECT walk.number, {pack_row}
 FROM jsonb_to_recordset(%(walks)s::jsonb) AS walk (number int, of_kind text, of_priority text, used_by timestamptz,
-                                                   behind text, floor timestamptz)
+                                                   after_id text, floor timestamptz)
 CROSS JOIN LATERAL (
     SELECT {pack_row} FROM memories
     WHERE kind = walk.of_kind AND priority = walk.of_priority AND superseded_at IS NULL AND NOT expired
-      AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.behind)
+      AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.after_id)
       AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
       AND (valid_until IS NULL OR valid_until > %(now)s)
     ORDER BY last_used_at DESC, id
@@ -383,12 +383,12 @@ CROSS JOIN LATERAL (
 -- (an empty string here).
 SELECT walk.number, {pack_row}
 FROM jsonb_to_recordset(%(walks)s::jsonb) AS walk (number int, of_kind text, of_priority text, of_project text,
-                                                   used_by timestamptz, behind text, floor timestamptz)
+                                                   used_by timestamptz, after_id text, floor timestamptz)
 CROSS JOIN LATERAL (
     SELECT {pack_row} FROM memories
     WHERE CASE WHEN project IS NULL THEN '' ELSE project END = walk.of_project
       AND kind = walk.of_kind AND priority = walk.of_priority AND superseded_at IS NULL AND NOT expired
-      AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.behind)
+      AND last_used_at BETWEEN walk.floor AND walk.used_by AND (last_used_at < walk.used_by OR id > walk.after_id)
       AND (kind = 'note' OR session_id IS DISTINCT FROM %(session)s)
       AND (valid_until IS NULL OR valid_until > %(now)s)
     ORDER BY last_used_at DESC, id

@@ -171,9 +171,9 @@ CROSS JOIN LATERAL (
     SELECT m.id, m.content, m.content_hash FROM memories m WHERE m.number = due.number
     UNION ALL
     SELECT p.id, p.text, p.content_hash FROM passages p WHERE p.number = due.number
-) AS what
+) AS found
 WHERE a.space = %(space)s AND a.number = due.number
-RETURNING what.id, a.number, what.content, what.content_hash, a.attempts
+RETURNING found.id, a.number, found.content, found.content_hash, a.attempts
 
 -- name: store
 -- Store vectors for texts that are unchanged and whose lease is still valid, and delete their queue entries. The texts
