@@ -1,1 +1,1 @@
-"""A transcript's parts: blocks, turns, slices, passages, and whose words they are."""
+"""The parts of a transcript: blocks, turns, slices, passages, and the trust of their authors."""

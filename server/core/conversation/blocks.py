@@ -1,4 +1,4 @@
-"""Content blocks of the Messages API: what is valid, what they cost, what an observer sees."""
+"""Content blocks of the Messages API: their cost in tokens, and their text as an observer sees it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,16 @@ from esker.server.core.text.cutting import cut
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 
 TOOL_CHARACTERS = 1_500
-"""How much of a tool's arguments or result an observer is shown."""
+"""Maximum characters of a tool's arguments or result that an observer is shown."""
 
-# The number, the role and the time of a message, and the mark of a silence before it; most cost less.
+# Upper estimate for the line before a message (number, role, time) and the line that marks a silence before it.
 _HEADING_TOKENS = 28
 
 _REASONS: tuple[WithheldReason, ...] = ("rules file", "from memory")
 
 
 def content_tokens(blocks: Sequence[Block]) -> int:
-    """Return what the blocks cost a model, images at a flat rate; never less than 1."""
+    """Return the tokens that the blocks cost a model, images at a flat rate; at least 1."""
     return max(1, sum(_block_tokens(block) for block in blocks))
 
 
@@ -42,7 +42,7 @@ def _block_tokens(block: Block) -> int:
 def tool_names(blocks: Sequence[Block]) -> dict[str, str]:
     """Return the names of the tools that these blocks call, by the id of the call.
 
-    The name of a call whose result is not to be shown says why: `Read (rules file)`, `Bash (from memory)`.
+    If the result of a call is withheld, the reason follows the name: `Read (rules file)`, `Bash (from memory)`.
     """
     return {
         str(block["id"]): _name_of_call(str(block["name"]), block.get("input"))
@@ -57,7 +57,7 @@ def _name_of_call(name: str, arguments: Json) -> str:
 
 
 def _name_and_reason(name: str) -> tuple[str, WithheldReason | None]:
-    """Return the name of the tool and why its result is left out, from a name that `tool_names` gave."""
+    """Split a name that `tool_names` returned into the tool's name and the reason why its result is withheld."""
     for reason in _REASONS:
         if name.endswith(f" ({reason})"):
             return name.removesuffix(f" ({reason})"), reason
@@ -65,9 +65,9 @@ def _name_and_reason(name: str) -> tuple[str, WithheldReason | None]:
 
 
 def recalled_ids(blocks: Sequence[Block], names: Mapping[str, str]) -> list[str]:
-    """Return the memories that results of our own tools name; what any other tool says of an id is only what it says.
+    """Return the memory ids in results of memory tools; ids in the results of other tools do not count.
 
-    `names` gives the tool names by call id, as `tool_names` does.
+    `names` is the result of `tool_names`.
     """
     results = [
         block.get("content")
@@ -79,7 +79,7 @@ def recalled_ids(blocks: Sequence[Block], names: Mapping[str, str]) -> list[str]
 
 
 def result_ids(blocks: Sequence[Block]) -> set[str]:
-    """Return the ids of the tool calls whose results these blocks hold."""
+    """Return the ids of the tool calls whose results these blocks contain."""
     return {
         str(block["tool_use_id"])
         for block in blocks
@@ -88,15 +88,15 @@ def result_ids(blocks: Sequence[Block]) -> set[str]:
 
 
 def is_spoken(blocks: Sequence[Block]) -> bool:
-    """Tell whether a message holds words or images of whoever sent it, and not only what tools answered."""
+    """Whether a message contains words or images of its sender, and not only tool results."""
     return any(block.get("type") not in ("tool_result", "text") for block in blocks) or bool(spoken(blocks))
 
 
 def observer_text(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> str:
     """Return a message as an observer sees it.
 
-    Text stays, injected context and our own memory are taken out, tool calls and results become one line each,
-    thinking is dropped. `names` gives the tool names by call id, as `tool_names` returns them.
+    Text is kept; injected context, our own memory and thinking are removed; tool calls and results become one line
+    each. `names` is the result of `tool_names`.
     """
     if role == "system":
         return ""
@@ -107,8 +107,8 @@ def observer_text(role: Role, blocks: Sequence[Block], names: Mapping[str, str])
 def _observer_part(role: Role, block: Block, names: Mapping[str, str]) -> str:
     match block:
         case {"type": "text", "text": str(text)} if role == "tool":
-            told = cut(strip_injected(text), TOOL_CHARACTERS)
-            return f"[toolResult: {told}]" if told else ""
+            shown = cut(strip_injected(text), TOOL_CHARACTERS)
+            return f"[toolResult: {shown}]" if shown else ""
         case {"type": "text", "text": str(text)}:
             return strip_injected(text)
         case {"type": "image"}:
@@ -138,7 +138,7 @@ def _result_line(block: Block, name: str) -> str:
 
 
 def result_text(block: Block) -> str:
-    """Return the text of a tool result, with images named and injected context taken out."""
+    """Return the text of a tool result without injected context; an image becomes `[image]`."""
     content = block.get("content")
     if isinstance(content, str):
         return strip_injected(content)
@@ -158,7 +158,7 @@ def spoken(blocks: Sequence[Block]) -> str:
 
 
 def images(blocks: Sequence[Block]) -> list[Json]:
-    """Return the sources of the images that a model can be shown, those inside tool results included."""
+    """Return the sources of the images that a model can be shown, including those inside tool results."""
     found: list[Json] = []
     for block in blocks:
         match block:
@@ -172,9 +172,9 @@ def images(blocks: Sequence[Block]) -> list[Json]:
 
 
 def shown_tokens(text: str, blocks: Sequence[Block]) -> int:
-    """Return what it costs to show an observer a message: its heading, its observer text and its images.
+    """Return the tokens that a message costs an observer: its heading, its observer text and its images.
 
-    A message that says nothing is not shown.
+    0 for a message without text and images, which is not shown.
     """
     pictures = len(images(blocks))
     return _HEADING_TOKENS + estimate_tokens(text) + IMAGE_TOKENS * pictures if text or pictures else 0

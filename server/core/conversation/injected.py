@@ -1,9 +1,9 @@
-"""Context that programs put into a conversation, which nobody said and nobody should remember.
+"""Removes context that programs put into a conversation, so that it is not remembered as someone's words.
 
-Memory must not feed on itself: our own packs and recall output come back inside transcripts, and so do what other
-memory systems recalled, and the reminders, rules files, summaries and command wrappers of the agent CLIs. All of it is
-taken out before an observer looks. What a program puts in stands in a known form; what a person writes about such
-forms, an element that is never closed or a rules file that is mentioned, stays.
+Memory must not feed on itself: our own packs and recall output come back inside transcripts, and so does the output of
+other memory systems, and the reminders, rules files, summaries and command wrappers of the agent CLIs. All of it is
+removed before an observer reads the text. Injected context has known forms; a person's text about these forms, such as
+an element that is never closed or the name of a rules file, is kept.
 """
 
 import re
@@ -15,23 +15,23 @@ from typing import Literal
 from esker.server.core.json_input import Json
 
 Form = Literal["ours", "closed", "block"]
-"""Which elements are injected: ours in any case, others that are closed, or that are closed blocks of lines."""
+"""When an element counts as injected: always if it is ours, else if it is closed, or a closed block of lines."""
 
 # Elements ---------------------------------------------------------------------------------------------------------
 
-# Names are compared in small letters, with underscores for hyphens.
+# Names are compared in lower case, with underscores for hyphens.
 _OURS = frozenset(
     {"global_observations", "local_observations", "observation_group", "recalled_memories", "expanded_memory"}
 )
 _CLOSED = frozenset(
-    # What continues a conversation: hints, hooks, reminders and summaries.
+    # Hints, hooks, reminders and summaries.
     "current_task suggested_response suggested_continuation thread_title system_reminder system_notification"
     " user_prompt_submit_hook session_start_hook hook_context task_notification subagent_notification turn_aborted"
     " state_snapshot conversation_summary"
-    # What a command is and says.
+    # Commands and their output.
     " local_command_stdout local_command_stderr local_command_caveat command_name command_message command_args"
     " command_contents bash_stdout bash_stderr"
-    # Where a client runs, and what is open there.
+    # The client's environment and open files.
     " environment_context environment_details session_context loaded_context ide_opened_file ide_selection"
     " open_and_recently_viewed_files agent_transcripts"
     # Rules files and skills.
@@ -47,7 +47,7 @@ _SHOUTED: Mapping[str, Form] = {
     "EPISODES": "block",
     "USER_SUMMARY": "block",
 }
-# Names that people use as well, and how a client's own begin.
+# Names that people use as well, and how the content of a client's own elements begins.
 _BEGINNINGS = {
     "rules": re.compile(r"\s{0,20}(?:The rules section\b|<\w)"),
     "project_context": re.compile(r"\s{0,20}Project-specific instructions and guidelines:"),
@@ -59,7 +59,7 @@ _MEMORIES = re.compile(
     r"_(?:context|blocks?|bank|notes|records?|results?|containers|summary|index|instructions|metadata)"
     r"|(?:user|agent|project|session|recalled|relevant|retrieved|saved|core|long_term)_(?:memory|observations|facts)"
 )
-# Also what measures bytes, such as `<used_memory>12 MiB</used_memory>`, so it must look like a block of text.
+# These names also occur around byte counts, as in `<used_memory>12 MiB</used_memory>`, so a block of lines is required.
 _MEMORY = re.compile(r"(?:\w+_)?(?:[a-z0-9]*memory|observations?|recollections?)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?=[\s>/])[^<>]{0,9000}>")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -73,7 +73,7 @@ _LINES = re.compile(
     r"|Got it\. Thanks for the (?:additional )?context!"
     r"|# AGENTS\.md instructions for (?:[/~.<]|[A-Z]:).*)$\n?"
 )
-# From such a line on, a text is rules files to its end, or to the line with which Claude Code ends them.
+# After such a line, rules files follow to the end of the text, or to the line with which Claude Code ends them.
 _RULES_HEADING = re.compile(
     r"(?m)^(?:As you answer the user's questions, you can use the following context:[ \t]*$"
     r"|Contents of [^\n]{1,1000} \((?:project instructions|user's (?:private|auto-memory))[^\n]{0,200}\):[ \t]*$"
@@ -85,7 +85,7 @@ _RULES_HEADING = re.compile(
 _RULES_END = re.compile(
     r"(?m)^[ \t]{0,20}IMPORTANT: this context may or may not be relevant to your tasks[^\n]{0,1000}$"
 )
-# A text that begins like this is nothing else: what came before, summed up, or how a client introduces itself.
+# A text that begins like this is injected as a whole: a summary of the earlier conversation or a client's introduction.
 _WHOLE = re.compile(
     r"This session is being continued from a previous conversation\b"
     r"(?=[\s\S]{0,400}?(?:summary below|summarized below|^[ \t]{0,9}(?:Analysis|Summary):|<summary>))"
@@ -103,7 +103,7 @@ _QUERY, _QUERY_END = "<user_query>", "</user_query>"
 
 @dataclass(frozen=True, slots=True)
 class _Delimiter:
-    """Where something that may be injected begins or ends."""
+    """The beginning or end of an element that may be injected."""
 
     name: str
     form: Form
@@ -113,7 +113,7 @@ class _Delimiter:
 
 
 def strip_injected(text: str) -> str:
-    """Return `text` without injected context, stripped of outer white space."""
+    """Return `text` without injected context and outer white space."""
     if "<" in text:
         text = _without(text, list(_elements(text)))
     if "--- End of Context from: " in text:
@@ -123,7 +123,7 @@ def strip_injected(text: str) -> str:
 
 
 def strip_ours(value: Json) -> Json:
-    """Return `value` with our own packs and recall output taken out of every string in it."""
+    """Return `value` with our own packs and recall output removed from every string in it."""
     match value:
         case str():
             return _without(value, [mark for mark in _elements(value) if mark.form == "ours"])
@@ -144,11 +144,11 @@ def _elements(text: str) -> Iterator[_Delimiter]:
 
 @lru_cache(maxsize=4_096)
 def _form(name: str) -> Form | None:
-    """Return when an element of this name is injected, None for never."""
+    """Return when an element of this name counts as injected, None for never."""
     if name in _SHOUTED:
         return _SHOUTED[name]
     if name[0].isupper() and not name.isupper():
-        return None  # a component of somebody's program, such as MemoryRouter
+        return None  # a component in code, such as MemoryRouter
     plain = _plain(name)
     if plain in _OURS:
         return "ours"
@@ -162,15 +162,15 @@ def _plain(name: str) -> str:
 
 
 def _context_lines(text: str) -> Iterator[_Delimiter]:
-    """Yield the lines between which Gemini CLI shows a rules file."""
+    """Yield the lines that Gemini CLI puts around a rules file."""
     for line in _CONTEXT_LINE.finditer(text):
         yield _Delimiter("context", "closed", bool(line[1]), line.start(), line.end())
 
 
 def _without(text: str, marks: Sequence[_Delimiter]) -> str:
-    """Return `text` without what stands between the marks, in one pass.
+    """Return `text` without the injected parts between delimiters, in one pass.
 
-    What is opened in a line of prose and opened again on a line of its own was mentioned first and injected then.
+    If an element opens inside a line of prose and again on a line of its own, only the second is injected.
     """
     last_close = {mark.name: mark.start for mark in marks if mark.closes}
     kept: list[str] = []
@@ -189,10 +189,10 @@ def _without(text: str, marks: Sequence[_Delimiter]) -> str:
 
 
 def _is_injected(text: str, mark: _Delimiter, last_close: Mapping[str, int]) -> bool:
-    """Tell whether a program opened this.
+    """Whether a delimiter opens an injected element.
 
-    What is never closed is something a person wrote about, unless it is one of ours and stands where a pack has it:
-    half a pack is still a pack.
+    An element that is never closed was mentioned by a person, unless it is ours and ends its line: half a pack is
+    still a pack.
     """
     closed = last_close.get(mark.name, -1) > mark.start
     if mark.closes or not (closed or mark.form == "ours"):
@@ -224,7 +224,7 @@ def _without_rules(text: str) -> str:
 
 
 def _without_beginning(text: str) -> str:
-    """Return what a person says in a text that their client began: with a summary, a skill, what an editor shows."""
+    """Return the user's words in a text that their client began with a summary, a skill or the state of an editor."""
     if _WHOLE.match(text):
         return ""
     if _SKILL.match(text):
@@ -235,7 +235,7 @@ def _without_beginning(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return what a person asked without the element that Cursor puts around it."""
+    """Return the user's request without the element that Cursor puts around it."""
     if text.startswith(_QUERY) and text.endswith(_QUERY_END):
         return text[len(_QUERY) : -len(_QUERY_END)].strip()
     return text

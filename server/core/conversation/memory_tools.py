@@ -1,7 +1,7 @@
-"""Tools that read or write memory or rules files: the results of their calls are not shown to an observer.
+"""Recognises tool calls that read or write memory or rules files; an observer does not see their results.
 
-Memory must not feed on itself, whether a call is to a memory server, to our own command line or to a tool that reads a
-file in which an agent CLI keeps its rules.
+Memory must not feed on itself, whether the call is to a memory server, to our own command line or to a tool that reads
+a rules file of an agent CLI.
 """
 
 import re
@@ -28,7 +28,7 @@ _MEMORY_VERBS = _MEMORY_TOOLS | frozenset(
     " status store summarize term update user view write".split()
 )
 _COMMAND_KEYS = ("command", "cmd", "script")
-# A longer command is a program that is written to a file.
+# Maximum characters of a command that are read; a longer one is mostly a file that it writes.
 _LONGEST_COMMAND = 20_000
 _ESKER = r"\besker(?:\s+-[^\s;&|]{1,200}(?:\s+[^\s;&|-][^\s;&|]{0,200})?){0,4}?\s+"
 _OWN_COMMAND = re.compile(
@@ -55,7 +55,7 @@ _LONGEST_PATH = 2_000
 
 
 def is_memory_tool(name: str) -> bool:
-    """Tell whether a tool works on this memory or another one, under whatever server name a client gave it."""
+    """Whether a tool reads or writes this memory or another system's, whatever name the client gave its server."""
     *servers, tool = _NAME_BREAK.split(name)
     words = _words(tool)
     if _OWN_TOOL.search(name) or words & _MEMORY_SERVERS:
@@ -70,12 +70,12 @@ def _words(name: str) -> set[str]:
 
 
 def writes_memory(name: str, arguments: Json) -> bool:
-    """Tell whether a call tells this memory something, or to forget it: what it says is no news to an observer."""
+    """Whether a call stores or forgets a memory here; its arguments are not shown to an observer."""
     return bool(_WRITING_TOOL.search(name) or _WRITING_COMMAND.search(_command(arguments)))
 
 
 def withheld(name: str, arguments: Json) -> WithheldReason | None:
-    """Return why the result of a call is not shown to an observer, None when it is."""
+    """Return why the result of a call is not shown to an observer, or None if it is shown."""
     command = _command(arguments)
     if is_memory_tool(name) or _OWN_COMMAND.search(command):
         return "from memory"
@@ -85,7 +85,7 @@ def withheld(name: str, arguments: Json) -> WithheldReason | None:
 
 
 def _command(arguments: Json) -> str:
-    """Return the shell command among the arguments of a call; empty when there is none."""
+    """Return the shell command among the arguments of a call, or an empty string."""
     given = arguments
     if isinstance(arguments, dict):
         given = next((arguments[key] for key in _COMMAND_KEYS if key in arguments), None)
@@ -95,7 +95,7 @@ def _command(arguments: Json) -> str:
 
 def _reads_rules(name: str, arguments: Json) -> bool:
     tool = _NAME_BREAK.split(name)[-1].lower().replace("_", "").replace("-", "")
-    # An editor that can also look at a file says so in its arguments.
+    # An editor that can also show a file says so in its arguments.
     views = isinstance(arguments, dict) and arguments.get("command") == "view"
     reads = (tool in _READERS or views) and any(is_rules_file(text) for text in _strings(arguments))
     return reads or tool in _RULES_READERS
@@ -116,7 +116,7 @@ def _strings(value: Json) -> Iterator[str]:
 
 
 def _prints_rules(command: str) -> bool:
-    """Tell whether one of the commands in a line of a shell prints a rules file; what writes to one does not."""
+    """Whether one of the commands in a shell command prints a rules file; writing to one does not count."""
     for part in _COMMAND_BREAK.split(command):
         words = part.partition(">")[0].replace('"', "").replace("'", "").split()
         while words and words[0] in _BEFORE_COMMANDS:
@@ -130,5 +130,5 @@ def _prints_rules(command: str) -> bool:
 
 
 def is_rules_file(path: str) -> bool:
-    """Tell whether a path is that of a file in which an agent CLI keeps rules, skills or its own memory."""
+    """Whether a path is that of a file in which an agent CLI keeps rules, skills or its own memory."""
     return len(path) <= _LONGEST_PATH and bool(_RULES_FILE.search(path.strip().replace("\\", "/")))

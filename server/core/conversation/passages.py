@@ -1,4 +1,4 @@
-"""Passages: a session's messages cut into windows, verbatim, to find what no fact has kept."""
+"""Cuts a session's messages into passages: verbatim windows that make findable what no fact states."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -39,15 +39,15 @@ class NewPassage:
 def passages_of(messages: Sequence[Message]) -> list[NewPassage]:
     """Return the windows of consecutive messages, in order.
 
-    A window is full at WINDOW_TOKENS or MOST_MESSAGES, and ends at a pause of hours; a message that is longer than that
-    is a window by itself. A short last message also begins the next window. What is cut anew from the first message
-    of the last window on is what it would be if all had been there from the start.
+    A window is full at WINDOW_TOKENS or MOST_MESSAGES, and ends at a pause of hours; a longer message is a window by
+    itself. A short last message also begins the next window. When messages are added, cutting again from the first
+    message of the last window gives the same windows as cutting the whole session.
     """
     return [_passage(window) for window in _windows([each for each in messages if says_something(each.text)])]
 
 
 def passage_over(messages: Sequence[Message]) -> NewPassage | None:
-    """Return one window from the first to the last of messages, whatever its size; None when they say nothing."""
+    """Return one window of all messages, whatever its size; None if no message contains a letter or digit."""
     said = [message for message in messages if says_something(message.text)]
     return replace(_passage(said), first_seq=messages[0].seq, last_seq=messages[-1].seq) if said else None
 

@@ -47,9 +47,9 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One transcript entry. `tokens` is what the whole entry costs a model.
+    """One transcript entry. `tokens` is the cost of the whole entry for a model.
 
-    `text` is what an observer reads of it, `shown_tokens` what that costs together with the images.
+    `text` is the part that an observer reads, `shown_tokens` the cost of that part and the images.
     """
 
     seq: int
@@ -65,7 +65,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message as a client sent it: cleaned and redacted, not yet in its place."""
+    """A message from a client: cleaned and redacted, without a number in its session yet."""
 
     external_id: str
     role: Role
@@ -75,7 +75,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a batch. `conflicts` are duplicates whose content differs from what is stored."""
+    """The outcome of a batch. `conflicts` are duplicates whose content differs from the stored message."""
 
     accepted: int
     duplicates: int

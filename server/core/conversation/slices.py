@@ -1,4 +1,4 @@
-"""Cutting an unobserved backlog into slices that an observer can take."""
+"""Cuts unobserved messages into slices that fit into one observer call."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,11 +19,11 @@ def starts_turn(message: Message) -> bool:
 
 
 def first_slice(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
-    """Return the longest beginning of `messages` (oldest first) that is shown in at most `limit` tokens.
+    """Return the longest prefix of `messages` (oldest first) that costs an observer at most `limit` tokens.
 
-    It ends at a turn boundary where there is one; inside a turn that is too long by itself it ends after a message
-    that is not a tool call waiting for its result. A single message over the limit is a slice of its own, and
-    shows only its head and tail, and of its images the first. `messages` must not be empty.
+    It ends at a turn boundary if possible; inside a turn that is too long by itself it does not end between a tool
+    call and its result. A single message over the limit is a slice of its own, shown with its head and tail and its
+    first images. `messages` must not be empty.
     """
     fitting = _count_fitting(messages, limit)
     if fitting == len(messages):
@@ -63,7 +63,7 @@ def _boundary(messages: Sequence[Message], fitting: int) -> int:
 
 
 def _head_and_tail(message: Message, limit: int) -> Message:
-    """Return a message that shows what fits; its images have up to half the room, its text what they leave."""
+    """Return a message truncated to `limit` tokens: up to half of them for images, the rest for its text."""
     pictures = min(IMAGE_TOKENS * len(images(message.content)), limit // 2)
     room, text = limit - pictures, message.text
     whole = estimate_tokens(text)
@@ -85,4 +85,4 @@ def gap_before(message: Message, before: Message | None) -> str:
         if minutes >= length:
             count = minutes // length
             return f"[{count:,} {unit}{'s' if count > 1 else ''} later]\n"
-    raise AssertionError  # a gap has ten minutes at least
+    raise AssertionError  # a gap has at least ten minutes

@@ -1,4 +1,4 @@
-"""Who wrote a message, and how far it is trusted."""
+"""The trust of a message, by its author and by the tools whose results it contains."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -14,7 +14,7 @@ _EXTERNAL_TOOLS = ("webfetch", "websearch", "web_fetch", "web_search", "fetch", 
 def message_trust(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> Trust:
     """Return the trust of a message's author; of several authors, the least trusted.
 
-    A tool result is its tool's, however the client labels the message. `names` gives the tool names by call id.
+    The author of a tool result is its tool, whatever role the client gave the message. `names` maps call ids to tools.
     """
     return lowest_trust([*_trusts(role, blocks, names)] or [_of_role(role)])
 
@@ -32,7 +32,7 @@ def _of_role(role: Role) -> Trust:
 
 
 def is_external_tool(name: str) -> bool:
-    """Tell whether a tool brings text from outside the user's machine."""
+    """Whether a tool returns text from outside the user's machine."""
     return any(part in name.lower() for part in _EXTERNAL_TOOLS)
 
 
@@ -48,5 +48,5 @@ def highest_trust(trusts: Iterable[Trust]) -> Trust:
 
 
 def at_least_as_trusted(one: Trust, other: Trust) -> bool:
-    """Tell whether `one` is trusted as much as `other`, or more."""
+    """Whether `one` is trusted at least as much as `other`."""
     return _LOWEST_FIRST.index(one) >= _LOWEST_FIRST.index(other)

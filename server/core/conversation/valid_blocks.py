@@ -17,7 +17,7 @@ _REQUIRED: dict[str, tuple[str, type]] = {
 def as_blocks(content: Json) -> list[dict[str, Json]]:
     """Return message content as a list of blocks; a plain string becomes one text block.
 
-    A block of a type that we do not know is kept as it is. Raises InvalidInput for anything that is not a block.
+    A block of an unknown type is kept as it is. Raises InvalidInput for anything that is not a block.
     """
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

@@ -1,1 +1,1 @@
-"""Words, tokens and cutting; knows nothing of rows."""
+"""Words, tokens and the cutting of texts, independent of rows."""

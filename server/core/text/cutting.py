@@ -1,11 +1,11 @@
-"""Cutting a text to a length, between characters as a reader sees them."""
+"""Truncates a text to a length without splitting a character as a reader sees it."""
 
 import re
 import unicodedata
 
 from esker.server.core.counts import counted
 
-# Characters back from the limit in which white space is preferred as the place to cut.
+# Maximum characters that are given up to cut at white space instead of at the limit.
 _NEAR = 80
 
 _MASK = "[redacted:"
@@ -16,18 +16,18 @@ _JOINER = "\u200d"
 
 _VIRAMA = 9
 
-# What belongs to the character before it, besides marks: joiners, the colours of skin, tags of flags, parts of a
-# Hangul syllable, half-width voicing, the second half of a surrogate pair.
+# Characters that belong to the one before them, besides marks: joiners, skin tones, tags of flags, parts of a Hangul
+# syllable, half-width voicing, the second half of a surrogate pair.
 _CONTINUES = re.compile(
     "[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u1160-\u11ff\uff9e\uff9f\udc00-\udfff]"
 )
 
 
 def cut(text: str, limit: int) -> str:
-    """Return `text`, or a beginning of it and a note of how much is missing, in `limit` characters together.
+    """Return `text`, or a prefix of it and the number of missing characters, in `limit` characters altogether.
 
-    It ends before white space if there is some near, and never inside what is one to a reader: a letter with its
-    marks, a joined emoji, a flag, the mask of a secret. `limit` has room for the note: 40 characters or more.
+    It is cut at white space if some is near, and never inside a letter with its marks, a joined emoji, a flag or the
+    mask of a secret. `limit` must be at least 40, the room for the note.
     """
     if len(text) <= limit:
         return text
@@ -40,12 +40,12 @@ def _missing(count: int) -> str:
 
 
 def _place_to_cut(text: str, limit: int) -> int:
-    """Return the last place up to `limit` before white space, else the last one where nothing is torn; else 0."""
+    """Return the last place up to `limit` at white space, else the last one that splits no character, else 0."""
     nearest = 0
     for place in range(limit, 0, -1):
         if nearest and place < limit - _NEAR:
             break
-        if _tears(text, place):
+        if _splits_character(text, place):
             continue
         if text[place].isspace():
             return place
@@ -53,8 +53,8 @@ def _place_to_cut(text: str, limit: int) -> int:
     return nearest
 
 
-def _tears(text: str, place: int) -> bool:
-    """Tell whether a cut before `place` would split one character as a reader sees it, or a mask."""
+def _splits_character(text: str, place: int) -> bool:
+    """Whether a cut before `place` would split one character as a reader sees it, or a mask."""
     before, after = text[place - 1], text[place]
     if before == _JOINER or unicodedata.combining(before) == _VIRAMA:
         return True
@@ -64,7 +64,7 @@ def _tears(text: str, place: int) -> bool:
 
 
 def _halves_flag(text: str, place: int) -> bool:
-    """Tell whether an odd number of the letters that make up flags, two each, stand before `place`, and one after."""
+    """Whether `place` is inside a flag: an odd number of flag letters precede it, and one follows."""
     start = place
     while start and _is_flag_letter(text[start - 1]):
         start -= 1

@@ -1,4 +1,4 @@
-"""The part of a long text that an answer shows."""
+"""Chooses the part of a long text that an answer shows."""
 
 from collections.abc import Collection
 
@@ -8,15 +8,15 @@ from esker.server.core.text.tokens import estimate_tokens, trim_to_tokens
 
 
 def excerpt(text: str, asked: Collection[str], tokens: int) -> str:
-    """Return whole lines of a text, in `tokens` at most, that hold most of the terms `asked`, the earliest of equals.
+    """Return the consecutive lines of a text, in at most `tokens`, that contain most of the terms `asked`.
 
-    A line that is longer is cut.
+    Of equally good ones the earliest; a line that is too long is truncated.
     """
     if estimate_tokens(text) <= tokens:
         return text
     lines = text.splitlines()
     costs = [estimate_tokens(line) + 1 for line in lines]
-    # A line is often too short to show its language, and to look for one in each took as long as all else here.
+    # A line is often too short to show its language, and detecting it for each doubled the time.
     language = language_of(text) or ENGLISH
     held = [len(set(terms(line, language)).intersection(asked)) for line in lines]
     best, most, start, spent = (0, 1), -1, 0, 0

@@ -1,7 +1,7 @@
-"""The tokens and the terms of a text, computed before it is stored.
+"""Computes the tokens and terms of a text before it is stored.
 
-A long text is found by its best part, as if each part were a text of its own: BM25 takes a long text for one that says
-little about much, and so would rank a message of two lines above a page that says the same in one of its paragraphs.
+A long text is scored by its best part, as if each part were a text of its own: BM25 penalises long texts, and so would
+rank a message of two lines above a page with the same statement in one of its paragraphs.
 """
 
 import re
@@ -16,7 +16,7 @@ from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
 
 PART_CHARACTERS = 500
-"""Maximum characters of a part. Parts of 300 to 800 found about as much of long chats; whole messages 6 points less."""
+"""Maximum characters of a part. On long chats, 300 to 800 found about as much; whole messages found 6 points less."""
 _SENTENCE = re.compile(r"[^.!?\n。！？]*[.!?\n。！？]*\s*")
 
 Terms = Counter[str]
@@ -38,19 +38,19 @@ class IndexedMemory:
 
 
 def indexed(rows: Iterable[NewMemory]) -> list[IndexedMemory]:
-    """Index rows. Long rows take a while, so this is done before a transaction begins, in a thread."""
+    """Index rows. Long rows take time, so call this in a thread and before a transaction begins."""
     return [IndexedMemory(row, estimate_tokens(row.content), indexed_parts(without_label(row.content))) for row in rows]
 
 
 def indexed_parts(text: str) -> list[Terms]:
-    """Return the terms of each part of a text that has any, stemmed by the rules of the language of the whole."""
+    """Return the terms of each part of a text that has any, stemmed in the language of the whole text."""
     language = language_of(text) or ENGLISH
     found = [Counter(terms(part, language)) for part in text_parts(text)]
     return [part for part in found if part]
 
 
 def text_parts(text: str) -> Iterator[str]:
-    """Yield a text in parts that end with a sentence where there is one."""
+    """Yield the parts of a text, which end at the end of a sentence if possible."""
     part = ""
     for sentence in _SENTENCE.findall(text):
         if part and len(part) + len(sentence) > PART_CHARACTERS:
@@ -66,10 +66,10 @@ def text_parts(text: str) -> Iterator[str]:
 
 
 def _place_to_cut(text: str) -> int:
-    """Return where a sentence that is too long can be cut: between two words where there are some."""
+    """Return where to cut a sentence that is too long: between two words if possible."""
     return text.rfind(" ", 1, PART_CHARACTERS) if " " in text[1:PART_CHARACTERS] else PART_CHARACTERS
 
 
 def part_values(parts: Iterable[Terms]) -> list[dict[str, object]]:
-    """Return the parts of a text as the statements that write them take them."""
+    """Return the parts of a text as parameters of the SQL statements that write them."""
     return [{"length": part.total(), "terms": part} for part in parts]

@@ -1,6 +1,6 @@
-"""The words with which the extractive observer introduces a row: who said or did it, and how it was meant.
+"""The labels with which the extractive observer introduces a row: the speaker or actor, and the kind of statement.
 
-They are for readers, so they are not indexed and not embedded.
+They are for readers, so they are neither indexed nor embedded.
 """
 
 import re
@@ -10,7 +10,7 @@ PREFERENCE = "User preference"
 DECISION = "User decision"
 CONFIRMED = "User confirmed"
 AGREED = "User agreed"
-"""Is followed by the words of the answer, which are indexed."""
+"""Followed by the words of the answer, which are indexed."""
 PLANS = "User plans"
 REPORTED = "User reported"
 SAID = "User said"
@@ -23,7 +23,7 @@ OUTCOME = "Outcome"
 COMMITTED = "Committed"
 
 PURPOSE = " — asked: "
-"""Separates what was changed from what was asked for."""
+"""Separates a change from the request that it fulfils."""
 IN_ANSWER = " (in answer to: "
 """Precedes the words that a row answers."""
 WITH_IMAGE = " (with an image)"

@@ -1,4 +1,4 @@
-"""The language of a text, as far as its small words tell, so that its words are stemmed by the right rules."""
+"""Detects the language of a text by its stop words, so that its words are stemmed by the right rules."""
 
 import re
 import unicodedata
@@ -14,13 +14,14 @@ STEMMERS = {language: str(name) for language, name in lists.values("text.stemmer
 STOP_WORDS: Mapping[str, frozenset[str]] = {
     STEMMERS[language]: frozenset(words) for language, words in lists.by_language("text.stop_words").items()
 }
-"""Words that say nothing about what a text is about, by stemmer: leaving them out halves the index.
+"""Words without a subject of their own, by stemmer; leaving them out halves the index.
 
-They have no accents, as they are compared. Rows keep the terms that they were indexed with when these lists change.
+They are written without accents. When a list changes, stored rows keep the terms that they were indexed with.
 """
 _WORD = re.compile(r"[^\W\d_]+")
-# Characters that are looked at; more make no difference.
+# Characters that are read; more do not change the result.
 _MOST_CHARACTERS = 2_000
+# Minimum number of different stop words that show a language.
 _FEWEST = 2
 
 
@@ -32,19 +33,19 @@ def without_accents(word: str) -> str:
 
 
 def language_of(text: str) -> str | None:
-    """Return the stemmer for most stop words of a text, or None if they do not show one; of several, the first."""
+    """Return the stemmer of the language that a text has most stop words of, or None; of several, the first."""
     return next(iter(languages_of(text)), None)
 
 
 def languages_of(text: str) -> list[str]:
-    """Return the language of most small words of a text, all of them where they are in several.
+    """Return the stemmers of all languages that a text has most stop words of.
 
-    One word, however frequent, shows nothing: it may be a name or belong to several languages.
+    A single word, however frequent, is not enough: it may be a name or belong to several languages.
     """
     words = Counter(without_accents(word) for word in _WORD.findall(text[:_MOST_CHARACTERS].casefold()))
     small = {language: words.keys() & known for language, known in STOP_WORDS.items()}
     counts = {
-        language: sum(words[word] for word in there) for language, there in small.items() if len(there) >= _FEWEST
+        language: sum(words[word] for word in found) for language, found in small.items() if len(found) >= _FEWEST
     }
     most = max(counts.values(), default=0)
     return [language for language, count in counts.items() if count == most]

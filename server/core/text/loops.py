@@ -6,7 +6,7 @@ Three kinds of repetition are detected:
 - a count: a loop of words in which nothing but a counter changes ("Step 1: done. Step 2: done. …");
 - a shuffle: a few lines or sentences again and again, in any order.
 
-Each must be long and make up much of the text, so that a refrain, a rule or a table is not one of them.
+Each must be long and make up much of the text, so that a refrain, a horizontal rule or a table does not count.
 
 The thresholds come from 46 million characters of other people's texts: 10,940 of 200 characters or more from
 transcripts and chats (assistants, people, tool results), 3,315 files of code, documentation, licences and data.
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 _LOOP_TIMES = 3
 _LOOP_CHARS = 200
 _LOOP_SHARE = 0.4
-# Without a letter it may be a rule or an empty table; no screen is as wide as this.
+# Minimum characters of a loop without letters: a shorter one can be a horizontal rule or an empty table.
 _RULE_CHARS = 400
 
 _COUNT_TIMES = 30
@@ -39,13 +39,13 @@ _COUNT_SHARE = 0.6
 _SHUFFLE_TIMES = 8
 _SHUFFLE_CHARS = 400
 _SHUFFLE_SHARE = 0.7
-# Shorter ones, such as brackets and "Yes.", come back in any text.
+# Minimum characters of a sentence that counts; shorter ones, such as brackets and "Yes.", recur in any text.
 _SENTENCE_CHARS = 12
 
-# A stretch of this length is looked for again; one of every few is enough to find out at which distance a text repeats.
+# Every `_STEP` characters, a window of `_WINDOW` characters is searched for again, to find the period of a repetition.
 _WINDOW = 16
 _STEP = 8
-# How many distances are tried: what repeats inside of a block has distances of its own.
+# Maximum periods that are tried: a repetition inside the repeated block has a period of its own.
 _PERIODS = 12
 
 _ROWS_ALIKE = 2
@@ -58,7 +58,7 @@ _LONG_MATCH = re.compile(rb"(?<!\x01)\x01{8,}")
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A stretch that is the same as what stands `period` characters before, and the first round of it."""
+    """A stretch that repeats itself every `period` characters, its first round included."""
 
     start: int
     end: int
@@ -77,7 +77,7 @@ class _Run:
 
 
 def degeneration(text: str) -> str | None:
-    """Return what is wrong with a text that runs in circles (which part repeats, and how often), or None.
+    """Return which part of a text repeats and how often, or None if the text is not degenerate.
 
     Takes time in proportion to the text: about a second for a megabyte.
     """
@@ -85,9 +85,10 @@ def degeneration(text: str) -> str | None:
 
 
 def degenerate_rows(texts: Sequence[str]) -> str | None:
-    """Return what is wrong with the rows of one answer, or None.
+    """Return why the rows of one answer are degenerate, or None.
 
-    Wrong are a wording (case and space aside) that more than two rows have, and a row that runs in circles itself.
+    More than two rows with the same words (except for case and space) are degenerate, and so is a row that repeats
+    itself.
     """
     wordings = Counter(" ".join(text.casefold().split()) for text in texts)
     wording, times = max(wordings.items(), key=lambda item: item[1], default=("", 0))
@@ -124,12 +125,12 @@ def _count(text: str) -> str | None:
 
 
 def _says_words(unit: str) -> bool:
-    """Tell whether there are words with a number: paths with a number in them and cells of a table are data."""
+    """Whether a unit contains words besides its number; a path or a table cell with a number is data."""
     return "0" in unit and sum(map(_has_letter, unit.split())) > 1
 
 
 def _only_counts(run: _Run, masked: str, text: str) -> bool:
-    """Tell whether each number of the unit stays as it is or moves in equal steps, from round to round."""
+    """Whether each number of the unit stays the same or changes by equal steps from round to round."""
     first = masked.count("0", 0, run.start)
     numbers = [int(number) for number in _NUMBER.findall(text)][first : first + masked.count("0", run.start, run.end)]
     each = run.unit(masked).count("0")
@@ -150,11 +151,11 @@ def _shuffle(text: str) -> str | None:
     if share < _SHUFFLE_SHARE:
         return None
     most, times = max(often.items(), key=lambda item: item[1])
-    return f"{len(often)} sentences are {share:.0%} of the text; {_shown(most)} is there {times:,} times"
+    return f"{len(often)} sentences are {share:.0%} of the text; {_shown(most)} occurs {times:,} times"
 
 
 def _runs(text: str, chars: int, times: int) -> Iterator[_Run]:
-    """Yield the stretches of at least `chars` characters that go through at least `times` rounds."""
+    """Yield the stretches of at least `chars` characters that consist of at least `times` rounds."""
     for period in _periods(text, len(text) // times):
         same = bytes(map(operator.eq, text[period:], text))
         for match in _LONG_MATCH.finditer(same):
@@ -164,7 +165,7 @@ def _runs(text: str, chars: int, times: int) -> Iterator[_Run]:
 
 
 def _periods(text: str, longest: int) -> list[int]:
-    """Return the most frequent distances, up to `longest`, at which a window of the text comes back."""
+    """Return the most frequent distances, up to `longest`, at which windows of the text recur."""
     waiting: dict[str, int] = {}
     distances: Counter[int] = Counter()
     for place in range(len(text) - _WINDOW + 1):
@@ -177,7 +178,7 @@ def _periods(text: str, longest: int) -> list[int]:
 
 
 def _share(runs: Sequence[_Run], text: str) -> float:
-    """Return which share of the text the runs cover."""
+    """Return the share of the text that the runs cover."""
     covered = bytearray(len(text))
     for run in runs:
         covered[run.start : run.end] = b"\x01" * run.length

@@ -1,7 +1,7 @@
-"""Splitting a long text into parts that an embedding model reads whole: models cut off what is beyond their limit.
+"""Splits a long text into parts that fit into an embedding model, which would truncate a longer text.
 
-A part is a stretch of the text. Parts end where a paragraph, a line, a sentence or, if need be, a word ends, and each
-begins with the end of the one before, so that what stands on a border is read together with what surrounds it.
+Parts end at the end of a paragraph, a line, a sentence or, if need be, a word. Each begins with the end of the one
+before, so that text at a border is read together with its surroundings.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 TokenCounter = Callable[[Sequence[str]], list[int]]
-"""Returns the number of tokens of each of some texts."""
+"""Returns the number of tokens of each text."""
 
 # From the coarsest to the finest; each matches the end of a unit, which keeps its separator.
 _BORDERS = (
@@ -24,7 +24,7 @@ _OVERLAP = 8
 def split_text(text: str, most: int, count: TokenCounter) -> list[str]:
     """Return the parts of a text in order, each of at most `most` tokens; a text that fits is its only part.
 
-    A single character is never divided, whatever it counts.
+    A single character is never divided, however many tokens it has.
     """
     # No tokenizer makes more tokens than there are bytes.
     if len(text.encode(errors="surrogatepass")) <= most or count([text])[0] <= most:
@@ -43,11 +43,11 @@ def split_text(text: str, most: int, count: TokenCounter) -> list[str]:
 
 
 def _filled(units: list[str], costs: list[int], start: int, end: int, most: int, count: TokenCounter) -> int:
-    """Return where a part ends that begins at `start` and goes on from `end` as far as it may; `end` if no further."""
+    """Return the end of the longest part from `start` that is extended beyond `end`; `end` if no unit more fits."""
     low, spent = end, sum(costs[start:end])
     while end < len(units) and (spent := spent + costs[end]) <= most:
         end += 1
-    # Units can make more tokens together than alone, so what was summed up is counted.
+    # Joined units can have more tokens than their sum, so the joined text is counted.
     while end > low and count(["".join(units[start:end])])[0] > most:
         end -= 1
     return end

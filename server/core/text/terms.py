@@ -1,8 +1,8 @@
 """Keyword terms of rows and of queries.
 
 Words are stemmed by the rules of their text's language; identifiers (`auth.ts:45`, `ECONNRESET`, `gen-itgc`, `v0.8.6`)
-stay whole and are also cut into their parts, wherever they are glued to other script; Chinese, Japanese and Korean text
-becomes pairs of neighbouring characters, so that any sub-phrase of two characters or more is found.
+stay whole and are also split into their parts, even without a space between them and other scripts; Chinese, Japanese
+and Korean text becomes pairs of neighbouring characters, so that any phrase of two characters or more is found.
 """
 
 import re
@@ -39,22 +39,22 @@ _SEPARATORS = re.compile(r"[-._:/\\@#+]+")
 
 
 def terms(text: str, language: str = ENGLISH) -> list[str]:
-    """Return the terms of `text` in order, repeats included, its words stemmed by the rules of `language`."""
+    """Return the terms of `text` in order, repeats included, stemmed by the rules of `language`."""
     small = STOP_WORDS[language]
     found = (term for chunk in _chunks(text) for term in _chunk_terms(chunk, language))
     return [term[:MAX_TERM] for term in found if term and term not in small]
 
 
 def index_terms(text: str) -> list[str]:
-    """Return the terms that a text is found by: those of its own language, or English ones where that is not known."""
+    """Return the terms that a text is indexed by, stemmed in its own language, or in English if that is unknown."""
     return terms(text, language_of(text) or ENGLISH)
 
 
 def asked_terms(query: str) -> list[tuple[str, ...]]:
-    """Return the words of a query in order, each once and with all terms that it may have become in an index.
+    """Return the words of a query in order, each once and with all terms that can stand for it in the index.
 
-    A query is often too short to show its language; then its words are stemmed by the rules of all it may be in. The
-    numbers and the one or two letters in an identifier are not asked for by themselves: they stand in many others.
+    A query is often too short to show its language; then its words are stemmed by the rules of all possible ones.
+    Numbers and parts of one or two letters in an identifier are left out: they occur in many other identifiers.
     """
     known = languages_of(query)
     languages = tuple(dict.fromkeys((*known, ENGLISH))) if known else tuple(STOP_WORDS)
@@ -69,9 +69,9 @@ def asked_terms(query: str) -> list[tuple[str, ...]]:
 
 
 class Word(NamedTuple):
-    """A word of a text that says something: as it is spelled there, where it begins, and what it is found by.
+    """A word of a text that is not a stop word: its spelling, its position and its terms.
 
-    `is_name` says that it is an identifier. Of Chinese, Japanese and Korean it is a few characters.
+    `is_name`: it is an identifier. In Chinese, Japanese and Korean a word is a few characters.
     """
 
     spelled: str
@@ -80,11 +80,12 @@ class Word(NamedTuple):
     is_name: bool
 
 
+# Characters of a `Word` in Chinese, Japanese and Korean.
 _CJK_WORD = 4
 
 
 def telling_words(text: str) -> list[Word]:
-    """Return the words of a text in order, as `index_terms` has them, without small ones and those said before."""
+    """Return the words of a text in order, with the terms of `index_terms`, without stop words and repeats."""
     plain = unicodedata.normalize("NFKC", text)
     language = language_of(text) or ENGLISH
     found = {word.terms: word for word in reversed(list(_spelled(plain, language)))}
@@ -110,21 +111,21 @@ def _says_little(part: str) -> bool:
 
 
 def asked_names(query: str) -> list[str]:
-    """Return the terms of the identifiers in a query, each whole: whatever few texts hold one is asked for itself."""
+    """Return the identifiers in a query, whole, as terms."""
     return list(dict.fromkeys(chunk[0].casefold()[:MAX_TERM] for chunk in _chunks(query) if _is_name(chunk)))
 
 
 def asks_of_names_alone(query: str) -> bool:
-    """Tell whether there is nothing but identifiers and small words in a query, with one identifier at least."""
+    """Whether a query consists of identifiers and stop words, with at least one identifier."""
     chunks = list(_chunks(query))
     small = STOP_WORDS[ENGLISH]
     return any(map(_is_name, chunks)) and all(_is_name(chunk) or chunk[0].casefold() in small for chunk in chunks)
 
 
 def _is_name(chunk: re.Match[str]) -> bool:
-    """Tell whether a chunk is an identifier: `T-16`, `auth.ts:45`, `v0.8.6`, `e2e`, `max_connections`.
+    """Whether a chunk is an identifier: `T-16`, `auth.ts:45`, `v0.8.6`, `e2e`, `max_connections`.
 
-    Words that are joined by hyphens or slashes alone are none (`well-known`, `and/or`), nor are amounts (`5pm`, `2nd`).
+    Words joined by hyphens or slashes alone (`well-known`, `and/or`) and amounts (`5pm`, `2nd`) are not.
     """
     text = chunk[0]
     if chunk["cjk"] or not any(map(str.isalpha, text)) or _AMOUNT.fullmatch(text):
@@ -145,7 +146,7 @@ def _chunk_terms(chunk: re.Match[str], language: str) -> list[str]:
 
 
 def _identifier_terms(identifier: str, language: str) -> Iterator[str]:
-    """Yield the whole, the file name in it, both without what stands behind a colon, and the parts."""
+    """Yield the whole identifier, the file name in it, both without the text after a colon, and the parts."""
     whole = identifier.casefold()
     file = re.split(r"[/\\]", whole)[-1]
     wholes = dict.fromkeys([whole, file, whole.partition(":")[0], file.partition(":")[0]])
@@ -169,7 +170,7 @@ def _stem(word: str, language: str) -> str:
     bare = without_accents(word)
     if bare in STOP_WORDS[language]:
         return bare
-    # The rules of other languages are about letters with their marks.
+    # The rules of other languages need the accents, so they are removed afterwards.
     return _stemmer(language)(bare) if language == ENGLISH else without_accents(_stemmer(language)(word))
 
 
@@ -184,7 +185,7 @@ def says_something(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-# Words of questions that name no subject, and stop words.
+# Stop words, and words of questions that name no subject.
 _ASKING = frozenset(
     term
     for language, words in by_language("text.asking").items()

@@ -25,9 +25,9 @@ _PIECE = re.compile(
     r"|[^\s\x00-\x7f]"  # emoji, symbols, joiners
 )
 _EMOJI_CHARACTER = re.compile(_EMOJI)
-# A match holds up every other thread, so long texts are taken in parts.
+# Characters that are matched at once: matching blocks every other thread.
 _PART = 65_536
-# Characters of a run of white space that count as one token; no other piece has as many.
+# Characters of a run of white space that count as one token; no other piece is as long.
 _WIDEST = 16
 
 
@@ -38,7 +38,7 @@ def estimate_tokens(text: str) -> int:
         end = start + _PART
         pieces = _PIECE.findall(text, start, end)
         if end < len(text) and len(pieces) > 1:
-            # The last piece may go on behind the end of this part, so that the next part begins with it.
+            # The last piece may continue beyond this part, so the next part begins with it.
             end = text.rindex(pieces.pop(), start, end)
         tokens += len(pieces) + len(_EMOJI_CHARACTER.findall(text, start, end))
         tokens += sum((len(piece) - 1) // _WIDEST for piece in pieces if len(piece) > _WIDEST)

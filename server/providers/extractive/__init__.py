@@ -1,1 +1,1 @@
-"""Observing and reflecting by rules and structure, without a model: deterministic, grounded by construction."""
+"""Observes and reflects by rules, without a model: deterministic, and every word comes from the transcript."""

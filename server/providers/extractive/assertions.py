@@ -1,7 +1,7 @@
-"""What an assertion says, as far as its words alone tell: what it is about and holds for, its values, what it gives up.
+"""Reads an assertion by its words alone: its subject, its scope, its values, and the value that it gives up.
 
-`superseding` compares what is read here. The words are English, German, French, Spanish, Chinese and Japanese; what
-none of the patterns finds is not known, and then nothing is replaced because of it.
+`superseding` compares the results. The patterns are English, German, French, Spanish, Chinese and Japanese; a part that
+none of them finds stays empty, and nothing is replaced because of it.
 """
 
 import re
@@ -15,7 +15,7 @@ from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import terms
 from esker.server.core.words.scripts import CJK
 
-# An ordinary word that is a value stands almost alone.
+# Maximum words of a value that is an ordinary word; a longer phrase is a description.
 _MOST_WORDS = 2
 _CJK = re.compile(rf"[{CJK}]")
 _OLD_VALUE = re.compile(
@@ -33,7 +33,7 @@ _END_OF_VALUE = re.compile(
     r"\b(?:to|for|with|in|on|as|because|since|and|but|so|für|bei|weil|pour|dans|para|porque)\b|(?:には|では)",
     re.IGNORECASE,
 )
-# What something holds for: a purpose or an occasion, and a place, which can also be the value itself ("keep it in X").
+# The scope of an assertion: a purpose or occasion, or a place, which can also be the value itself ("keep it in X").
 _PURPOSE = re.compile(
     r"\b(?:for|during|before|after|when|while|if|unless|until|für|bei|vor|nach|wenn|pour|avant|après|quand|para"
     r"|antes de|después de|cuando) (?P<words>[^,.;:!?()]{2,60})"
@@ -59,22 +59,22 @@ _VALUE_OF = re.compile(
     r"|^(?P<jp>[^は、。，\s]{2,20})は(?P<jp_value>[A-Za-z0-9][^，。、；：！？,;]{0,60})",
     re.IGNORECASE,
 )
-# A value is something by name or number, as opposed to what it is like: "is Render", "is on Friday", not "is fast".
+# A value is a name or a number, not a property: "is Render", "is on Friday", not "is fast".
 _VALUE = re.compile(
     r"(?:(?i:now|jetzt|maintenant|ahora)\s)?"
     r"(?P<where>(?:in|on|at|auf|im|am|à|en)\s)?(?:(?:the|a|an|der|die|das|le|la|el)\s)?"
     r"(?P<name>[\"“„«'`~/]?[A-ZÀ-ÖØ-Þ0-9]|[^\s]{0,60}[./_\d-][^\s])"
 )
-# Things whose value can be an ordinary word.
+# Subjects whose value can be an ordinary word.
 _SLOT = re.compile(r"\b(?:target|theme|colou?r|ziel|farbe|cible|couleur|destino) $", re.IGNORECASE)
-# Things of which there are many at a time.
+# Subjects of which many exist at a time, so that a new one replaces none.
 _LOOSE = re.compile(
     r"\b(?:problem|issue|bug|error|failure|reason|cause|culprit|point|thing|idea|question|answer|difference|result|fix"
     r"|goal|rest|example|option|alternative|candidate|one|step|reviewer|user|client|customer) $",
     re.IGNORECASE,
 )
 
-# How a correction opens: it is no part of what is corrected.
+# The opening of a correction, which is not part of the statement.
 _OPENER = re.compile(
     r"^(?:(?:(?:no|nope|wait|hold on|sorry|oops|hmm|oh|ok|okay|well|correction|nein|doch|moment|falsch|non|pardon"
     r"|perdón)(?:[,.:;!—–]| [—–-])"
@@ -83,7 +83,7 @@ _OPENER = re.compile(
     r"|^(?:不对|不是|其实|错了|更正|いや|違います|違う|訂正|実は)[，、。：,.: ]{0,3}",
     re.IGNORECASE,
 )
-# Who says what is so, and that it was decided: the same is said without.
+# Openings that name the speaker or a decision; the statement is the same without them.
 _LEAD = re.compile(
     r"^(?:(?:we(?: have|['’]ve|['’]ll| will|['’]re| are)?|i|let['’]?s|please|just|decided to|wir|nous|bitte) ){1,4}"
     r"|^(?:我们|我|请){1,2}",
@@ -108,7 +108,7 @@ _NUMBER_WORD = (
     r"\d[\d.,]{0,9}|an?|one|two|three|four|five|six|ten|few|a few|several|a couple of|eine?n?|zwei|drei|vier|fünf|sechs"
     r"|zehn|une?|deux|trois|quatre|cinq|dix|una?|dos|tres|cuatro|cinco|diez"
 )
-# How long or until when something holds tells it from nothing else.
+# Durations and deadlines, which do not distinguish two assertions.
 _WHEN = re.compile(
     r"\b(?:for|until|till|during|before|after|für|bis|vor|nach|pour|pendant|avant|après|para|por|durante|hasta"
     r"|antes de|después de) (?:(?:about|at least|at most|up to|another|the|next|this|el|la|los|las|le|les|die) ){0,2}"
@@ -117,14 +117,14 @@ _WHEN = re.compile(
     r"(?![^\s,.;:!?)])",
     re.IGNORECASE,
 )
-# What is so from now on was not so before.
+# Words that mark a change: the statement holds from now on.
 _CHANGE = re.compile(
     r"[ ,]{0,2}\b(?:from now on|as of (?:now|today)|now|again|ab jetzt|ab sofort|jetzt|nun|wieder|désormais|dorénavant"
     r"|maintenant|de nouveau|a partir de ahora|ahora|de nuevo|otra vez)\b[ ,]{0,2}"
     r"|从现在(?:起|开始)[，,]?|现在|又|今は、?|今後は、?|これからは、?",
     re.IGNORECASE,
 )
-# Together with its new value a text often names the one that it gives up.
+# The old value, which a text often names beside the new one.
 _GIVEN_UP = re.compile(
     r" (?:instead of|rather than|in place of|statt|anstatt|anstelle von|au lieu de|à la place de|en lugar de|en vez de)"
     r" \S{1,60}(?<![,.;:!?])"
@@ -137,8 +137,8 @@ _NAME = (
     rf"(?:{_NAME_WORD}(?: {_NAME_WORD}| \d[\d.]{{0,8}}(?<!\.)){{0,2}}"
     rf"|(?:{_LETTER}{{1,20}}[-./]){{1,4}}{_LETTER}{{1,20}})"
 )
-# A name is a value behind a verb of using, and where there is none, behind a preposition of place. Many things are used
-# at a time, so that it must be said for what; but who lives in one place lives in no other.
+# A name is a value after a verb of using or, without one, after a preposition of place. Many things can be used at a
+# time, so a use must name its purpose; a thing is kept in only one place.
 _USED = re.compile(
     r"\b(?i:use|uses|using|prefer|prefers|choose|nehmen|nutzen|benutzen|verwenden|utilisons|utilise|utiliser|préfère"
     rf"|usamos|usar|usaremos|uso|prefiero) (?P<value>{_NAME})"
@@ -149,7 +149,7 @@ _KEPT = re.compile(
     rf" (?:(?i:the|der|die|das|le|la|el) )?(?P<value>{_NAME})"
     rf"|在 ?(?P<zh>{_NAME})|(?P<jp>{_NAME}) ?に(?:保存|置|入れ)"
 )
-# An amount has a unit, or is what something is; any other number can be the name of one of many ("test 3").
+# An amount has a unit or follows a word such as "is"; any other number can be the name of one of many ("test 3").
 _AMOUNT = re.compile(
     rf"(?<!{_LETTER})(?<![.,:/-])(?P<sign>[$€£]?)\d[\d.,:]{{0,11}}(?<![.,:]) ?"
     rf"(?P<unit>(?:{_TIMES}|{_SIZES}|{_COUNTED})(?!{_LETTER}))"
@@ -159,7 +159,7 @@ _AMOUNT = re.compile(
 )
 _KINDS = {"time": re.compile(_TIMES, re.IGNORECASE), "size": re.compile(_SIZES, re.IGNORECASE)}
 _DAY_NAME = re.compile(_DAY, re.IGNORECASE)
-# What lasts or is set, as opposed to what happened twice: "takes 30 seconds", not "took 30 seconds".
+# Verbs of lasting states and settings, not of single events: "takes 30 seconds", not "took 30 seconds".
 _LASTS = re.compile(
     r"\b(?:is|are|stays?|keeps?|lasts?|expires?|lives?|holds?|takes?|costs?|has|allows?|waits?|retry|retries|runs?|limit"
     r"|must|should|stores?|set|raise|lower|increase|decrease|reduce|bump|cap|change|bleib(?:t|en)|ist|sind|dauer(?:t|n)"
@@ -172,7 +172,7 @@ _LASTS = re.compile(
 _ONE_OF_MANY = re.compile(
     r"^(?:an?|one|another|some|(?:noch )?eine?|une?|una|otra|otro)\b|^(?:一个|另一)", re.IGNORECASE
 )
-# "Move X to B" and "back to B for X", as done or decided: nothing stands before it or behind it that puts it off.
+# "Move X to B" and "back to B for X", done or decided: no word before or after postpones it.
 _END_OF_MOVE = (
     rf"(?: (?i:from \S{{1,40}}|instead|please|today|yesterday|last (?:week|month|year|{_DAY})))?[ .!。了]{{0,3}}$"
 )
@@ -191,11 +191,11 @@ _MOVED = re.compile(
 
 
 def _all_terms(words: str) -> frozenset[str]:
-    """Return words and their stems."""
+    """Return the words of a text together with their stems."""
     return frozenset(term for word in words.split() for term in (word, *terms(word)))
 
 
-# Verbs that say where something is or works, and with the small words around them all that is not the thing itself.
+# Verbs of being somewhere and of using, and small words: a sentence without them and its value names its subject.
 _IS_AT = _all_terms(
     "keep kept store stay live run host put hold held save sit is are work deploy publish"
     " speichern liegen liegt läuft laufen ist sind wohne arbeite gardons est sont restent habite travaille"
@@ -210,13 +210,13 @@ _SMALL = _all_terms(
 )
 _ARTICLES = frozenset("the a an der die das den dem le la les el los las".split())
 _WORD = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|[.,:/+#-](?=\w)|[$€£%=])+")
-# Longer texts are no single sentence that is said again with another word.
+# Maximum characters of a sentence that is compared word by word; a longer text is rarely repeated with one change.
 _LONGEST_SENTENCE = 300
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSlot:
-    """A value in its sentence: its kind, and the stems of the words before and behind it."""
+    """A value in its sentence: its kind, and the stems of the words before and after it."""
 
     value: str
     kind: str
@@ -225,13 +225,13 @@ class ValueSlot:
 
     @property
     def things(self) -> frozenset[str]:
-        """What the sentence is about, apart from its value."""
+        """The stems of the subject of the sentence."""
         return frozenset((*self.before, *self.behind)) - _IS_AT - _USE - _SMALL
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Where a thing is moved to: its terms, the place and the kind of it."""
+    """A move: the terms of the thing, the place that it is moved to, and the kind of that place."""
 
     thing: frozenset[str]
     value: str
@@ -240,7 +240,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What something is, by name: the terms of the thing, the preposition before the value, the terms of the value."""
+    """A named value: the terms of its subject, the preposition before it, and its own terms."""
 
     subject: frozenset[str]
     where: str
@@ -249,16 +249,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """An assertion, under the name by which it can be replaced.
+    """An assertion. `name` identifies it when it is replaced: the id of a row, or the content of a fact.
 
-    `old` are the terms of the value that it gives up, `purpose` and `place` those of what it holds for. `corrects`
-    tells whether it is a correction, `change` whether it is marked as a change. `value` is what it says something is;
-    `named` is the name and `amounts` are the amounts that could be another in the same sentence; `move` is where it
-    moves what.
+    `old` contains the terms of the value that it gives up, `purpose` and `place` those of its scope. `corrects`: it is
+    a correction; `change`: it is marked as a change. `value` is the value in "X is value"; `named` is the one name, and
+    `amounts` are the amounts, that a later sentence can replace with another.
     """
 
     name: str
-    mark: Fingerprint
+    fingerprint: Fingerprint
     is_cjk: bool
     old: frozenset[str]
     purpose: frozenset[str]
@@ -272,14 +271,14 @@ class Assertion:
 
 
 def read_assertion(name: str, content: str) -> Assertion:
-    """Read the text of a row or fact; `name` is how it is called when it is replaced."""
+    """Return the assertion in the content of a row or fact."""
     words = _OPENER.sub("", without_label(content).split(labels.IN_ANSWER, 1)[0])
     lasting = _WHEN.sub("", words)
     sentence = _sentence(words)
     corrects = content.startswith(labels.CORRECTION)
     return Assertion(
         name=name,
-        mark=fingerprint(words),
+        fingerprint=fingerprint(words),
         is_cjk=bool(_CJK.search(words)),
         old=_old_value(words),
         purpose=_after(_PURPOSE, lasting),
@@ -294,7 +293,7 @@ def read_assertion(name: str, content: str) -> Assertion:
 
 
 def _sentence(words: str) -> str:
-    """Return a sentence without who says it, since when it is so and what is given up, and nothing for a long text."""
+    """Return a sentence without its lead, its words of change and the old value; empty for a long text."""
     if len(words) > _LONGEST_SENTENCE:
         return ""
     bare = _GIVEN_UP.sub("", _CHANGE.sub(" ", words)).strip()
@@ -307,19 +306,19 @@ def _old_value(text: str) -> frozenset[str]:
     if not found:
         return frozenset()
     named = next(part for part in found.groups() if part)
-    # In Japanese the value stands before its mark, and what it is for before the value.
+    # In Japanese the value comes before its mark, and its purpose before the value.
     parts = _END_OF_VALUE.split(named)
     return frozenset(terms(parts[-1] if found["jp"] else parts[0]))
 
 
-def _after(mark: re.Pattern[str], text: str) -> frozenset[str]:
-    """Return the terms of what a text says it holds for, in the places that a pattern finds."""
-    found = (next(part for part in match.groups() if part) for match in mark.finditer(text))
+def _after(pattern: re.Pattern[str], text: str) -> frozenset[str]:
+    """Return the terms of the scopes that a pattern finds in a text."""
+    found = (next(part for part in match.groups() if part) for match in pattern.finditer(text))
     return frozenset(term for words in found for term in terms(_END_OF_SCOPE.split(words, 1)[0]))
 
 
 def _value_of(text: str) -> Value | None:
-    """Return what a text gives a value to, and which."""
+    """Return the value in a text such as "X is value", or None."""
     found = _VALUE_OF.search(text)
     if not found:
         return None
@@ -335,13 +334,13 @@ def _value_of(text: str) -> Value | None:
 
 
 def _is_loose(text: str) -> bool:
-    """Tell whether a text says what something is of which there are many at a time."""
+    """Whether the subject of a text is one of which many exist at a time."""
     found = _VALUE_OF.search(text)
     return bool(found and found["subject"] and _LOOSE.search(found["subject"]))
 
 
 def _named(sentence: str) -> ValueSlot | None:
-    """Return the one name in a sentence that says what is used for something, or where something is."""
+    """Return the one name in a sentence about the use or the place of something; None if there are several."""
     used = list(_USED.finditer(sentence))
     found = used or list(_KEPT.finditer(sentence))
     if len(found) != 1 or negates(fingerprint(sentence)):
@@ -352,7 +351,7 @@ def _named(sentence: str) -> ValueSlot | None:
 
 
 def _says_where(slot: ValueSlot) -> bool:
-    """Tell whether a sentence says where something is; a place that it opens with is where the rest of it holds."""
+    """Whether a sentence says where something is; a place at its beginning is only the scope of the rest."""
     opens = len(slot.before) <= 1
     return not opens and bool(_IS_AT & {*slot.before, *slot.behind})
 
@@ -362,7 +361,7 @@ def _kind_of_name(name: str) -> str:
 
 
 def _amounts(sentence: str) -> Iterator[ValueSlot]:
-    """Yield the amounts in a sentence about the one thing that has them as long as nobody changes them."""
+    """Yield the amounts in a sentence, if it describes a lasting state of one thing."""
     if not _LASTS.search(sentence) or _ONE_OF_MANY.search(sentence) or _is_loose(sentence):
         return
     for found in _AMOUNT.finditer(sentence):

@@ -1,4 +1,4 @@
-"""Patterns that show what a sentence is: a rule, a decision, a correction, a fact, an outcome.
+"""Patterns that classify a sentence: a rule, a decision, a correction, a fact, an outcome.
 
 The words are in `server/core/words`; this module adds what is the same in every language.
 """
@@ -29,10 +29,10 @@ FILLER = _observer("filler", "[:：]$")
 CONTINUATION = _observer("continuation")
 # A sentence that refers to something without naming it.
 POINTING = _observer("pointing")
-# A rule that holds for this one time.
+# A rule for this one time.
 ONCE = _observer("once")
 TENTATIVE = _observer("tentative")
-# States that pass, temporary paths and bare UUIDs: nothing to remember for good.
+# Passing states, temporary paths and bare UUIDs, which are not worth keeping.
 PASSING = _observer(
     "passing",
     r"^\S*(?:/tmp/|/var/folders/|/private/tmp/|\\Temp\\)\S*$",
@@ -44,11 +44,11 @@ YES_OR_NO = _observer("yes_or_no")
 CHOICE = _observer("choice")
 NO = _observer("no")
 OPEN = _observer("open_question")
-# An agreement even when more follows; after any other, what follows is the reply.
+# An agreement even when more text follows; after any other agreement, that text is the reply.
 PLAIN_YES = _observer("plain_yes")
 
-# What is denied, planned or conditional has not happened. The negations of Chinese and Japanese are parts of other
-# words, so those languages name in `not_done` the forms that count here.
+# Words before an outcome that deny, plan or condition it. Negations of Chinese and Japanese are also parts of other
+# words, so `not_done` lists the forms of these languages that count here.
 _NO_DENIAL = cue(*words("observer.no_denial"))
 _NOT_DONE = cue(
     *words("observer.not_done"),

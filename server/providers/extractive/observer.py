@@ -24,7 +24,7 @@ _MOST_FILES = 12
 
 
 class ExtractiveObserver:
-    """Finds preferences, decisions, corrections, failures with their cause, changes and outcomes by rules."""
+    """Finds preferences, decisions, corrections, failures and their causes, changes and outcomes by rules."""
 
     name = EXTRACTIVE
 
@@ -33,7 +33,7 @@ class ExtractiveObserver:
         return await asyncio.to_thread(observe, shown)
 
     async def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: it holds no resources."""
 
 
 def observe(shown: TranscriptSlice) -> Observed:
@@ -44,9 +44,9 @@ def observe(shown: TranscriptSlice) -> Observed:
     asked = [turn.request for turn in turns if turn.request]
     known_before = sorted((*shown.related, *shown.known, *shown.previous), key=lambda row: (row.said_at, row.id))
     open_ends = [fact.content for fact in facts if fact.category == "next_step"]
-    told = [_with_time(fact, shown.session.timezone) for fact in _unseen(facts, shown.previous)]
+    dated = [_with_time(fact, shown.session.timezone) for fact in _unseen(facts, shown.previous)]
     return Observed(
-        facts=tuple(_within_budget(with_replaced(told, known_before))),
+        facts=tuple(_within_budget(with_replaced(dated, known_before))),
         current_task=asked[-1] if asked else None,
         suggested_continuation=open_ends[-1] if open_ends else None,
         thread_title=clip(asked[0], 80) if asked and shown.session.thread_title is None else None,
@@ -55,9 +55,9 @@ def observe(shown: TranscriptSlice) -> Observed:
 
 @dataclass(slots=True)
 class _UserTurn:
-    """What a person said, and what was done about it until they spoke again.
+    """A user's message and the work on it until the user's next message.
 
-    `opening` is None when the turn began in an earlier slice, `before` is the assistant's message that it answers.
+    `opening` is None if the turn began in an earlier slice; `before` is the assistant's message that it answers.
     """
 
     opening: Message | None
@@ -85,7 +85,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[_UserTurn]:
 def _turn_facts(turn: _UserTurn, known: dict[str, tools.ToolCall], cwd: str) -> Iterator[Fact]:
     changes = list(_changes(turn, cwd))
     if turn.opening:
-        # A change is told with what was asked for.
+        # The fact about the changes contains the request already.
         said = _said(turn.opening, turn)
         yield from (fact for fact in said if not (changes and turn.request and fact.content.endswith(turn.request)))
     failed = list(_failures(turn, known))
@@ -98,14 +98,14 @@ def _turn_facts(turn: _UserTurn, known: dict[str, tools.ToolCall], cwd: str) -> 
 
 
 def _closing(turn: _UserTurn) -> list[Fact]:
-    """Return what the assistant's last words in a turn state; what it says on the way is narration."""
+    """Return the facts of the assistant's last message in a turn, or of the one before if it states none."""
     said = [message for message in turn.work if message.role == "assistant" and spoken(message.content)]
     stated = (speech.assistant_facts(message) for message in said[:-3:-1])
     return next((facts for facts in stated if facts), list[Fact]())
 
 
 def _said(opening: Message, turn: _UserTurn) -> list[Fact]:
-    """Return what the person asked and asserted; the first of it says when an image came with it."""
+    """Return the user's request and assertions; the first fact mentions an image if the message contains one."""
     facts = [*_asked(opening, turn.request), *speech.user_facts(opening, turn.before)]
     if any(block.get("type") == "image" for block in opening.content):
         first, *rest = facts or [_request_fact(opening, f"{labels.SHOWED}: {clip(spoken(opening.content))}")]
@@ -124,7 +124,7 @@ def _request_fact(opening: Message, content: str) -> Fact:
 
 
 def _failures(turn: _UserTurn, known: dict[str, tools.ToolCall]) -> Iterator[Fact]:
-    """Yield each failure of a turn once, with the first explanation that the assistant gives after it."""
+    """Yield each failure of a turn once, with the assistant's first explanation after it."""
     seen: set[str] = set()
     for place, message in enumerate(turn.work):
         for failure in tools.failures(message, known):
@@ -178,12 +178,12 @@ def _changes(turn: _UserTurn, cwd: str) -> Iterator[Fact]:
 
 
 def _below(path: str, cwd: str) -> str:
-    """Return a path as it is written in its project."""
+    """Return a path relative to its project's folder."""
     return path.removeprefix(cwd.rstrip("/") + "/") if cwd else path
 
 
 def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
-    """Leave out what the session keeps already, and what this slice says twice."""
+    """Return facts without those that the session has stored already and without repeats."""
     seen = {_same(memory.content) for memory in previous}
     kept: list[Fact] = []
     for fact in facts:
@@ -194,15 +194,15 @@ def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
 
 
 def _with_time(fact: Fact, timezone: str) -> Fact:
-    """Return a fact with the time that it speaks of, and whether it was said with a reservation."""
-    told = mentioned_time(without_label(fact.content), fact.said_at, timezone)
+    """Return a fact with the time that it refers to and its `tentative` flag."""
+    mentioned = mentioned_time(without_label(fact.content), fact.said_at, timezone)
     tentative = fact.trust == "user" and bool(cues.TENTATIVE.search(fact.content))
     return replace(
         fact,
         priority="medium" if tentative and fact.priority == "high" else fact.priority,
-        refers_from=told.refers.start if told.refers else None,
-        refers_to=told.refers.end if told.refers else None,
-        valid_until=told.valid_until if told.valid_until and told.valid_until > fact.said_at else None,
+        refers_from=mentioned.refers.start if mentioned.refers else None,
+        refers_to=mentioned.refers.end if mentioned.refers else None,
+        valid_until=mentioned.valid_until if mentioned.valid_until and mentioned.valid_until > fact.said_at else None,
         tentative=tentative,
     )
 
@@ -212,7 +212,7 @@ def _same(text: str) -> str:
 
 
 def _within_budget(facts: Sequence[Fact]) -> list[Fact]:
-    """Drop what matters least, newest last, until the rest fits into one call's budget."""
+    """Drop facts of the lowest priority, the newest first, until the rest fits into the budget of one call."""
     spent, kept = 0, set[int]()
     order = sorted(range(len(facts)), key=lambda place: (-PRIORITY_WEIGHT[facts[place].priority], place))
     for place in order:

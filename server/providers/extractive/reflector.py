@@ -1,8 +1,8 @@
-"""The extractive reflector: says the same in fewer rows and fewer words, and nothing else.
+"""The extractive reflector: condenses rows into fewer and shorter ones without new statements.
 
-What a person ruled, decided or corrected stays verbatim, a row each. What happened (requests, failures, changes,
-outcomes) is gathered by episode, a stretch of the session that begins with what a person said. Repeats go; so does
-what matters least, until the result fits.
+Rules, decisions and corrections of the user stay verbatim, a row each. Events (requests, failures, changes, outcomes)
+are merged by episode, a stretch of the session that begins with a user's message. Repeats are dropped, and then rows of
+low priority until the result fits.
 """
 
 import asyncio
@@ -23,30 +23,31 @@ from esker.server.providers.roles import Meter
 
 _BARE_REQUEST_TOKENS = 16
 EPISODE_TOKENS = 450
-"""How long the row of one episode may become."""
+"""Maximum tokens of the row of an episode."""
+# Maximum cost of drafts, as a share of the rows, if no row was merged; rewriting all of them must save at least 5 %.
 _LITTLE_LESS = 0.95
 _LIKE = 0.75
-"""Cosine from which a small matter is like another."""
-# Rows whose messages are further apart than this belong to different episodes.
+"""Minimum cosine at which a row of low priority resembles another and is dropped before others."""
+# Rows whose messages are further apart than this many messages belong to different episodes.
 _EPISODE_GAP = 40
 
 
 class ExtractiveReflector:
-    """Condenses by leaving out repeats and small matters."""
+    """Condenses by leaving out repeats and rows of low priority."""
 
     name = EXTRACTIVE
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
-        """Return fewer, shorter rows that stand for those of a task, or none when nothing can be left out."""
+        """Return fewer, shorter rows that replace those of a task, or none when nothing can be left out."""
         return await asyncio.to_thread(reflect, task)
 
     async def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: it holds no resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MergedRow:
-    """A row, with the other rows that say the same."""
+    """A row, and the ids of all rows that say the same, its own included."""
 
     row: Memory
     ids: tuple[str, ...]
@@ -58,14 +59,14 @@ def reflect(task: ReflectionTask) -> Reflected:
     drafts = _fit([draft for episode in _episodes(merged) for draft in _condense(episode)], task)
     cited = {source for draft in drafts for source in draft.source_ids}
     before = sum(row.tokens for row in task.rows)
-    # To write every row anew for the sake of a few full stops is no gain.
+    # Rewriting every row to save a few full stops is not a gain.
     if not drafts or _cost(drafts) > (before * _LITTLE_LESS if len(drafts) == len(task.rows) else before - 1):
         return Reflected(drafts=())
     return Reflected(tuple(drafts), dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
 
 
 def _without_repeats(task: ReflectionTask) -> list[_MergedRow]:
-    """Merge rows that say the same, at the place of the first: the fullest and latest wording, the highest priority."""
+    """Merge rows that say the same into the first: with the fullest, then latest wording and the highest priority."""
     kept: list[_MergedRow] = []
     for row, repeats in zip(task.rows, repeated(task.rows, task.vectors), strict=True):
         if repeats is None:
@@ -80,7 +81,7 @@ def _without_repeats(task: ReflectionTask) -> list[_MergedRow]:
 
 
 def _episodes(rows: Sequence[_MergedRow]) -> Iterator[list[_MergedRow]]:
-    """Yield stretches that begin with what a person said and hold what was done about it."""
+    """Yield stretches that begin with the user's words and contain the work on them."""
     episode: list[_MergedRow] = []
     for merged in rows:
         spoke_again = merged.row.trust == "user" and bool(episode) and episode[-1].row.trust != "user"
@@ -97,14 +98,14 @@ def _is_request(row: Memory) -> bool:
 
 
 def _far(row: Memory, after: Memory) -> bool:
-    """Tell whether rows are no neighbours: reflections stand alone, and so does what is far away."""
+    """Whether two rows cannot belong to one episode: a reflection, another session, or messages far apart."""
     if not row.source_seqs or not after.source_seqs or row.session_id != after.session_id:
         return True
     return after.source_seqs[0] - row.source_seqs[-1] > _EPISODE_GAP
 
 
 def _condense(episode: Sequence[_MergedRow]) -> Iterator[Draft]:
-    """Yield the rows of an episode: assertions as they are, the course of things as one row."""
+    """Yield the drafts of an episode: assertions unchanged, events merged into one row."""
     course: list[_MergedRow] = []
     for merged in episode:
         if cues.PASSING.search(without_label(merged.row.content)) and not must_survive(merged.row):
@@ -113,14 +114,14 @@ def _condense(episode: Sequence[_MergedRow]) -> Iterator[Draft]:
             yield _draft([merged], merged.row.content)
         else:
             course.append(merged)
-    # What was changed, or asked for in a few words, and came to nothing that is worth a medium row is left out.
+    # Changes and short requests are dropped if no row of the course has at least medium priority and none is a commit.
     lasting = any(merged.row.priority != "low" for merged in course) or _has_commit(course)
-    if told := [merged for merged in course if lasting or _says_more(merged.row)]:
-        yield from _course(told)
+    if kept := [merged for merged in course if lasting or _says_more(merged.row)]:
+        yield from _course(kept)
 
 
 def _says_more(row: Memory) -> bool:
-    """Tell whether a row holds what a person said, and more than a bare request."""
+    """Whether a row contains the user's words, and more than a short request."""
     return row.trust == "user" and (row.tokens > _BARE_REQUEST_TOKENS or not row.content.startswith(labels.ASKED))
 
 
@@ -129,25 +130,25 @@ def _has_commit(course: Sequence[_MergedRow]) -> bool:
 
 
 def _stands_alone(row: Memory) -> bool:
-    """Tell whether a row is a matter of its own and not a step of what happened."""
+    """Whether a row is kept as it is, because it is not a step in a course of events."""
     if row.priority == "high" or row.kind == "reflection" or row.category in ("decision", "preference", "next_step"):
         return True
     return row.category == "fact" and not _is_request(row)
 
 
 def _course(course: Sequence[_MergedRow]) -> Iterator[Draft]:
-    """Yield one row for what happened, as many as the length of a row allows."""
+    """Yield a course of events as one draft, or as several of at most EPISODE_TOKENS."""
     part: list[_MergedRow] = []
     for merged in course:
         if part and sum(other.row.tokens for other in (*part, merged)) > EPISODE_TOKENS:
-            yield _draft(part, _told(part))
+            yield _draft(part, _joined(part))
             part = []
         part.append(merged)
-    yield _draft(part, _told(part))
+    yield _draft(part, _joined(part))
 
 
-def _told(part: Sequence[_MergedRow]) -> str:
-    """Put the rows of one course into one text; a purpose that the request states already is not repeated."""
+def _joined(part: Sequence[_MergedRow]) -> str:
+    """Join the rows of one course into one text; a purpose that the request states already is not repeated."""
     requests = any(_is_request(merged.row) for merged in part)
     texts = (merged.row.content.split(labels.PURPOSE)[0] if requests else merged.row.content for merged in part)
     return labels.STEP.join(text.rstrip(".") for text in texts)
@@ -165,9 +166,9 @@ def _draft(part: Sequence[_MergedRow], content: str) -> Draft:
 
 
 def _fit(drafts: list[Draft], task: ReflectionTask) -> list[Draft]:
-    """Drop low rows until the rest costs at most the target: what is most like another first, then the oldest.
+    """Drop drafts of low priority until the rest costs at most the target: those like another first, then the oldest.
 
-    More than low is never dropped.
+    Drafts of a higher priority are never dropped.
     """
     kept = list(drafts)
     cost = _cost(drafts)

@@ -1,4 +1,4 @@
-"""Rows that say the same as a row before them, by their words and, where they have vectors, by their meaning."""
+"""Finds rows that say the same as an earlier row, by their words and, where they have vectors, by their meaning."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,12 +8,12 @@ import numpy as np
 from esker.server.core.facts.similarity import SAME_MEANING, Fingerprint, fingerprint, says_the_same
 from esker.server.core.records import Memory
 
-# A term that more rows than this share tells none of them apart.
+# Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
 _MOST_ROWS = 50
 
 
 def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[str | None]:
-    """Return for each row the id of the first row that says the same, or None; rows of other categories never do."""
+    """Return for each row the id of the first row of its category that says the same, or None."""
     marks = [fingerprint(row.content) for row in rows]
     near = _near_before(rows, vectors)
     by_term: dict[str, list[int]] = defaultdict(list)
@@ -39,7 +39,7 @@ def _root(first: Sequence[int | None], place: int) -> int:
 
 
 def _candidates(mark: Fingerprint, by_term: Mapping[str, list[int]], near: Mapping[int, float]) -> Iterator[int]:
-    """Yield rows before this one that share a telling term with it, or are near it, oldest first."""
+    """Yield the earlier rows that share a rare term with this one or are near it by vector, oldest first."""
     sharing = {
         place for term in mark.terms if len(by_term.get(term, ())) <= _MOST_ROWS for place in by_term.get(term, ())
     }
@@ -47,7 +47,7 @@ def _candidates(mark: Fingerprint, by_term: Mapping[str, list[int]], near: Mappi
 
 
 def _near_before(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[dict[int, float]]:
-    """Return for each row the rows before it whose vectors are near its own, with the cosines."""
+    """Return for each row the earlier rows whose vectors are near its own, with the cosines."""
     near = [dict[int, float]() for _ in rows]
     places = [place for place, row in enumerate(rows) if row.id in vectors]
     if len(places) < 2:
@@ -61,7 +61,7 @@ def _near_before(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]])
 
 
 def likenesses(groups: Sequence[Sequence[str]], vectors: Mapping[str, Sequence[float]]) -> list[float]:
-    """Return for each group of ids how near (a cosine) its vectors come to those of any other group; -1 without any."""
+    """Return for each group of ids the highest cosine of its vectors with those of any other group; -1 without any."""
     owners = np.array([place for place, group in enumerate(groups) for i in group if i in vectors])
     nearest = np.full(len(groups), -1.0)
     if len(owners) < 2:

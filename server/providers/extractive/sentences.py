@@ -1,4 +1,4 @@
-"""The sentences of a message that are prose."""
+"""Splits a message into sentences, and drops those that are not prose."""
 
 import re
 
@@ -6,16 +6,16 @@ from esker.server.core.words.lists import any_of, words
 from esker.server.core.words.scripts import CJK
 
 MAX_SENTENCE = 400
-"""Characters of a sentence that are kept; longer ones are cut at a word."""
+"""Maximum characters of a sentence; longer ones are truncated at a word."""
 
 # Characters read at each end of a huge text; the middle is usually pasted.
 _END_CHARACTERS = 20_000
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
 _END = re.compile(r"(?<=[.!?…])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])")
-# Bounded, since an opening mark without its end would search the rest of the line, for each mark.
+# Bounded: each opening mark without an end would scan the rest of the line.
 _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
-# A full stop behind an abbreviation, an initial or a number does not end a sentence.
+# A full stop after an abbreviation, an initial or a number does not end a sentence.
 _NO_END = re.compile(rf"(?:\b{any_of(words('observer.abbreviations'))}|\b[A-Z]\.|^\d+\.)$")
 _LETTER = re.compile(r"[^\W\d_]")
 _CJK = re.compile(f"[{CJK}]")
@@ -53,7 +53,7 @@ def _split(line: str) -> list[str]:
 
 
 def is_prose(sentence: str) -> bool:
-    """Tell whether a sentence was written for people: mostly letters, more than one word, little code."""
+    """Whether a sentence is prose: mostly letters, more than one word, little code."""
     letters = len(_LETTER.findall(sentence))
     if _CJK.search(sentence):
         return letters >= 4
@@ -62,7 +62,7 @@ def is_prose(sentence: str) -> bool:
 
 
 def clip(sentence: str, limit: int = MAX_SENTENCE) -> str:
-    """Return a sentence of at most `limit` characters, cut at a word."""
+    """Return a sentence truncated to `limit` characters, at a word."""
     if len(sentence) <= limit:
         return sentence
     head = sentence[: limit - 1]

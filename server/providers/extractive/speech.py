@@ -1,4 +1,4 @@
-"""What people and assistants say: their messages, sorted into facts."""
+"""Sorts the sentences of users and assistants into facts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,22 +12,22 @@ from esker.server.core.text import labels
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.sentences import clip, opening, sentences
 
-# A message of more sentences is mostly pasted text; the user's own words are at its two ends.
+# Maximum sentences that are read: a longer message is mostly pasted text, and the user's own words are at its ends.
 _MOST_SENTENCES = 12
 _MOST_ASSISTANT_FACTS = 3
-# A proposal shorter than this leans on the sentence before it ("Shall I do that?").
+# A proposal of fewer characters depends on the sentence before it ("Shall I do that?").
 _SELF_CONTAINED = 45
-# An agreement longer than this states something itself.
+# An agreement of more characters contains a statement of its own.
 _LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
 _LONGEST_CONTEXT = 160
-# A longer utterance usually names what it refers to.
+# An utterance of more characters usually names what it refers to.
 _LONGEST_POINTING = 60
 
 
 @dataclass(frozen=True, slots=True)
 class CueRule:
-    """Utterances with `cue` become facts of this sort, introduced by `label`."""
+    """Utterances that match `cue` become facts of this category and priority, introduced by `label`."""
 
     cue: Pattern[str]
     label: str
@@ -55,7 +55,7 @@ _ASSISTANT_RULES = (
 
 
 def utterances(message: Message) -> list[str]:
-    """Return what a message says, a thought each: sentences, joined where one leans on the one before it."""
+    """Return the sentences of a message; a sentence that depends on the one before is joined to it."""
     said = [said for said in sentences(spoken(message.content)) if not cues.FILLER.search(said)]
     if len(said) > _MOST_SENTENCES:
         said = said[: _MOST_SENTENCES // 2] + said[-_MOST_SENTENCES // 2 :]
@@ -70,7 +70,7 @@ def utterances(message: Message) -> list[str]:
 
 
 def user_facts(message: Message, before: Message | None) -> list[Fact]:
-    """Return what a user's message asserts; `before` is the assistant's message that it answers."""
+    """Return the assertions of a user's message; `before` is the assistant's message that it answers."""
     said = utterances(message)
     answered = _answer(message, before, said)
     rest = _rest(said, answered)
@@ -82,7 +82,7 @@ def user_facts(message: Message, before: Message | None) -> list[Fact]:
 
 
 def _whole_corrections(said: Sequence[str]) -> list[str]:
-    """Join a short "no, that's wrong" with the sentence behind it, which says what is right."""
+    """Join a short "no, that's wrong" with the next sentence, which says what is right."""
     joined: list[str] = []
     for utterance in said:
         if joined and _is_half_of_correction(joined[-1], utterance):
@@ -93,7 +93,7 @@ def _whole_corrections(said: Sequence[str]) -> list[str]:
 
 
 def _is_half_of_correction(before: str, utterance: str) -> bool:
-    """Tell whether what is said next belongs to a correction: that was short, or this points at it."""
+    """Whether an utterance belongs to the correction before it: the correction is short, or this refers to it."""
     rule = _user_rule(before)
     if rule is None or rule.label != labels.CORRECTION:
         return False
@@ -102,7 +102,7 @@ def _is_half_of_correction(before: str, utterance: str) -> bool:
 
 
 def _rest(said: list[str], answered: Fact | None) -> list[str]:
-    """Return what a message says besides its answer. A yes that goes on says something of its own."""
+    """Return the utterances of a message besides its answer; a long agreement is more than an answer."""
     if answered is None or not said or said[0] not in answered.content:
         return said
     goes_on = answered.content.startswith(labels.AGREED) and len(said[0]) > _LONGEST_AGREEMENT
@@ -110,13 +110,13 @@ def _rest(said: list[str], answered: Fact | None) -> list[str]:
 
 
 def _leans(utterance: str, rule: CueRule) -> bool:
-    """Tell whether what opens a message cannot be understood without what it answers."""
+    """Whether the opening of a message cannot be understood without the message that it answers."""
     points = cues.CONTINUATION.search(utterance) or cues.POINTING.search(utterance)
     return rule.label == labels.CORRECTION or bool(points and len(utterance) < _LONGEST_POINTING)
 
 
 def _with_context(fact: Fact, before: Message) -> Fact:
-    """Return a fact with the words of the assistant that it answers."""
+    """Return a fact with the assistant's words that it answers."""
     offered = sentences(spoken(before.content))
     if not offered:
         return fact
@@ -126,7 +126,7 @@ def _with_context(fact: Fact, before: Message) -> Fact:
 
 
 def request(message: Message, before: Message | None) -> str | None:
-    """Return what a user's message asks for, in its own words: what is no assertion and no answer."""
+    """Return the request of a user's message, verbatim: all that is neither an assertion nor an answer."""
     said = utterances(message)
     rest = _rest(said, _answer(message, before, said))
     asked = [
@@ -140,7 +140,7 @@ def _only_agrees(utterance: str) -> bool:
 
 
 def assistant_facts(message: Message) -> list[Fact]:
-    """Return the causes, outcomes and open ends that an assistant's message states; a heading states nothing."""
+    """Return the causes, outcomes and open ends in an assistant's message; headings are skipped."""
     said = (said for said in utterances(message) if not cues.asks(said) and not said.istitle())
     found = ((utterance, _first(_ASSISTANT_RULES, utterance)) for utterance in said)
     return [_fact(message, utterance, rule) for utterance, rule in found if rule][:_MOST_ASSISTANT_FACTS]
@@ -161,7 +161,7 @@ def _user_rule(utterance: str) -> CueRule | None:
 
 
 def _first(rules: Sequence[CueRule], utterance: str) -> CueRule | None:
-    """Return the first rule that fits. What is introduced as denied, planned or conditional is no outcome."""
+    """Return the first rule that matches; a denied, planned or conditional outcome does not count."""
     for rule in rules:
         match = rule.cue.search(utterance)
         if match and not (rule.category == "outcome" and cues.is_not_done(utterance[: match.end()])):
@@ -181,12 +181,12 @@ def _fact(message: Message, utterance: str, rule: CueRule) -> Fact:
 
 
 def _trust(message: Message) -> Trust:
-    """Return whose the spoken words of a message are, whatever else it carries."""
+    """Return the trust of a message's own words; its tool results do not lower it."""
     return "user" if message.role == "user" else "assistant"
 
 
 def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fact | None:
-    """A reply means what it replies to: a yes the assistant's last proposal, an answer the question before it."""
+    """Return a reply together with what it replies to: the last proposal for a yes, else the question before it."""
     if before is None:
         return None
     offered = sentences(spoken(before.content))
@@ -225,12 +225,12 @@ def _with_what_it_leans_on(offered: Sequence[str], place: int) -> str:
 
 
 def _agrees(first: str) -> bool:
-    """Tell whether a reply begins with a yes: a plain one, or a word like "ok" that stands almost alone."""
+    """Whether a reply begins with a plain yes, or is a word such as "ok" and little more."""
     return _only_agrees(first) or bool(cues.PLAIN_YES.search(first) and not cues.asks(first))
 
 
 def _is_answer(first: str, question: str, *, choice: bool) -> bool:
-    """Tell whether the first thing that is said answers a question, and is no request or rule of its own."""
+    """Whether the first sentence answers a question and is not a request or rule of its own."""
     last = question.rpartition(". ")[2]
     if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN.search(last):
         return False

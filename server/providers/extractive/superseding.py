@@ -1,12 +1,12 @@
-"""Which earlier assertion a new one replaces, told by its words alone.
+"""Decides by words alone which earlier assertion a new one replaces.
 
-These signs are trusted: the old value is named ("X instead of Y", "from Y to X", "no longer Y"); the same thing gets
+These signs are trusted: the old value is named ("X instead of Y", "from Y to X", "no longer Y"); the same subject gets
 another value ("the deploy target is …") or amount ("for 48 hours"); it is moved ("move sessions to X"); a sentence is
-said again with another name and marked as a change ("now", "again", a correction); or the same is liked and disliked,
-allowed and forbidden, done and not done. A correction replaces what was said last about its subject with another value.
-Two texts that say what they hold for ("for sessions", "in Python"), and say something else, are about different things
-whatever else they share. A row that is replaced by mistake is lost to whoever asks; one that is not replaced is merely
-older. So in doubt nothing is.
+repeated with another name and marked as a change ("now", "again", a correction); or the same is liked and disliked,
+allowed and forbidden, done and not done. A correction replaces the last assertion about its subject with another value.
+Two texts with different scopes ("for sessions", "in Python") are about different things, however much else they share.
+A row that is replaced by mistake is lost to recall; one that is not replaced is merely old. So in doubt nothing is
+replaced.
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from esker.server.core.text import labels
 from esker.server.providers.extractive.assertions import Assertion, ValueSlot, read_assertion
 
 _ASSERTED = ("decision", "preference", "fact", "state_change")
-# How much an earlier row must be about the same as a correction, and as a row that names an old value. Where words are
-# pairs of characters, there are many of them, and less is shared.
+# Minimum `same_subject` of an earlier row with a correction, and with a row that names an old value. Chinese and
+# Japanese terms are pairs of characters: there are more of them, and two texts share a smaller part.
 _SUBJECT_OF_CORRECTION = 0.5
 _SUBJECT_OF_OLD_VALUE = 0.3
 _SUBJECT_OF_OLD_VALUE_CJK = 0.1
 
 
 def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
-    """Return facts, each with what it replaces: the id of a row, or the words of a fact before it."""
+    """Return facts, each with the assertion it replaces: the id of a row, or the content of an earlier fact."""
     earlier = [read_assertion(row.id, row.content) for row in previous if _asserts(row)]
     marked: list[Fact] = []
     for fact in facts:
@@ -41,19 +41,19 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
 
 
 def _asserts(row: Fact | Memory) -> bool:
-    """Tell whether a row says what is so or is to be so: no question, no request, no file that was changed."""
+    """Whether a row is an assertion, and not a question, a request or a list of changed files."""
     if row.category not in _ASSERTED or row.content.startswith(labels.ASKED):
         return False
     return row.trust == "user" or row.category != "state_change"
 
 
 def _replaced(said: Assertion, earlier: Sequence[Assertion]) -> str | None:
-    """Return the name of the latest earlier assertion that one replaces."""
+    """Return the name of the latest earlier assertion that this one replaces."""
     return next((other.name for other in reversed(earlier) if _replaces(said, other)), None)
 
 
 def _replaces(said: Assertion, other: Assertion) -> bool:
-    if same_fact(said.mark, other.mark) or _apart(said.purpose, other.purpose):
+    if same_fact(said.fingerprint, other.fingerprint) or _apart(said.purpose, other.purpose):
         return False
     if _corrects(said, other) or _another_value(said, other):
         return True
@@ -64,55 +64,57 @@ def _replaces(said: Assertion, other: Assertion) -> bool:
 
 
 def _opposes(said: Assertion, other: Assertion) -> bool:
-    """Tell whether both judge the same in opposite ways; "X instead of Y" denies neither X nor what it is for."""
-    return not other.old and contradicts(said.mark, other.mark)
+    """Whether both judge the same in opposite ways; "X instead of Y" denies neither X nor its purpose."""
+    return not other.old and contradicts(said.fingerprint, other.fingerprint)
 
 
 def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Tell whether both are named and share too little: words of two things can have a part in common."""
+    """Whether two scopes differ: both exist and share at most half of the smaller one's terms."""
     return bool(one and other) and 2 * len(one & other) <= min(len(one), len(other))
 
 
 def _names_old(said: Assertion, other: Assertion) -> bool:
-    """Tell whether the value that is given up is what the other asserts, and not what it gives up or denies itself."""
-    if not said.old or not said.old <= other.mark.terms - other.old or denied(other.mark) & said.old:
+    """Whether the other asserts the value that this one gives up, and does not itself give it up or deny it."""
+    if not said.old or not said.old <= other.fingerprint.terms - other.old or denied(other.fingerprint) & said.old:
         return False
     least = _SUBJECT_OF_OLD_VALUE_CJK if other.is_cjk else _SUBJECT_OF_OLD_VALUE
-    return same_subject(said.mark, other.mark) >= least
+    return same_subject(said.fingerprint, other.fingerprint) >= least
 
 
 def _corrects(said: Assertion, other: Assertion) -> bool:
-    """Tell whether a correction is about the same and gives it another value; each has something of its own."""
+    """Whether a correction gives the same subject another value: each has terms that the other has not."""
     if not said.corrects:
         return False
-    differ = bool(other.mark.subject - said.mark.subject) and bool(said.mark.subject - other.mark.subject)
-    return differ and same_subject(said.mark, other.mark) >= _SUBJECT_OF_CORRECTION
+    differ = bool(other.fingerprint.subject - said.fingerprint.subject) and bool(
+        said.fingerprint.subject - other.fingerprint.subject
+    )
+    return differ and same_subject(said.fingerprint, other.fingerprint) >= _SUBJECT_OF_CORRECTION
 
 
 def _another_value(said: Assertion, other: Assertion) -> bool:
-    """Tell whether both texts say what one and the same thing is, by name, and say something else."""
+    """Whether both texts name a value of the same subject, and different ones."""
     now, then = said.value, other.value
     if now is None or then is None:
         return False
-    # The place of what is somewhere is its value.
+    # If the value is a place, two places are two values and not two scopes.
     if not now.where and _apart(said.place, other.place):
         return False
-    return (now.subject, now.where) == (then.subject, then.where) and not now.named <= other.mark.terms
+    return (now.subject, now.where) == (then.subject, then.where) and not now.named <= other.fingerprint.terms
 
 
 def _another_name(said: Assertion, other: Assertion) -> bool:
-    """Tell whether a sentence is said again with another name, and marked as a change."""
+    """Whether a sentence is repeated with another name and marked as a change."""
     now, then = said.named, other.named
     return said.change and now is not None and then is not None and _is_other_value(now, then)
 
 
 def _another_amount(said: Assertion, other: Assertion) -> bool:
-    """Tell whether a sentence about what lasts is said again with one other amount."""
+    """Whether a sentence about a lasting state is repeated with one other amount."""
     return any(_is_other_value(now, then) for now in said.amounts for then in other.amounts)
 
 
 def _moves(said: Assertion, other: Assertion) -> bool:
-    """Tell whether what the other says to be in one place is moved to another, and nothing else is said of it."""
+    """Whether this one moves the subject of the other to another place, and the other says only where it is."""
     move, then = said.move, other.named
     if move is None or then is None or move.thing != then.things:
         return False

@@ -9,7 +9,7 @@ from esker.server.core.conversation.memory_tools import withheld
 from esker.server.core.conversation.records import Block, Message
 from esker.server.providers.extractive.sentences import clip
 
-# Characters of a command or an output that are read.
+# Maximum characters of a command or an output that are read.
 _MOST_CHARACTERS = 20_000
 _EDITORS = re.compile(r"edit|write|create_file|apply_patch|str_replace|notebook", re.IGNORECASE)
 _SHELLS = re.compile(r"bash|shell|exec|terminal|run|command|powershell", re.IGNORECASE)
@@ -17,7 +17,7 @@ _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "tar
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _COMMIT = re.compile(r"git commit\b[^\n]*?-\w*m\s+(?:\"(?P<double>(?:[^\"\\]|\\.)+)\"|'(?P<single>[^']+)')")
 _HEREDOC_COMMIT = re.compile(r"git commit\b[^\n]*<<-?\s*['\"]?(\w+)['\"]?\n(?P<text>.+?)\n", re.DOTALL)
-# Lines that say what went wrong, the most specific first.
+# Patterns of error lines, the most specific first.
 _ERROR_LINES = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -32,13 +32,13 @@ _ERROR_LINES = tuple(
 )
 
 
-# A line of source that a tool shows, with its number, or a comment.
+# A numbered line of source code, or a comment: not an error of the command.
 _SOURCE_LINE = re.compile(r"\d+\s*[│|:]|[│|*#]|//")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call and where it stands; of one that reads memory or rules, the result is `withheld`."""
+    """A tool call and the number of its message; `withheld`: its result comes from memory or a rules file."""
 
     seq: int
     name: str
@@ -48,7 +48,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A command that failed, with the line that says how."""
+    """A command that failed, with its error line."""
 
     seq: int
     call: ToolCall | None
@@ -109,8 +109,8 @@ def commits(message: Message) -> Iterator[str]:
 def failures(message: Message, known: dict[str, ToolCall]) -> Iterator[Failure]:
     """Yield the failed commands among a message's tool results; `known` are the calls so far by id.
 
-    A failed edit or read is an agent's own stumble and tells nothing about the project, and what is read from memory
-    or from rules is no news.
+    Failed edits and reads are skipped: they are mistakes of the agent and say nothing about the project. So are calls
+    that read memory or rules: their content is known already.
     """
     for block in message.content:
         if block.get("type") != "tool_result":
@@ -134,7 +134,7 @@ def _error_line(text: str) -> str | None:
 
 
 def _looks_failed(text: str) -> bool:
-    """Tell whether output that is not marked as an error is one all the same: a traceback or an exit code."""
+    """Whether output that is not marked as an error shows a failure: a traceback, an exit code, a failed test."""
     return bool(
         re.search(r"^Traceback \(most recent call last\)|[Ee]xit code:? [1-9]|^FAILED |npm ERR!", text, re.MULTILINE)
     )
