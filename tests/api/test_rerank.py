@@ -126,7 +126,7 @@ async def test_a_late_reranker_changes_nothing_and_the_answer_says_so(
             answers = await asyncio.gather(*(recalled(client, QUERY, explain=True) for _ in range(12)))
             assert {answer["reranked"] for answer in answers} == {"late"}
             # Most of them found it at rest.
-            assert "left alone" in (await client.get("/readyz")).json()["reranker"]
+            assert "is paused" in (await client.get("/readyz")).json()["reranker"]
             for answer in answers:
                 assert without_ages(answer) == without_ages(before)
     finally:
@@ -144,7 +144,7 @@ async def test_a_reranker_is_paused_after_several_late_answers(database_url: str
                 says.append((await client.get("/readyz")).json()["reranker"])
             assert len(reranker.asked) == 3
             assert ["within 0.05 seconds" in why for why in says] == [True, True, False, False, False]
-            assert ["left alone" in why for why in says] == [False, False, True, True, True]
+            assert ["is paused" in why for why in says] == [False, False, True, True, True]
     finally:
         reranker.holds.set()
 
