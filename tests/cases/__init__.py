@@ -1,1 +1,1 @@
-"""The cases of ../shared/CASES.md, grouped as there."""
+"""Known failures of memory servers, case by case: each test proves that Esker does not have one of them."""

@@ -1,12 +1,12 @@
-"""Silent loss on write: what is acknowledged is there, is found, and whatever is missing says why.
+"""Silent loss on write: acknowledged text is stored and found, and anything missing is explained.
 
-Cases that are proved elsewhere, in whole or in part:
+Cases that are covered elsewhere, in whole or in part:
 
-| case | test that proves it |
+| case | test |
 |---|---|
 | A6 | worker/test_worker.py: test_rows_of_every_kind_that_slipped_through_are_found_again |
 | A8 | api/test_observer_answers.py: test_a_retry_waits_as_long_as_the_provider_says |
-| A8 | api/test_observer_answers.py: test_a_call_that_takes_too_long_is_made_again_and_a_model_that_hangs_is_seen_to |
+| A8 | api/test_observer_answers.py: test_a_hanging_call_times_out_retries_included_and_is_counted_as_an_attempt |
 | A9 | api/test_models.py: test_json_is_read_in_a_fence_or_within_prose |
 | A9 | api/test_observer_answers.py: test_facts_in_another_shape_than_asked_for_are_all_kept |
 | A9 | api/test_observer_answers.py: test_a_malformed_fact_is_sent_back_once_then_counted_and_the_others_are_kept |
@@ -62,14 +62,14 @@ class Installation:
                 return answer
 
     async def gauge(self, name: str) -> float:
-        """Return a number of the metrics."""
+        """Return a gauge of the metrics."""
         lines = (await self.client.get("/metrics")).text.splitlines()
         return float(next(line.split()[1] for line in lines if line.startswith(f"esker_{name} ")))
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long for the wall clock."""
+    """Shorten the waits that use the wall clock."""
     monkeypatch.setattr(worker, "POLL_SECONDS", 0.1)
     monkeypatch.setattr(worker, "PAUSE", timedelta(seconds=0.05))
     monkeypatch.setattr(query_embedders, "_AGAIN_SECONDS", 0.05)
@@ -161,7 +161,7 @@ async def test_rows_written_while_the_embedder_is_down_are_found_by_word_and_lat
 async def test_a_malfunctioning_embedder_does_not_stop_the_server(
     database_url: str, clock: FakeClock, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, nonsense: Any
 ) -> None:
-    """A15: the server serves and finds by word; when the embedder comes to its senses, also by meaning."""
+    """A15: the server serves and finds by word, and by meaning as soon as the embedder recovers."""
     with monkeypatch.context() as patched:
         patched.setattr(EmbeddingServer, "_item", lambda _, place, __: {"index": place, "embedding": nonsense})
         async with installation(database_url, clock, endpoint) as installed:
@@ -201,7 +201,7 @@ async def asking(database_url: str, model: ModelServer, clock: FakeClock) -> Asy
 async def test_a_model_that_never_works_leaves_a_failed_job_and_every_message(
     asking: httpx2.AsyncClient, model: ModelServer, clock: FakeClock
 ) -> None:
-    """A8: the job is failed, not completed; what it was about is unobserved, and observed once the model works."""
+    """A8: the job is failed, not completed; its messages stay unobserved until the model works."""
     model.say("I would rather not.")
     session = await opened(asking)
     await said(asking, session, WORDS)
@@ -221,7 +221,7 @@ async def test_a_model_that_never_works_leaves_a_failed_job_and_every_message(
 async def test_an_observation_that_stored_nothing_counts_the_reasons(
     asking: httpx2.AsyncClient, model: ModelServer
 ) -> None:
-    """A10: of what was found, so many were said before, and so many cannot be kept, by reason."""
+    """A10: the answer counts the facts found before and the facts that cannot be kept, by reason."""
     model.say({"facts": FACTS})
     session = await opened(asking)
     await said(asking, session, {"external_id": "m1", "role": "user", "content": WORDS})
@@ -238,7 +238,7 @@ async def test_an_observation_that_stored_nothing_counts_the_reasons(
 async def test_a_resend_that_stored_nothing_counts_known_messages_and_names_changed_ones(
     asking: httpx2.AsyncClient,
 ) -> None:
-    """A10: messages that are known are counted, and named where they came with other content."""
+    """A10: known messages are counted, and named if they came with other content."""
     session = await opened(asking)
     await said(asking, session, "One.", "Two.")
     report = await said(asking, session, "One.", {"external_id": "Two.", "role": "user", "content": "Changed."})

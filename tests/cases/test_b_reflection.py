@@ -1,4 +1,4 @@
-"""Reflection, case by case: what went wrong elsewhere, and what is owed here."""
+"""Reflection: known failures of other servers, and the promise of Esker for each."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ async def settled(client: httpx2.AsyncClient) -> None:
 
 
 async def worked(client: httpx2.AsyncClient, name: str = "s1", **more: Any) -> str:
-    """Have a session say what an extractive observer finds much in, be observed without a model, and return its id."""
+    """Open a session with much to observe, observe it without a model, and return its id."""
     session = await opened(client, name, **more)
     began = datetime.now(UTC) - timedelta(days=30)
     texts: list[tuple[str, Any]] = [("user", "Please fix the login. Never use floats for money.")]
@@ -136,7 +136,7 @@ async def test_an_invalid_answer_of_the_reflector_changes_no_row(both: Both, own
 async def test_an_empty_reflection_keeps_the_previous_one_and_is_recorded_as_a_failure(
     both: Both, owner_url: str, nothing: Any
 ) -> None:
-    # B2: the former reflection stays, the failure is recorded.
+    # B2: the previous reflection stays, the failure is recorded.
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE)
     model.say({"rows": [row(SHORT, *ids)]})
@@ -183,7 +183,7 @@ async def test_a_reflector_that_echoes_is_called_a_bounded_number_of_times(both:
         return sum(asked["model"] == REFLECTOR for asked in model.asked)
 
     async def after(*texts: str) -> int:
-        """Return how many calls the reflector had once these were observed and all is at rest."""
+        """Return how many calls the reflector had once these texts were observed and no job waits."""
         model.asked.clear()
         await said(client, session, *texts)
         await observed(client, session)
@@ -202,7 +202,7 @@ async def test_a_reflector_that_echoes_is_called_a_bounded_number_of_times(both:
     assert await after(*much) == 4
     rejected = tokens()
     assert rejected > trigger
-    # Each little thing that is observed afterwards costs no call, until an eighth of the trigger is new.
+    # Few new observations cost no call, until an eighth of the trigger is new.
     new = [f"The {word} of the harbour was painted in another colour than the year before." for word in WORDS]
     for text in new:
         asked = await after(text)
@@ -311,7 +311,7 @@ async def test_a_paraphrase_of_a_fact_is_shown_once_with_the_sources_of_all(
 
 
 async def test_a_row_that_only_sounds_like_a_paraphrase_is_shown_separately(meaning: Both) -> None:
-    # B6, the other way round: nothing that says something else is hidden behind a row.
+    # B6, the reverse: no row with another meaning is hidden.
     client, model = meaning
     texts = [
         "Deployments of the shop go to Fly.io.",
@@ -329,7 +329,7 @@ async def test_a_row_that_only_sounds_like_a_paraphrase_is_shown_separately(mean
 
 
 async def test_without_a_model_the_pools_reflection_merges_paraphrases_into_one_row(meaning: Both) -> None:
-    # B6: the extractive reflector condenses what means the same across sessions; it leads back to all three.
+    # B6: the extractive reflector merges rows of the same meaning across sessions; the result leads back to all three.
     client, model = meaning
     texts = [*PARAPHRASED[2][1][:2], "Once every Sunday the search index is rebuilt."]
     said_in = [await kept(client, model, text, session=f"s{n}", project="shop") for n, text in enumerate(texts)]
@@ -364,7 +364,7 @@ async def test_a_reflection_never_increases_the_number_of_rows(both: Both, owner
 async def test_without_a_model_too_a_reflection_leaves_fewer_rows_with_all_sources_and_deletes_none(
     client: httpx2.AsyncClient, owner_url: str, scope: str
 ) -> None:
-    # B7, B10, B12: rows are fewer; the report counts what changed; every fact leads back to what was said.
+    # B7, B10, B12: rows are fewer; the report counts the changes; every fact leads back to messages.
     session = await worked(client, project="shop")
     before, shown = stored(owner_url), await live(client)
     report = await (session_reflected(client, session) if scope == "session" else pool_reflected(client))
@@ -436,7 +436,7 @@ async def test_a_reflection_deletes_nothing_and_each_of_its_rows_leads_back_to_m
 async def test_forgotten_and_replaced_facts_do_not_come_back_with_the_next_reflection(
     both: Both, owner_url: str
 ) -> None:
-    # B13: neither is shown to the model, neither is live afterwards.
+    # B13: neither is shown to the model, and neither is live afterwards.
     client, model = both
     old = "Deploys of the shop go to Render."
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, old)
@@ -468,7 +468,7 @@ async def test_without_a_model_too_forgotten_facts_stay_forgotten(client: httpx2
 
 
 async def test_a_condensed_row_keeps_the_dates_of_its_sources(both: Both) -> None:
-    # B14: when it was said, what time it speaks of, and until when it holds; not when it was condensed.
+    # B14: the times when it was said, to which it refers and until which it is valid; not that of the reflection.
     client, model = both
     fair = fact(
         WEATHER,
@@ -491,7 +491,7 @@ async def test_a_condensed_row_keeps_the_dates_of_its_sources(both: Both) -> Non
 
 
 async def test_without_a_model_too_a_condensed_row_is_dated_by_its_sources(client: httpx2.AsyncClient) -> None:
-    # B14: none of them is dated by the run.
+    # B14: no row is dated by the time of the run.
     session = await worked(client)
     before = await live(client)
     await session_reflected(client, session)

@@ -1,14 +1,14 @@
 """Junk, duplicates, feedback: nothing enters memory because a program put it into the conversation, or a second time.
 
-Cases, or parts of them, that are proved elsewhere:
+Cases, or parts of them, that are covered elsewhere:
 
-| case | what proves it |
+| case | test |
 |---|---|
 | C1 | unit/test_injected.py: the forms in which each client shows rules, reminders and summaries |
 | C3 | unit/test_injected.py: test_the_result_of_a_memory_tool_is_left_out, test_our_own_pack_is_left_out_of_any_tool_result |
-| C5 | api/test_events.py: test_twenty_hooks_that_tell_of_one_event_at_once_freeze_one_pack |
-| C6 | clients/test_foreign_transcripts.py: other people's transcripts again; api/test_sessions.py: resends at once |
-| C7 | api/test_memories.py: test_twenty_identical_writes_at_once_are_one_row; api/test_hygiene.py: twenty sessions at once |
+| C5 | api/test_events.py: test_twenty_concurrent_reports_of_one_event_freeze_one_pack |
+| C6 | agents/test_foreign_transcripts.py: other people's transcripts again; api/test_sessions.py: resends at once |
+| C7 | api/test_memories.py: test_twenty_concurrent_identical_writes_are_one_row; api/test_hygiene.py: twenty sessions at once |
 """  # noqa: E501 - a table's row is one line
 
 import asyncio
@@ -51,7 +51,7 @@ async def modelled(database_url: str, model: ModelServer) -> AsyncGenerator[http
 
 
 async def live(client: httpx2.AsyncClient, **query: Any) -> list[str]:
-    """Return what the live rows say."""
+    """Return the texts of the live rows."""
     page = (await client.get("/v1/memories", params={"limit": 500, **query})).json()
     return sorted(row["content"] for row in page["memories"])
 
@@ -67,11 +67,11 @@ def call(name: str, call_id: str, **given: str) -> list[dict[str, Any]]:
 
 
 def result(call_id: str, text: str, *, error: bool = False) -> list[dict[str, Any]]:
-    """Return what a tool answers."""
+    """Return the result of a tool."""
     return [{"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": error}]
 
 
-# C1: what repeats each session ---------------------------------------------------------------------------------------
+# C1: rules repeated in each session ----------------------------------------------------------------------------------
 
 SHOWN = (
     turn(1, "system", f"You are a helpful agent. {RULES}"),
@@ -119,7 +119,7 @@ async def test_c1_rules_that_a_person_pastes_each_session_are_one_row(client: ht
 
 
 async def fed_back(client: httpx2.AsyncClient, number: int) -> list[dict[str, Any]]:
-    """Return a session's messages that carry our pack and our recall output, the ways in which clients do."""
+    """Return messages of a session that contain our pack and our recall output, as clients send them."""
     fresh = await opened(client, f"fresh{number}", project="shop")
     pack = (await client.get(f"/v1/sessions/{fresh}/pack")).json()["text"]
     answer = await tool_text(client, "recall_memory", query="money ledger editor")
@@ -178,7 +178,7 @@ async def test_c3_a_model_is_not_shown_the_output_of_memory(modelled: httpx2.Asy
     assert not [saying for saying in SAYINGS if saying in transcript]
 
 
-# C5, C6: again -------------------------------------------------------------------------------------------------------
+# C5, C6: repeated events and transcripts -----------------------------------------------------------------------------
 
 
 async def test_c5_a_hook_that_fires_twice_for_one_event_makes_one_row(client: httpx2.AsyncClient) -> None:
@@ -222,7 +222,7 @@ async def test_c6_a_repeated_transcript_adds_no_rows_even_as_another_session(cli
     assert imported[0] == imported[1] == imported[2]
 
 
-# C9: what passes -----------------------------------------------------------------------------------------------------
+# C9: transient states ------------------------------------------------------------------------------------------------
 
 PASSING = (
     "Build passed.",

@@ -1,15 +1,15 @@
-"""Recall: complete in its pool, right in any script, honest about scope, time and nothing at all.
+"""Recall: complete in its pool, correct in any script, exact about scope and time, and empty for unknown subjects.
 
-Cases, or parts of them, that are proved elsewhere:
+Cases, or parts of them, that are covered elsewhere:
 
-| case | what proves it |
+| case | test |
 |---|---|
 | E2 | api/test_recall.py: test_the_exact_words_are_the_first_hit_with_the_best_score (the real model, notes) |
 | E3 | api/test_recall.py: test_any_script_and_any_identifier_is_found_by_keyword (notes) |
-| E8, E9 | unit/test_when.py, unit/test_asked_time.py: what "last week" and "yesterday" are, in any zone |
+| E8, E9 | unit/test_mentioned_dates.py, unit/test_asked_dates.py: "last week" and "yesterday", in any zone |
 | E11 | api/test_recall.py: test_each_filter_keeps_only_matching_rows; api/test_passages.py: the requested time |
 | E12 | api/test_memories.py: test_a_list_and_a_recall_with_the_same_scope_agree and …_refuse_the_same |
-| E14 | api/test_passages.py: test_a_passage_is_read_expanded_and_forgotten_by_its_id |
+| E14 | api/test_passages.py: test_a_passage_can_be_read_expanded_and_forgotten_by_its_id |
 | E18 | api/test_recall.py: test_an_answer_fits_its_token_limit_and_reports_what_it_left_out; api/test_mcp.py |
 | E19 | api/test_recall.py: test_a_question_without_an_answer_returns_nothing (notes) |
 """
@@ -54,13 +54,13 @@ async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[ht
 
 
 async def settled(client: httpx2.AsyncClient) -> None:
-    """Wait until everything has its vector; the suite's timeout is the limit."""
+    """Wait until every text has its vector; the suite's timeout is the limit."""
     while (answer := await recalled(client, "anything"))["pending"] or answer["semantic"] == "degraded":
         pass
 
 
 def messages(*texts: str, first: int = 1) -> list[dict[str, Any]]:
-    """Return what a user says."""
+    """Return messages of a user."""
     return [{"external_id": f"m{n}", "role": "user", "content": text} for n, text in enumerate(texts, start=first)]
 
 
@@ -71,7 +71,7 @@ OWN = 30
 
 
 def crowded(owner_url: str, crowd: str, own: str) -> None:
-    """Fill a pool with rows that say what those of another say, and give them their vectors."""
+    """Fill a pool with rows that state the same as those of another, with the same vectors."""
     with psycopg.connect(owner_url) as connection:
         found = connection.execute("SELECT name FROM embedding_spaces WHERE pool_id = %s", (own,)).fetchone()
         assert found

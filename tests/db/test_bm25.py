@@ -13,7 +13,7 @@ from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 
-# All words are terms as they stand; there are as many terms as words.
+# Every word is its own stem, so a row has as many terms as words.
 ROWS = (
     "heron otter",
     "heron heron marmot badger walrus lemur",
@@ -22,7 +22,7 @@ ROWS = (
     "lemur badger walrus heron",
 )
 MEAN = sum(len(row.split()) for row in ROWS) / len(ROWS)
-# So many parts a pool has at least: a word that stands in all of three texts is still rare in the world.
+# Assumed minimum of parts in a pool: a word in all of three texts is still rare in general.
 LEAST_PARTS = 100
 K1, B = 1.2, 0.75
 
@@ -34,14 +34,14 @@ def weight(term: str) -> float:
 
 
 def bm25(row: str, terms: list[str]) -> float:
-    """Return the score of a row, as the formula has it."""
+    """Return the score of a row by the formula."""
     words = row.split()
     norm = K1 * (1 - B + B * len(words) / MEAN)
     return sum(weight(term) * words.count(term) * (K1 + 1) / (words.count(term) + norm) for term in terms)
 
 
 def ideal(terms: list[str], rarest: int) -> float:
-    """Return what the rarest terms could give at most, each once."""
+    """Return the highest possible score of the rarest terms, each once."""
     return sum(sorted(map(weight, terms), reverse=True)[:rarest]) * (K1 + 1)
 
 
@@ -99,7 +99,7 @@ async def test_a_long_text_is_found_by_its_best_part(parts: Parts, who: Principa
 LONG = "heron otter lemur badger walrus marmot falcon glaplack vedroorg momex foodreb drafoolm gegift".split()
 
 
-# Words that nobody has ever said -------------------------------------------------------------------------------------
+# Unknown words -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -109,7 +109,7 @@ LONG = "heron otter lemur badger walrus marmot falcon glaplack vedroorg momex fo
         (["heron", "otter"], ["heron", "otter"], 0),
         (["heron", "glaplack"], ["heron"], 1),
         (["heron", "otter", "glaplack", "vedroorg"], ["heron", "otter"], 2),
-        # However many there are, two count.
+        # At most two unknown words count.
         (["heron", "glaplack", "vedroorg", "momex", "foodreb"], ["heron"], 2),
         # All words of a long question count, not only the rarest ones.
         (LONG, [*ROWS[1].split(), "otter", "falcon"], 2),
@@ -150,7 +150,7 @@ async def test_a_word_is_known_if_a_form_of_it_occurs_in_either_tier(
 @pytest.mark.parametrize(
     "terms",
     [
-        # A question in Chinese, and what is left of "Zbigniew's heron'll like the otter".
+        # A question in Chinese, and the terms of "Zbigniew's heron'll like the otter".
         ["客户", "户爱", "爱喝", "喝什", "什么"],
         ["zbigniew", "s", "heron", "ll", "otter"],
     ],

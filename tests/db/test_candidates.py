@@ -1,4 +1,4 @@
-"""What is known of a candidate: each search says what it says of texts that only the other has found."""
+"""Signals of candidates: each search also scores the texts that only the other has found."""
 
 import math
 from datetime import timedelta
@@ -36,7 +36,7 @@ async def known(parts: Parts, who: Principal) -> Parts:
 
 
 async def signals(parts: Parts, who: Principal, words: QueryTerms) -> dict[str, Signals]:
-    """Return what both searches say of each text that is found."""
+    """Return the signals of both searches for each text found."""
     async with parts.database.moment(who.pool_id) as connection:
         [space] = await vectors.spaces(connection)
         question = Question(words, space, [1.0, 0.0], CALIBRATION, "fused")
@@ -59,5 +59,5 @@ async def test_a_candidate_of_one_search_also_has_the_signal_of_the_other(
     all_of_it = await signals(known, who, words)
     assert all_of_it[LONG].keyword > all_of_it[SHORT].keyword > 0
     monkeypatch.setattr(finding, "MOST", 1)
-    # The best by words is the long one, and the nearest the short one.
+    # The long text is the best by words, and the short one the nearest.
     assert await signals(known, who, words) == all_of_it

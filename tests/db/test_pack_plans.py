@@ -1,4 +1,4 @@
-"""The statements of a pack read few rows, however many there are, and whatever Postgres knows of them."""
+"""The statements of a pack read few rows of a pool of any size, with or without statistics of Postgres."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -16,7 +16,7 @@ from tests.support.plans import PlanMode, planned
 
 ROWS = 12_000
 LIMIT = 20
-# Rows of a walk that a filter may pass by before the upkeep has come: what belongs to the session, and what expired.
+# Rows of a walk that a filter may discard before upkeep: those of the session, and expired ones.
 PASSED_BY = 100
 
 

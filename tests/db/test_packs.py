@@ -1,4 +1,4 @@
-"""Packs in a database: the order of the whole pool, and nothing that is forgotten while one is frozen."""
+"""Packs in a database: the order of the whole pool, and no row that is forgotten while a pack is frozen."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -87,7 +87,7 @@ async def freezing(parts: Parts, pool_id: str, session_id: str) -> AsyncGenerato
 
 
 async def until_somebody_waits(database: Database) -> None:
-    """Return once somebody waits for a lock."""
+    """Return once a connection waits for a lock."""
     while not (await database.ask(WAITING))[0]["waiting"]:
         pass
 
@@ -109,7 +109,7 @@ async def test_a_pack_that_is_frozen_during_forgetting_does_not_show_the_forgott
 ) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))
     [secret] = await remember(parts, who, [Note("The river is the Rhine.")])
-    # Whoever forgets has come to its last step, and is kept from committing by a lock on a row that it writes.
+    # Forgetting has reached its last step and cannot commit: the table that it writes is locked.
     with psycopg.connect(owner_url) as connection:
         connection.execute("LOCK TABLE audit IN EXCLUSIVE MODE")
         forgetting = asyncio.create_task(forget(parts, who, secret, with_messages=False))

@@ -1,4 +1,4 @@
-"""Hot statements on a pool that was just filled, before Postgres has ever counted it."""
+"""Frequent statements on a pool that was just filled, before Postgres has statistics of it."""
 
 from datetime import timedelta
 from itertools import product
@@ -68,7 +68,7 @@ async def test_no_row_is_compared_with_every_other(
         for node in planned(filled.url, who.pool_id, statement, values, mode):
             # A query has a few words, which may be compared with each other.
             assert node.get("Rows Removed by Join Filter", 0) <= 10, (mode, name, node["Node Type"])
-            # A row is looked up by its key, whatever the planner believes.
+            # A row is looked up by its key, whatever the planner estimates.
             if node.get("Actual Loops", 1) > 10:
                 assert node.get("Actual Rows", 0) <= 1, (mode, name, node)
 

@@ -1,4 +1,4 @@
-"""The search by keyword has two ways, which must lead to the same place."""
+"""The two keyword searches, for narrow and wide scopes, must give the same result."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 
 RIVERS = ("Rhine", "Elbe", "Po", "Rhone", "Ebro", "Tagus", "Loire")
-# Of terms in 300 rows, those in some hundred are read.
+# Terms in up to 150 of the 300 rows are read.
 RAREST = TermBudget(enough=1, most=150)
 
 
@@ -83,7 +83,7 @@ async def test_a_small_scope_is_counted_exactly(filled: Database, who: Principal
         part = await search.size(connection, "memory", Filter(parts.clock(), project="a"))
         none = await search.size(connection, "memory", Filter(parts.clock(), project="unknown"))
     assert (whole.searched, whole.is_narrow) == (300, False)
-    # A project sees what belongs to none as well.
+    # A project also sees the rows that belong to none.
     assert (part.searched, part.is_narrow) == (200, False)
     assert (none.searched, none.is_narrow) == (100, False)
 

@@ -18,7 +18,7 @@ from tests.support.databases import cloned
 SERVER = Path(__file__).parents[2] / "server"
 FILES = sorted(SERVER.rglob("*.sql"))
 EVERY = [(path, name) for path in FILES for name in Statements(path)]
-# Utility statements, which Postgres does not prepare; the tests of what uses them run them.
+# Utility statements, which Postgres does not prepare; other tests run them through their callers.
 _UTILITIES = {"create_database", "database_exists", "create", "publish", "become_app_role", "let_app_role_in"}
 _UTILITIES |= {"create_bare_table", "analyze", "bare_insert", "see_one_moment"}
 _UTILITIES |= {"create_directions", "draw_directions", "fill_vectors", "made_vectors"}
@@ -62,7 +62,7 @@ def _code() -> str:
 
 def test_the_code_contains_no_sql() -> None:
     keyword = re.compile(r"\"[^\"\n]*\b(?:SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
-    # How another program's database is read stands with what else is known of that program.
+    # SQL for another program's database is kept with the code about that program.
     foreign = SERVER / "agents" / "opencode.py"
     for file in (*SERVER.rglob("*.py"), *(SERVER.parent / "embedding_worker").rglob("*.py")):
         assert file == foreign or not keyword.search(file.read_text()), file

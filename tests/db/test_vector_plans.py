@@ -1,4 +1,4 @@
-"""The searches by meaning: the statement says which of them uses the index of a large tier, and not the planner."""
+"""Vector searches: the statement decides whether the index of a large tier is used, not the planner."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -37,7 +37,7 @@ class Indexed:
             composed = made.as_string(connection)
         [vector] = unit_vectors(1, DIMENSION, seed=99)
         values = {**filter_values(Filter(self.parts.clock())), "vector": as_literal(vector), "limit": 100}
-        # What `by_vector_index` says before it asks.
+        # The setting of `by_vector_index`.
         how = "&options=-c%20enable_sort%3Doff" if "{pool}" in text else ""
         plan = planned(self.app_url + how, self.who.pool_id, composed, values, mode)
         return {str(node["Index Name"]) for node in plan if "Index Name" in node}

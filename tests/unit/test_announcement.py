@@ -1,4 +1,4 @@
-"""What a started server prints first is checked before it is used."""
+"""The first output of a started server is checked before it is used."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The items of an answer: all of them, and what is broken as text that can be counted."""
+"""The items of an answer: all of them, and the broken ones as text, so that they can be counted."""
 
 import json
 from time import process_time

@@ -1,4 +1,4 @@
-"""The time that a question asks about: which days, in whose zone, told from what; and what is no time at all."""
+"""The time that a question asks about: its days, time zone and anchor, and questions without a time."""
 
 import os
 import time
@@ -23,7 +23,7 @@ BEGINNING = EARLIEST.date().isoformat()
 
 
 def asked(query: str, now: datetime = NOW, timezone: str = "UTC") -> AskedTime:
-    """Return the time that a query asks about; it asks about one."""
+    """Return the time that a query asks about; the query must have one."""
     found = asked_time(query, now, timezone)
     assert found is not None, query
     return found
@@ -450,7 +450,7 @@ def test_an_hour_has_sixty_minutes_when_the_clocks_change() -> None:
 
 @pytest.fixture(params=["UTC", "Pacific/Midway", "Pacific/Kiritimati"])
 def machine(request: pytest.FixtureRequest) -> Generator[str]:
-    """The zone of the machine that answers."""
+    """The time zone of the answering machine."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = request.param
     time.tzset()

@@ -1,4 +1,4 @@
-"""Which texts are read together: all of them, none twice, and no division is cheaper."""
+"""Batches of texts: each text is in one batch, and no other division is cheaper."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ LENGTHS = st.lists(st.integers(0, 256), max_size=9)
 
 
 def cost(lengths: list[int], divided: list[list[int]], fixed: int) -> int:
-    """Return what batches cost."""
+    """Return the cost of batches."""
     return sum(fixed + len(batch) * max(lengths[place] for place in batch) for batch in divided)
 
 

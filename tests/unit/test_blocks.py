@@ -1,4 +1,4 @@
-"""Content blocks, and what an observer sees of them."""
+"""Content blocks, and how an observer sees them."""
 
 import pytest
 from hypothesis import given
@@ -66,7 +66,7 @@ def test_tool_output_is_cut_at_a_space_and_says_so() -> None:
     assert "wor …" not in shown
 
 
-# Each is one character to a reader, or one mask: nothing of it stands alone.
+# Each is one character to a reader, or one mask, and must not be split.
 WHOLE = [
     *("a", "é", "語", "😀", " ", "\n"),
     "e\u0301",  # a letter and its accent
@@ -142,7 +142,7 @@ def test_stripping_takes_linear_time() -> None:
         "</system-reminder>" + "<system-reminder>" * 60_000,
         "<system-reminder " * 60_000,
     ):
-        strip_injected(hostile)  # the suite's timeout is the judge
+        strip_injected(hostile)  # the suite's timeout is the limit
 
 
 def test_images_are_not_part_of_the_spoken_text() -> None:

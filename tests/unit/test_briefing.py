@@ -1,4 +1,4 @@
-"""A briefing: what it contains, in which order, and what is left out when it does not fit."""
+"""A briefing: its parts, their order, and the rows that are left out if they do not fit."""
 
 import pytest
 

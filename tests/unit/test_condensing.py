@@ -1,4 +1,4 @@
-"""What a reflection must keep, and when one is good enough; the outputs here are made wrong on purpose."""
+"""Requirements of a reflection: which rows must survive, and when it is good enough. The outputs are invented."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -28,16 +28,16 @@ def draft(content: str, *sources: Memory, **changes: Any) -> Draft:
 
 
 def problem(rows: Sequence[Memory], *drafts: Draft, dropped: Sequence[Memory] = (), target: int = ROOMY) -> str | None:
-    """Return what is wrong with a candidate."""
+    """Return the fault of a candidate."""
     return judge(rows, Reflected(drafts, tuple(row.id for row in dropped)), target).problem
 
 
 def kept_of(rows: Sequence[Memory], *drafts: Draft) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what a candidate says once it is completed, with its sources."""
+    """Return the texts of a completed candidate with their sources."""
     return [(one.content, one.source_ids) for one in completed(rows, drafts).drafts]
 
 
-# What must survive -------------------------------------------------------------------------------------------------
+# Rows that must survive --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A context: which messages must be sent, what is added after the pack, and where the breakpoint is."""
+"""A context: the messages that must be sent, the rows after the pack, and the breakpoint."""
 
 from datetime import timedelta
 
@@ -43,7 +43,7 @@ def packed(*ids: str) -> Pack:
 
 
 def text_after(pack: Pack, *, created: timedelta, tail: Tail) -> tuple[str, list[str]]:
-    """Return what follows a pack for a session with one row of a group of messages 1 to 9."""
+    """Return the blocks after a pack for a session with one row of a group of messages 1 to 9."""
     row = own_row("The port is 8080.", 1, id="mem_1", group_id="grp_1")
     groups = {"grp_1": group(created_at=NOON + created)}
     return behind_pack(pack, [row], groups, session(last_seq=20), tail)
@@ -65,7 +65,7 @@ def test_rows_that_the_pack_shows_or_whose_messages_are_sent_do_not_follow_it() 
 
 
 def marked(count: int) -> list[Block]:
-    """Return so many blocks of a caller with a mark each."""
+    """Return `count` blocks of a caller with a mark each."""
     return [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}} for _ in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Rows that say the same are found without comparing each with each, and none is missed."""
+"""Rows that state the same are found without comparing every pair, and none is missed."""
 
 from itertools import combinations
 
@@ -30,7 +30,7 @@ def test_the_same_repeats_are_found_as_by_comparing_every_pair(texts: list[str],
     }
     said_by = repeats(compared(rows), near)
     found = {(min(one, other), max(one, other)) for one, others in said_by.items() for other in others}
-    # Rows with one wording count as one, whatever a cosine between two of them says.
+    # Rows with one wording count as one, at any cosine between them.
     assert pairs <= found
     first = {text: row.id for text, row in reversed([(words(row), row) for row in rows])}
     stand = {row.id: first[words(row)] for row in rows}
@@ -81,7 +81,7 @@ def test_only_the_first_rows_of_a_crowded_group_are_compared_and_the_others_coun
     assert all(len(group) == 3 for group in (*ready.by_gist, *ready.by_words))
     assert set(ready.crowded) == {"mem_3", "mem_4"}
     assert repeats(ready, {}).keys() == {"mem_0", "mem_1", "mem_2"}
-    # What shares its wording with another is found all the same.
+    # Rows that share their wording are still found.
     again = memory("the deploy  runs nightly on Render:", id="mem_5")
     assert repeats(compared([*rows, again]), {})["mem_4"] == {"mem_5"}
     assert not compared(rows[:3]).crowded

@@ -1,4 +1,4 @@
-"""Excerpts: what an answer shows of a long text is inside its tokens, and about the question."""
+"""Excerpts of long texts: within their token limit, and about the question."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The extractive observer: what is said and done becomes facts, each with its sources."""
+"""The extractive observer: statements and actions become facts, each with its sources."""
 
 import time
 from typing import Any
@@ -24,7 +24,7 @@ def facts(shown: TranscriptSlice) -> list[Fact]:
 
 
 def the_fact(*words: str, among: list[Fact]) -> Fact:
-    """Return the one fact that holds all these words."""
+    """Return the one fact that contains all these words."""
     [found] = [fact for fact in among if all(word in fact.content for word in words)]
     return found
 
@@ -282,7 +282,7 @@ def test_the_words_after_a_yes_are_kept() -> None:
 
 
 def asked(question: str, reply: str) -> list[str]:
-    """Return what becomes of a reply to a question."""
+    """Return the facts made of a reply to a question."""
     shown = conversation(("user", "Please go on."), ("assistant", question), ("user", reply))
     return [fact.content for fact in facts(shown) if fact.source_seqs[-1] == 3]
 

@@ -16,7 +16,7 @@ ROOMY = 100_000
 
 
 def log(*rows: tuple[str, str, str, str]) -> list[Memory]:
-    """Return observations from (content, priority, category, trust), a message apart."""
+    """Return observations from (content, priority, category, trust), one message each."""
     return [
         observation(content, seq, priority=priority, category=category, trust=trust)
         for seq, (content, priority, category, trust) in enumerate(rows, start=1)
@@ -24,7 +24,7 @@ def log(*rows: tuple[str, str, str, str]) -> list[Memory]:
 
 
 def condensed(rows: Sequence[Memory], target: int = ROOMY, **changes: Any) -> Reflected:
-    """Have rows condensed."""
+    """Condense rows."""
     return reflect(ReflectionTask(tuple(rows), target, "UTC", "session", **changes))
 
 

@@ -1,4 +1,4 @@
-"""What a fact names, counts and quotes is held against what it cites."""
+"""Names, numbers and quotations of a fact must occur in the sources that it cites."""
 
 import json
 import re
@@ -17,7 +17,7 @@ THIRD_OF_MARCH = date(2026, 3, 3)
 
 
 def missing(fact: str, *sources: str, days: tuple[date, ...] = ()) -> list[str]:
-    """Hold a fact against some texts and days."""
+    """Return the parts of a fact that some texts and days do not contain."""
     return joined(map(grounds_in, sources)).missing(fact, days)
 
 

@@ -1,4 +1,4 @@
-"""What an observer never sees: what programs put into a conversation, and memory itself. What people write stays."""
+"""Text injected by programs, and memory's own output, are hidden from an observer; text written by people stays."""
 
 import json
 import re
@@ -26,7 +26,7 @@ PACK = (
 
 
 def shown(name: str, arguments: Json, result: Json = "the result", **more: Json) -> str:
-    """Return what an observer sees of a call and its result."""
+    """Return a call and its result as an observer sees them."""
     call: list[Block] = as_blocks([{"type": "tool_use", "id": "t1", "name": name, "input": arguments}])
     answer = as_blocks([{"type": "tool_result", "tool_use_id": "t1", "content": result, **more}])
     names = tool_names(call)
@@ -186,7 +186,7 @@ def test_a_persons_text_about_rules_files_and_summaries_stays(text: str) -> None
     assert strip_injected(text) == text
 
 
-# What came before ------------------------------------------------------------------------------------------------
+# Summaries and preambles -----------------------------------------------------------------------------------------
 
 
 CONTINUED = "This session is being continued from a previous conversation"
@@ -443,7 +443,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=30))
 def test_stripping_never_adds_anything(pieces: list[str]) -> None:
-    """What is left are characters of the text in their order."""
+    """The remaining characters are in the text, in the same order."""
     text = "".join(pieces)
     rest = iter(text)
     assert all(character in rest for character in strip_injected(text))
@@ -500,7 +500,7 @@ def test_parsing_a_command_takes_linear_time(hostile: str) -> None:
 
 # Other people's transcripts --------------------------------------------------------------------------------------
 
-# How the clients whose transcripts these are begin what they put in.
+# The beginnings of text that the clients of these transcripts inject.
 INJECTED = (
     "<system-reminder>",
     "<environment_context>",
@@ -529,7 +529,7 @@ def messages_of(path: Path) -> Iterator[tuple[Any, list[Block]]]:
 
 
 def generic(value: Any) -> Iterator[tuple[Any, list[Block]]]:
-    """Yield what a person could read as messages in any JSON: texts, and calls and results as pi writes them."""
+    """Yield the readable messages of any JSON: texts, and calls and results as pi writes them."""
     match value:
         case {"type": "toolCall", "id": str(call), "name": str(name), "arguments": arguments}:
             yield "assistant", [{"type": "tool_use", "id": call, "name": name, "input": arguments}]
@@ -550,7 +550,7 @@ def generic(value: Any) -> Iterator[tuple[Any, list[Block]]]:
 
 
 def observed(path: Path) -> Iterator[tuple[list[Block], str]]:
-    """Yield each message of a file with what an observer sees of it."""
+    """Yield each message of a file with its text for an observer."""
     names: dict[str, str] = {}
     for role, blocks in messages_of(path):
         names |= tool_names(blocks)
@@ -568,7 +568,7 @@ def test_no_known_injected_text_is_left_in_foreign_transcripts(transcripts: Path
 
 
 def test_words_of_people_stay_in_foreign_transcripts(transcripts: Path) -> None:
-    """A text that mentions nothing that is injected is shown as it is, and most texts mention nothing."""
+    """A text without a mention of injected elements is shown unchanged, and most texts are without one."""
     told = kept = 0
     for path in sorted(transcripts.rglob("*.jsonl")):
         for blocks, text in observed(path):

@@ -1,4 +1,4 @@
-"""Questions made from texts: their words, and that the same texts make the same ones."""
+"""Questions made from texts: their words, and the same questions for the same texts."""
 
 import re
 from collections import Counter

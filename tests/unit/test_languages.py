@@ -1,4 +1,4 @@
-"""Languages: an everyday sentence shows which one it is in, and what is too short to tell is not guessed."""
+"""Languages: an everyday sentence shows its language, and that of a text too short for it is not guessed."""
 
 import pytest
 

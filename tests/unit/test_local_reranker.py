@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Held:
-    """Stands in front of a model, and lets it read a batch only when told to."""
+    """Wraps a model and holds each batch until it is released."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -71,7 +71,7 @@ async def reranker(folder: Path) -> LocalReranker:
 
 @pytest.fixture
 def held(reranker: LocalReranker) -> Generator[Held]:
-    """The model of the reranker, which waits to be told; at the end it is."""
+    """The model of the reranker, held; it is released at the end of the test."""
     held = Held(reranker._loaded)
     reranker._loaded = held  # pyright: ignore[reportAttributeAccessIssue]
     yield held

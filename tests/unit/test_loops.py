@@ -1,4 +1,4 @@
-"""Texts that run in circles are told from texts that only repeat themselves."""
+"""Looping texts are distinguished from texts that are only repetitive."""
 
 import json
 import random

@@ -60,7 +60,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def is_kept(before: str, after: str) -> bool:
-    """Return whether one text has every line of the other, in order; its last line may have got a line end."""
+    """Whether `after` has every line of `before`, in order; its last line may have got a line end."""
     rest = iter(lines_of(after.removeprefix("\ufeff")))
     wanted = lines_of(before.removeprefix("\ufeff"))
     return before.startswith("\ufeff") == after.startswith("\ufeff") and all(

@@ -1,4 +1,4 @@
-"""The time that a text speaks of, counted from when and where it was said."""
+"""The time that a text refers to, counted from the time and the time zone in which it was said."""
 
 from datetime import UTC, date, datetime, time, timedelta
 

@@ -1,4 +1,4 @@
-"""What the observer does with answers that ran out of tokens and with those that repeat its instructions."""
+"""How the observer treats answers that ran out of tokens and answers that repeat its instructions."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def talk(*roles: str) -> TranscriptSlice:
 
 
 def text(number: int) -> str:
-    """Return what a message says and a fact repeats."""
+    """Return the text of a message, which a fact repeats."""
     return f"The {COLOURS[number]} boat is painted."
 
 
@@ -89,7 +89,7 @@ async def observed(model: ModelServer, shown: TranscriptSlice) -> Observed:
 
 
 async def drained(model: ModelServer, shown: TranscriptSlice) -> list[tuple[list[Message], Observed]]:
-    """Observe a slice, and what is left of it, until nothing is; return which messages each call covered."""
+    """Observe a slice and then its rest, until none is left; return the messages that each call covered."""
     covered: list[tuple[list[Message], Observed]] = []
     while shown.messages:
         result = await observed(model, shown)

@@ -1,4 +1,4 @@
-"""What a model that reflects is shown, and what becomes of what it copies."""
+"""How rows are shown to a reflecting model, and how copies in its answer are treated."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,13 +24,13 @@ class Free:
 
 
 def copied(row: Memory) -> dict[str, Any]:
-    """Return an answer's row that says what it was shown of a row."""
+    """Return a row of an answer that copies a row as it was shown."""
     text = " ".join(row.content.split())
     return {"text": text, "priority": row.priority, "category": row.category, "source_ids": [row.id]}
 
 
 async def reflected(rows: list[Memory], *answers: list[Memory]) -> tuple[Reflected, ModelServer]:
-    """Have rows reflected by a model that copies some of them."""
+    """Reflect rows with a model that copies some of them."""
     async with model_server() as server:
         server.say(*({"rows": [copied(row) for row in answer]} for answer in answers))
         reflector = ModelReflector(MessagesModel("m", Endpoint(server.url)))

@@ -1,4 +1,4 @@
-"""A pack in fewer characters: whole rows, the best and the latest, under the tags and dates that they belong to."""
+"""A pack cut to fewer characters: whole rows, the best and the latest, each under its tags and date."""
 
 import re
 

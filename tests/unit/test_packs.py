@@ -1,4 +1,4 @@
-"""Choosing and rendering a pack: whole rows, by rank, within budgets, as data."""
+"""Choosing and rendering a pack: whole rows, by rank, within budgets, escaped as data."""
 
 from datetime import timedelta
 from urllib.parse import unquote_to_bytes
@@ -54,7 +54,7 @@ def shown(
     pinned: list[PackRow] | None = None,
     own: list[PackRow] | None = None,
 ) -> list[str]:
-    """Return what a pack says of the pool, line by line."""
+    """Return the pool's lines of a pack."""
     chosen = choose(pinned or [], by_rank(pool), own or [], GROUPS, where or session())
     return [line.row.content for line in chosen.lines.pool]
 

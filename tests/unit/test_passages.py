@@ -1,4 +1,4 @@
-"""Passages: windows cover all that was said, in order, and it does not matter when they are cut."""
+"""Passages: windows cover all spoken text, in order, independent of when they are cut."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ def sessions(draw: st.DrawFn) -> list[Message]:
 
 
 def plain(seq: int, text: str, minutes: float | None = None) -> Message:
-    """Return a message that says something so many minutes after noon."""
+    """Return a message that was sent `minutes` after noon."""
     made = replace(message(seq, "user", "x"), text=text)
     return made if minutes is None else replace(made, sent_at=NOON + timedelta(minutes=minutes))
 

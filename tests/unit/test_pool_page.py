@@ -117,7 +117,7 @@ def test_the_page_explains_each_figure_and_lists_advice_by_urgency() -> None:
     words = "".join(read(page(found(), said)).words).replace("`", "")
     for one in said:
         assert f"{one.meaning.replace('`', '')} Good: {one.good.replace('`', '')}." in words
-        # Beside the figure, and among what is to be done next.
+        # Beside the figure, and in the list of next steps.
         assert one.advice is None or words.count(one.advice.replace("`", "")) >= 2, one.figure
     _, _, first = words.partition("What to do next")
     wrong = [first.index(one.figure) for one in said if one.status == "wrong"]

@@ -1,4 +1,4 @@
-"""What the prompts must say: each line is a promise that the code alone cannot keep."""
+"""Required sentences of the prompts: each is a promise that the code alone cannot keep."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Questions on their way to an embedder: together when they wait, once when they are the same, and each for itself."""
+"""Questions sent to an embedder: waiting ones in one batch, equal ones once, and failures of one affect no other."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from esker.server.providers.query_batches import QueryBatches
 
 @dataclass
 class Scripted:
-    """An embedder that answers when it is let; a vector says how long its text is."""
+    """An embedder that answers when it is released; a vector contains the length of its text."""
 
     lanes: int = 1
     refuses: str = "BAD"
@@ -32,7 +32,7 @@ class Scripted:
         raise NotImplementedError
 
     async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Answer, when it is time."""
+        """Answer once released."""
         self.asked.append(list(texts))
         try:
             await self.go.wait()
@@ -55,18 +55,18 @@ class Scripted:
 
 @pytest.fixture
 def embedder() -> Scripted:
-    """A scripted embedder that waits to be let."""
+    """A scripted embedder that waits until it is released."""
     return Scripted()
 
 
 async def settled() -> None:
-    """Let everything run that can."""
+    """Let all tasks run that can."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
 async def asking(batches: QueryBatches, *texts: str) -> list[asyncio.Task[Sequence[float]]]:
-    """Ask, and come back when everybody waits."""
+    """Ask each text in a task of its own; return once all of them wait."""
     tasks = [asyncio.create_task(batches.embed(text)) for text in texts]
     await settled()
     return tasks

@@ -1,4 +1,4 @@
-"""What becomes of facts: which join a row, which replace one, and which become rows of their own."""
+"""Reconciling facts: which join a row, which replace one, and which become rows of their own."""
 
 import math
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ TRUSTS: tuple[Trust, ...] = ("external", "tool", "assistant", "user")
 
 
 def at(minute: int) -> datetime:
-    """Return the time so many minutes after noon."""
+    """Return the time `minute` minutes after noon."""
     return NOON + timedelta(minutes=minute)
 
 
@@ -65,7 +65,7 @@ def plan(*facts: NewFact, rows: Sequence[Memory] = (), offered: Sequence[Memory]
 
 
 def fresh(decided: ReconciliationPlan) -> list[str]:
-    """Return what the rows say that are to be written."""
+    """Return the texts of the rows to be written."""
     return [row.memory.content for row in decided.fresh]
 
 
@@ -163,7 +163,7 @@ def test_a_fact_never_joins_a_row_that_is_easier_to_replace(
     assert bool(decided.replaced) is not joins
 
 
-# Naming what is replaced -------------------------------------------------------------------------------------------
+# Naming the replaced row -------------------------------------------------------------------------------------------
 
 
 def switch(replaces: str = "We use Redis for sessions.", **changes: object) -> Fact:
@@ -282,11 +282,11 @@ def test_a_fact_that_states_the_same_as_the_row_it_names_does_not_replace_it() -
     assert list(decided.merged_into) == [row.id]
 
 
-# Whose word may undo which -----------------------------------------------------------------------------------------
+# Trust: which source may replace which row -------------------------------------------------------------------------
 
 
 def replaces_row(voice: Trust, row_trust: Trust, category: Category, words: str = "We use Postgres.") -> bool:
-    """Tell whether a fact on the word of `voice` replaces a row that it names."""
+    """Whether a fact with the trust of `voice` replaces a row that it names."""
     role: Role = voice if voice != "external" else "system"
     row = observation("We use Redis for sessions.", trust=row_trust, category=category)
     return bool(plan(heard(switch(trust=voice), role=role, words=words), rows=[row]).replaced)

@@ -162,7 +162,7 @@ def test_a_pool_of_one_row_answers_ordinary_questions_and_a_large_one_rejects_ma
 
 
 def test_beside_two_unknown_words_a_rare_word_is_enough_and_a_common_one_is_not() -> None:
-    # Among 2,000 parts of texts: what is unknown of, what stands in fifty parts, and what stands in one.
+    # Among 2,000 parts: a word in none of them, a word in fifty, and a word in one.
     unknown, common, rare = 8.3, 3.7, 7.2
     for known, is_answer in ((common, False), (rare, True)):
         share = known / (known + 2 * unknown)

@@ -1,4 +1,4 @@
-"""What is told in other small words is known again, and nothing that says something else."""
+"""Facts retold with other function words are recognised, and facts that differ are not."""
 
 import pytest
 from hypothesis import given

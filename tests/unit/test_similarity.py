@@ -1,4 +1,4 @@
-"""Rows that state the same fact are told from rows that only sound alike."""
+"""Rows that state the same fact are distinguished from rows that only sound alike."""
 
 import time
 

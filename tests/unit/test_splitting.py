@@ -17,7 +17,7 @@ def words(texts: Sequence[str]) -> list[int]:
 
 
 def pieces(texts: Sequence[str]) -> list[int]:
-    """Count as an unkind tokenizer does: parts of a text together may make more tokens than each alone."""
+    """Count as the worst tokenizer does: parts together may have more tokens than the sum of each alone."""
     return [len(text) // 3 + 2 * text.count("ab") + text.count("\n") for text in texts]
 
 
@@ -33,7 +33,7 @@ CHINESE = "重新部署服务器之后，日志里出现了错误。"
 
 
 def rebuilt(text: str, parts: list[str]) -> str:
-    """Put parts together again, each at the place where it continues what is there."""
+    """Join parts, each at the position where it continues the text so far."""
     made = ""
     for part in parts:
         place = min(text.find(part, max(0, len(made) - len(part))), len(made))
@@ -56,7 +56,7 @@ def test_every_part_is_within_the_limit_and_the_same_each_time(count: object, te
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=120), most=st.integers(3, 40), end=st.sampled_from(". \n")
 )
 def test_parts_cover_the_whole_text_in_order(lengths: list[int], most: int, end: str) -> None:
-    # Every word is there once, so that where a part stands is certain.
+    # Every word occurs once, so the position of each part is unambiguous.
     text = "".join(f"w{place}{end}" + " " * (length % 3) for place, length in enumerate(lengths))
     parts = split_text(text, most, words)
     assert rebuilt(text, parts).strip() == text.strip()

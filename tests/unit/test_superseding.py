@@ -1,4 +1,4 @@
-"""What replaces what by its words alone: known answers in six languages, and near misses, which matter more."""
+"""Facts that replace others by their wording alone: known answers in six languages, and near misses."""
 
 import time
 
@@ -12,7 +12,7 @@ from tests.support.records import NOON, conversation, observation
 
 
 def replaced(*said: str) -> list[str | None]:
-    """Return what each fact that is found in a person's sentences replaces."""
+    """Return the text that each fact of a person's sentences replaces."""
     turns: list[tuple[Role, str]] = []
     for text in said:
         turns.append(("user", text))
@@ -296,7 +296,7 @@ def test_an_old_value_comes_back_when_the_return_is_marked(back: str) -> None:
 
 
 def fact(text: str, **changes: object) -> Fact:
-    """Return what a person decided."""
+    """Return a decision of a person."""
     values = {"priority": "high", "category": "decision", "trust": "user", "source_seqs": (9,), "said_at": NOON}
     return Fact(text, **{**values, **changes})  # type: ignore[arg-type]
 

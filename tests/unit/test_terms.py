@@ -1,4 +1,4 @@
-"""Keyword terms: what a text is found by."""
+"""Keyword terms, by which a text is found."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from esker.server.core.text.terms import (
 
 
 def shares(text: str, query: str) -> bool:
-    """Tell whether every term of the query stands in the text."""
+    """Whether the text has every term of the query."""
     asked = set(terms(query))
     return bool(asked) and asked <= set(terms(text))
 
@@ -93,7 +93,7 @@ FORMS = {
 
 
 def finds(query: str, text: str) -> bool:
-    """Tell whether every word of a query is one that a text is found by."""
+    """Whether the text is found by every word of the query."""
     there = set(index_terms(text))
     words = asked_terms(query)
     return bool(words) and all(there.intersection(forms) for forms in words)

@@ -53,7 +53,7 @@ def test_no_text_takes_more_than_linear_time(character: str) -> None:
         return time.process_time() - began
 
     # Sixteen times the text would take 256 times as long if it were quadratic. The best of three tries counts, since
-    # whatever else the machine does takes time as well.
+    # other processes slow some of them down.
     assert min(seconds(160_000) for _ in range(3)) < 60 * max(seconds(10_000), 0.002)
 
 

@@ -1,4 +1,4 @@
-"""What is sent to the Messages API: valid whatever was stored, and with everything that no observer has seen."""
+"""Messages sent to the Messages API: valid for any stored messages, and with all unobserved ones."""
 
 import json
 from itertools import count
@@ -101,7 +101,7 @@ def test_any_tail_is_valid_for_the_api_and_contains_all_unobserved_messages(
 
 
 def _answers_before(stored: list[Message], first: int, needed: int) -> bool:
-    """Tell whether a tail may begin before what is needed: a result there belongs to a call before it."""
+    """Whether a tail may begin before the first needed message: a result there belongs to a call before it."""
     results = {
         str(b.get("tool_use_id")) for one in stored[first - 1 :] for b in one.content if b["type"] == "tool_result"
     }
@@ -208,7 +208,7 @@ def test_a_system_message_becomes_text_unless_the_request_already_has_it() -> No
 def test_a_tail_takes_as_many_of_the_older_messages_as_fit(budget: int, first: int) -> None:
     stored = [message(seq, "user", "one two three four five six seven eight") for seq in range(1, 7)]
     assert {one.tokens for one in stored} == {8}
-    # There is always room for the words that open a conversation in its middle.
+    # Room for the opening words is always reserved.
     assert cut_tail(stored, 5, budget + estimate_tokens(OPENING), ()).first_seq == first
 
 

@@ -1,4 +1,4 @@
-"""Usage of an agent's own calls: whether the prefix stays cached, and what was saved, by the provider's own prices."""
+"""Usage of an agent's own calls: whether the prefix stays cached, and the savings at the provider's prices."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def reported(*calls: ModelCall, price: Price | None = PRICE) -> Usage:
 def call(
     fresh: int, written: int, read: int, *, raw: int = 0, minute: float = 0, pack: int = 1, model: str | None = "m"
 ) -> ModelCall:
-    """Return a call that wrote nothing."""
+    """Return a call without output tokens."""
     used = TokenUse(input_tokens=fresh, cache_write_tokens=written, cache_read_tokens=read)
     return ModelCall(used, NOON + timedelta(minutes=minute), model, raw, pack)
 

@@ -1,4 +1,4 @@
-"""The merge of walks: the order of the whole pool, whatever is in it, and no more of it read than that takes."""
+"""The merge of walks: the order of the whole pool for any rows, and few rows read for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MINUTES = st.one_of(st.integers(min_value=0, max_value=20), st.integers(min_valu
 
 @dataclass(slots=True)
 class Pool:
-    """Rows that can be walked as a database walks them; counts what was read."""
+    """Rows that can be walked as a database walks them; counts the rows read."""
 
     rows: Sequence[PackRow]
     read: int = 0
@@ -57,7 +57,7 @@ def _order(row: PackRow) -> tuple[timedelta, str]:
 
 
 def pool_of(*classes: tuple[str, str, int, timedelta]) -> list[PackRow]:
-    """Return so many rows of each kind and priority, so far apart in time."""
+    """Return rows for each (kind, priority, count, distance in time)."""
     return [
         pack_row(f"{kind} {priority} {n}", kind=kind, priority=priority, last_used_at=NOON - n * apart)
         for kind, priority, count, apart in classes

@@ -1,4 +1,4 @@
-"""What is installed: one importable name, all of its files, and no link."""
+"""The installed wheel: one importable name, all of its files, and no link."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ FOLDERS |= {"embedding_worker": "esker/embedding_worker"}
 
 @pytest.fixture(scope="module")
 def checkout() -> set[str]:
-    """The files that git knows, as they are called when they are installed."""
+    """The tracked files of git, by their installed names."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", *FOLDERS], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split("\0")

@@ -1,4 +1,4 @@
-"""How near to a window a row is: 1 inside, less the farther away, and the same in every zone."""
+"""Nearness of a row to a window: 1 inside, less the farther away, and the same in every zone."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -19,7 +19,7 @@ WINDOWS = st.builds(lambda start, days: Window(start, start + days * DAY, days *
 
 
 def said(moment: datetime, window: Window = WEEK) -> float:
-    """Return how near a row is that speaks of no other time."""
+    """Return the nearness of a row that refers to no other time."""
     return closeness(moment, None, None, window)
 
 

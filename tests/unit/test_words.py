@@ -69,7 +69,7 @@ def test_no_list_is_empty_or_has_an_entry_twice(language: str) -> None:
 def test_every_entry_is_a_valid_expression(language: str) -> None:
     for path, value in FILES[language].items():
         for entry in _entries(value):
-            # Of a pair, the second is what replaces the first.
+            # In a pair, the second entry replaces the first.
             first = entry[0] if isinstance(entry, list) else entry
             assert isinstance(first, str), path
             re.compile(any_of([first]))

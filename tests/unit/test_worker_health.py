@@ -1,4 +1,4 @@
-"""A worker that keeps dying is seen by the server, which says so, and by `esker doctor`."""
+"""A worker that keeps dying is reported by the server and by `esker doctor`."""
 
 import sys
 from typing import Any, ClassVar
