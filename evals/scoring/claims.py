@@ -1,4 +1,4 @@
-"""What of a text can be looked up letter by letter: quotations, identifiers, numbers and names."""
+"""Claims of a text that can be looked up literally: quotations, identifiers, numbers, dates and names."""
 
 import re
 import unicodedata
@@ -19,30 +19,30 @@ _IDENTIFIER = re.compile(
     r"--?[A-Za-z][\w-]+"
     r"|(?<![A-Za-z0-9_~])[A-Za-z0-9_~]*(?:[./:\\@#_-][A-Za-z0-9_]+)+(?:\(\))?"
     r"|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b[A-Z]{2,}[0-9_]*[A-Z0-9_]*\b|\b(?=\w*[0-9])(?=\w*[A-Za-z])\w{3,}\b",
-    re.ASCII,  # what stands beside it in another script is no part of it
+    re.ASCII,  # adjacent characters of another script are not part of it
 )
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:[.,'][0-9]+)*(?![\w])", re.ASCII)
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[A-ZÄÖÜ][a-zäöüß]+)+")  # `XLSX-Export`, as German builds words
 _LIST = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")  # `vegan/flexitarian`
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 _BETWEEN = f"{any_of(words('scores.between'))}|~"
-"""What stands between the ends of a range where it is not written with a dash."""
+"""Words between the ends of a range that is written without a dash."""
 _ORDINAL = re.compile(r"\b([0-9]+)(st|nd|rd|th)\b")
 _NAME = re.compile(r"(?<![\w'])[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]{2,}(?:\s[A-ZÄÖÜÁÉÍÓÚÑ][a-zäöüßáéíóúñ]+)*")
-# Words that begin with a capital wherever they stand, and name nothing that could be made up.
+# Words that are always capitalised and are not names.
 _NO_NAMES = frozenset(words("scores.no_names"))
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A part of a text that was taken from somewhere, or made up."""
+    """A part of a text that its sources contain, or that was made up."""
 
     sort: ClaimKind
     words: str
 
 
 def claims(text: str, *, names: bool = True) -> list[Claim]:
-    """Return what can be looked up in a text. Without `names` those are left out: German writes all nouns as names."""
+    """Return the claims of a text. Without `names` those are left out: German capitalises all nouns."""
     text = unicodedata.normalize("NFKC", text)
     found = [Claim("quotation", next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)]
     found += [claim for _, claim in placed(text) if claim.sort == "number" or _is_identifier(claim.words)]
@@ -52,7 +52,7 @@ def claims(text: str, *, names: bool = True) -> list[Claim]:
 
 
 def placed(text: str) -> Iterator[tuple[int, Claim]]:
-    """Yield the identifiers and numbers of a text, each behind the place where it begins."""
+    """Yield the identifiers and numbers of a text, each with its position."""
     rest = _ORDINAL.sub(lambda match: match[1] + " " * len(match[2]), _without_dates(text))
     for match in _IDENTIFIER.finditer(rest):
         yield match.start(), Claim("identifier", match.group().rstrip(".:"))
@@ -62,7 +62,7 @@ def placed(text: str) -> Iterator[tuple[int, Claim]]:
 
 def _without_dates(text: str) -> str:
     said = text.lower()
-    if len(said) != len(text):  # what is found is found in the small letters
+    if len(said) != len(text):  # the positions would not be the same
         return text
     for start, end, *_ in dates.found(said):
         text = text[:start] + " " * (end - start) + text[end:]
@@ -79,7 +79,7 @@ def _names(text: str) -> Iterator[str]:
     for sentence in sentences(text):
         for match in _NAME.finditer(sentence):
             words = match.group().split()
-            # The first word of a sentence has its capital for that.
+            # The first word of a sentence is capitalised anyway.
             begins = not re.search(r"\w", sentence[: match.start()]) or sentence[: match.start()].rstrip().endswith(":")
             kept = [word for word in words[1 if begins else 0 :] if word.casefold() not in _NO_NAMES]
             if kept:
@@ -87,15 +87,15 @@ def _names(text: str) -> Iterator[str]:
 
 
 def one_source(texts: Iterable[str]) -> str:
-    """Return texts as one in which claims are looked for. To be made once: that of a long log is long."""
+    """Return texts joined for looking up claims. Join a log once: it may be long."""
     return _ORDINAL.sub(r"\1", "\n".join(texts))
 
 
 def unsupported(text: str, whole: str, days: Iterable[date] = (), *, names: bool = True) -> list[Claim]:
-    """Return what a text claims letter by letter that its source (see `one_source`) does not have.
+    """Return the claims of a text that its source (see `one_source`) does not contain.
 
-    `days` are known as well. A number may be written with other separators, a name in parts, a day in another way,
-    and what a list or a range puts together may stand together in other words.
+    `days` are supported as well. A number may have other separators, a name may be split, a day may be written in
+    another way, and the items of a list or the ends of a range may be joined by other words.
     """
     return [
         *_unsupported_days(text, whole, days),
@@ -107,7 +107,7 @@ def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[C
     said = normalised(text)
     named = dates.found(said)
     if not named:
-        return  # to look through a long log takes long
+        return  # searching a long log is slow
     known = {(year, month, day) for _, _, year, month, day in dates.found(normalised(whole))}
     known |= {(day.year, day.month, day.day) for day in days}
     for start, end, year, month, day in named:
@@ -128,7 +128,7 @@ def _in(claim: Claim, whole: str) -> bool:
 
 
 def _has_identifier(words: str, whole: str) -> bool:
-    # What stands beside an identifier in another script (`µmol/min`) is no part of it.
+    # Adjacent characters of another script (`µmol/min`) are not part of an identifier.
     if re.search(rf"(?<![a-z0-9_]){re.escape(normalised(words))}(?![a-z0-9_])", normalised(whole)):
         return True
     if _LIST.fullmatch(words):

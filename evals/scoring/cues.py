@@ -1,7 +1,7 @@
-"""Cues that turn a statement: they put it off, leave it open, limit it, or call it done, past or somebody's opinion.
+"""Cues that qualify a statement: it is deferred, undecided, limited, done, past, or only an opinion.
 
-Except for negations, the scores have lists of their own (`scores` in `server/core/words`), apart from those that the
-server uses: a measure must not share the mistakes of what it measures.
+Except for negations, the scores have lists of their own (`scores` in `server/core/words`), separate from those of the
+server: a measure must not share the errors of the measured system.
 """
 
 import re
@@ -35,27 +35,27 @@ _TIME = re.compile(
 _HAPPENED = by_language("happened")
 _QUESTION = by_language("question")
 _BEFORE = 24
-"""How far before a word, in characters, a denial stands that is about it, if it is in the same clause."""
+"""Maximum distance in characters between a denial and the word after it that it negates, within a clause."""
 _CLAUSE_END = re.compile(r"[,.;:。]")
 
 
 def is_called_untrue(text: str, language: Language) -> bool:
-    """Tell whether a text says of what it states that it is not so."""
+    """Whether a text calls its own statement untrue."""
     return bool(_UNTRUE[language].search(normalised(text)))
 
 
 def has_happened(fact: str, said: str, language: Language) -> bool:
-    """Tell whether what is said tells as past, without a word for what is to come, what a fact puts off."""
+    """Whether a statement reports a deferred fact as past, without a word for the future."""
     if not _has(_DEFERRED, fact, language) or _has(_HAPPENED, fact, language) or not _has(_HAPPENED, said, language):
         return False
     return not any(_has(cues, said, language) for cues in (_TO_COME, _UNDECIDED, _PUT_OFF))
 
 
 def keeps_reservation(fact: str, said: str, language: Language) -> bool:
-    """Tell whether what is said is put off, undecided or limited, as the fact is.
+    """Whether a statement is deferred, undecided or limited as the fact is.
 
-    What is undecided has to read so: that it comes later is not enough. A fact without any such words is not judged.
-    The present of a day to come (`it gets a restart on 2 June`) puts off by the day that it has from the fact.
+    An undecided fact must stay undecided; "later" is not enough. A fact without such words always passes.
+    A present tense with the day of the fact (`it gets a restart on 2 June`) counts as deferred.
     """
     kinds = [cues for cues in (_DEFERRED, _LIMITED) if _has(cues, fact, language)]
     undecided = _has(_UNDECIDED, fact, language)
@@ -84,12 +84,12 @@ def _has(cues: Patterns, text: str, language: Language) -> bool:
 
 
 def is_undecided(text: str, language: Language) -> bool:
-    """Tell whether a text leaves something undecided."""
+    """Whether a text leaves something undecided."""
     return _has(_UNDECIDED, text, language)
 
 
 def is_done(text: str, language: Language) -> bool:
-    """Tell whether a text says that something was done; `not done`, `has been postponed`, `wurde verschoben` do not."""
+    """Whether a text reports something as done; `not done`, `has been postponed`, `wurde verschoben` do not."""
     return any(_says_done(clause, language) for clause in _CLAUSE_END.split(normalised(text)))
 
 
@@ -101,36 +101,36 @@ def _says_done(clause: str, language: Language) -> bool:
 
 
 def is_past(text: str, language: Language) -> bool:
-    """Tell whether a text says of something that it held before."""
+    """Whether a text reports something as past."""
     return _has(_PAST, text, language) or "→" in text or "->" in text
 
 
 def tells_of_change(text: str, language: Language) -> bool:
-    """Tell whether a text says that one thing took the place of another."""
+    """Whether a text reports that one value replaced another."""
     return is_past(text, language) or _has(_CHANGED, text, language)
 
 
 @lru_cache(maxsize=16_384)
 def is_old_value(words: str, text: str, language: Language) -> bool:
-    """Tell whether a text names a value as the one before: `from 64 to 256`, `instead of 64`."""
+    """Whether a text names a value as the former one: `from 64 to 256`, `instead of 64`."""
     value = rf"(?<![\w.,]){re.escape(normalised(words))}(?!\w|[.,][0-9])"
     return bool(re.search(_OLD_VALUE[language].replace("<value>", value), normalised(text)))
 
 
 def withdraws(text: str, language: Language) -> bool:
-    """Tell whether a text says that a ruling was taken back, softened, or is talked about again."""
+    """Whether a text reports that a ruling was withdrawn, softened or reopened."""
     return _has(_WITHDRAWN, text, language)
 
 
 def reported(text: str, language: Language) -> tuple[str, str] | None:
-    """Return who says something, and what, where a text reports what somebody says or thinks; else None."""
+    """Return the speaker and the reported statement of a text that reports an opinion; else None."""
     said = normalised(text)
     found = _SAID_TO_BE[language].search(said)
     return (said[: found.start()], said[found.end() :]) if found else None
 
 
 def unsettled_cues(text: str, language: Language) -> frozenset[str]:
-    """Return the words of a text by which something was asked, offered, claimed by somebody, or turned down."""
+    """Return the words of a text that mark it as a question, an offer, a claim or a rejection."""
     said = normalised(text)
     found = {match.group() for match in _UNSETTLED[language].finditer(said)}
     return frozenset(found | {"?"}) if "?" in said else frozenset(found)

@@ -1,4 +1,4 @@
-"""Days in texts, as the languages of the cases write them."""
+"""Days in texts, in the notations of the languages of the cases."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _NUMBER = {
     for path in ("dates.months", "dates.short_months", "scores.month_forms")
     for name, number in keyed(path, *LANGUAGES).items()
 }
-# `step 3 may fail` names no day.
+# `step 3 may fail` does not name a day.
 _NAME = any_of(_NUMBER).replace("|may|", f"|may(?! {any_of(words('scores.may_verbs'))}\\b)|")
 _LED_MAY = "|".join(rf"(?<=\b{lead} )may\b" for lead in words("scores.month_leads"))
 _MONTH_NAME = re.compile(rf"(?<!\w)(?!may\b){_NAME}(?!\w)|{_LED_MAY}")
@@ -34,7 +34,7 @@ _FORMS = (
 )
 
 DateRange = tuple[int, int, int | None, int, int]
-"""Where a day stands, from start to end; its year (None where it is not said), month and day."""
+"""Start and end of a date in its text; its year (None if not written), month and day."""
 
 
 @lru_cache(maxsize=16_384)
@@ -58,7 +58,7 @@ def months(text: str) -> set[int]:
 
 
 def names_day(text: str, day: date) -> bool:
-    """Tell whether a text names a day; one that is written without its year is of any year."""
+    """Whether a text names a day; a date without a year matches any year."""
     return any(
         (month, number) == (day.month, day.day) and year in (None, day.year)
         for _, _, year, month, number in found(normalised(text))

@@ -1,4 +1,4 @@
-"""Words that deny what is said, or turn it into its opposite, in the languages of the cases."""
+"""Words that negate a statement or turn it into its opposite, in the languages of the cases."""
 
 import re
 from collections.abc import Sequence, Set
@@ -11,15 +11,15 @@ from evals.scoring.text import by_language, normalised, of_words, stems, words_o
 
 
 def _denied(language: Language) -> re.Pattern[str]:
-    """Return a pattern for the denials of a language; a negation inside one of its exceptions denies nothing."""
+    """Return a pattern for the denials of a language; a negation inside one of its exceptions is not a denial."""
     exceptions = lists.by_language("negation_exceptions").get(language, ())
     negations = [_unless(word, exceptions) for word in lists.words("negations", language)]
-    # Turns of several words go first: they may begin with a negation.
+    # Phrases come first: they may begin with a negation.
     return of_words([*lists.words("scores.denied", language), lists.any_of(negations)], language)
 
 
 def _unless(word: str, exceptions: Sequence[str]) -> str:
-    """Return a pattern for a word where it is not a part of one of the exceptions that contain it."""
+    """Return a pattern for a word that is not inside one of the exceptions that contain it."""
     parts = (exception.partition(word) for exception in exceptions if word in exception)
     guards = (f"(?!{f'(?<={before})' if before else ''}{word}{behind})" for before, _, behind in parts)
     return "".join((*guards, word))
@@ -33,7 +33,7 @@ def _plain_turns(language: Language) -> list[tuple[re.Pattern[str], str]]:
 
 _DENIED = {language: _denied(language) for language in LANGUAGES}
 _MAY_DENY = by_language("may_deny")
-# Turns with the words of a denial that deny nothing, and the plain wording of longer ones.
+# Phrases that contain words of denial without denying, and the plain wording of longer phrases.
 _PLAINLY = {language: _plain_turns(language) for language in LANGUAGES}
 _OPPOSITES = lists.by_language("scores.opposites")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -42,15 +42,15 @@ _FLAG = re.compile(r"(?<!\w)--?no-[\w-]+|\bno-?reply\S*|\bnot?-[a-z]+(?:-[a-z]+)
 
 
 def denials(text: str, language: Language) -> int:
-    """Return how often a text denies something. `no more than` and its like deny nothing."""
+    """Return how often a text denies something. `no more than` and similar phrases are not denials."""
     return len(_DENIED[language].findall(_plainly(text, language)))
 
 
 def denials_of(words: Set[str], text: str, language: Language, other: Set[str]) -> int:
-    """Return how often a text denies something about words.
+    """Return how many denials of a text are about `words`.
 
-    What it denies stands behind the denial: where that is about `other` words alone, or goes without something else
-    (`without ever resetting it`), these are not denied. In Japanese and Chinese what is denied may stand before.
+    The denied words follow the denial: if these are `other` words alone, or the denial is about something else
+    (`without ever resetting it`), it is not counted. In Japanese and Chinese they may precede it, so all are counted.
     """
     said = _plainly(text, language)
     count = 0
@@ -62,7 +62,7 @@ def denials_of(words: Set[str], text: str, language: Language, other: Set[str]) 
 
 
 def denied_in(text: str, language: Language) -> frozenset[str]:
-    """Return the words behind the denials of a text, or all of its words where there are none."""
+    """Return the words after the denials of a text, or all of its words if there are none."""
     said = _plainly(text, language)
     found = [*_DENIED[language].finditer(said)]
     behind = words_of(_DENIED[language].sub(" ", said[found[0].end() :]), language) if found else frozenset[str]()
@@ -70,12 +70,12 @@ def denied_in(text: str, language: Language) -> frozenset[str]:
 
 
 def without_denials(text: str, language: Language) -> str:
-    """Return a text without the words by which it denies something."""
+    """Return a text without its words of denial."""
     return _DENIED[language].sub(" ", _plainly(text, language)).strip()
 
 
 def possible_denials(text: str, language: Language) -> frozenset[str]:
-    """Return the words of a text that may be meant as a denial."""
+    """Return the words of a text that may be denials."""
     return frozenset(_MAY_DENY[language].findall(_plainly(text, language)))
 
 
@@ -88,7 +88,7 @@ def _plainly(text: str, language: Language) -> str:
 
 
 def opposite(first: str, second: str, language: Language) -> str | None:
-    """Return the word of the second text that turns what the first says around, such as `disabled` for `enabled`."""
+    """Return the word of the second text that is the opposite of one of the first: `disabled` for `enabled`."""
     one, other = _said_of(first, language), _said_of(second, language)
     for left, right in _pairs(language):
         for word, contrary in ((left, right), (right, left)):
@@ -99,7 +99,7 @@ def opposite(first: str, second: str, language: Language) -> str | None:
 
 
 def _prefixed(one: frozenset[str] | str, other: frozenset[str] | str) -> str | None:
-    """Return the word of the second text that is one of the first behind a prefix that denies (`unnecessary`)."""
+    """Return the word of the second text that is one of the first with a negating prefix (`unnecessary`)."""
     if isinstance(one, str) or isinstance(other, str):
         return None
     denied = ((word, _PREFIX.sub("", word)) for word in other - one)
@@ -107,7 +107,7 @@ def _prefixed(one: frozenset[str] | str, other: frozenset[str] | str) -> str | N
 
 
 def _which(said: frozenset[str] | str, word: str, contrary: str) -> tuple[bool, bool]:
-    """Tell which of two words are there; one that is a part of the other (可能, 不可能) is not counted within it."""
+    """Return which of two words occur; one that is a part of the other (可能, 不可能) is not counted within it."""
     if not isinstance(said, str):
         return word in said, contrary in said
     longer, shorter = (word, contrary) if len(word) > len(contrary) else (contrary, word)
@@ -122,7 +122,7 @@ def _pairs(language: Language) -> tuple[tuple[str, str], ...]:
 
 
 def _said_of(text: str, language: Language) -> frozenset[str] | str:
-    """Return what is looked for words: a set of stems, or the text itself where there are no spaces between words."""
+    """Return a set of stems, or the text itself for scripts without spaces; both can be searched for words."""
     said = without_denials(text, language)
     if language in ("zh", "ja"):
         return said

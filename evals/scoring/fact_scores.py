@@ -1,4 +1,4 @@
-"""Scores of facts: what should be there is, as it was meant, and what should not hold any more does not."""
+"""Scores of facts: lasting ones are kept with their meaning, and replaced ones are not stated as current."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,28 +16,28 @@ from evals.scoring.matching import AtomVerdict, Judge, Left
 from evals.scoring.text import holds_all, normalised, parts, sentences
 
 _STILL_THERE = 0.8
-"""How many of the words of a fact, beside all that is exact, stand in a row that still says it."""
+"""Share of the words of noise from which a row that also has all exact words still states it."""
 _NEAR, _NEARER = 0.55, 0.25
-"""Cosine from which a part of a row says what is noise, and by how much it is nearer to that than to what lasts."""
+"""Cosine from which a part of a row states noise, and the lead that it must have over the nearest lasting fact."""
 _SIGNS = 0.4
-"""The same for Chinese and Japanese, of which the model knows little: how many of the signs are there."""
+"""The same for Chinese and Japanese, which the model knows poorly: share of the characters of noise."""
 
 
 def retention(name: str, verdicts: Sequence[AtomVerdict], good: Callable[[AtomVerdict], bool]) -> ScoreFigure:
-    """What should be there can still be known."""
+    """Lasting facts are kept."""
     return figure(name, (None if good(each) else f"{each.fate}: {each.atom.fact} ({each.why})" for each in verdicts))
 
 
 def supersession(
     changes: Sequence[FactChange], new: Sequence[AtomVerdict], left: Sequence[Left], by: Judge
 ) -> ScoreFigure:
-    """What holds now is there, and no row says what held before as though it still did."""
+    """The current value is kept, and no row states a former one as current."""
     pairs = zip(changes, new, strict=True)
     return figure("supersession", (change_fault(change, verdict, left, by) for change, verdict in pairs))
 
 
 def change_fault(change: FactChange, new: AtomVerdict, left: Sequence[Left], by: Judge) -> str | None:
-    """Return what is wrong with what is left of a change, None for nothing; `new` is what became of what holds now."""
+    """Return the fault of a change, or None; `new` is the verdict on the current value."""
     if not new.kept:
         return f"{new.fate}: {change.new.fact}"
     for place, old in enumerate(change.old):
@@ -49,13 +49,13 @@ def change_fault(change: FactChange, new: AtomVerdict, left: Sequence[Left], by:
 
 
 def _tells_it_as_old(old: Atom, older: Sequence[Atom], new: Atom, row: Left, by: Judge) -> bool:
-    """Tell whether every sentence of a row that has the old says that it is old: in so many words, or beside the new.
+    """Whether every sentence of a row with the old value marks it as old: explicitly, or beside the new one.
 
-    "From the older to the old" says that of the older alone.
+    "From the older to the old" marks only the older one.
     """
     marks = [words for words in old.exact if not by.holds(new.fact, words)]
     told = [each for each in (*sentences(row.text), row.text) if all(by.holds(each, words) for words in marks)]
-    about = told[:-1] or told  # all of it where its words stand in several sentences
+    about = told[:-1] or told  # the whole text if its words are in several sentences
     return all(_calls_it_old(each, old, older, new, by) for each in about)
 
 
@@ -72,13 +72,13 @@ def _calls_it_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by
 
 
 def noise_gone(gold: Gold, left: Sequence[Left], by: Judge) -> ScoreFigure:
-    """What mattered to nobody is gone: no row has all that is exact and most words of it, or says it otherwise."""
+    """Noise is gone: no row has its exact words and most others, or paraphrases it."""
     lasting = [atom.fact for atom in gold.lasting()]
     return figure("noise gone", (noise_fault(atom, lasting, left, by) for atom in gold.noise))
 
 
 def noise_fault(atom: Atom, lasting: Sequence[str], left: Sequence[Left], by: Judge) -> str | None:
-    """Return where noise is still there, None for nowhere; `lasting` are facts that a row may be about instead."""
+    """Return which row still states noise, or None; `lasting` are facts that a row may be about instead."""
     for row in left:
         if holds_all(row.text, atom.exact, by.language) and by.share(atom.fact, row.text) >= _STILL_THERE:
             return f"still there: {atom.fact} ({row.id})"
@@ -89,7 +89,7 @@ def noise_fault(atom: Atom, lasting: Sequence[str], left: Sequence[Left], by: Ju
 
 
 def _means(noise: str, said: str, lasting: Sequence[str], by: Judge) -> bool:
-    """Tell whether a part of a row says what is noise, and not rather one of the facts that last."""
+    """Whether a part of a row states noise rather than one of the lasting facts."""
     if by.language in ("zh", "ja"):
         return by.share(noise, said) >= _SIGNS and by.share(noise, said) > max(
             (by.share(fact, said) for fact in lasting), default=0.0
@@ -99,12 +99,12 @@ def _means(noise: str, said: str, lasting: Sequence[str], by: Judge) -> bool:
 
 
 def still_open(verdicts: Sequence[AtomVerdict], by: Judge) -> ScoreFigure:
-    """What was put off, planned or limited still reads as that. What is lost counts for retention alone."""
+    """Deferred, planned and limited facts are still stated as such. Lost ones count for retention alone."""
     return figure("still open", (open_fault(each, by.language) for each in verdicts if each.fate != "lost"))
 
 
 def open_fault(verdict: AtomVerdict, language: Language) -> str | None:
-    """Return how a statement turns what is open into something else, None where it does not."""
+    """Return how a statement misstates an open fact, or None."""
     fact, said = verdict.atom.fact, verdict.statement
     if verdict.fate == "contradicted":
         return f"turned around: {said}"
@@ -114,12 +114,12 @@ def open_fault(verdict: AtomVerdict, language: Language) -> str | None:
 
 
 def unsettled(atoms: Sequence[Atom], left: Sequence[Left], by: Judge) -> ScoreFigure:
-    """What was only asked, offered, claimed or turned down does not read as though it held."""
+    """Facts that were only asked, offered, claimed or rejected are not stated as true."""
     return figure("not taken for fact", (unsettled_fault(atom, left, by) for atom in atoms))
 
 
 def unsettled_fault(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
-    """Return which row tells as a fact what is none, None where no row does."""
+    """Return which row states an unsettled fact as true, or None."""
     for row in (row for row in left if holds_all(row.text, atom.exact, by.language)):
         verdict = by.judge(atom, [row])
         if verdict.kept and not _tells_whose(verdict.statement, atom.fact, by.language):
@@ -128,19 +128,19 @@ def unsettled_fault(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
 
 
 def _tells_whose(said: str, fact: str, language: Language) -> bool:
-    """Tell whether a statement has a word, which the fact does not have, for being asked, claimed, past or put off."""
+    """Whether a statement has a word for asked, claimed, past or undecided that the fact does not have."""
     if cues.unsettled_cues(said, language) - cues.unsettled_cues(fact, language):
         return True
     return any(cue(said, language) and not cue(fact, language) for cue in (cues.is_past, cues.is_undecided))
 
 
 def ruling_stands(verdicts: Sequence[AtomVerdict], by: Judge) -> ScoreFigure:
-    """What somebody ruled still stands."""
+    """Rulings are kept and not withdrawn."""
     return figure("ruling stands", (ruling_fault(each, by.language) for each in verdicts))
 
 
 def ruling_fault(verdict: AtomVerdict, language: Language) -> str | None:
-    """Return how a ruling does not stand any more, None where it does."""
+    """Return how a ruling was lost or withdrawn, or None."""
     if not verdict.kept:
         return f"{verdict.fate}: {verdict.atom.fact}"
     if cues.withdraws(verdict.statement, language) and not cues.withdraws(verdict.atom.fact, language):
@@ -149,7 +149,7 @@ def ruling_fault(verdict: AtomVerdict, language: Language) -> str | None:
 
 
 def attribution(verdicts: Sequence[AtomVerdict], log: Sequence[LogRow]) -> ScoreFigure:
-    """Rows go back to who said it. One that does not tell who, or stands for several, counts for nothing."""
+    """Rows name the right speaker. A row without a speaker or with several is not counted."""
     speakers: dict[str, Trust] = {row.id: row.by for row in log}
     return figure("attribution", _speakers(verdicts, speakers))
 
@@ -172,12 +172,12 @@ _SPEAKERS = {who: re.compile("|".join(words(f"scores.speakers.{who}"))) for who 
 
 
 def _named(text: str) -> str | None:
-    """Return who said a row by its first words."""
+    """Return the speaker of a row by its first words."""
     return next((who for who, named in _SPEAKERS.items() if named.match(normalised(text))), None)
 
 
 def dates(verdicts: Sequence[AtomVerdict]) -> ScoreFigure:
-    """The day of a fact can be told from its row: from its text or from its times."""
+    """The row of a fact has its day, in its text or in its times."""
     return figure("dates", _days(verdicts))
 
 

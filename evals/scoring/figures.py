@@ -1,4 +1,4 @@
-"""A score: how many of how many things are as they should be, and a line about each that is not."""
+"""A score: how many of the checked things are right, and a line about each that is not."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ScoreFigure:
-    """How many of how many are `good`; `faults` say in words what is not."""
+    """`good` of `of` things are right; `faults` describes each of the others."""
 
     name: str
     good: int
@@ -20,7 +20,7 @@ class ScoreFigure:
 
 
 def figure(name: str, faults: Iterable[str | None]) -> ScoreFigure:
-    """Return a figure from a line for each thing that was looked at, None where it is as it should be."""
+    """Return a figure from one entry for each checked thing: its fault, or None if it is right."""
     looked_at = [*faults]
     wrong = tuple(fault for fault in looked_at if fault is not None)
     return ScoreFigure(name, len(looked_at) - len(wrong), len(looked_at), wrong)

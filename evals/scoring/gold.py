@@ -1,6 +1,6 @@
-"""What should become of what was said: the gold that people write, and what is scored against it.
+"""Gold written by people: which facts of a log must survive, be replaced or be dropped.
 
-docs/evals.md tells the fields in prose.
+docs/evals.md explains the fields.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,11 +14,11 @@ from evals.case_files import CaseText, Language, Name, StrictPart
 from evals.scoring.text import holds
 
 Domain = Name
-"""What a case is about, for its table: ours are `coding`, `infrastructure`, `assistant` and `research`."""
+"""Subject of a case, for its table: ours are `coding`, `infrastructure`, `assistant` and `research`."""
 
 
 class LogRow(StrictPart):
-    """A row of a log, as an observer wrote it: `by` is who it goes back to, `session` which sitting it is from."""
+    """A row of a log, as an observer wrote it: `by` is its speaker, `session` the session that it is from."""
 
     id: Name
     at: AwareDatetime
@@ -30,10 +30,10 @@ class LogRow(StrictPart):
 
 
 class Atom(StrictPart):
-    """One thing that was said.
+    """One stated fact.
 
-    `fact` says it in a sentence, `exact` lists what of that must stay letter by letter (identifiers, numbers, names),
-    `rows` are where it stands, `by` who said it, `dated` which day has to be known of it, `ask` a question about it.
+    `fact` is a sentence, `exact` lists its words that must be kept literally (identifiers, numbers, names), `rows` are
+    the rows that state it, `by` is its speaker, `dated` the day that must be kept with it, `ask` a question about it.
     """
 
     fact: CaseText
@@ -45,20 +45,19 @@ class Atom(StrictPart):
 
 
 class FactChange(StrictPart):
-    """What held first, which may have changed more than once, and what holds now."""
+    """The former values of a fact, in order, and the current one."""
 
     old: Annotated[tuple[Atom, ...], Field(min_length=1)]
     new: Atom
 
 
 class Gold(StrictPart):
-    """What should be left: a fact is in one of these lists.
+    """The expected result: each fact is in one of these lists.
 
-    `keep` has to survive. `replaced` has to be there as it is now, and not as though the old still held. `noise` has to
-    go. `open` was put off, planned, or holds within limits, and must not read as done or as unlimited. `unsettled` was
-    asked about, offered, claimed or turned down: it may be told as that, and must not read as though it held.
-    `asserted` was ruled by somebody, and a later question or doubt does not undo it. `never` are words that stand in no
-    row of the log.
+    `keep` must survive. `replaced` must be kept with its current value, and the former one must not be stated as
+    current. `noise` must be dropped. `open` is deferred, planned or limited; it must not be stated as done or unlimited.
+    `unsettled` was asked, offered, claimed or rejected: it may be reported as such, but not stated as true. `asserted`
+    is a ruling that a later question or doubt does not undo. `never` are words that no row of the log contains.
     """
 
     keep: tuple[Atom, ...] = ()
@@ -70,21 +69,21 @@ class Gold(StrictPart):
     never: tuple[CaseText, ...] = ()
 
     def lasting(self) -> Iterator[Atom]:
-        """Yield what has to be there afterwards."""
+        """Yield the facts that must survive."""
         yield from self.keep
         yield from (change.new for change in self.replaced)
         yield from self.open
         yield from self.asserted
 
     def atoms(self) -> Iterator[Atom]:
-        """Yield all that was said and is judged."""
+        """Yield all facts that are judged."""
         yield from self.lasting()
         yield from (old for change in self.replaced for old in change.old)
         yield from self.unsettled
         yield from self.noise
 
     def faults(self, texts: Mapping[str, str], language: Language) -> Iterator[str]:
-        """Yield what is wrong with it as the gold of these texts, which have names."""
+        """Yield the faults of this gold for the texts of a log, by row id."""
         for atom in self.atoms():
             yield from _atom_faults(atom, texts, language)
         for change in self.replaced:

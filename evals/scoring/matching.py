@@ -1,7 +1,7 @@
-"""Whether what was said is still there: in the same words, in others, turned into something else, or gone.
+"""Verdicts on facts: kept in the same words, kept in others, changed, contradicted or lost.
 
-Rules first: the words that must stay letter by letter, most of the other words, and no clause that denies what the fact
-states or states what it denies. Where the words differ and all that must stay is there, the embedding model decides.
+Rules come first: a row must have the exact words, most of the other words, and no clause that denies what the fact
+states or states what it denies. If the words differ and the exact ones are there, the embedding model decides.
 """
 
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ _FATES: tuple[Fate, ...] = get_args(Fate)
 _Rank = tuple[int, int, float]
 
 _WORDS = 0.6
-"""How many of a fact's words stand in a row that says it in the same words."""
+"""Share of a fact's words from which a row states it in the same words."""
 _CERTAIN = 0.8
-"""The same in a row that does not go back to where the fact stands, while one that does turns it around."""
+"""The same for a row that does not cite the fact's source, while one that does contradicts the fact."""
 _WORDS_BESIDE = 0.5
-"""The same where what must stay letter by letter is there as well."""
+"""The same for a row that also has all exact words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A row that is left when memory has done its work; `sources` are rows of the log that it stands for."""
+    """A row that memory kept; `sources` are the rows of the log that it cites."""
 
     id: str
     text: str
@@ -47,7 +47,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class AtomVerdict:
-    """What became of an atom, the row that shows it, the statement in that row, and why it counts as that."""
+    """The fate of an atom, the row and the statement that decide it, and the reason."""
 
     atom: Atom
     fate: Fate
@@ -58,7 +58,7 @@ class AtomVerdict:
 
     @property
     def kept(self) -> bool:
-        """Whether it can still be known."""
+        """Whether the fact is kept, in the same words or in others."""
         return self.fate in ("verbatim", "by meaning")
 
 
@@ -66,12 +66,12 @@ class Judge:
     """Judges texts of one language."""
 
     def __init__(self, language: Language, meaning: Meaning) -> None:
-        """`meaning` has the last word where the words differ."""
+        """`meaning` decides if the words differ."""
         self.language: Language = language
         self.meaning = meaning
 
     def read(self, gold: Gold, left: Sequence[Left]) -> None:
-        """Embed all that is going to be compared, which is quicker together than one by one."""
+        """Embed all texts that will be compared; a batch is faster than one at a time."""
         texts = [row.text for row in left]
         said = [sentence for text in texts for sentence in sentences(text)]
         if gold.noise and self.language not in ("zh", "ja"):
@@ -79,9 +79,9 @@ class Judge:
         self.meaning.read([*(atom.fact for atom in gold.atoms()), *texts, *said])
 
     def judge(self, atom: Atom, rows: Sequence[Left]) -> AtomVerdict:
-        """Return what became of an atom in rows: the best that one of them makes of it.
+        """Return the best verdict on an atom among rows.
 
-        A look at a row takes long, and finds no more in it than its words promise: those that promise most come first.
+        Judging a row is slow, and its words give an upper bound: rows with the best bound are judged first.
         """
         promised = [self._promise(atom, row) for row in rows]
         best: tuple[_Rank, int, AtomVerdict] | None = None
@@ -98,13 +98,13 @@ class Judge:
         return share(of, within, self.language)
 
     def holds(self, text: str, words: str) -> bool:
-        """Tell whether a text holds words letter by letter."""
+        """Whether a text contains words literally."""
         return holds(text, words, self.language)
 
     def _order(self, verdict: AtomVerdict) -> _Rank:
-        """Order verdicts: of two rows that keep an atom the one that goes back to where it stands is the one meant.
+        """Return a sort key, best first: among rows that keep an atom, one that cites its source comes first.
 
-        A row that goes back there and turns it around tells more than another that happens to have some of its words.
+        A citing row that contradicts the atom outranks another row that happens to have some of its words.
         """
         cited = verdict.row is not None and bool({*verdict.row.sources} & {*verdict.atom.rows})
         share = self.share(verdict.atom.fact, verdict.statement)
@@ -115,7 +115,7 @@ class Judge:
         return rank, _FATES.index(verdict.fate), -share
 
     def _promise(self, atom: Atom, row: Left) -> AtomVerdict:
-        """Return the best that a row may make of an atom, going by whether it has its words."""
+        """Return an upper bound of the verdict on an atom by a row, from the words that the row has."""
         whole = holds_all(row.text, atom.exact, self.language)
         said = self.share(atom.fact, row.text)
         statement = _statement(atom.fact, atom.exact, row.text, self.language)
@@ -126,7 +126,7 @@ class Judge:
         return AtomVerdict(atom, "changed", row, statement, "")
 
     def _looked_at(self, promise: AtomVerdict, row: Left) -> AtomVerdict | None:
-        """Return what a row makes of an atom, given what it promises; None where it is about something else."""
+        """Return the verdict on an atom by a row, given its upper bound; None if the row is about something else."""
         atom, statement = promise.atom, promise.statement
         if promise.fate == "verbatim":
             return self._as_meant(promise)
@@ -139,7 +139,7 @@ class Judge:
         return replace(promise, why=f"without {missing}", cosine=cosine)
 
     def _as_meant(self, verdict: AtomVerdict) -> AtomVerdict:
-        """Return the verdict, or another where the statement has the words and says something else."""
+        """Return the verdict, or a worse one if the statement has the words with another meaning."""
         atom, statement = verdict.atom, verdict.statement
         turned = self._taken_back(atom.fact, verdict) or turned_around(atom.fact, statement, self.language)
         if turned is not None:
@@ -155,7 +155,7 @@ class Judge:
         return verdict
 
     def _taken_back(self, fact: str, verdict: AtomVerdict) -> tuple[str, str] | None:
-        """Return a fact and a row that says of it in another sentence that it is not so."""
+        """Return a fact and the row that calls it untrue in another sentence; else None."""
         row = verdict.row.text if verdict.row else ""
         if cues.is_called_untrue(row, self.language) and not cues.is_called_untrue(fact, self.language):
             return fact, row
@@ -166,7 +166,7 @@ class Judge:
         return named and not cues.is_old_value(words, fact, self.language) and not cues.is_past(fact, self.language)
 
     def _is_taken_for_fact(self, atom: Atom, statement: str) -> bool:
-        """Tell whether what a fact reports as somebody's word is told without a hint of that."""
+        """Whether a statement drops that a fact is only somebody's opinion."""
         reported = cues.reported(atom.fact, self.language)
         if reported is None:
             return False
@@ -178,9 +178,9 @@ class Judge:
 
 @lru_cache(maxsize=65_536)
 def _statement(fact: str, exact: tuple[str, ...], text: str, language: Language) -> str:
-    """Return the sentence of a text that is most about a fact, or all of it where none has what must stay.
+    """Return the sentence of a text nearest to a fact, or the whole text if no sentence has all exact words.
 
-    A fact of several sentences is held against all of a text.
+    A fact of several sentences is compared with the whole text.
     """
     if len(sentences(fact)) > 1:
         return text

@@ -1,4 +1,4 @@
-"""How near texts are in meaning, by the bundled embedding model: the second look, where words differ."""
+"""Similarity in meaning by the bundled embedding model, used if the words of two texts differ."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -11,11 +11,11 @@ from esker.server.providers.local_embedder import LocalEmbedder
 from evals.case_files import Language
 
 ALONE: Mapping[Language, float] = {"en": 0.72, "de": 0.72, "es": 0.72, "zh": 0.85, "ja": 0.85}
-"""Cosine from which two statements say the same. docs/evals.md says how it was found."""
+"""Cosine from which two statements mean the same. docs/evals.md explains how it was chosen."""
 BESIDE: Mapping[Language, float] = {"en": 0.5, "de": 0.5, "es": 0.6, "zh": 0.85, "ja": 0.85}
-"""The same where one has all of the other that must stay letter by letter."""
+"""The same if one has all exact words of the other."""
 THRESHOLDS = {"cosine": ALONE, "cosine beside what is exact": BESIDE}
-"""As they are shown with the figures."""
+"""The thresholds by the names under which reports show them."""
 
 Vector = npt.NDArray[np.float32]
 
@@ -24,7 +24,7 @@ class Meaning:
     """Cosines between statements; each is embedded once."""
 
     def __init__(self, threads: int = 2) -> None:
-        """Take note of how many threads embed; the model is loaded when it is first needed."""
+        """`threads` is the number of threads of the model, which is loaded on first use."""
         self._threads = threads
         self._vectors: dict[str, Vector] = {}
 
@@ -35,13 +35,13 @@ class Meaning:
         return embedder
 
     def read(self, texts: Iterable[str]) -> None:
-        """Embed texts that are going to be compared, many at a time."""
+        """Embed texts that will be compared, in one batch."""
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
             made = asyncio.run(self._embedder.embed(new))
             self._vectors |= zip(new, np.array(made, dtype=np.float32), strict=True)
 
     def cosine(self, first: str, second: str) -> float:
-        """Return how near two texts are, from -1 to 1."""
+        """Return the cosine of two texts, from -1 to 1."""
         self.read((first, second))
         return float(self._vectors[first] @ self._vectors[second])

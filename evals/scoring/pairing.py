@@ -1,8 +1,7 @@
-"""Whether what belongs together still does: a text that swaps two addresses has all words of the right one.
+"""Pairs that belong together, such as a host and its address: a text that swaps two addresses has all the right words.
 
-What stands nearest to what is compared, among the identifiers and numbers of both texts and what must stay letter by
-letter. A pair of a fact counts as torn apart only where both its halves have found another partner each, or one has
-found the partner of another pair.
+The nearest neighbours of identifiers, numbers and exact words are compared in both texts. A pair of a fact counts as
+torn apart only if both its halves have other partners, or if one has the partner of another pair.
 """
 
 import re
@@ -19,7 +18,7 @@ from evals.scoring.text import normalised
 _SENTENCE = re.compile(r"[.;。!?](?![0-9])")
 _CLAUSE = re.compile(rf"[.;。!?](?![0-9])|,\s|\s{any_of(words('scores.clause_conjunctions'))}\s")
 _FAR, _LESS_FAR = 40, 20
-"""How many characters the end of a sentence and that of a clause count for."""
+"""Distance in characters that the end of a sentence and that of a clause add."""
 
 
 TokenKind = Literal["quantity", "code", "word"]
@@ -27,7 +26,7 @@ TokenKind = Literal["quantity", "code", "word"]
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """Words, of which kind they are, and where they stand."""
+    """Words with their kind and position."""
 
     words: str
     kind: TokenKind
@@ -36,12 +35,12 @@ class _Token:
 
 
 _Kinds = Mapping[TokenKind, Sequence[_Token]]
-"""Tokens by their kinds, in the order in which they stand."""
+"""Tokens by kind, in the order of the text."""
 
 
 @lru_cache(maxsize=16_384)
 def torn_apart(fact: str, exact: tuple[str, ...], statement: str) -> str | None:
-    """Return in words which pair of a fact a statement tears apart; None if it does not."""
+    """Return which pair of a fact a statement tears apart, in words; None if it does not."""
     there, pairs = _tokens(statement, exact), [*_pairs(fact, _tokens(fact, exact))]
     kinds = _kinds(there)
     for one, other in (*pairs, *((other, one) for one, other in pairs)):
@@ -58,7 +57,7 @@ def torn_apart(fact: str, exact: tuple[str, ...], statement: str) -> str | None:
 
 
 def _rival(fact: str, statement: str, token: _Token, wanted: _Token, kinds: _Kinds) -> str | None:
-    """Return what a token goes with instead of what is wanted, unless it goes with that in the fact, too."""
+    """Return the partner of a token instead of the wanted one, unless they are together in the fact, too."""
     partner = _partner(statement, token, wanted.kind, kinds)
     if partner is None or partner.words == wanted.words or _together(fact, token.words, partner.words):
         return None
@@ -66,7 +65,7 @@ def _rival(fact: str, statement: str, token: _Token, wanted: _Token, kinds: _Kin
 
 
 def _together(text: str, one: str, other: str) -> bool:
-    """Tell whether a clause of a text has both."""
+    """Whether a clause of a text has both."""
     return any(one in part and other in part for part in _CLAUSE.split(normalised(text)))
 
 
@@ -97,12 +96,12 @@ def _exact(said: str, exact: Iterable[str]) -> Iterable[_Token]:
 
 
 def _is_whole(words: str) -> bool:
-    """Tell whether words are a name or one identifier, and not something that has a number in it (`weight 100`)."""
+    """Whether words are a name or one identifier, not a phrase with a number (`weight 100`)."""
     return not re.search(r"[0-9]", words) or not re.search(r"\s", words)
 
 
 def _pairs(text: str, tokens: Sequence[_Token]) -> Iterator[tuple[_Token, _Token]]:
-    """Yield what stands nearest to each other of two kinds, such as a name and its quantity."""
+    """Yield pairs of different kinds that are nearest to each other, such as a name and its quantity."""
     kinds = _kinds(tokens)
     for kind in get_args(TokenKind):
         for token in tokens:
@@ -111,13 +110,13 @@ def _pairs(text: str, tokens: Sequence[_Token]) -> Iterator[tuple[_Token, _Token
 
 
 def _partner(text: str, token: _Token, kind: TokenKind, kinds: _Kinds) -> _Token | None:
-    """Return the nearest of a kind to which it is the nearest of its own; None if there is none."""
+    """Return the nearest token of a kind if the reverse holds as well; else None."""
     nearest = _nearest(text, token, kinds[kind])
     return nearest if nearest and _nearest(text, nearest, kinds[token.kind]) == token else None
 
 
 def _nearest(text: str, token: _Token, of_kind: Sequence[_Token]) -> _Token | None:
-    """Return the nearest of a kind: of those before it and those behind it the one next to it, whichever is nearer."""
+    """Return the nearest token of a kind, before or after."""
     at = bisect(of_kind, token.start, key=lambda each: each.start)
     beside = [each for each in of_kind[max(0, at - 2) : at + 2] if each != token]
     return min(beside, key=lambda each: _distance(text, token, each), default=None)

@@ -1,8 +1,8 @@
-"""Whether a statement turns around what a fact says: it denies what that states, or states what that denies.
+"""Whether a statement contradicts a fact: it denies what the fact states, or states what the fact denies.
 
-Denials are counted clause by clause, since "pnpm, not npm" denies one thing and states another. Who says it in other
-words puts them elsewhere, though ("linux: never" for "in none on linux"), so a clause is held against the clause that
-says most of it and against all that say some of it, and is turned around only if both say so.
+Denials are counted by clause, since "pnpm, not npm" denies one thing and states another. A paraphrase may move them
+("linux: never" for "in none on linux"), so a clause is compared with its nearest clause and with all clauses that share
+words with it, and is contradicted only if both comparisons agree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,19 +13,19 @@ from evals.scoring.denials import denials, denials_of, denied_in, opposite, poss
 from evals.scoring.text import clauses, sentences, words_of
 
 _SAME_CLAUSE = 0.6
-"""How many words of a clause are in another that is about the same."""
+"""Share of a clause's words from which another is about the same."""
 _OF_THE_FACT = 2 / 3
-"""How many words of what is denied are the fact's, if it is the fact that is denied."""
+"""Share of the denied words that must be the fact's for the fact to be denied."""
 
 
 @lru_cache(maxsize=16_384)
 def turned_around(fact: str, statement: str, language: Language) -> tuple[str, str] | None:
-    """Return a part of a fact and one of a statement of which one denies what the other says; None if there is none."""
+    """Return a part of a fact and the part of a statement that contradicts it; None if there is none."""
     stated = _statements(statement, language)
     told = [(clause, [*_about(clause, stated, language)]) for clause in _statements(fact, language)]
     for clause, found in told:
         about = [each for each in found if _says(each, clause, language)]
-        # What one clause of the statement says of several of the fact is held against these together, too.
+        # A clause of the statement that covers several of the fact is compared with these together, too.
         together = ", ".join(other for other, its in told if its[0] == found[0] and _says(its[0], other, language))
         if about and all(
             _turns(part, each, fact, statement, language) for each in about for part in (clause, together or clause)
@@ -39,7 +39,7 @@ def _says(said: str, clause: str, language: Language) -> bool:
 
 
 def _statements(text: str, language: Language) -> list[str]:
-    """Return the clauses of a text; one without a word of its own (`never`, `do`) goes with its neighbour."""
+    """Return the clauses of a text; one without content words (`never`, `do`) is joined to its neighbour."""
     return [each for sentence in sentences(text) for each in _joined(clauses(sentence, language), language)]
 
 
@@ -54,7 +54,7 @@ def _joined(parts: Sequence[str], language: Language) -> list[str]:
 
 
 def _about(clause: str, stated: Sequence[str], language: Language) -> Iterator[str]:
-    """Yield the clause that says most of another, and all those together that say some of it."""
+    """Yield the clause nearest to another, and all those that share words with it, joined."""
     denied = denials(clause, language) % 2
     if stated:
         yield max(
@@ -70,7 +70,7 @@ def _about(clause: str, stated: Sequence[str], language: Language) -> Iterator[s
 
 
 def _denies(part: str, clause: str, language: Language) -> bool:
-    """Tell whether what a part of a statement denies is what a clause of a fact is about."""
+    """Whether a part of a statement denies the subject of a clause of a fact."""
     denied = denied_in(part, language)
     return len(denied & _words(clause, language)) >= _OF_THE_FACT * len(denied)
 

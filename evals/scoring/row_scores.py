@@ -1,4 +1,4 @@
-"""Scores of rows: nothing is made up, everything goes back to something, and nothing is said twice."""
+"""Scores of rows: nothing is made up, every row has sources that support it, and nothing is repeated."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -14,14 +14,14 @@ from evals.scoring.text import stems
 _REPEATS = 0.8
 """Jaccard of two rows' words from which one repeats the other."""
 _SUPPORTED = 0.5
-"""How many of a row's words stand in the rows that it cites."""
+"""Share of a row's words from which the rows that it cites support it."""
 
 
 def grounded(log: Sequence[LogRow], gold: Gold, left: Sequence[Left], by: Judge) -> ScoreFigure:
-    """Quotations, identifiers, numbers, days and names of a row stand in the log.
+    """Quotations, identifiers, numbers, days and names of a row occur in the log.
 
-    A day may be the one before or behind that of a row, which its writer calls yesterday or tomorrow. German writes
-    all nouns as names, so names are not looked up there.
+    A day may be the one before or after that of a row of the log, which says yesterday or tomorrow. German capitalises
+    all nouns, so names are not looked up there.
     """
     told = one_source(row.text for row in log)
     days = {day for row in log for day in _around(row.at.date())}
@@ -30,7 +30,7 @@ def grounded(log: Sequence[LogRow], gold: Gold, left: Sequence[Left], by: Judge)
 
 
 def _around(day: date) -> list[date]:
-    """Return a day, the one before and the one behind; the calendar has a first and a last."""
+    """Return a day with the one before and the one after, within the calendar."""
     near = (day.toordinal() + off for off in (-1, 0, 1))
     return [date.fromordinal(each) for each in near if 1 <= each <= date.max.toordinal()]
 
@@ -41,13 +41,13 @@ def _made_up(row: Left, told: str, days: set[date], by: Judge) -> str | None:
 
 
 def never_said(gold: Gold, left: Sequence[Left], by: Judge) -> ScoreFigure:
-    """Words that nobody said are in no row."""
+    """No row has words that the log never contained."""
     said = ((words, next((row for row in left if by.holds(row.text, words)), None)) for words in gold.never)
     return figure("never said", (f"{words!r} is in {row.id}" if row else None for words, row in said))
 
 
 def sources(log: Sequence[LogRow], left: Sequence[Left], by: Judge) -> ScoreFigure:
-    """Every row cites rows of the log, and they say what it says, in its words or in others."""
+    """Every row cites rows of the log that support it, in its words or in others."""
     texts = {row.id: row.text for row in log}
     cited = [(row.text, [texts[source] for source in row.sources if source in texts]) for row in left]
     in_other_words = ((text, its) for text, its in cited if its and by.share(text, "\n".join(its)) < _SUPPORTED)
@@ -68,7 +68,7 @@ def _badly_cited(row: Left, texts: Mapping[str, str], by: Judge) -> str | None:
 
 
 def said_once(left: Sequence[Left], by: Judge) -> ScoreFigure:
-    """No row says what another says."""
+    """No row repeats another."""
     repeated = {second.id: first.id for first, second in combinations(left, 2) if _repeats(first, second, by)}
     return figure("said once", (f"{row.id} repeats {repeated[row.id]}" if row.id in repeated else None for row in left))
 

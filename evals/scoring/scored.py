@@ -1,4 +1,4 @@
-"""All scores of what is left of a log, each with what it was made of, so that a person can check it."""
+"""All scores of the rows kept from a log, with their verdicts, so that a person can check them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ VERBATIM = "verbatim"
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What became of the facts, figures by name, and sizes in tokens. What a case has nothing for has no figure."""
+    """Verdicts on the facts, figures by name, and sizes in tokens. A score without material has no figure."""
 
     verdicts: Mapping[str, Sequence[AtomVerdict]]
     figures: Mapping[str, ScoreFigure]
@@ -24,26 +24,26 @@ class Scored:
 
     @property
     def facts(self) -> int:
-        """How many facts should be there."""
+        """Number of facts that must survive."""
         return sum(map(len, self.verdicts.values()))
 
     @property
     def kept(self) -> int:
-        """How many of them are."""
+        """Number of these that are kept."""
         return sum(verdict.kept for verdicts in self.verdicts.values() for verdict in verdicts)
 
     @property
     def per_thousand_tokens(self) -> float:
-        """Facts that are known to a thousand tokens of what is left."""
+        """Kept facts per thousand tokens of the kept rows."""
         return 1_000 * self.kept / self.tokens_after if self.tokens_after else 0.0
 
     @property
     def shorter(self) -> float:
-        """Which share of the tokens is gone."""
+        """Share of the tokens that were saved."""
         return 1 - self.tokens_after / self.tokens_before if self.tokens_before else 0.0
 
     def lines(self) -> Iterator[str]:
-        """Yield what a person wants to read: what became of each fact, and what is wrong beside that."""
+        """Yield lines for a person: the verdict on each fact, then the other faults."""
         for name, verdicts in self.verdicts.items():
             for verdict in verdicts:
                 where = f" in {verdict.row.id}" if verdict.row else ""
@@ -54,7 +54,7 @@ class Scored:
 
 
 def score(gold: Gold, log: Sequence[LogRow], left: Sequence[Left], by: Judge) -> Scored:
-    """Return the scores of what is left of a log."""
+    """Return the scores of the rows kept from a log."""
     by.read(gold, left)
     facts = {
         "keep": gold.keep,

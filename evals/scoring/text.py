@@ -1,4 +1,4 @@
-"""Texts as they are compared: case, width, accents of composition and spacing aside."""
+"""Texts in the form in which they are compared: one case, width, Unicode composition and spacing."""
 
 import re
 import unicodedata
@@ -14,7 +14,7 @@ from evals.case_files import LANGUAGES, Language
 Patterns = Mapping[Language, re.Pattern[str]]
 
 _SPACE = re.compile(r"\s+")
-# A wide comma is never that of a number, so it keeps its distance.
+# A wide comma is never part of a number, so a space follows it.
 _ONE_KIND = str.maketrans(
     {"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None, "，": ", ", "、": ", "}
 )
@@ -28,7 +28,7 @@ _BETWEEN_CLAUSES = r",\s+|[，、：；]\s*|;\s+|:\s+|\s+-\s+|[()（）]\s*"
 
 
 def _clause(language: Language) -> re.Pattern[str]:
-    """Return what is between clauses. What begins with a word of `other_than` is denied, so it is a clause too."""
+    """Return a pattern for clause boundaries. A phrase after a word of `other_than` is a clause, too: it is denied."""
     other_than = any_of(words("scores.other_than", language))
     if language == "ja":
         return re.compile("|".join((_BETWEEN_CLAUSES, *(f"(?<={each})" for each in words("scores.other_than", "ja")))))
@@ -51,13 +51,13 @@ _STEMMED_AS = {language: STEMMERS.get(language, ENGLISH) for language in LANGUAG
 
 
 def by_language(name: str) -> Patterns:
-    """Return the patterns of a list of the scores, by language."""
+    """Return the patterns of a score list, by language."""
     entries = lists.by_language(f"scores.{name}")
     return {language: of_words(entries[language], language) for language in LANGUAGES if language in entries}
 
 
 def of_words(entries: Iterable[str], language: Language) -> re.Pattern[str]:
-    """Return a pattern for any of some entries in normalised texts, the first that fits; of whole words if it can."""
+    """Return a pattern for any of the entries in normalised text; of whole words in scripts with spaces."""
     either = "|".join(entries)
     match language:
         case "zh" | "ja":
@@ -79,9 +79,9 @@ def normalised(text: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def holds(text: str, words: str, language: Language) -> bool:
-    """Tell whether a text holds words letter by letter, and not as a part of a longer word or number.
+    """Whether a text contains words literally, and not as a part of a longer word or number.
 
-    `5` is not in `15` and not in `5.2`, `auth.ts` not in `auth.tsx`. Plain words may be bent: `Fridays` holds `Friday`.
+    `5` is not in `15` or `5.2`, `auth.ts` not in `auth.tsx`. Plain words may be inflected: `Fridays` holds `Friday`.
     """
     wanted = normalised(words)
     if _stands_in(wanted, normalised(text)):
@@ -90,12 +90,12 @@ def holds(text: str, words: str, language: Language) -> bool:
 
 
 def holds_all(text: str, words: Iterable[str], language: Language) -> bool:
-    """Tell whether a text holds each of these words."""
+    """Whether a text contains each of these words."""
     return all(holds(text, each, language) for each in words)
 
 
 def _stands_in(words: str, text: str) -> bool:
-    # A pattern of its own for each words would take longer to compile than all that is looked for with it.
+    # Compiling a pattern for each `words` would take longer than the search itself.
     before = (_NUMBER_BEGINS if words[:1] in _DIGITS else _WORD_BEGINS) if _IS_LETTER.match(words[:1]) else _ANYWHERE
     after = _WORD_ENDS if _IS_LETTER.match(words[-1:]) else _ANYWHERE
     at = text.find(words)
@@ -112,23 +112,23 @@ def _in_a_row(wanted: tuple[str, ...], there: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=65_536)
 def stems(text: str, language: Language) -> tuple[str, ...]:
-    """Return the stemmed words of a text in their order, small words left out; pairs of characters in CJK."""
+    """Return the stemmed words of a text in order, without stop words; pairs of characters in CJK."""
     return tuple(terms(unicodedata.normalize("NFKC", text), _STEMMED_AS[language]))
 
 
 @lru_cache(maxsize=16_384)
 def sentences(text: str) -> tuple[str, ...]:
-    """Return the sentences of a text, and each step of a course of events by itself."""
+    """Return the sentences of a text; the steps of a sequence (`a → b`) are separate."""
     return tuple(part.strip() for part in _SENTENCE.split(text) if part and part.strip())
 
 
 def parts(sentence: str) -> list[str]:
-    """Return a sentence and what stands between its semicolons."""
+    """Return a sentence and its parts between semicolons."""
     return list(dict.fromkeys((sentence, *(part.strip() for part in re.split("[;；]", sentence) if part.strip()))))
 
 
 def clauses(text: str, language: Language) -> list[str]:
-    """Return the parts of a text that state something each; what is denied (`not npm`) is a part of its own."""
+    """Return the clauses of a text; a denied phrase (`not npm`) is a clause of its own."""
     parts = (part for sentence in sentences(text) for part in _CLAUSE[language].split(sentence))
     return [part.strip() for part in parts if part and part.strip()]
 
@@ -142,9 +142,9 @@ _SMALL: Mapping[Language, frozenset[str]] = {
 
 @lru_cache(maxsize=65_536)
 def words_of(text: str, language: Language) -> frozenset[str]:
-    """Return the stemmed words of a text that mean something by themselves; single characters of Chinese and Japanese.
+    """Return the stemmed content words of a text; single characters of Chinese and Japanese.
 
-    Pairs of characters, by which recall finds such texts, are rarely the same where something is said in other words.
+    Pairs of characters, which recall uses, rarely match between paraphrases.
     """
     if language not in ("zh", "ja"):
         return frozenset(stems(text, language))
@@ -154,6 +154,6 @@ def words_of(text: str, language: Language) -> frozenset[str]:
 
 
 def share(of: str, within: str, language: Language) -> float:
-    """Return how many of the words of one text are in another, from 0 to 1."""
+    """Return the share of the words of one text that are in another, from 0 to 1."""
     wanted = words_of(of, language)
     return len(wanted & words_of(within, language)) / len(wanted) if wanted else 0.0
