@@ -55,7 +55,7 @@ class Gold(StrictPart):
     """The expected result: each fact is in one of these lists.
 
     `keep` must survive. `replaced` must be kept with its current value, and the former one must not be stated as
-    current. `noise` must be dropped. `open` is deferred, planned or limited; it must not be stated as done or unlimited.
+    current. `noise` must be dropped. `open` is deferred, planned or limited, and must not be stated as done or total.
     `unsettled` was asked, offered, claimed or rejected: it may be reported as such, but not stated as true. `asserted`
     is a ruling that a later question or doubt does not undo. `never` are words that no row of the log contains.
     """

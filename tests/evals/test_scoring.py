@@ -1,4 +1,4 @@
-"""Scorers with known answers: what is kept, changed, turned around or made up, written by hand for each."""
+"""Scorers with known answers, written by hand: facts that are kept, changed, contradicted or made up."""
 
 from datetime import UTC, datetime
 
@@ -30,7 +30,7 @@ def left(*texts: str) -> list[Left]:
 
 
 def scored(gold: Gold, rows: list[Left], meaning: Meaning, *log: str, language: Language = "en") -> Scored:
-    """Return the scores of rows, of a log that says this."""
+    """Return the scores of rows for a log of these texts."""
     told = [LogRow(id=f"r{number}", at=AT, text=text) for number, text in enumerate(log, start=1)]
     return score(gold, told, rows, Judge(language, meaning))
 
@@ -133,7 +133,7 @@ def test_a_row_shows_the_fate_of_a_fact(wanted: Atom, text: str, fate: Fate, mea
 @pytest.mark.parametrize(
     ("fact", "exact", "text", "kept"),
     [
-        # A denial said in other words, or in another place, is the same denial.
+        # A denial in other words or in another position is the same denial.
         ("200 runs had no failure.", ("200",), "200 runs without a failure.", True),
         (
             "It failed in 1 of 9 runs on arm-3 and in none on x64-1.",
@@ -155,7 +155,7 @@ def test_a_row_shows_the_fate_of_a_fact(wanted: Atom, text: str, fate: Fate, mea
         ),
         ("Rooms cost at most 130 EUR.", ("130 EUR",), "Rooms cost no more than 130 EUR.", True),
         ("The job is not started before 10:00.", ("10:00",), "The job starts no earlier than 10:00.", True),
-        # A denial too many, too few, or its opposite.
+        # An added or missing denial, or the opposite.
         ("200 runs had no failure.", ("200",), "200 runs had a failure.", False),
         (
             "The CI gets neither --forked nor retries.",
@@ -172,7 +172,7 @@ def test_a_row_shows_the_fate_of_a_fact(wanted: Atom, text: str, fate: Fate, mea
             False,
         ),
         ("Never deploy on a Friday.", ("Friday",), "Deploy on a Friday.", False),
-        # What belongs together is torn apart.
+        # Pairs that belong together are torn apart.
         (
             "web-1 is 10.0.0.17, and web-2 is 10.0.0.71.",
             ("web-1", "web-2"),
@@ -187,7 +187,7 @@ def test_a_row_shows_the_fate_of_a_fact(wanted: Atom, text: str, fate: Fate, mea
         ),
         ("pro-eu takes 310 GB.", ("pro-eu", "310 GB"), "pro-eu has 4 TB; prod-eu stays at 310 GB.", False),
         ("pro-eu takes 310 GB.", ("pro-eu", "310 GB"), "prod-eu has 4 TB; pro-eu stays at 310 GB.", True),
-        # What holds is told as what was before.
+        # A current value is reported as a former one.
         ("The batch size of Heron is 64.", ("64",), "The batch size of Heron went from 64 to 256.", False),
         ("The batch size of Heron is 64.", ("64",), "The batch size of Heron went from 32 to 64.", True),
         ("The batch size of Heron is 64.", ("64",), "The batch size of Heron is 64, down from 640.", True),
@@ -200,7 +200,7 @@ def test_a_row_shows_the_fate_of_a_fact(wanted: Atom, text: str, fate: Fate, mea
             True,
         ),
         ("Release 2.0 is not deployed on a Friday.", ("2.0",), "Release 2.0 is deployed on a Friday.", False),
-        # Somebody's word is told as a fact.
+        # An opinion is stated as a fact.
         ("A blog claims that Loomcast 3 drops Markdown.", ("Loomcast 3",), "Loomcast 3 drops Markdown.", False),
         (
             "A blog claims that Loomcast 3 drops Markdown.",
@@ -279,7 +279,7 @@ def test_a_row_that_cites_the_source_of_a_fact_decides_its_verdict(meaning: Mean
     assert verdict.row.id == "own"
 
 
-# What held before -----------------------------------------------------------------------------------------------------
+# Replaced values ------------------------------------------------------------------------------------------------------
 
 _MOVED = FactChange(
     old=(atom("Deploys go to Fly.io.", "Fly.io"),), new=atom("Deploys go to the box hel1-04.", "hel1-04")
@@ -318,7 +318,7 @@ def test_a_value_that_changed_twice_is_not_excused_by_its_first_change(meaning: 
     assert (half.figures["supersession"].share, whole.figures["supersession"].share) == (0.0, 1.0)
 
 
-# What is open, unsettled, ruled ---------------------------------------------------------------------------------------
+# Open facts, unsettled facts, rulings ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_a_limit_stays_a_limit(text: str, right: bool, meaning: Meaning) -> None
 @pytest.mark.parametrize(
     ("fact", "text", "right"),
     [
-        # What is undecided has to read so; that it comes later is not enough.
+        # An undecided fact must stay undecided; "later" is not enough.
         ("Whether the office moves is decided in May.", "The office may or may not move: open until May.", True),
         ("Whether the office moves is decided in May.", "The office moves, as decided.", True),
         ("Whether the office moves is decided in May.", "The office will move in May.", False),
@@ -466,7 +466,7 @@ def test_a_part_of_a_longer_word_or_number_is_unsupported(text: str, source: str
         ("It was 1200 requests.", []),
         ("It was api/replicas, 3-5 of them.", []),
         ("It was api/whales, 3-9 of them.", ["3-9", "api/whales"]),
-        # What the log has in places that have nothing to do with each other is put together by whoever writes it so.
+        # Parts from unrelated places of the log must not be joined.
         ("It is in api/requests, 3-1200 of them.", ["3-1200", "api/requests"]),
         ("The service checkout-api2 runs 4 replicas.", ["checkout-api2", "4"]),
         ("On 5 March Peter Keller deployed it.", ["5 march", "Peter Keller"]),
@@ -580,7 +580,7 @@ def test_a_fact_that_its_own_row_takes_back_is_not_kept(behind: str, meaning: Me
 
 
 def test_long_lists_are_scored_in_linear_time(meaning: Meaning) -> None:
-    # Of a cubic or quadratic search these would take minutes.
+    # With a quadratic or cubic search these would take minutes.
     fact = atom("web-1 runs with 17 GB and web-2 with 71 GB.", "web-1", "web-2")
     pairs = "; ".join(f"ed-{number} at {number}, web-1 at 17, web-2 at 71" for number in range(600))
     assert Judge("en", meaning).judge(fact, left(pairs)).fate != "contradicted"
