@@ -1,9 +1,9 @@
-"""Secrets are masked before anything is stored, hashed, embedded, logged or shown to a model.
+"""Masks secrets before anything is stored, hashed, embedded, logged or shown to a model.
 
 Known key formats are matched by their own prefix; the rest by their context (an assignment to a name such as
 `password`, "the password is …", an Authorization header, the credentials of a URL, a PEM block). An unquoted value
-must look like a secret: it has a letter and a digit, and is not a path, call or type. A mask keeps the kind of the
-secret and nothing of its value. Masking twice changes nothing.
+must look like a secret: it has a letter and a digit, and is not a path, call or type. A mask names the kind of the
+secret and contains no part of its value. Masking twice changes nothing.
 """
 
 import hashlib
@@ -94,13 +94,13 @@ _COOKIE_VALUE = re.compile(
 _NETRC = re.compile(
     rf"(?i)(?P<name>\bmachine\s+\S{{1,200}}\s+login\s+\S{{1,200}}\s+password\s+){_NOT_MASKED}(?P<value>\S{{6,200}})"
 )
-# Values in such places that are not secrets: links, paths, attributes, dates, versions, the names of formats.
+# Values after the name of a secret that are not secrets: links, paths, attributes, dates, versions, names of formats.
 _HARMLESS = re.compile(
     r"(?i)https?:|[/~.]|[a-z_]\w*(?:\.[a-z_]\w*)+$|\d{4}-\d\d|v?\d+(?:\.\d+)+|\d+[a-z]{0,2}(?:-\d+[a-z]{0,2})?$"
     r"|(?:base|sha|md|utf|oauth|rsa|aes|hs|rs|es|ed|p)-?\d+\b"
 )
 
-# Characters. Matching blocks every other thread, so longer texts are masked in parts.
+# Characters that are masked at once: matching blocks every other thread.
 _PART = 262_144
 _BREAK = re.compile(r"\s(?=\S)")
 _MOST_BREAKS = 200
@@ -163,7 +163,7 @@ def _mask_if_it_looks_like_one(match: re.Match[str]) -> str:
 
 
 def _mask_option(match: re.Match[str]) -> str:
-    """Mask the value of an option, unless it is a variable or a placeholder, or may be the next word of prose."""
+    """Mask the value of an option, unless it is a variable, a placeholder or possibly the next word of prose."""
     value = match["value"]
     if value.strip("\"'")[:1] in "$<{[%@" or "[redacted:" in value:
         return match[0]
@@ -172,7 +172,7 @@ def _mask_option(match: re.Match[str]) -> str:
 
 
 def _looks_secret(value: str) -> bool:
-    """Whether an unquoted word looks like a secret: letters and digits, and no form that is known to be harmless."""
+    """Whether an unquoted word looks like a secret: letters and digits, and not a known harmless form."""
     return bool(re.search(r"[A-Za-z]", value) and re.search(r"\d", value) and not _HARMLESS.match(value))
 
 
@@ -204,11 +204,11 @@ def _redact_member(key: str, item: Json) -> Json:
 
 
 def redact_name(name: str) -> str:
-    """Return a client's own name for a thing, redacted; different names stay different (a hash is appended)."""
+    """Return a client's own name for a thing, redacted; a hash is appended, so that different names stay different."""
     masked = redact(name)
     return name if masked == name else f"{masked[:_LONGEST_NAME]}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def error_text(error: Exception) -> str:
-    """Return an error's message, masked and truncated for storage and display: it may contain text of others."""
+    """Return an error's message, masked and truncated: it may contain text from users or other programs."""
     return redact(clean_text(str(error)[:_LONGEST_ERROR]))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _TOGETHER = 16
-"""Maximum texts in a batch; larger ones do not pay."""
+"""Maximum texts in a batch; larger batches are not faster."""
 _CALL_TOKENS = 60
 """Fixed cost of a model call, in tokens (measured: docs/decisions/embedding-speed.md)."""
 _WITHOUT_LIMIT = 512
@@ -37,7 +37,7 @@ class LocalEmbedder:
     lanes = 1
 
     def __init__(self, model: str, threads: int, source: str) -> None:
-        """`model` is a folder, a name, or `bundled`: the model of the package. Nothing is loaded yet.
+        """`model` is a folder, a name on the hub, or `bundled`. It is loaded later.
 
         `source` is the setting that names it.
         """
@@ -45,7 +45,7 @@ class LocalEmbedder:
         self._source = source
         self._threads = threads
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="embedder")
-        # Counting tokens need not wait for the model. It has its own tokenizer, since tokenizers are not thread-safe.
+        # Counts tokens while the model is busy, with a tokenizer of its own, since tokenizers are not thread-safe.
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
         self._loaded: _LoadedModel | None = None
 
@@ -69,7 +69,7 @@ class LocalEmbedder:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._model.of_queries, list(texts))
 
     async def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return each text in parts that the model reads whole. Raises EmbedderDown before `load` has ended."""
+        """Return each text in parts that fit into the model. Raises EmbedderDown before `load` has ended."""
         return await asyncio.get_running_loop().run_in_executor(self._counting, self._model.split, list(texts))
 
     async def close(self) -> None:
@@ -89,7 +89,7 @@ class LocalEmbedder:
         except (OSError, ValueError, ImportError) as error:
             raise Misconfigured(
                 f"The embedding model {self._name!r} cannot be loaded: {error}",
-                hint="Give the path of a folder that holds a sentence-transformers model.",
+                hint="Give the path of a folder that contains a sentence-transformers model.",
             ) from error
 
 
@@ -116,7 +116,7 @@ class _LoadedModel:
         return self._encoded(self._model.encode_query, texts, self._query_prompt)
 
     def split(self, texts: list[str]) -> list[list[str]]:
-        """Return each text in parts that the model reads whole."""
+        """Return each text in parts that fit into the model."""
         return [split_text(text, self._most, self._lengths) for text in texts]
 
     def _encoded(self, encode: Any, texts: list[str], prompt: str) -> list[list[float]]:

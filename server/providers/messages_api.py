@@ -242,7 +242,7 @@ def _has_blocks(answer: "Message") -> bool:
 
 
 def _text(answer: "Message") -> str:
-    """Return the text of an answer: the input of our tool if it was called, else its words."""
+    """Return the text of an answer: the input of our tool if it was called, else its text blocks."""
     for block in answer.content or ():
         if block.type == "tool_use" and block.name == _TOOL:
             return json.dumps(block.input, ensure_ascii=False)
@@ -260,7 +260,7 @@ def _used(answer: "Message") -> TokenUse:
 
 
 def _at_most(request: dict[str, Any]) -> TokenUse:
-    """Return the estimated maximum token use of a call: all that is sent, and the longest allowed answer."""
+    """Return the estimated maximum token use of a call: the whole request, and the longest allowed answer."""
     sent = sum(IMAGE_TOKENS if text is None else estimate_tokens(text) for text in _sent(request))
     return TokenUse(sent, request["max_tokens"])
 

@@ -1,4 +1,4 @@
-"""The reflector that is a language model."""
+"""The reflector that asks a language model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import MessagesModel, ModelReply
 from esker.server.providers.roles import Meter
 
-# Tokens that a model writes in a few minutes; at most half are rows, the rest is JSON and ids.
+# Maximum tokens of an answer, which a model writes in a few minutes; half are for rows, the rest for JSON and ids.
 _MOST_ANSWER_TOKENS = 16_000
 _MOST_TARGET_TOKENS = _MOST_ANSWER_TOKENS // 2
 _MOST_COMPLAINTS = 5
@@ -106,13 +106,13 @@ def _lines(task: ReflectionTask) -> Iterator[str]:
 
 
 def _on_one_line(text: str) -> str:
-    """Return a text on one line, so that it cannot pass for several rows."""
+    """Return a text on one line, so that it cannot look like several rows."""
     return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
 class _ReflectorAnswerReader:
-    """Reads answers about some rows. A first answer is taken whole or sent back; of a last one, the good rows."""
+    """Reads answers about some rows. A first answer is accepted whole or sent back; a last one keeps its good rows."""
 
     rows: dict[str, Memory]
     timezone: str
@@ -148,7 +148,7 @@ class _ReflectorAnswerReader:
         return completed(list(self.rows.values()), good, untouched=untouched - _cited(good))
 
     def _as_it_was(self, row: RowAnswer) -> str:
-        """Return the text of a row; one that was copied from a source gets its line breaks back."""
+        """Return the text of a row; if it is copied from a source, with the source's line breaks."""
         said = _on_one_line(row.text)
         sources = [self.rows[source].content for source in row.source_ids if source in self.rows]
         return next((content for content in sources if _on_one_line(content) == said), row.text)

@@ -45,9 +45,9 @@ class Reflector(Protocol):
         ...
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
-        """Return a candidate: rows that replace those of the task, or none when there is nothing to gain.
+        """Return a candidate: rows that replace those of the task, or none if they cannot be condensed.
 
-        The caller judges whether it is good enough. Raises ModelFailed, SpendCapReached.
+        The caller decides whether it is good enough. Raises ModelFailed, SpendCapReached.
         """
         ...
 
@@ -74,7 +74,7 @@ class Paraphraser(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of one space, with the prefix that the model expects before a text."""
+    """Turns texts into vectors of one space; it adds the prefix that the model expects."""
 
     @property
     def lanes(self) -> int:

@@ -1,1 +1,1 @@
-"""The calendar in a text and in a question."""
+"""Dates and times in texts and in questions."""

@@ -1,8 +1,8 @@
 """The time that a question asks about: "last week", "since Tuesday", "between 3 and 5 May", "a day before the move".
 
-Nothing that a question says about time is a filter: only `since` and `until` of a caller are. What was decided last
-week may have been said a day earlier, and a question that is read wrongly must not hide its answer. `firm` tells how
-sure the question is of its time: limits and dates of the calendar are meant as they are, "two weeks ago" is not.
+A time in a question is never a filter; only a caller's `since` and `until` are. A decision of last week may have been
+stored a day earlier, and a misread question must not hide its answer. A time is `firm` if the question means it
+exactly: a limit or a calendar date is, "two weeks ago" is not.
 """
 
 import re
@@ -24,9 +24,9 @@ TimeBound = Literal["since", "until", "before", "after"]
 
 @dataclass(frozen=True, slots=True)
 class AskedTime:
-    """The time that a question asks about: a `window`, or an `anchor` from which it is told, which must be found first.
+    """The time that a question asks about: a `window`, or an `anchor`, an event whose date must be found first.
 
-    `words` are those of the question that say so, and `rest` is the question without them; what an anchor is called
+    `words` are the question's words for the time, and `rest` is the question without them; the name of an anchor
     stays in the rest.
     """
 
@@ -39,7 +39,7 @@ class AskedTime:
 
 _AHEAD = re.compile(whole(words("dates.ahead")), re.IGNORECASE)
 _PAST = re.compile(whole(words("dates.behind")), re.IGNORECASE)
-# Code, paths, options and ids, in which nothing is a time; dates in digits are.
+# Tokens; those that are code, paths, options or ids contain no times, unless they are dates in digits.
 _TOKEN = re.compile(r"`[^`]*`|[\w./\\:=(){}<>#@$+-]+", re.ASCII)
 _CODE = re.compile(r"`|(?:\A|(?<=[(<{]))--?[A-Za-z]|\w\(|[\w)][_/\\:=(){}<>#@$.][\w(]", re.ASCII)
 _DATE = re.compile(r"(?:[kc]w|[hq])?[\d./-]+|\d{4}-\d\d-\d\dT[\d:.Z+-]*", re.IGNORECASE)
@@ -58,16 +58,16 @@ _BEHIND = {
 _MODIFIER = rf"(?:{any_of(words('dates.modifiers'))}\s)?"
 _JOIN = re.compile(rf"\s?(?:-|–|—|~|〜|{whole(words('dates.to'))})\s?{_MODIFIER}", re.IGNORECASE)
 _AND = re.compile(rf"\s?{whole(words('dates.and'))}\s?{_MODIFIER}", re.IGNORECASE)
-# Two times beside each other: "today or yesterday", "on Monday and on Tuesday".
+# Between two alternative times: "today or yesterday", "on Monday and on Tuesday".
 _BESIDE = re.compile(rf"\s?{whole(words('dates.beside'))}\s?(?:(?:on|in|am|im|le|el|en)\s)?{_MODIFIER}", re.IGNORECASE)
-# A date behind its weekday: "Monday, 25 May", "Friday the 13th".
-_OF_A_DAY = re.compile(r",?\s?(?:(?:the|den|dem|le|el)\s)?", re.IGNORECASE)
+# Between a weekday and its date: "Monday, 25 May", "Friday the 13th".
+_WEEKDAY_TO_DATE = re.compile(r",?\s?(?:(?:the|den|dem|le|el)\s)?", re.IGNORECASE)
 _BETWEEN = re.compile(
     rf"\b{any_of(spaced(words('dates.between')))}\s(?:(?:the|dem|el|la|le)\s)?$"
     rf"|{any_of(unspaced(words('dates.between')))}\s?$",
     re.IGNORECASE,
 )
-# Small words that belong to a time, before it and behind it.
+# Small words that belong to a time, before it and after it.
 _BEFORE_TIME = re.compile(
     r"(?:\b(?:on|in|at|over|during|from|of|around|about|am|im|um|ca|vom|en|au|du|del|de|between|zwischen|entre|на|в)\s"
     r"|[在于]\s?)?(?:\b(?:the|early|late|mid|den|dem|der|die|les?|la|el|los|las)\s){0,2}$",
@@ -76,13 +76,13 @@ _BEFORE_TIME = re.compile(
 _BEHIND_TIME = re.compile(r"T[\d:.Z+-]+|\s?(?:之?间|之?間|的时候|の間|[のに的])")
 # Maximum characters of a query: a longer one is pasted text, whose times are not asked about.
 _LONGEST_QUERY = 1_000
-# Characters before a time in which its words are looked for.
+# Characters before a time that are searched for its prepositions.
 _LONGEST_LEAD = 40
 
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Days that a question names, and where; `limit` says on which side of them."""
+    """Days that a question names, and their place in it; `limit` says which side of them is meant."""
 
     start: int
     end: int
@@ -92,9 +92,9 @@ class _Named:
 
 
 def asked_time(query: str, now: datetime, timezone: str) -> AskedTime | None:
-    """Return the time that a question asks about, `now` being when it is asked, in the asker's zone.
+    """Return the time that a question asks about, asked at `now` in `timezone`; None means any time.
 
-    None means any time. Of several times that do not belong together the first one counts.
+    Of several times that do not belong together, the first one counts.
     """
     if len(query) > _LONGEST_QUERY:
         return None
@@ -120,7 +120,7 @@ def asked_time(query: str, now: datetime, timezone: str) -> AskedTime | None:
 
 
 def _blanked(token: re.Match[str]) -> str:
-    """Return a token, or as many blanks where it is code."""
+    """Return a token, or blanks of the same length if it is code."""
     is_code = _CODE.search(token[0]) and not _DATE.fullmatch(token[0].rstrip(".:)"))
     return " " * len(token[0]) if is_code else token[0]
 
@@ -132,7 +132,7 @@ def _covers(one: DateExpression, place: int) -> bool:
 def _asked(
     query: str, start: int, end: int, *, firm: bool, window: Window | None = None, anchor: Anchor | None = None
 ) -> AskedTime:
-    """Return what was found between two places of a question, with the small words that belong to it."""
+    """Return the time between two places of a question, together with the small words that belong to it."""
     if before := _BEFORE_TIME.search(query, max(0, start - _LONGEST_LEAD), start):
         start = before.start()
     if behind := _BEHIND_TIME.match(query, end):
@@ -142,7 +142,7 @@ def _asked(
 
 
 def _named(text: str, found: Sequence[DateExpression]) -> _Named:
-    """Return the first time of a question; a second one that is joined to it is its end."""
+    """Return the first time of a question; a second time that is joined to it extends it."""
     first = found[0]
     alone = _Named(first.match.start(), first.match.end(), first.days, _is_dated(first))
     if len(found) == 1:
@@ -152,7 +152,11 @@ def _named(text: str, found: Sequence[DateExpression]) -> _Named:
     lead = _BETWEEN.search(text, max(0, alone.start - _LONGEST_LEAD), alone.start)
     if _JOIN.fullmatch(between) or (lead and _AND.fullmatch(between)):
         return _Named(lead.start() if lead else alone.start, second.match.end(), _joined(first, second), firm=True)
-    if _OF_A_DAY.fullmatch(between) and first.match.groupdict().get("weekday") and second.match.groupdict().get("day"):
+    if (
+        _WEEKDAY_TO_DATE.fullmatch(between)
+        and first.match.groupdict().get("weekday")
+        and second.match.groupdict().get("day")
+    ):
         return _Named(alone.start, second.match.end(), second.days, firm=True)
     if _BESIDE.fullmatch(between):
         days = min(first.days[0], second.days[0]), max(first.days[1], second.days[1])
@@ -161,7 +165,7 @@ def _named(text: str, found: Sequence[DateExpression]) -> _Named:
 
 
 def _joined(first: DateExpression, second: DateExpression) -> tuple[date, date]:
-    """Return the days from one time to another; one that is told without its year is the nearest to the other."""
+    """Return the days from one time to another; a time without a year is the nearest to the other."""
     one, other = first.days, second.days
     if _floats(second) and not _floats(first) and _is_dated(first):
         other = read_days(second.read, second.match, one[0] + timedelta(days=365)) or other
@@ -171,20 +175,20 @@ def _joined(first: DateExpression, second: DateExpression) -> tuple[date, date]:
 
 
 def _is_dated(found: DateExpression) -> bool:
-    """Tell whether a time is told by the calendar, and not by how long ago it was."""
+    """Whether a time is a calendar date, and not a distance from today."""
     named = found.match.groupdict()
     return any(named.get(name) for name in ("year", "month", "day", "quarter", "half", "week_number", "holiday"))
 
 
 def _floats(found: DateExpression) -> bool:
-    """Tell whether a time is told without its year or its week."""
+    """Whether a time is named without its year, or a weekday without its week."""
     named = found.match.groupdict()
     in_week = named.get("weekday") and not named.get("week")
     return bool(in_week or (_is_dated(found) and not (named.get("year") or named.get("away"))))
 
 
 def _limited(text: str, named: _Named) -> _Named:
-    """Return a time with the limit that is told before or behind it: since it, until it, before it, after it."""
+    """Return a time with the limit named before or after it: since, until, before or after."""
     for limit, pattern in _LIMITS.items():
         if lead := pattern.search(text, max(0, named.start - _LONGEST_LEAD), named.start):
             return replace(named, start=lead.start(), firm=True, limit=limit)
@@ -195,7 +199,7 @@ def _limited(text: str, named: _Named) -> _Named:
 
 
 def _window(named: _Named, now: datetime, timezone: str) -> Window:
-    """Return the window of a time; what has no other end lasts until now, or as long as what was named."""
+    """Return the window of a time; after an open start it lasts until now, and at least one grain after `after`."""
     window = window_of(named.days, timezone)
     second = timedelta(seconds=1)
     match named.limit:

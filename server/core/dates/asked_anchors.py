@@ -1,4 +1,4 @@
-"""Times that are told from something else than today: "three days before the release", "发布前三天"."""
+"""Times that are counted from an event: "three days before the release", "发布前三天"."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from esker.server.core.words.lists import any_of, keyed, words
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """An anchor in a question, and from which character to which it says how far away from it."""
+    """An anchor in a question, and the start and end of the words that name the distance from it."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ _TOLD = re.compile(
     rf"(?<!\w)(?:(?P<within>{_WITHIN})\s)?(?:(?P<article>{_ARTICLE})\s?)?(?:{COUNT}\s)?{UNIT}\s{_SIDE}\s",
     re.IGNORECASE,
 )
-# The day before and the day after have words of their own.
+# French and Spanish have words for "the day before" and "the day after".
 _EVE = re.compile(
     r"(?<!\w)(?:la (?P<before>veille|víspera) (?:de |du |d'|del )"
     r"|(?:le |el )?(?P<after>lendemain|día siguiente) (?:de |du |d'|del |a ))",
@@ -39,10 +39,10 @@ _CJK = (
     re.compile(rf"{_NAME}(?:的|の){_CJK_UNIT}\s?(?P<side>前|后|後)"),
 )
 
-# What stands before the name of an anchor in scripts without spaces.
+# Text before the name of an anchor, in scripts without spaces.
 _CJK_LEAD = re.compile(r".*[在于从はがをにで]")
 _NO_NAME = frozenset(words("dates.no_anchors"))
-# A name ends where the question goes on.
+# The end of a name: punctuation, or a word with which the question continues.
 _NAME_END = re.compile(rf"[?.!,;:\n]|\s{any_of(words('dates.anchor_ends'))}(?!\w)", re.IGNORECASE)
 
 
@@ -68,7 +68,7 @@ def _name(text: str, start: int) -> str:
 
 
 def _told(found: re.Match[str]) -> Anchored | None:
-    """Return an anchor in a language with spaces; without a count or an article it is not one time but any."""
+    """Return an anchor in a language with spaces; without a count or an article no particular time is meant."""
     words = _name(found.string, found.end())
     if not words or not (found["count"] or found["article"]):
         return None
@@ -79,7 +79,7 @@ def _told(found: re.Match[str]) -> Anchored | None:
 
 
 def _written(found: re.Match[str]) -> Anchored | None:
-    """Return an anchor in Chinese or Japanese, where its name comes first."""
+    """Return an anchor in Chinese or Japanese, where the name precedes the distance."""
     lead = _CJK_LEAD.match(found["name"])
     words = found["name"][lead.end() if lead else 0 :]
     if len(words) < 2 or words in _NO_NAME or not words[0].isalpha():

@@ -1,8 +1,8 @@
-"""Expressions of time in a question: what `calendar_words` has, and what only somebody who asks says.
+"""Expressions of time in a question: those of `calendar`, and those that occur only in questions.
 
-Somebody who asks looks back: "in March" is the latest March, "on Tuesday" the latest Tuesday, unless the question is
-about what is to come. What is said in passing is no time: months and weekdays need a word before them or a year behind
-them, and a year a word that it can belong to, so that neither "May I?" nor "2023 files" is one.
+Questions look back: "in March" is the latest March, "on Tuesday" the latest Tuesday, unless the question is about the
+future. A month or a weekday needs a preposition before it or a year after it, and a year needs a suitable word before
+it, so that neither "May I?" nor "2023 files" contains a time.
 """
 
 import re
@@ -66,27 +66,27 @@ from esker.server.core.dates.window import about, moved
 from esker.server.core.words.lists import any_of, keyed, words
 
 _FIRST_YEAR = 1990
-# Farther ahead, a number behind "in" is a quantity.
+# A number after "in" that is more years ahead than this is a quantity.
 _YEARS_AHEAD = 10
 _FEW = {word: int(number) for word, number in keyed("dates.few").items()}
 PAST = any_of((*words("dates.last"), *words("dates.past")))
-"""Words before a span that lasts until now."""
+"""A pattern for words before a span that lasts until now."""
 AMOUNT = rf"(?:{COUNT}|(?:an? |ein )?(?P<some>{any_of(_FEW)}))"
-"""How many units: a count, or "a few"."""
+"""A pattern for a number of units: a count, or "a few"."""
 
 
 def _is_month(match: re.Match[str]) -> bool:
-    """Tell whether the name of a month is one, and no word that is spelt like it."""
+    """Whether a month's name means the month, and not another word with the same spelling."""
     named = match.groupdict()
     return match["month"] not in ALSO_WORDS or bool(named.get("year") or named.get("away")) or led(match, SURELY_LED)
 
 
 def _recent(make: Callable[[int], Days], today: date, *, ahead: bool) -> Days | None:
-    """Return the days of the latest year that have begun; `ahead`: of the first year that are not over.
+    """Return the latest of some yearly days that have begun; with `ahead`, the first that are not over.
 
-    `make` gives those of a year, and raises ValueError when the year has none. None: no year near has any.
+    `make` returns the days of a year, or raises ValueError if that year has none. None: no year nearby has them.
     """
-    for years in range(10):  # two 29ths of February are eight years apart at most
+    for years in range(10):  # two 29ths of February are at most eight years apart
         try:
             days = make(today.year + (years - 1 if ahead else 1 - years))
         except ValueError:
@@ -106,7 +106,7 @@ def _date(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
 
 
 def _german_date(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
-    """Return a day that is written without a year; without a German word before it, it is a version or a number."""
+    """Return a dotted date without a year; without a German word before it, it is a version or a number."""
     return _date(match, today, ahead=ahead) if led(match, LED_IN_GERMAN) else None
 
 
@@ -130,13 +130,13 @@ def _month(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
 
 
 def _last_month(match: re.Match[str], today: date) -> Days | None:
-    """Return the latest month of a name that is over."""
+    """Return the latest month with a name that is over."""
     number = month_number(match)
     return _recent(lambda year: whole_month(year, number), today.replace(day=1) - timedelta(days=1), ahead=False)
 
 
 def _next_month(match: re.Match[str], today: date) -> Days | None:
-    """Return the first month of a name that has not begun."""
+    """Return the first month with a name that has not begun."""
     number = month_number(match)
     return _recent(lambda year: whole_month(year, number), shifted("month", 1, today)[0], ahead=True)
 
@@ -146,7 +146,7 @@ def _before_last(match: re.Match[str], today: date) -> Days:
 
 
 def _day_of_month(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
-    """Return the latest day of a number, or the next one; months that are too short have none."""
+    """Return the latest day with this number in its month, or the next one; too short months are skipped."""
     for months in range(12):
         first, last = shifted("month", months if ahead else -months, today)
         day = first + timedelta(days=number_of(match["day"]) - 1)
@@ -156,7 +156,7 @@ def _day_of_month(match: re.Match[str], today: date, *, ahead: bool) -> Days | N
 
 
 def _numbered_day(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
-    """Return "the 5th"; "the 5th floor" is none."""
+    """Return the day of "the 5th", but not of "the 5th floor"."""
     return _day_of_month(match, today, ahead=ahead) if led(match, LED_NUMBER) and stands_alone(match) else None
 
 
@@ -170,7 +170,7 @@ def _romance_day(match: re.Match[str], today: date, *, ahead: bool) -> Days | No
 
 
 def _holiday(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
-    """Return the latest such day that has begun, or the next one; "the Christmas party" is none."""
+    """Return the latest such day that has begun, or the next one; "the Christmas party" does not count."""
     if given := year_of(match, today):
         return holiday(match["holiday"], given)
     name = match["holiday"].casefold()
@@ -181,7 +181,7 @@ def _holiday(match: re.Match[str], today: date, *, ahead: bool) -> Days | None:
 
 
 def _shifted_holiday(match: re.Match[str], today: date, shift: int) -> Days | None:
-    """Return the latest such day that is over, that of this year, or the next one to come."""
+    """Return the latest such day that is over, that of this year, or the next one."""
     if shift == 0:
         return holiday(match["holiday"], today.year)
     return _recent(partial(holiday, match["holiday"]), today + timedelta(days=shift), ahead=shift > 0)
@@ -225,13 +225,13 @@ def _weekend(match: re.Match[str], today: date, shift: int) -> Days:
 
 
 def _past(match: re.Match[str], today: date) -> Days:
-    """Return the days from so many units ago until today."""
+    """Return the days from a number of units ago until today."""
     count, unit = _amount(match)
     return moved(today, unit, -count), today
 
 
 def how_many(match: re.Match[str]) -> int:
-    """Return how many units `AMOUNT` says."""
+    """Return the number that `AMOUNT` matched."""
     some = match.groupdict().get("some")
     return _FEW[some.casefold()] if some else count_of(match)
 
@@ -266,7 +266,7 @@ def _expressions(*, ahead: bool) -> Iterator[Expression]:
     yield alone(rf"{AMOUNT}\s?{UNIT}{behind('dates.ago_behind')}"), partial(_ago, sign=-1)
     yield alone(rf"{UNIT} назад"), partial(_ago, sign=-1)
     yield alone(rf"{any_of(words('dates.ago_before'))} {AMOUNT} {UNIT}"), partial(_ago, sign=-1)
-    # "The token expires in 3 days" is about the token, unless the question is about what is to come.
+    # "The token expires in 3 days" is about the token, unless the question is about the future.
     for pattern in AHEAD if ahead else ():
         yield pattern, partial(_ago, sign=1)
 
@@ -310,7 +310,7 @@ def _dates(*, ahead: bool) -> Iterator[Expression]:
 
 def _numbered_days(*, ahead: bool) -> Iterator[Expression]:
     yield alone(r"(?<=the )(?P<day>\d{1,2})(?:st|nd|rd|th)"), partial(_numbered_day, ahead=ahead)
-    # A noun behind it is what is counted: "am 5. Tag".
+    # Not if a noun follows, which is then counted: "am 5. Tag".
     yield alone(r"(?P<day>\d{1,2})\.(?!\s?(?-i:[A-ZÄÖÜ\d]))"), partial(_german_day, ahead=ahead)
     yield alone(r"(?:día )?(?P<day>\d{1,2})"), partial(_romance_day, ahead=ahead)
     yield (
@@ -322,6 +322,6 @@ def _numbered_days(*, ahead: bool) -> Iterator[Expression]:
 
 
 LOOKING_BACK = tuple(_expressions(ahead=False))
-"""What times mean in a question about what was."""
+"""Expressions in a question about the past."""
 LOOKING_AHEAD = tuple(_expressions(ahead=True))
-"""What they mean in one about what is to come."""
+"""Expressions in a question about the future."""

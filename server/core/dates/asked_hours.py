@@ -1,4 +1,4 @@
-"""Hours and minutes in a question: "the last 24 hours", "an hour ago"; all other times in it are whole days."""
+"""Hours and minutes in a question: "the last 24 hours", "an hour ago"; all other times are whole days."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ _UNIT = rf"(?P<unit>{any_of(_UNIT_OF)})"
 _LAST = (
     alone(rf"{PAST}(?:的|の)?\s?{AMOUNT}(?: of)?\s?{_UNIT}"),
     alone(rf"{AMOUNT} dernières {_UNIT}"),
-    # "The last minute" is no time.
+    # Only the hour: "the last minute" is not a time.
     alone(rf"{PAST}\s?(?P<unit>{any_of(words('dates.single_hour'))})"),
 )
 _AGO = (
@@ -22,14 +22,14 @@ _AGO = (
     alone(rf"{_UNIT} назад"),
     alone(rf"{any_of(words('dates.ago_before'))} {AMOUNT} {_UNIT}"),
 )
-# How far a window extends around a time that is counted in hours: people are off by about one.
+# How far a window extends on each side of a time counted in hours: people are off by about one.
 _AROUND = timedelta(hours=1)
 _GRAIN = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Where a question speaks of hours, and the window that it means."""
+    """Hours in a question: their place in it, and the window that they mean."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ class Hours:
 
 
 def hours_in(text: str, now: datetime) -> Hours | None:
-    """Return the first hours or minutes that a question counts back from now, in UTC: clocks may change meanwhile."""
+    """Return the first hours or minutes that a question counts back from now; in UTC, which has no DST changes."""
     found = [match for pattern in (*_LAST, *_AGO) for match in pattern.finditer(text)]
     if not found:
         return None

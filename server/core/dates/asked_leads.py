@@ -1,4 +1,4 @@
-"""Words around a time in a question, which tell that it is one: "in March" is, "Who is April?" is not."""
+"""Words around an expression that make it a time: "in March" is one, the name in "Who is April?" is not."""
 
 import re
 
@@ -28,16 +28,16 @@ def _right_before(path: str) -> re.Pattern[str]:
 
 
 LED = _leads(*_BEFORE_MONTH, *_BOUNDS, *words("dates.before_day"))
-# Not "of" and "for": April and June are also people.
+# Without "of" and "for": April and June are also people.
 LED_MONTH = _leads(*_BEFORE_MONTH, *_BOUNDS)
 LED_YEAR = _leads(*_BEFORE_MONTH, *_BOUNDS, "of")
-# Before these, "may" and "march" are months even in small letters.
+# After these, "may" and "march" are months even in lower case.
 SURELY_LED = _right_before("dates.surely_month")
 LED_IN_GERMAN = _right_before("dates.before_dotted_date")
 # "The April 7 call", "Ann's July 8 workshop".
 OF_A_NAME = re.compile(r"(?:\bthe|['’]s)\s$", re.IGNORECASE)
 BY = _right_before("dates.due")
-# What may follow a number that is a year or a day, and no quantity.
+# Text that may follow a year or a day; after a quantity other text follows.
 _ALONE_BEHIND = re.compile(
     # "2001 A Space Odyssey" is a title.
     r"(?!\s(?-i:A|The|Der|Die|Das|Le|La|El)\s(?-i:[A-ZÀ-Ý]))"
@@ -54,11 +54,11 @@ LED_HOLIDAY = re.compile(rf"\b{any_of((*_BOUNDS, *words('dates.before_holiday'))
 
 
 def led(match: re.Match[str], *leads: re.Pattern[str]) -> bool:
-    """Tell whether one of some words stands right before an expression."""
+    """Whether one of the leads directly precedes an expression."""
     start = match.start()
     return any(lead.search(match.string, max(0, start - _LONGEST_LEAD), start) for lead in leads)
 
 
 def stands_alone(match: re.Match[str]) -> bool:
-    """Tell whether what follows a number lets it be a year or a day."""
+    """Whether a number can be a year or a day, by the text after it."""
     return _ALONE_BEHIND.match(match.string, match.end()) is not None

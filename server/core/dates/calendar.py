@@ -1,7 +1,7 @@
-"""Expressions of the calendar, and the days that they mean; the words are in `server/core/words`.
+"""Calendar expressions and the days that they mean; the words are in `server/core/words`.
 
-A general date parser gives a moment where a span is meant, and takes "may" and "on" for dates, so the few expressions
-that matter are spelled out here. Days are those of whoever speaks: `today` is the day on which it is said.
+A general date parser returns a moment where a span is meant, and takes "may" and "on" for dates, so the few expressions
+that matter are spelled out here. Days are in the speaker's time zone: `today` is the day on which the text was said.
 """
 
 import re
@@ -27,13 +27,13 @@ CalendarUnit = Literal["day", "week", "month", "year"]
 Days = tuple[date, date]
 """The first and the last day of a span."""
 DateReader = Callable[[re.Match[str], date], Days | None]
-"""Returns the days that an expression means on a day, None when it means none; ValueError: there is no such day."""
+"""Returns the days that a match means if said on a day, or None if none. Raises ValueError for an impossible date."""
 Expression = tuple[re.Pattern[str], DateReader]
 
 
 @dataclass(frozen=True, slots=True)
 class DateExpression:
-    """An expression in a text: where it stands, the days that it means, and who reads it."""
+    """An expression in a text: its match, the days that it means, and the function that reads it."""
 
     match: re.Match[str]
     days: Days
@@ -48,7 +48,7 @@ def span_of(days: Days, timezone: str) -> Span:
 
 
 def found_in(text: str, today: date, expressions: Sequence[Expression]) -> Iterator[DateExpression]:
-    """Yield the expressions of a text in order, none inside another."""
+    """Yield the expressions of a text in order, without overlaps; of two at one place, the longer."""
     found = [
         DateExpression(match, days, read)
         for pattern, read in expressions
@@ -62,7 +62,7 @@ def found_in(text: str, today: date, expressions: Sequence[Expression]) -> Itera
             yield one
 
 
-# A number behind one of these is a name and not a date: "ticket 2024-01", "version 2024-01-05".
+# A number after one of these is an id and not a date: "ticket 2024-01", "version 2024-01-05".
 _OF_AN_ID = re.compile(
     rf"{starting(words('dates.numbered_things'))}\s?(?:(?:no\.?|nr\.?|n°|number|nummer|id)\s?)?[:#]?\s?$",
     re.IGNORECASE,
@@ -72,14 +72,14 @@ _LONGEST_ID_WORDS = 32
 
 
 def _is_id(match: re.Match[str]) -> bool:
-    """Tell whether what is written like a date is the number of a thing."""
+    """Whether a match that looks like a date is an id."""
     start = match.start()
     of_an_id = _OF_AN_ID.search(match.string, max(0, start - _LONGEST_ID_WORDS), start)
     return bool(of_an_id and re.fullmatch(r"[\d./-]+", match[0]))
 
 
 def read_days(read: DateReader, match: re.Match[str], today: date) -> Days | None:
-    """Return the days that an expression means, None when no calendar that we can keep has them."""
+    """Return the days that an expression means; None if they do not exist or are outside the range that is stored."""
     try:
         days = read(match, today)
     except (ValueError, OverflowError):
@@ -87,7 +87,7 @@ def read_days(read: DateReader, match: re.Match[str], today: date) -> Days | Non
     return days if days and EARLIEST.year <= days[0].year and days[1].year < LATEST.year else None
 
 
-# Longer counts are written in digits.
+# Larger counts are read only in digits.
 _LARGEST_WORD = 15
 NUMBER_WORDS = {
     word: int(number) for word, number in keyed("numbers.cardinals").items() if 1 <= int(number) <= _LARGEST_WORD
@@ -99,13 +99,13 @@ _SHIFTED_UNIT_OF = cast(dict[str, CalendarUnit], keyed("dates.shifted_units"))
 WEEKDAYS = {word: int(number) - 1 for word, number in keyed("dates.weekdays").items()}
 """The number of each weekday, from 0 for Monday."""
 WEEKDAY = rf"(?P<weekday>{any_of(WEEKDAYS)})"
-# Names of months that are other words in small letters.
+# Names of months that are other words in lower case.
 ALSO_WORDS = words("dates.also_words")
 MONTH = rf"(?P<month>{any_of(MONTHS)})\.?"
 LAST = any_of(words("dates.last"))
 NEXT = any_of(words("dates.next"))
 SHIFTS = ((LAST, -1), (any_of(words("dates.this")), 0), (NEXT, 1))
-"""Words before a unit, and how many units from the present one they lead."""
+"""Patterns of words before a unit, each with its distance in units from the present one."""
 _DAYS = keyed("dates.days")
 DAY_WORDS = tuple(_DAYS)
 # "Hier" is yesterday in French and "here" in German.
@@ -114,25 +114,25 @@ _GERMAN = re.compile(whole(words("dates.small_words")), re.IGNORECASE)
 
 
 def alone(pattern: str) -> re.Pattern[str]:
-    """Return a pattern that stands alone, as far as its script has words."""
+    """Return a pattern that matches whole words only, in scripts that separate words."""
     letter = "[A-Za-zÀ-ÿА-яЁё0-9]"
     return re.compile(rf"(?-i:(?<!{letter}))(?:{pattern})(?-i:(?!{letter}))", re.IGNORECASE)
 
 
 def behind(path: str) -> str:
-    """Return a pattern for the words of a list behind a unit, with a space before them where the script has spaces."""
+    """Return a pattern for the words of a list after a unit, with a space before them if the script has spaces."""
     entries = words(path)
     return rf"(?: {any_of(spaced(entries))}|\s?{any_of(unspaced(entries))})"
 
 
 def one_day(today: date, ahead: int = 0) -> Days:
-    """Return the day that lies `ahead` days away."""
+    """Return the day that is `ahead` days away."""
     day = today + timedelta(days=ahead)
     return day, day
 
 
 def shifted(unit: CalendarUnit, count: int, today: date) -> Days:
-    """Return the whole day, week (from Monday), month or year that lies `count` away."""
+    """Return the whole day, week (from Monday), month or year that is `count` away."""
     if unit == "day":
         return one_day(today, count)
     if unit == "week":
@@ -151,24 +151,24 @@ def whole_month(year: int, month: int) -> Days:
 
 
 def counted(match: re.Match[str]) -> tuple[int, CalendarUnit]:
-    """Return how many of which unit an expression counts; without a number it is one."""
+    """Return the number and the unit that an expression counts; without a number it is one."""
     word = match["unit"].casefold()
     return count_of(match) * times(word), UNIT_OF[word]
 
 
 def times(word: str) -> int:
-    """Return how many of its unit a word is: a fortnight is two weeks."""
+    """Return how many units a word stands for: a fortnight is two weeks."""
     return 2 if word.startswith("fortnight") else 1
 
 
 def count_of(match: re.Match[str]) -> int:
-    """Return the number that an expression counts with; one where there is none."""
+    """Return the count in an expression; one if there is none."""
     given = (match.groupdict().get("count") or "1").casefold()
     return int(given) if given.isdecimal() else NUMBER_WORDS[given]
 
 
 def weekday(match: re.Match[str], today: date, shift: int) -> Days:
-    """Return the latest such day before today, that of the present week (from Monday), or the first one after today."""
+    """Return the latest such weekday before today, that of this week (from Monday), or the first one after today."""
     ahead = WEEKDAYS[match["weekday"].casefold()] - today.weekday()
     if shift == 0:
         return one_day(today, ahead)
@@ -176,7 +176,7 @@ def weekday(match: re.Match[str], today: date, shift: int) -> Days:
 
 
 def _not_in_german(match: re.Match[str], today: date) -> Days | None:
-    """Return yesterday, unless the text is German, where the word is another one."""
+    """Return yesterday, unless the text is German, where the word means something else."""
     return None if _GERMAN.search(match.string) else one_day(today, -1)
 
 
@@ -216,13 +216,13 @@ def _of_week(match: re.Match[str], today: date, shift: int) -> Days:
 
 
 def _shifted_weekday(match: re.Match[str], today: date, shift: int) -> Days:
-    """Return a weekday that is told by "last" or "next"; in Chinese those speak of its week."""
+    """Return a weekday after "last" or "next"; in Chinese these words refer to its week."""
     in_chinese = match["weekday"][0] in "周星"
     return _of_week(match, today, shift) if in_chinese else weekday(match, today, shift)
 
 
 RELATIVE = tuple(_relative())
-"""Yesterday, last week, next Monday: what is counted from the day on which it is said."""
+"""Yesterday, last week, next Monday: expressions that are counted from the day on which they are said."""
 AGO = (
     alone(rf"{COUNT}\s?{UNIT}{behind('dates.ago_behind')}"),
     alone(rf"{any_of(words('dates.ago_before'))} {COUNT}\s?{UNIT}"),
@@ -237,7 +237,7 @@ _YEARS_AWAY = {word: int(away) for word, away in keyed("dates.years").items()}
 AWAY = rf"(?P<away>{any_of(_YEARS_AWAY)})"
 """A year that is counted from today."""
 YEAR = rf"(?:,? (?:de |del |el |of |in )?(?:(?P<year>\d{{4}})|{AWAY}))?"
-"""A year behind a month or a day."""
+"""A year after a month or a day."""
 HAN_YEAR = rf"(?:(?:(?P<year>\d{{4}})年|{AWAY})[的の]?)"
 """A year before a month, in Chinese or Japanese."""
 HAN_MONTH = r"(?P<month>\d{1,2}|十[一二]?|[一二三四五六七八九])月"
@@ -252,7 +252,7 @@ DATES = (
 
 
 def month_number(match: re.Match[str]) -> int:
-    """Return the number of the month that an expression names, in words or in digits."""
+    """Return the number of the month in an expression, written in words or in digits."""
     word = match["month"].casefold()
     return MONTHS.get(word) or number_of(word)
 
@@ -267,7 +267,7 @@ def number_of(written: str) -> int:
 
 
 def year_of(match: re.Match[str], today: date) -> int | None:
-    """Return the year that an expression names, by its number or as it is counted from today."""
+    """Return the year in an expression, by its number or counted from today; None if there is none."""
     named = match.groupdict()
     if given := named.get("year"):
         return int(given)

@@ -27,7 +27,7 @@ from esker.server.core.dates.calendar import (
 from esker.server.core.words.lists import any_of, keyed
 
 Choose = Callable[[Callable[[int], Days], date], Days | None]
-"""Returns the days in the year that is meant where none is named, by what returns those of a year; and today."""
+"""Chooses the year of an expression without one, given a function from year to days, and today; returns its days."""
 
 _HALVES = {"上半年": 1, "上半期": 1, "前半": 1, "下半年": 2, "下半期": 2, "後半": 2}
 _ORDINALS = {word: int(number) for word, number in keyed("dates.ordinals").items()}
@@ -42,7 +42,7 @@ _WEEK_NUMBER = r"(?P<week_number>\d{1,2})"
 
 
 def parts(choose: Choose) -> Iterator[Expression]:
-    """Yield the expressions for parts of a month or a year; `choose` finds the year of what is told without one."""
+    """Yield the expressions for parts of a month or a year; `choose` chooses the year if none is named."""
     of_month, of_year = partial(_of_month, choose=choose), partial(_of_year, choose=choose)
     yield alone(rf"{_PART} {_OF}{MONTH}{YEAR}"), of_month
     yield alone(rf"{_PART} {_OF}(?:year |jahres? |année |año )?{_FULL_YEAR}"), of_year
@@ -106,7 +106,7 @@ def _of_shifted(match: re.Match[str], today: date, shift: int) -> Days:
 
 
 def _part(match: re.Match[str], whole: Days) -> Days:
-    """Return the part of a month or a year that an expression names. Raises ValueError where there is none."""
+    """Return the part of a month or a year that an expression names. Raises ValueError if it does not exist."""
     named = match.groupdict()
     number = _number(named)
     if day := named.get("weekday"):
@@ -126,7 +126,7 @@ def _number(named: dict[str, str | None]) -> int:
 
 def _nth(pieces: list[Days], number: int) -> Days:
     if number > len(pieces) or not pieces:
-        raise ValueError("there are not so many")
+        raise ValueError("the month or year has fewer")
     return pieces[number - 1 if number > 0 else -1]
 
 

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from esker.server.core.dates.calendar import Days
 from esker.server.core.words.lists import any_of, keyed, words
 
-# Month, day and how many days.
+# Month, day, and length in days.
 _DAYS = {
     "christmas_eve": (12, 24, 1),
     "christmas_day": (12, 25, 1),
@@ -16,7 +16,7 @@ _DAYS = {
     "valentine": (2, 14, 1),
 }
 _KEYS = keyed("dates.holidays")
-# In English such a word before another noun describes that: "the Christmas party".
+# English names that describe a noun after them, and are then not a date: "the Christmas party".
 BEFORE_NOUNS = words("dates.holidays_before_nouns")
 HOLIDAY = rf"(?P<holiday>{any_of(_KEYS)})"
 

@@ -1,7 +1,6 @@
-"""The time that a text speaks of: "yesterday", "next week", "vor 3 Tagen", "上周", counted from when it was said.
+"""The time that a text refers to: "yesterday", "next week", "vor 3 Tagen", "上周", counted from when it was said.
 
-Days, weeks and months are whole spans in the speaker's time zone. A general date parser gives a moment where a span is
-meant, and takes "may" and "on" for dates; the few expressions that matter are spelled out in `calendar_words`.
+Days, weeks and months are whole spans in the speaker's time zone.
 """
 
 import re
@@ -46,16 +45,16 @@ from esker.server.core.words.lists import any_of, starting, words
 
 @dataclass(frozen=True, slots=True)
 class MentionedTime:
-    """What a text says about time: what it speaks of, and from when on it no longer holds."""
+    """The time that a text refers to, and the time until which it holds."""
 
     refers: Span | None
     valid_until: datetime | None
 
 
 def mentioned_time(text: str, said_at: datetime, timezone: str) -> MentionedTime:
-    """Return the time that a text speaks of, counted from `said_at` in `timezone`; of several the first.
+    """Return the time that a text refers to, counted from `said_at` in `timezone`; of several the first.
 
-    A weekday alone may be past or to come, so it says something only where it is a limit: "until Friday", "by Friday".
+    A weekday alone may be past or future, so it counts only as a limit: "until Friday", "by Friday".
     """
     if not _HINT.search(text):
         return MentionedTime(None, None)
@@ -71,7 +70,7 @@ def mentioned_time(text: str, said_at: datetime, timezone: str) -> MentionedTime
     return MentionedTime(refers, until)
 
 
-# A text without any of these speaks of no time, and most do not: looking for these is a tenth of the work.
+# A text without any of these refers to no time. Most texts contain none, and this test takes a tenth of the time.
 _HINT_WORDS = any_of((*MONTHS, *WEEKDAYS, *(UNIT_OF.keys() - {"an"}), *DAY_WORDS, *words("dates.hints"), "[kc]w"))
 _HINT = re.compile(
     rf"\d{{4}}|[\u3040-\u30ff\u4e00-\u9fff]|(?-i:(?<![A-Za-zÀ-ÿ])){_HINT_WORDS}(?-i:(?![A-Za-zÀ-ÿ]))",
@@ -80,14 +79,14 @@ _HINT = re.compile(
 
 _UNTIL = re.compile(rf"{starting(words('dates.until'))}\s?(?:the\s|on\s)?$", re.IGNORECASE)
 _UNTIL_BEHIND = re.compile(rf"\s?{any_of(words('dates.until_behind'))}")
-# A thing that is due by a day does not cease to hold then.
+# A due date is not the end of validity.
 _BY = re.compile(rf"\b{any_of(words('dates.due'))}\s(?:on\s)?$", re.IGNORECASE)
-# No words before a limit are longer.
+# Characters before a time that are searched for the words of a limit.
 _LONGEST_LEAD = 24
 
 
 def _ends(match: re.Match[str]) -> bool:
-    """Tell whether something holds until the time of an expression."""
+    """Whether an expression is the time until which something holds."""
     return _led(match, _UNTIL) or _UNTIL_BEHIND.match(match.string, match.end()) is not None
 
 
@@ -97,7 +96,7 @@ def _led(match: re.Match[str], lead: re.Pattern[str]) -> bool:
 
 
 def _ago(match: re.Match[str], today: date, sign: int) -> Days:
-    """Return the day that lies some days away; of weeks, months and years the whole one."""
+    """Return the day that is some days or weeks away, or the whole month or year."""
     count, unit = counted(match)
     if unit == "week":
         return one_day(today, 7 * sign * count)
@@ -105,7 +104,7 @@ def _ago(match: re.Match[str], today: date, sign: int) -> Days:
 
 
 def _bare_weekday(match: re.Match[str], today: date) -> Days | None:
-    """Return the nearest such day to come, today included, where something holds until it or is due by it."""
+    """Return the next such day, today included, if something holds until it or is due by it."""
     return weekday(match, today - timedelta(days=1), 1) if _ends(match) or _led(match, _BY) else None
 
 

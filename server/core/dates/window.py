@@ -1,8 +1,7 @@
-"""The time that a question asks about, and how near to it a row is.
+"""The window of time that a question asks about, and the closeness of a row to it.
 
-A window is evidence and not a filter: people are off by a little when they say when something was, and rows by a little
-when they say what they refer to. So nearness falls smoothly, and a row far from the window is still found when nothing
-nearer answers the question.
+A window is evidence and not a filter: dates in questions and in rows are often slightly off. So closeness falls
+smoothly, and a row far from the window is still found if no nearer one answers the question.
 """
 
 import math
@@ -13,15 +12,15 @@ from typing import Literal
 from esker.server.core.clock import EARLIEST, LATEST, zone
 from esker.server.core.dates.calendar import CalendarUnit, Days, shifted, span_of
 
-# At half a grain from the window a row is half as near.
+# Distance from the window, in grains, at which closeness is halved; a higher value lets it fall more slowly.
 _HALF_LIFE_GRAINS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time from its first to its last second. `grain` is the length of the time that was named.
+    """A time from its first to its last second. `grain` is the length of the named unit.
 
-    "Last week" is as long as its grain; "since Tuesday" lasts until now, and its grain is a day.
+    "Last week" is one grain long; "since Tuesday" lasts until now, and its grain is a day.
     """
 
     start: datetime
@@ -33,8 +32,8 @@ class Window:
 class Anchor:
     """A time that is counted from an event: "three days before the release".
 
-    `words` name the event; `count` units lie between, `side` says in which direction. `within` means the
-    time between, as in "in the three days before the release".
+    `words` name the event; the time is `count` units away, on its `side`. `within`: the whole time between is meant,
+    as in "in the three days before the release".
     """
 
     words: str
@@ -78,7 +77,7 @@ def _anchored_days(anchor: Anchor, start: datetime, end: datetime, timezone: str
 
 
 def moved(day: date, unit: CalendarUnit, count: int) -> date:
-    """Return the day that lies `count` units away; where its month is shorter, the last day of that."""
+    """Return the day that is `count` units away; if its month is too short, the last day of that month."""
     if unit in ("day", "week"):
         return day + timedelta(days=count * (7 if unit == "week" else 1))
     months = count * (12 if unit == "year" else 1)
@@ -87,16 +86,16 @@ def moved(day: date, unit: CalendarUnit, count: int) -> date:
 
 
 def about(day: date, unit: CalendarUnit) -> Days:
-    """Return as many days around `day` as one unit has: who counts in weeks is off by some days."""
+    """Return about one unit of days around `day`: a time counted in weeks is off by some days."""
     around = timedelta(days={"day": 0, "week": 3, "month": 15, "year": 182}[unit])
     return day - around, day + around
 
 
 def closeness(said_at: datetime, refers_from: datetime | None, refers_to: datetime | None, window: Window) -> float:
-    """Return how near to a window a row is, from 0 to 1: the nearer of when it was said and what time it speaks of.
+    """Return the closeness of a row to a window, from 0 to 1: by when it was said or the time it refers to.
 
-    Inside it is 1. Outside it is halved with each half grain from the window's nearer end. A row
-    that speaks of a long time has the mean over it, so that one about a year says little about one of its days.
+    The higher one counts. It is 1 inside the window, and halved with each half grain of distance outside. A row that
+    refers to a long time gets the mean over it, so a row about a year is not close to one of its days.
     """
     said = _nearness(said_at, said_at, window)
     if refers_from is None:
@@ -118,7 +117,7 @@ def _nearness(start: datetime, end: datetime, window: Window) -> float:
 
 
 def _decayed(farthest: float, nearest: float, rate: float) -> float:
-    """Return the integral of the decay over the part of a time that lies between two distances from the window."""
+    """Return the integral of the decay between two distances from the window."""
     if farthest <= 0:
         return 0.0
     return (math.exp(-rate * max(0.0, nearest)) - math.exp(-rate * farthest)) / rate
