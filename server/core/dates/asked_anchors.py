@@ -22,7 +22,7 @@ _SIDE_OF = keyed("dates.sides")
 _SIDE = rf"(?P<side>{any_of(_SIDE_OF)})"
 _ARTICLE = any_of(words("dates.anchor_articles"))
 _WITHIN = any_of(words("dates.within"))
-_TOLD = re.compile(
+_DISTANCE = re.compile(
     rf"(?<!\w)(?:(?P<within>{_WITHIN})\s)?(?:(?P<article>{_ARTICLE})\s?)?(?:{COUNT}\s)?{UNIT}\s{_SIDE}\s",
     re.IGNORECASE,
 )
@@ -48,14 +48,14 @@ _NAME_END = re.compile(rf"[?.!,;:\n]|\s{any_of(words('dates.anchor_ends'))}(?!\w
 
 def anchor_in(text: str) -> Anchored | None:
     """Return the first anchor of a question."""
-    for found in _TOLD.finditer(text):
-        if anchored := _told(found):
+    for found in _DISTANCE.finditer(text):
+        if anchored := _named_last(found):
             return anchored
-    if (eve := _EVE.search(text)) and (words := _name(text, eve.end())):
+    if (eve := _EVE.search(text)) and (name := _name(text, eve.end())):
         side = "before" if eve["before"] else "after"
-        return Anchored(eve.start(), eve.end(), Anchor(words, 1, "day", side, within=False))
+        return Anchored(eve.start(), eve.end(), Anchor(name, 1, "day", side, within=False))
     for pattern in _CJK:
-        if (found := pattern.search(text)) and (anchored := _written(found)):
+        if (found := pattern.search(text)) and (anchored := _named_first(found)):
             return anchored
     return None
 
@@ -67,27 +67,27 @@ def _name(text: str, start: int) -> str:
     return "" if name.casefold() in _NO_NAME else name
 
 
-def _told(found: re.Match[str]) -> Anchored | None:
+def _named_last(found: re.Match[str]) -> Anchored | None:
     """Return an anchor in a language with spaces; without a count or an article no particular time is meant."""
-    words = _name(found.string, found.end())
-    if not words or not (found["count"] or found["article"]):
+    name = _name(found.string, found.end())
+    if not name or not (found["count"] or found["article"]):
         return None
     unit = UNIT_OF[found["unit"].casefold()]
     within = bool(found["within"]) or (bool(found["article"]) and (bool(found["count"]) or unit != "day"))
     side = _SIDE_OF[found["side"].casefold()]
-    return Anchored(found.start(), found.end(), _anchor(words, found, side, within=within))
+    return Anchored(found.start(), found.end(), _anchor(name, found, side, within=within))
 
 
-def _written(found: re.Match[str]) -> Anchored | None:
+def _named_first(found: re.Match[str]) -> Anchored | None:
     """Return an anchor in Chinese or Japanese, where the name precedes the distance."""
     lead = _CJK_LEAD.match(found["name"])
-    words = found["name"][lead.end() if lead else 0 :]
-    if len(words) < 2 or words in _NO_NAME or not words[0].isalpha():
+    name = found["name"][lead.end() if lead else 0 :]
+    if len(name) < 2 or name in _NO_NAME or not name[0].isalpha():
         return None
     within = found.end("side") < found.start("unit")
-    return Anchored(found.end("name"), found.end(), _anchor(words, found, _SIDE_OF[found["side"]], within=within))
+    return Anchored(found.end("name"), found.end(), _anchor(name, found, _SIDE_OF[found["side"]], within=within))
 
 
-def _anchor(words: str, found: re.Match[str], side: str, *, within: bool) -> Anchor:
+def _anchor(name: str, found: re.Match[str], side: str, *, within: bool) -> Anchor:
     count, unit = counted(found)
-    return Anchor(words, count, unit, "before" if side == "before" else "after", within)
+    return Anchor(name, count, unit, "before" if side == "before" else "after", within)

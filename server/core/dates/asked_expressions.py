@@ -253,8 +253,8 @@ def _expressions(*, ahead: bool) -> Iterator[Expression]:
     part = r"(?P<part>['’]s\b| (?:morning|noon|afternoon|evening|night))?"
     yield alone(rf"{WEEKDAY}{part}"), partial(_bare_weekday, ahead=ahead)
     weekend = any_of(words("dates.weekend"))
-    for told, shift in SHIFTS:
-        for order in (rf"{told}\s?{weekend}", rf"(?:le |el )?{weekend} {told}"):
+    for shift_word, shift in SHIFTS:
+        for order in (rf"{shift_word}\s?{weekend}", rf"(?:le |el )?{weekend} {shift_word}"):
             yield alone(order), partial(_weekend, shift=shift)
     yield alone(rf"(?:on|at|over|am|ce|le|el) (?:the )?{weekend}"), partial(_weekend, shift=1 if ahead else -1)
     another = rf"(?! (?:{any_of((*WEEKDAYS, *words('dates.shifted_units', 'en')))})\b)"
@@ -302,8 +302,8 @@ def _dates(*, ahead: bool) -> Iterator[Expression]:
         partial(_quarter, ahead=ahead),
     )
     yield alone(rf"{HOLIDAY}{YEAR}"), partial(_holiday, ahead=ahead)
-    for told, shift in SHIFTS:
-        for order in (rf"{told} {HOLIDAY}", rf"{HOLIDAY} {told}"):
+    for shift_word, shift in SHIFTS:
+        for order in (rf"{shift_word} {HOLIDAY}", rf"{HOLIDAY} {shift_word}"):
             yield alone(order), partial(_shifted_holiday, shift=shift)
     yield from _numbered_days(ahead=ahead)
 

@@ -190,25 +190,25 @@ def _relative() -> Iterator[Expression]:
         yield alone(names), lambda _, today, offset=offset: one_day(today, offset)
     yield alone(any_of(_NOT_DAYS)), _not_in_german
     units = rf"(?P<unit>{any_of(_SHIFTED_UNIT_OF)})"
-    for told, shift in SHIFTS:
-        for order in (rf"{told}\s?{units}", rf"(?:la |le |el |l')?{units} {told}"):
+    for shift_word, shift in SHIFTS:
+        for order in (rf"{shift_word}\s?{units}", rf"(?:la |le |el |l')?{units} {shift_word}"):
             yield alone(order), lambda match, today, shift=shift: shifted(_unit(match), shift, today)
         yield (
-            alone(rf"{told}\s?{WEEKDAY}"),
+            alone(rf"{shift_word}\s?{WEEKDAY}"),
             lambda match, today, shift=shift: _shifted_weekday(match, today, shift),
         )
-        for order in _weekdays_of_week(told):
+        for order in _weekdays_of_week(shift_word):
             yield alone(order), lambda match, today, shift=shift: _of_week(match, today, shift)
     for path, shift in (("dates.last_behind", -1), ("dates.next_behind", 1)):
         yield alone(rf"{WEEKDAY} {any_of(words(path))}"), lambda match, today, shift=shift: weekday(match, today, shift)
 
 
-def _weekdays_of_week(shift: str) -> Iterator[str]:
+def _weekdays_of_week(shift_word: str) -> Iterator[str]:
     """Yield patterns for a weekday of a week that is shifted: "Monday of next week", "nächste Woche Montag"."""
     week = any_of(word for word, unit in _SHIFTED_UNIT_OF.items() if unit == "week")
-    for told in (rf"{shift}\s?{week}", rf"{week} {shift}"):
-        yield rf"{WEEKDAY},?\s?(?:(?:of|in|in der|der|de)\s)?(?:(?:the|la)\s)?{told}"
-        yield rf"{told}(?:的|の)?,?\s?(?:(?:on|am|le|el)\s)?{WEEKDAY}"
+    for shifted_week in (rf"{shift_word}\s?{week}", rf"{week} {shift_word}"):
+        yield rf"{WEEKDAY},?\s?(?:(?:of|in|in der|der|de)\s)?(?:(?:the|la)\s)?{shifted_week}"
+        yield rf"{shifted_week}(?:的|の)?,?\s?(?:(?:on|am|le|el)\s)?{WEEKDAY}"
 
 
 def _of_week(match: re.Match[str], today: date, shift: int) -> Days:

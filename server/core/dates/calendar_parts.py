@@ -49,8 +49,8 @@ def parts(choose: Choose) -> Iterator[Expression]:
     yield alone(rf"{_HALF} {_FULL_YEAR}"), of_year
     unit = rf"(?P<unit>{any_of(word for word, unit in UNIT_OF.items() if unit in ('month', 'year'))})"
     yield alone(rf"{_PART} (?:of the |du |del |des |de l'){unit}"), partial(_of_shifted, shift=0)
-    for told, shift in SHIFTS:
-        for order in (rf"{told}\s?{unit}", rf"{unit} {told}"):
+    for shift_word, shift in SHIFTS:
+        for order in (rf"{shift_word}\s?{unit}", rf"{unit} {shift_word}"):
             yield alone(rf"{_PART} {_OF}{order}"), partial(_of_shifted, shift=shift)
     yield re.compile(rf"{HAN_YEAR}?(?P<ordinal>[上下]半[年期])"), of_year
     yield re.compile(rf"{HAN_YEAR}(?P<ordinal>前半|後半)"), of_year
