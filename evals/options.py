@@ -12,7 +12,7 @@ import typer
 from evals.output import writable
 
 By = Literal["extractive", "model"]
-"""Who observes or reflects: rules, or a model behind the Messages API."""
+"""The kind of observer or reflector: rules, or a model behind the Messages API."""
 
 CasesFile = Annotated[Path, typer.Option("--cases", exists=True, dir_okay=False, help="A file of cases.")]
 JsonOption = Annotated[

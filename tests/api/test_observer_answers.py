@@ -1,4 +1,4 @@
-"""What the observer does with whatever a model answers, and what it asks: over a real socket, with scripted answers.
+"""How the observer treats any answer of a model, and its requests: over a real socket, with scripted answers.
 
 Fences, JSON in prose, errors of an endpoint, hanging models and images are in test_models.py.
 """
@@ -328,7 +328,7 @@ async def test_a_looping_model_leaves_one_row_beside_its_other_facts(
     assert len(model.asked) <= 2
 
 
-# What is not true --------------------------------------------------------------------------------------------------
+# Untrue facts ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ class Free:
         """Forget it."""
 
 
-# What it asks ------------------------------------------------------------------------------------------------------
+# Requests ----------------------------------------------------------------------------------------------------------
 
 
 def section(prompt: str, heading: str) -> list[str]:
@@ -606,7 +606,7 @@ async def test_500_kb_from_a_tool_cost_no_more_than_the_cap(
 
 
 OVERHEAD_TOKENS = 100
-"""What the prompt says around the rows."""
+"""Tokens of the prompt besides the rows."""
 
 
 async def test_a_backlog_of_300_000_tokens_drains_in_order_with_prompts_of_constant_size(

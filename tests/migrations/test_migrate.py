@@ -1,4 +1,4 @@
-"""Migrations: forward only, in order, once, whoever runs them."""
+"""Migrations: forward only, in order, and once, also with concurrent runs."""
 
 import subprocess
 import threading

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, no message is lost, covered twice, or marked observed without being seen.
+"""In any order of events, no message is lost, covered twice, or marked observed without being seen.
 
 Each seed is a random interleaving of batches, resends, observers at once, models that fail, events, reflections of
 sessions and of the pool, their undoing, forgetting, restarts and crashes before and after every commit. `--full` runs
@@ -269,8 +269,8 @@ class World:
 
 
 def _may_happen(error: BaseException) -> bool:
-    """Tell whether an error is one of this world: a crash, a model that failed, a lost race."""
-    # Whoever waits for a job is told what it failed with, unless that was forgotten meanwhile.
+    """Whether an error is expected in this simulation: a crash, a model that failed, a lost race."""
+    # The waiting caller gets the error of its job, unless that was forgotten meanwhile.
     told = isinstance(error, EskerError) and ("the commit" in str(error) or "forgotten with" in str(error))
     return told or isinstance(error, (Crash, ModelFailed, NotFound, Conflict))
 

@@ -1,4 +1,4 @@
-"""Who may come in: nobody without a key once there is one, no foreign page, and nothing but health is open."""
+"""Access: once a key exists, only health is open without one, and foreign pages are refused."""
 
 from collections.abc import AsyncGenerator
 from datetime import timedelta

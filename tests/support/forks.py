@@ -1,7 +1,7 @@
 """Commands that are forked from a process that has imported what they need; imports are most of what a command costs.
 
-Each is a process with its own environment, directory and streams. What the command line itself reads when it is
-imported, such as how wide a terminal is, is imported anew.
+Each is a process with its own environment, directory and streams. The command line itself is imported anew, because it
+reads the environment on import, such as the width of the terminal.
 """
 
 import array
@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 _ROOT = Path(__file__).parents[2]
 _COMMAND_LINE = "esker.server.cli"
-# What is imported only when a command is under way.
+# Modules that are imported only while a command runs.
 _LATER = (
     "typer._adapters",
     "typer.rich_utils",
@@ -41,7 +41,7 @@ _LENGTH = 8
 class Forked:
     """A command that runs; `streams` are its standard input, output and error.
 
-    What an interpreter looks for in its environment when it starts, such as PYTHONIOENCODING, is not looked for.
+    Variables that only a starting interpreter reads, such as PYTHONIOENCODING, have no effect.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Forked:
         self.pid = int(self._answers.readline())
 
     def wait(self, timeout: float = 280) -> int:
-        """Return how it ended, as soon as it has. Raises TimeoutExpired when that takes too long."""
+        """Wait for its end and return its exit code. Raises TimeoutExpired if that takes too long."""
         if self.returncode is None:
             if not select.select([self._connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.arguments, timeout)
@@ -86,7 +86,7 @@ def run_forked(
     timeout: float,
     standard_input: bytes = b"",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, and return what it printed. Raises TimeoutExpired when that takes too long."""
+    """Run a command to its end and return its output. Raises TimeoutExpired if that takes too long."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(standard_input)
         given.seek(0)
@@ -106,7 +106,7 @@ def run_forked(
 
 @cache
 def _parent() -> str:
-    """Start the process that commands are forked from, and return where it listens; it ends with this process."""
+    """Start the process that commands are forked from, and return its address; it ends with this process."""
     folder = tempfile.TemporaryDirectory(prefix="esker-forks-", dir="/tmp")
     atexit.register(folder.cleanup)
     path = f"{folder.name}/socket"
@@ -132,7 +132,7 @@ def _parent() -> str:
 
 
 def _serve(listener: socket.socket) -> None:
-    """Fork a command for each connection and tell how it ended, until standard input closes; return in the command."""
+    """Fork a command for each connection and send its exit code, until standard input closes; return in the command."""
     gone, changed = socket.socketpair()
     for end in (gone, changed):
         end.setblocking(False)
@@ -176,7 +176,7 @@ def _tell(running: dict[int, socket.socket]) -> None:
 
 
 def _read(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return what is to be run, and its streams."""
+    """Return the requested command and its streams."""
     room = socket.CMSG_SPACE(3 * array.array("i").itemsize)
     length, messages, _, _ = connection.recvmsg(_LENGTH, room)
     streams = array.array("i", b"".join(data for _, _, data in messages))
@@ -189,12 +189,12 @@ def _import(arguments: Sequence[str]) -> None:
     verbs = importlib.import_module(f"{_COMMAND_LINE}.main").VERBS
     of_verb = [f"{_COMMAND_LINE}.{verbs[verb][0]}" for verb in arguments[:1] if verb in verbs]
     for name in (*_LATER, *of_verb):
-        with suppress(Exception):  # the command will say
+        with suppress(Exception):  # the command itself will report it
             importlib.import_module(name)
 
 
 def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
-    """Be as a command that has just been started."""
+    """Set up this process as a command that has just been started."""
     os.environ.clear()
     os.environ.update(asked["environment"])
     time.tzset()
@@ -221,7 +221,7 @@ def _run() -> NoReturn:
     except BaseException as error:  # noqa: BLE001 - as an interpreter would
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1
-    # As an interpreter ends: threads first, then what was left to be done.
+    # In the order of an interpreter: threads first, then exit handlers.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     with suppress(OSError):

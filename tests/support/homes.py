@@ -16,7 +16,7 @@ from esker.server.agents.install.originals import Originals
 
 PROGRAM = "/opt/esker/bin/esker"
 URL = "http://127.0.0.1:8377"
-# What a client's files are, below the home.
+# The files of each client, relative to the home.
 FILES = {
     "claude-code": (".claude.json", ".claude/settings.json"),
     "codex": (".codex/config.toml", ".codex/hooks.json"),
@@ -40,11 +40,11 @@ class Home:
 
     @property
     def originals(self) -> Originals:
-        """What files were."""
+        """The stored originals of changed files."""
         return Originals(self.root / ".local/state/esker/installed")
 
     def target(self) -> InstallTarget:
-        """Where things are installed."""
+        """The target of an installation."""
         cwd = self.root / "project"
         return InstallTarget(self.root, cwd, self.environ, self.program, self.url, self.with_key, self.scope)
 
@@ -61,7 +61,7 @@ class Home:
         return [edit for edit in edits if edit.changes]
 
     def write(self, name: str, data: str | bytes) -> Path:
-        """Write a file of somebody else's."""
+        """Write a file that belongs to another program."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
@@ -94,5 +94,5 @@ class Home:
         }
 
     def forget_state(self) -> None:
-        """Lose what is known of originals."""
+        """Delete the stored originals."""
         shutil.rmtree(self.root / ".local", ignore_errors=True)

@@ -42,7 +42,7 @@ def _made() -> Path:
         if not done.exists():
             with embedded(data_dir, "serve", settings=FAST) as running:
                 prepare(running)
-            # What a killed Postgres had acknowledged stays without syncing; only a crash of the machine needs that.
+            # Without syncing, commits survive a killed Postgres and are lost only if the machine crashes.
             with open(data_dir / "postgres" / "postgresql.auto.conf", "a", encoding="ascii") as settings:
                 settings.write("fsync = off\n")
             done.touch()

@@ -1,4 +1,4 @@
-"""What the Messages API asks of the messages of a request, written down as rules."""
+"""The rules of the Messages API for the messages of a request."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _SPOKEN_BY = {
 
 
 def faults(messages: list[Json]) -> list[str]:
-    """Return what the API would refuse in the messages of a request."""
+    """Return the reasons why the API would refuse the messages of a request."""
     return [*_roles(messages), *_contents(messages), *_pairs(messages)]
 
 

@@ -1,4 +1,4 @@
-"""A pool with some of everything, and what two databases hold."""
+"""A pool with some of everything, and the contents of a database, to compare two."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
@@ -29,7 +29,7 @@ TRAIN = "The train to the coast was so full that everybody had to stand in the c
 GARDEN = "The garden behind the house has an old apple tree that carries far more fruit than anyone could eat."
 SHORT = "Weather and coffee were talked about."
 
-# What is made anew where a pool is imported: the numbers of what is searched, and what upkeep marks.
+# Columns that an import does not copy: the numbers of searchable texts, and the marks of upkeep.
 _MADE_ANEW = {
     "sessions": "passages_seq",
     "memories": "number, expired",
@@ -70,7 +70,7 @@ def _columns(names: str) -> sql.Composed:
 
 
 def everything(owner_url: str, pool: str = "default") -> dict[str, list[Any]]:
-    """Return all that a pool remembers, column for column, and what is searched, by table."""
+    """Return all rows of a pool, column by column, and its search index, by table."""
     found: dict[str, list[Any]] = {}
     with psycopg.connect(owner_url) as connection:
         for table, order in _TABLES.items():
@@ -84,7 +84,7 @@ def everything(owner_url: str, pool: str = "default") -> dict[str, list[Any]]:
 
 
 async def fill(client: httpx2.AsyncClient, model: ModelServer) -> dict[str, str]:
-    """Have a pool hold some of everything; return by name the ids that tests ask for."""
+    """Fill a pool with some of everything; return the ids that tests need, by name."""
     river = fact("The Rhine needs a bridge at Basel.", priority="high", category="decision")
     place: dict[str, Any] = {"project": "me/shop", "timezone": "Europe/Zurich", "cwd": "/home/me/shop"}
     lamp = "The lamp in the hall is blue."
@@ -121,7 +121,7 @@ async def fill(client: httpx2.AsyncClient, model: ModelServer) -> dict[str, str]
 
 
 async def fill_odd_session(client: httpx2.AsyncClient) -> str:
-    """Have a session with odd names say what no observer has seen yet: tools, images, any script; return its id."""
+    """Fill a session with odd names with unobserved messages: tools, images, any script; return its id."""
     began = datetime.now(UTC) - timedelta(hours=1)
     session = await opened(client, ODD[1], project=ODD[2], cwd=ODD[0])
     blocks: list[Any] = [

@@ -22,7 +22,7 @@ from tests.support.forks import Forked, run_forked
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 280
-"""How long a command may take; most tests end sooner. The worker of a demo stands back behind all other tests."""
+"""Timeout of a command; most end sooner. The worker of a demo has a lower priority than all other tests."""
 
 
 def environment(**more: str) -> dict[str, str]:

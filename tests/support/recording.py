@@ -1,4 +1,4 @@
-"""What really goes over the wire: a server between a client and Esker that writes down every request."""
+"""Requests on the wire: a proxy between a client and Esker that records every request."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 
 class Recorder:
-    """Every request that passed, and what is done after Esker took one and before its client hears of it."""
+    """Every request that passed, and an action between Esker's answer and its delivery to the client."""
 
     def __init__(self, url: str) -> None:
         self.requests: list[tuple[str, str, str]] = []
@@ -40,7 +40,7 @@ class Recorder:
 
 @contextmanager
 def recording(url: str) -> Generator[Recorder]:
-    """Stand before the server at `url` while the block runs; clients talk to the `url` of the recorder."""
+    """Proxy the server at `url` while the block runs; clients use the `url` of the recorder."""
     recorder = Recorder(url)
 
     class Handler(BaseHTTPRequestHandler):

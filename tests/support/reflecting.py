@@ -1,4 +1,4 @@
-"""Sessions whose facts are known, and what a scripted model makes of them."""
+"""Sessions with known facts, and a scripted model that reflects them."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -51,9 +51,9 @@ async def kept(
     days_ago: float = 10,
     **more: Any,
 ) -> tuple[str, list[str]]:
-    """Have a session say facts, a message and a minute each, and the model observe them; return its id and theirs.
+    """Send facts in a session, one message and minute each, and observe them; return its id and theirs.
 
-    What the model was asked until then is forgotten.
+    The requests to the model so far are cleared.
     """
     written = [fact(one) if isinstance(one, str) else one for one in facts]
     session_id = await opened(client, session, **more)

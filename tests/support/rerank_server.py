@@ -1,4 +1,4 @@
-"""A server that reranks over a real socket, as it is told to; it can hold its answer, be down or talk nonsense."""
+"""A scripted reranking server on a real socket; it can delay its answer, be down or answer nonsense."""
 
 import asyncio
 import json

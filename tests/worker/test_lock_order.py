@@ -1,4 +1,4 @@
-"""Whoever forgets, embeds, goes back to a model or cuts passages waits for others in turn, and never in a circle."""
+"""Forgetting, embedding, going back to a model and cutting passages wait for each other, but never deadlock."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ async def embedders(parts: Parts, who: Principal) -> AsyncGenerator[list[RemoteE
 
 
 async def told(parts: Parts, who: Principal, number: int, when: str) -> None:
-    """Have a session say a few passages."""
+    """Send a few passages in a session."""
     session = await open_session(parts, who.pool_id, SessionRequest("api", f"s{number}"))
     said = [IncomingMessage(f"{when} {n}", "user", f"The harbour {number} closed {when} {n}. " * 30) for n in range(8)]
     await ingest(parts, who.pool_id, session.id, said)
@@ -134,7 +134,7 @@ async def until_somebody_waits(database: Database, working: asyncio.Task[object]
 
 @dataclass
 class Crowd:
-    """Everybody who locks something, for as long as somebody writes."""
+    """All operations that lock rows, for as long as notes are written."""
 
     parts: Parts
     who: Principal
@@ -150,7 +150,7 @@ class Crowd:
             await asyncio.gather(*(forget(self.parts, self.who, i, with_messages=False) for i in ids))
 
     async def tell_and_forget(self) -> None:
-        """Have sessions say more, and forget what they said."""
+        """Send more messages in sessions, and forget them."""
         for turn in range(12):
             await told(self.parts, self.who, self.dice.randrange(SESSIONS), f"on day {turn}")
             async with self.parts.database.tenant(self.who.pool_id) as connection:
@@ -170,7 +170,7 @@ class Crowd:
             await embed_due(self.parts, embedder, await embedder.load(), self.who.pool_id)
 
     async def look_after(self) -> None:
-        """Queue what slipped through, delete what has no row, and give dead rows a new life."""
+        """Queue missed rows, delete vectors without a row, and retry dead rows."""
         for embedder in self.embedders:
             await keep_up(self.parts, await embedder.load())
         await retry(self.parts)
@@ -181,18 +181,18 @@ class Crowd:
             await switch_passages(self.parts, self.who.pool_name, on=on, on_progress=lambda done, total: None)
 
     async def bring_back(self) -> None:
-        """Import what the pool held a moment ago, with what was forgotten since."""
+        """Import a recent export of the pool, including rows that were forgotten since."""
         lines = [line async for line in export(self.parts, self.who.pool_id, self.who.pool_name)]
         with suppress(Conflict):  # a session went on meanwhile, or a note was written again
             await import_pool(self.parts, self.who, b"".join(lines))
 
     async def again_and_again(self, do: Callable[[], Awaitable[None]]) -> None:
-        """Do something for as long as somebody writes."""
+        """Repeat an operation for as long as notes are written."""
         while self.writing:
             await do()
 
 
-async def test_nobody_waits_in_a_circle(
+async def test_concurrent_operations_never_deadlock(
     parts: Parts, who: Principal, database: Database, embedders: list[RemoteEmbedder]
 ) -> None:
     crowd = Crowd(parts, who, embedders, random.Random(1))  # noqa: S311 - the same test each time

@@ -34,7 +34,7 @@ from tests.support.embedding_server import EmbeddingServer, embedding_server
 
 @dataclass
 class Watching:
-    """Whoever watches; `then` happens at every sign of life."""
+    """An observer of progress; `then` is called at every report."""
 
     then: Callable[[], None] = lambda: None
     steps: list[tuple[str, int, int]] = field(default_factory=list[tuple[str, int, int]])
@@ -103,7 +103,7 @@ def asking(parts: Parts, *embedders: RemoteEmbedder) -> Parts:
 
 
 async def by_state(parts: Parts) -> dict[str, SpaceStatus]:
-    """Return how the default pool stands with its spaces, by their state."""
+    """Return the spaces of the default pool with their progress, by state."""
     return {space.state: space for space in await status(parts, "default")}
 
 
@@ -163,10 +163,10 @@ async def test_recall_is_served_by_the_old_model_until_the_new_one_is_complete(
 
 
 class Killed(BaseException):
-    """What happens to a process that is killed: nothing after it is run."""
+    """Stands for the death of a process: no exception handler may catch it."""
 
 
-async def test_who_was_killed_goes_on_where_it_stopped(filled: Parts, clock: FakeClock) -> None:
+async def test_a_killed_run_is_continued_where_it_stopped(filled: Parts, clock: FakeClock) -> None:
     async with model(16, "new") as (endpoint, new):
 
         def die() -> None:
@@ -176,7 +176,7 @@ async def test_who_was_killed_goes_on_where_it_stopped(filled: Parts, clock: Fak
             await reembed(filled, new, Watching(die))
         half = await by_state(filled)
         assert (half["active"].model, half["building"].missing) == ("old", half["building"].texts - 64)
-        # What a dead process had in hand comes back when its lease ends, and is waited for.
+        # Rows leased by a dead process return when the lease ends; the next run waits for them.
         space = await new.load()
         async with filled.database.tenant((await filled.database.ask("SELECT id::text FROM pools"))[0]["id"]) as held:
             await vectors.claim(held, space.name, clock(), timedelta(minutes=5), tried=False, limit=10)
