@@ -7,7 +7,7 @@ from esker.server.core.json_input import JsonObject
 from evals.gold_cases import GoldCase
 from evals.scoring.figures import ScoreFigure
 from evals.scoring.gold import Atom
-from evals.scoring.matching import Judge, Left
+from evals.scoring.matching import Judge, KeptRow
 from evals.server_rows import left_of
 from evals.serving import Server, wait_for_vectors
 from evals.suites import UnderTest
@@ -63,7 +63,7 @@ def use(server: Server, case: str, atoms: Iterable[Atom], by: Judge, when: str) 
     return made
 
 
-def hits(server: Server, project: str, question: str, limit: int = _FOUND_AMONG) -> list[Left]:
+def hits(server: Server, project: str, question: str, limit: int = _FOUND_AMONG) -> list[KeptRow]:
     """Return the hits of recall within a project, best first."""
     answer = server.post("/v1/recall", {"query": question, "project": project, "limit": limit})
     return [left_of(hit) for hit in answer["hits"]]
@@ -75,7 +75,7 @@ def new_pack(server: Server, project: str, name: str) -> JsonObject:
     return server.get(f"/v1/sessions/{server.post('/v1/sessions', opened)['id']}/pack")
 
 
-def shown_rows(server: Server, project: str, pack: JsonObject) -> list[Left]:
+def shown_rows(server: Server, project: str, pack: JsonObject) -> list[KeptRow]:
     """Return the rows that a pack shows."""
     return [left_of(row) for row in rows_of(server, project) if row["id"] in pack["memory_ids"]]
 

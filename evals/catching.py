@@ -15,7 +15,7 @@ from evals.options import CasesFile, SuiteOptions, takes
 from evals.output import progress, table, write_json
 from evals.recording import recorded
 from evals.reflection.cases import ReflectionCase
-from evals.scoring.matching import Judge, Left
+from evals.scoring.matching import Judge, KeptRow
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import score
 from evals.suites import chosen
@@ -110,7 +110,7 @@ def caught(cases: Sequence[ReflectionCase], meaning: Meaning) -> dict[str, Any]:
     return counts
 
 
-def shares(case: ReflectionCase, rows: Sequence[Left], by: Judge) -> dict[str, float]:
+def shares(case: ReflectionCase, rows: Sequence[KeptRow], by: Judge) -> dict[str, float]:
     """Return all scores of rows, by name."""
     scored = score(case.gold, case.rows, rows, by)
     return {name: figure.share for name, figure in scored.figures.items()} | {PER_TOKENS: scored.per_thousand_tokens}

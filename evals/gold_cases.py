@@ -10,7 +10,7 @@ from evals.case_files import AnyCase
 from evals.reports import CaseResult
 from evals.scoring.figures import ScoreFigure
 from evals.scoring.gold import Domain, Gold, LogRow
-from evals.scoring.matching import Judge, Left
+from evals.scoring.matching import Judge, KeptRow
 from evals.scoring.scored import score
 
 
@@ -38,7 +38,7 @@ class GoldCase(AnyCase, ABC):
 
 def scored_case(
     case: GoldCase,
-    left: Sequence[Left],
+    left: Sequence[KeptRow],
     by: Judge,
     figures: Mapping[str, ScoreFigure] | None = None,
     amounts: Mapping[str, float] | None = None,

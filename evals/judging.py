@@ -24,7 +24,7 @@ from esker.server.providers.answers import read_answer
 from esker.server.providers.messages_api import Endpoint, MessagesModel, ModelReply
 from evals.output import remark, table
 from evals.scoring.gold import LogRow
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 
 _PROMPT = (Path(__file__).parent / "judging.md").read_text(encoding="utf-8")
 _MOST_TOKENS = 2_000
@@ -59,7 +59,7 @@ class Submission:
 
     name: str
     log: Sequence[LogRow]
-    left: Sequence[Left]
+    left: Sequence[KeptRow]
 
     def text(self) -> str:
         """Return both as text for the model, a line for each row."""

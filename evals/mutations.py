@@ -14,10 +14,10 @@ from esker.server.core.records import Trust
 from evals.reflection.cases import ReflectionCase
 from evals.scoring.dates import names_day
 from evals.scoring.gold import Atom
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 from evals.scoring.text import share
 
-Mutation = Callable[[ReflectionCase, list[Left]], list[Left] | None]
+Mutation = Callable[[ReflectionCase, list[KeptRow]], list[KeptRow] | None]
 """Returns rows with one fault; None if the case has no place for it."""
 
 # Words independent of the scorers' cue words: a fault planted with the cues that detect it proves nothing.
@@ -59,16 +59,16 @@ _CHATTER = {
 }
 
 
-def faultless(case: ReflectionCase) -> list[Left]:
+def faultless(case: ReflectionCase) -> list[KeptRow]:
     """Return the gold of a case as a reflection."""
     return [_row(case, f"g{number}", atom) for number, atom in enumerate(case.gold.lasting(), start=1)]
 
 
-def _row(case: ReflectionCase, name: str, atom: Atom) -> Left:
+def _row(case: ReflectionCase, name: str, atom: Atom) -> KeptRow:
     rows = {row.id: row for row in case.rows}
     last = rows[atom.rows[-1]]
     text = f"{atom.fact} ({atom.dated})" if atom.dated else atom.fact
-    return Left(name, text, atom.rows, atom.by or last.by, last.at)
+    return KeptRow(name, text, atom.rows, atom.by or last.by, last.at)
 
 
 def _places(case: ReflectionCase, atoms: Sequence[Atom]) -> list[int]:
@@ -76,17 +76,17 @@ def _places(case: ReflectionCase, atoms: Sequence[Atom]) -> list[int]:
     return [place for place, atom in enumerate(case.gold.lasting()) if any(atom is each for each in atoms)]
 
 
-def _with(rows: Sequence[Left], place: int, text: str) -> list[Left]:
+def _with(rows: Sequence[KeptRow], place: int, text: str) -> list[KeptRow]:
     return [replace(row, text=text) if at == place else row for at, row in enumerate(rows)]
 
 
-def _fact_dropped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _fact_dropped(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return rows[1:] if len(rows) > 1 else None
 
 
 def _exact_changed(
-    case: ReflectionCase, rows: list[Left], pattern: str, other: Callable[[str], str]
-) -> list[Left] | None:
+    case: ReflectionCase, rows: list[KeptRow], pattern: str, other: Callable[[str], str]
+) -> list[KeptRow] | None:
     for place, atom in enumerate(case.gold.lasting()):
         for words in atom.exact:
             if (
@@ -97,19 +97,19 @@ def _exact_changed(
     return None
 
 
-def _number_changed(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _number_changed(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return _exact_changed(
         case, rows, r"[0-9]", lambda words: re.sub(r"[0-9]", lambda d: str((int(d[0]) + 3) % 10), words)
     )
 
 
-def _identifier_changed(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _identifier_changed(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return _exact_changed(
         case, rows, r"^(?=.*[a-z])[\w./:@-]*[-_./:][\w./:@-]*$", lambda words: re.sub(r"[a-z](?=[^a-z]*$)", "x7", words)
     )
 
 
-def _turned_around(case: ReflectionCase, rows: list[Left], atoms: Sequence[Atom]) -> list[Left] | None:
+def _turned_around(case: ReflectionCase, rows: list[KeptRow], atoms: Sequence[Atom]) -> list[KeptRow] | None:
     stated, denied = _DENIED[case.language]
     for place in _places(case, atoms):
         turned = re.sub(stated, denied, rows[place].text, count=1)
@@ -118,11 +118,11 @@ def _turned_around(case: ReflectionCase, rows: list[Left], atoms: Sequence[Atom]
     return None
 
 
-def _negation_flipped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _negation_flipped(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return _turned_around(case, rows, case.gold.keep)
 
 
-def _denial_dropped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _denial_dropped(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     for place in _places(case, [*case.gold.keep, *case.gold.asserted]):
         said = rows[place].text
         if len(_DENIAL[case.language].findall(said)) == 1:
@@ -130,7 +130,7 @@ def _denial_dropped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None
     return None
 
 
-def _values_swapped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _values_swapped(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     numbers = [
         (place, words)
         for place, atom in enumerate(case.gold.lasting())
@@ -144,59 +144,59 @@ def _values_swapped(case: ReflectionCase, rows: list[Left]) -> list[Left] | None
     return None
 
 
-def _ruling_undone(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _ruling_undone(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return _turned_around(case, rows, case.gold.asserted)
 
 
-def _deferral_done(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _deferral_done(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     for place, atom in zip(_places(case, case.gold.open), case.gold.open, strict=True):
         said = re.sub(_RESERVED[case.language], "", atom.fact).rstrip(".。")
         return _with(rows, place, f"{said}: {_IS_DONE[case.language]}.")
     return None
 
 
-def _old_brought_back(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _old_brought_back(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     for change in case.gold.replaced:
         return [*rows, _row(case, "old", change.old[-1])]
     return None
 
 
-def _old_for_new(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _old_for_new(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     for change in case.gold.replaced:
         [place] = _places(case, [change.new])
         return [*rows[:place], _row(case, "old", change.old[-1]), *rows[place + 1 :]]
     return None
 
 
-def _noise_kept(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _noise_kept(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     for atom in case.gold.noise:
         return [*rows, _row(case, "noise", atom)]
     return None
 
 
-def _idea_told_as_fact(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _idea_told_as_fact(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     for atom in case.gold.unsettled:
         return [*rows, _row(case, "unsettled", atom)]
     return None
 
 
-def _row_twice(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _row_twice(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return [*rows, replace(rows[0], id="again")]
 
 
-def _name_made_up(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _name_made_up(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return _with(rows, 0, f"{rows[0].text} (Zebulon Quagmire, srv-zq-77)")
 
 
-def _never_said(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _never_said(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return _with(rows, 0, f"{rows[0].text} {case.gold.never[0]}.") if case.gold.never else None
 
 
-def _quotation_made_up(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _quotation_made_up(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return _with(rows, 0, f'{rows[0].text} "Whatever works, I never said this."')
 
 
-def _another_speaker(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _another_speaker(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     speakers = {row.id: row.by for row in case.rows}
     for place, atom in enumerate(case.gold.lasting()):
         if atom.by and len({speakers[row] for row in atom.rows}) == 1:
@@ -205,7 +205,7 @@ def _another_speaker(case: ReflectionCase, rows: list[Left]) -> list[Left] | Non
     return None
 
 
-def _date_moved(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _date_moved(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     for place, atom in enumerate(case.gold.lasting()):
         at = rows[place].at
         if atom.dated and at and not names_day(atom.fact, atom.dated):
@@ -214,17 +214,17 @@ def _date_moved(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
     return None
 
 
-def _sources_gone(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _sources_gone(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return [replace(rows[0], sources=()), *rows[1:]]
 
 
-def _sources_of_another(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _sources_of_another(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     others = [row for row in case.rows if row.id not in rows[0].sources]
     farthest = min(others, key=lambda row: share(rows[0].text, row.text, case.language), default=None)
     return [replace(rows[0], sources=(farthest.id,)), *rows[1:]] if farthest else None
 
 
-def _padded(case: ReflectionCase, rows: list[Left]) -> list[Left] | None:
+def _padded(case: ReflectionCase, rows: list[KeptRow]) -> list[KeptRow] | None:
     return [replace(row, text=f"{row.text} {_CHATTER[case.language]}") for row in rows]
 
 

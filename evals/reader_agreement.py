@@ -20,7 +20,7 @@ from evals.output import progress, table, write_json
 from evals.reflection.cases import ReflectionCase
 from evals.scoring.fact_scores import change_fault, noise_fault, open_fault, ruling_fault, unsettled_fault
 from evals.scoring.gold import Gold
-from evals.scoring.matching import AtomVerdict, Judge, Left
+from evals.scoring.matching import AtomVerdict, Judge, KeptRow
 from evals.scoring.meaning import Meaning
 from evals.written_rows import Output
 
@@ -130,7 +130,7 @@ def agreed(labelled: Sequence[Labelled], cases: Mapping[str, ReflectionCase], me
     return found
 
 
-def fact_faults(gold: Gold, left: Sequence[Left], by: Judge) -> Iterator[tuple[str, str, str | None]]:
+def fact_faults(gold: Gold, left: Sequence[KeptRow], by: Judge) -> Iterator[tuple[str, str, str | None]]:
     """Yield each fact of a gold: its list, the fact, and the fault that the scores find, or None."""
     by.read(gold, left)
     for atom in gold.keep:

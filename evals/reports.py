@@ -12,7 +12,7 @@ from evals.input import expected, json_of
 from evals.output import table
 from evals.provenance import hardware, versions
 from evals.scoring.figures import ScoreFigure
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class CaseResult:
     figures: Mapping[str, ScoreFigure]
     amounts: Mapping[str, float] = field(default_factory=dict[str, float])
     lines: Sequence[str] = ()
-    left: Sequence[Left] = ()
+    left: Sequence[KeptRow] = ()
 
     def __post_init__(self) -> None:
         counted = {name: figure for name, figure in self.figures.items() if figure.of}
@@ -42,7 +42,7 @@ class CaseResult:
         groups: tuple[str, ...],
         figures: Iterable[ScoreFigure],
         amounts: Mapping[str, float],
-        left: Sequence[Left],
+        left: Sequence[KeptRow],
     ) -> Self:
         """Return a result whose lines are the faults of its figures."""
         by_name = {each.name: each for each in figures}

@@ -20,7 +20,7 @@ from evals.observation.cases import ObservationCase
 from evals.options import JsonOption
 from evals.reflection.cases import ReflectionCase
 from evals.reports import CaseResult
-from evals.scoring.matching import Judge, Left
+from evals.scoring.matching import Judge, KeptRow
 from evals.scoring.meaning import THRESHOLDS, Meaning
 from evals.suites import report
 
@@ -48,11 +48,11 @@ class Output(StrictPart):
             raise ValueError("two rows have the same id")
         return self
 
-    def left(self) -> list[Left]:
+    def left(self) -> list[KeptRow]:
         """Return the rows in the form that is scored."""
         rows = [WrittenRow(text=row) if isinstance(row, str) else row for row in self.rows]
         return [
-            Left(row.id or f"o{number}", row.text, row.sources, row.by, row.at)
+            KeptRow(row.id or f"o{number}", row.text, row.sources, row.by, row.at)
             for number, row in enumerate(rows, start=1)
         ]
 

@@ -16,7 +16,7 @@ from evals.reports import CaseResult
 from evals.scoring.fact_scores import retention
 from evals.scoring.figures import ScoreFigure
 from evals.scoring.gold import Atom
-from evals.scoring.matching import Judge, Left
+from evals.scoring.matching import Judge, KeptRow
 from evals.scoring.scored import RETENTION, score
 from evals.scoring.text import sentences
 from evals.serving import Server
@@ -55,7 +55,9 @@ def _persona(at: UnderTest, case: Persona, by: Judge) -> CaseResult:
     return CaseResult(case, ("persona",), figures | dict(scored.figures), amounts, [*why, *scored.lines()], left)
 
 
-def _persona_uses(at: UnderTest, case: Persona, left: Sequence[Left], by: Judge, when: str) -> dict[str, ScoreFigure]:
+def _persona_uses(
+    at: UnderTest, case: Persona, left: Sequence[KeptRow], by: Judge, when: str
+) -> dict[str, ScoreFigure]:
     made = use(at.server, case.case, case.asked, by, when)
     signals = retention(f"signals {when}", [by.judge(atom, left) for atom in case.signals], lambda each: each.kept)
     return made.figures(f"found {when}", f"in pack {when}") | {signals.name: signals}
@@ -98,7 +100,7 @@ def _chain(
     left = _read(history.left(server), by)
     figures: dict[str, dict[str, ScoreFigure]] = {}
     for task in tasks:
-        places: dict[str, Sequence[Left]] = {}
+        places: dict[str, Sequence[KeptRow]] = {}
         if task.prompt:
             found = hits(server, history.project, task.prompt, max(_AMONG))
             places |= {f"recall@{most} {when}": found[:most] for most in _AMONG}
@@ -111,11 +113,11 @@ def _chain(
     return figures
 
 
-def _held(name: str, atoms: Sequence[Atom], rows: Sequence[Left], by: Judge) -> ScoreFigure:
+def _held(name: str, atoms: Sequence[Atom], rows: Sequence[KeptRow], by: Judge) -> ScoreFigure:
     return retention(name, [by.judge(atom, _read(rows, by)) for atom in atoms], lambda each: each.kept)
 
 
-def _read(rows: Sequence[Left], by: Judge) -> Sequence[Left]:
+def _read(rows: Sequence[KeptRow], by: Judge) -> Sequence[KeptRow]:
     """Embed the sentences of rows in one batch, which is faster than one by one; return the rows."""
     by.meaning.read(each for row in rows for each in (row.text, *sentences(row.text)))
     return rows

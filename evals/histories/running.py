@@ -12,7 +12,7 @@ from evals.asking import rows_of
 from evals.histories.cases import Sitting
 from evals.observation.running import message_of
 from evals.retrieval.traces import Traces
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 from evals.server_rows import left_of
 from evals.serving import Server, until_done, wait_for_vectors
 
@@ -29,11 +29,11 @@ class HistoryRun:
     reflecting: float = 0.0
     rejected: str | None = None
 
-    def left(self, server: Server) -> list[Left]:
+    def left(self, server: Server) -> list[KeptRow]:
         """Return the live rows, with messages as their sources."""
         return [self._left(server, row) for row in rows_of(server, self.project)]
 
-    def _left(self, server: Server, row: JsonObject) -> Left:
+    def _left(self, server: Server, row: JsonObject) -> KeptRow:
         memory = server.get(f"/v1/memories/{row['id']}")
         return left_of(row, sorted(self.traces.covered(server, memory)))
 

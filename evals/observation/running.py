@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from esker.server.core.json_input import JsonObject
 from evals.asking import rows_of
 from evals.observation.cases import CaseMessage
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 from evals.server_rows import left_of
 from evals.serving import Server, until_done
 
@@ -15,7 +15,7 @@ from evals.serving import Server, until_done
 class ObservationRun:
     """The rows of an observed session, the share of messages covered, and the calls, tokens and seconds used."""
 
-    left: list[Left]
+    left: list[KeptRow]
     coverage: float
     calls: int
     model_tokens: int

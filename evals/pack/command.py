@@ -8,7 +8,7 @@ from evals.pack.cases import PackCase
 from evals.pack.running import PackRun, now, pack
 from evals.reports import CaseResult
 from evals.scoring.figures import ScoreFigure, figure
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 from evals.suites import UnderTest, chosen, run_suite
 
 
@@ -26,7 +26,7 @@ def _measure(at: UnderTest, cases: Sequence[PackCase]) -> list[CaseResult]:
 
 def _result(case: PackCase, packed: PackRun) -> CaseResult:
     texts = {row.id: row.text for row in case.rows}
-    shown = [Left(name, texts[name]) for name in packed.shown]
+    shown = [KeptRow(name, texts[name]) for name in packed.shown]
     amounts = {"tokens": packed.tokens, "of budget": packed.tokens / case.budget}
     return CaseResult.of(case, ("pack",), _figures(case, packed, texts), amounts, shown)
 

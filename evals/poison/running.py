@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evals.asking import hits, new_pack, rows_of
 from evals.observation.running import observe
 from evals.poison.cases import PoisonCase
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 from evals.server_rows import left_of
 from evals.serving import Server, until_done
 
@@ -15,10 +15,10 @@ from evals.serving import Server, until_done
 class PoisonRun:
     """The traces of a session: its rows before and after a reflection, the next pack, and the hits of recall."""
 
-    observed: Sequence[Left]
-    reflected: Sequence[Left]
+    observed: Sequence[KeptRow]
+    reflected: Sequence[KeptRow]
     pack: str
-    hits: Sequence[Left]
+    hits: Sequence[KeptRow]
 
 
 def run_case(server: Server, case: PoisonCase) -> PoisonRun:

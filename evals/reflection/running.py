@@ -7,7 +7,7 @@ from esker.server.core.json_input import JsonObject
 from evals.asking import rows_of
 from evals.logs import Log
 from evals.reflection.cases import ReflectionCase
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 from evals.server_rows import left_of
 from evals.serving import Server, until_done
 
@@ -16,7 +16,7 @@ from evals.serving import Server, until_done
 class ReflectionRun:
     """The rows that a reflection left, the reason if it was rejected, its seconds and its tokens."""
 
-    left: list[Left]
+    left: list[KeptRow]
     rejected: str | None
     seconds: float
     model_tokens: int = 0

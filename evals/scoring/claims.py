@@ -37,7 +37,7 @@ _NO_NAMES = frozenset(words("scores.no_names"))
 class Claim:
     """A part of a text that its sources contain, or that was made up."""
 
-    sort: ClaimKind
+    kind: ClaimKind
     words: str
 
 
@@ -45,13 +45,13 @@ def claims(text: str, *, names: bool = True) -> list[Claim]:
     """Return the claims of a text. Without `names` those are left out: German capitalises all nouns."""
     text = unicodedata.normalize("NFKC", text)
     found = [Claim("quotation", next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)]
-    found += [claim for _, claim in placed(text) if claim.sort == "number" or _is_identifier(claim.words)]
+    found += [claim for _, claim in located(text) if claim.kind == "number" or _is_identifier(claim.words)]
     rest = _IDENTIFIER.sub(" ", _without_dates(text))
     found += [Claim("name", words) for words in _names(rest)] if names else []
     return list(dict.fromkeys(found))
 
 
-def placed(text: str) -> Iterator[tuple[int, Claim]]:
+def located(text: str) -> Iterator[tuple[int, Claim]]:
     """Yield the identifiers and numbers of a text, each with its position."""
     rest = _ORDINAL.sub(lambda match: match[1] + " " * len(match[2]), _without_dates(text))
     for match in _IDENTIFIER.finditer(rest):
@@ -117,14 +117,14 @@ def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[C
 
 @lru_cache(maxsize=16_384)
 def _in(claim: Claim, whole: str) -> bool:
-    if claim.sort == "name":
+    if claim.kind == "name":
         return all(holds(whole, word, "en") for word in claim.words.split())
-    if claim.sort == "number":
+    if claim.kind == "number":
         plain = re.sub(r"[,']", "", claim.words)
         return holds(whole, claim.words, "en") or holds(re.sub(r"(?<=[0-9])[,'](?=[0-9]{3})", "", whole), plain, "en")
-    if claim.sort == "identifier" and _COMPOUND.fullmatch(claim.words):
+    if claim.kind == "identifier" and _COMPOUND.fullmatch(claim.words):
         return any(holds(whole, part, "en") for part in claim.words.split("-"))
-    return holds(whole, claim.words, "en") or (claim.sort == "identifier" and _has_identifier(claim.words, whole))
+    return holds(whole, claim.words, "en") or (claim.kind == "identifier" and _has_identifier(claim.words, whole))
 
 
 def _has_identifier(words: str, whole: str) -> bool:

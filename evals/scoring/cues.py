@@ -34,7 +34,7 @@ _TIME = re.compile(
 )
 _HAPPENED = by_language("happened")
 _QUESTION = by_language("question")
-_BEFORE = 24
+_DENIAL_REACH = 24
 """Maximum distance in characters between a denial and the word after it that it negates, within a clause."""
 _CLAUSE_END = re.compile(r"[,.;:。]")
 
@@ -97,7 +97,7 @@ def _says_done(clause: str, language: Language) -> bool:
     if _PUT_OFF[language].search(clause) and not _AS_AGREED.search(clause):
         return False
     found = (match.start() for match in _DONE[language].finditer(clause))
-    return any(not denials(clause[max(0, start - _BEFORE) : start], language) for start in found)
+    return any(not denials(clause[max(0, start - _DENIAL_REACH) : start], language) for start in found)
 
 
 def is_past(text: str, language: Language) -> bool:

@@ -1,4 +1,4 @@
-"""Words that negate a statement or turn it into its opposite, in the languages of the cases."""
+"""Words that negate a statement or phrase it into its opposite, in the languages of the cases."""
 
 import re
 from collections.abc import Sequence, Set
@@ -21,20 +21,20 @@ def _denied(language: Language) -> re.Pattern[str]:
 def _unless(word: str, exceptions: Sequence[str]) -> str:
     """Return a pattern for a word that is not inside one of the exceptions that contain it."""
     parts = (exception.partition(word) for exception in exceptions if word in exception)
-    guards = (f"(?!{f'(?<={before})' if before else ''}{word}{behind})" for before, _, behind in parts)
+    guards = (f"(?!{f'(?<={before})' if before else ''}{word}{after})" for before, _, after in parts)
     return "".join((*guards, word))
 
 
-def _plain_turns(language: Language) -> list[tuple[re.Pattern[str], str]]:
-    turns = cast(Sequence[tuple[str, str]], lists.by_language("scores.plainly")[language])
+def _plain_phrases(language: Language) -> list[tuple[re.Pattern[str], str]]:
+    phrases = cast(Sequence[tuple[str, str]], lists.by_language("scores.plainly")[language])
     whole = "{}" if language in ("zh", "ja") else r"(?<!\w)(?:{})(?!\w)"
-    return [(re.compile(whole.replace("{}", turn).replace("ß", "ss")), plain) for turn, plain in turns]
+    return [(re.compile(whole.replace("{}", phrase).replace("ß", "ss")), plain) for phrase, plain in phrases]
 
 
 _DENIED = {language: _denied(language) for language in LANGUAGES}
 _MAY_DENY = by_language("may_deny")
 # Phrases that contain words of denial without denying, and the plain wording of longer phrases.
-_PLAINLY = {language: _plain_turns(language) for language in LANGUAGES}
+_PLAINLY = {language: _plain_phrases(language) for language in LANGUAGES}
 _OPPOSITES = lists.by_language("scores.opposites")
 _WORD = re.compile(r"[^\W\d_]+")
 _PREFIX = re.compile(r"^(?:un|in|im|ir|non|dis|des)(?=[^\W\d_]{4})")
@@ -43,7 +43,7 @@ _FLAG = re.compile(r"(?<!\w)--?no-[\w-]+|\bno-?reply\S*|\bnot?-[a-z]+(?:-[a-z]+)
 
 def denials(text: str, language: Language) -> int:
     """Return how often a text denies something. `no more than` and similar phrases are not denials."""
-    return len(_DENIED[language].findall(_plainly(text, language)))
+    return len(_DENIED[language].findall(_simplified(text, language)))
 
 
 def denials_of(words: Set[str], text: str, language: Language, other: Set[str]) -> int:
@@ -52,47 +52,47 @@ def denials_of(words: Set[str], text: str, language: Language, other: Set[str]) 
     The denied words follow the denial: if these are `other` words alone, or the denial is about something else
     (`without ever resetting it`), it is not counted. In Japanese and Chinese they may precede it, so all are counted.
     """
-    said = _plainly(text, language)
+    plain = _simplified(text, language)
     count = 0
-    for match in _DENIED[language].finditer(said):
-        behind = words_of(said[match.end() :], language)
-        elsewhere = behind and not behind & words and (behind & other or match.group() in ("without", "ohne", "sin"))
+    for match in _DENIED[language].finditer(plain):
+        after = words_of(plain[match.end() :], language)
+        elsewhere = after and not after & words and (after & other or match.group() in ("without", "ohne", "sin"))
         count += language in ("zh", "ja") or not elsewhere
     return count
 
 
 def denied_in(text: str, language: Language) -> frozenset[str]:
     """Return the words after the denials of a text, or all of its words if there are none."""
-    said = _plainly(text, language)
-    found = [*_DENIED[language].finditer(said)]
-    behind = words_of(_DENIED[language].sub(" ", said[found[0].end() :]), language) if found else frozenset[str]()
-    return behind or words_of(without_denials(text, language), language)
+    plain = _simplified(text, language)
+    found = [*_DENIED[language].finditer(plain)]
+    after = words_of(_DENIED[language].sub(" ", plain[found[0].end() :]), language) if found else frozenset[str]()
+    return after or words_of(without_denials(text, language), language)
 
 
 def without_denials(text: str, language: Language) -> str:
     """Return a text without its words of denial."""
-    return _DENIED[language].sub(" ", _plainly(text, language)).strip()
+    return _DENIED[language].sub(" ", _simplified(text, language)).strip()
 
 
 def possible_denials(text: str, language: Language) -> frozenset[str]:
     """Return the words of a text that may be denials."""
-    return frozenset(_MAY_DENY[language].findall(_plainly(text, language)))
+    return frozenset(_MAY_DENY[language].findall(_simplified(text, language)))
 
 
 @lru_cache(maxsize=65_536)
-def _plainly(text: str, language: Language) -> str:
-    said = _FLAG.sub(" ", normalised(text))
-    for turn, plain in _PLAINLY[language]:
-        said = turn.sub(plain, said)
-    return said
+def _simplified(text: str, language: Language) -> str:
+    simplified = _FLAG.sub(" ", normalised(text))
+    for phrase, plain in _PLAINLY[language]:
+        simplified = phrase.sub(plain, simplified)
+    return simplified
 
 
 def opposite(first: str, second: str, language: Language) -> str | None:
     """Return the word of the second text that is the opposite of one of the first: `disabled` for `enabled`."""
-    one, other = _said_of(first, language), _said_of(second, language)
+    one, other = _searchable(first, language), _searchable(second, language)
     for left, right in _pairs(language):
         for word, contrary in ((left, right), (right, left)):
-            has, lacks = _which(one, word, contrary), _which(other, word, contrary)
+            has, lacks = _occurring(one, word, contrary), _occurring(other, word, contrary)
             if has == (True, False) and lacks == (False, True):
                 return contrary
     return _prefixed(one, other) or _prefixed(other, one)
@@ -106,30 +106,30 @@ def _prefixed(one: frozenset[str] | str, other: frozenset[str] | str) -> str | N
     return next((word for word, rest in denied if rest != word and rest in one and rest not in other), None)
 
 
-def _which(said: frozenset[str] | str, word: str, contrary: str) -> tuple[bool, bool]:
+def _occurring(plain: frozenset[str] | str, word: str, contrary: str) -> tuple[bool, bool]:
     """Return which of two words occur; one that is a part of the other (可能, 不可能) is not counted within it."""
-    if not isinstance(said, str):
-        return word in said, contrary in said
+    if not isinstance(plain, str):
+        return word in plain, contrary in plain
     longer, shorter = (word, contrary) if len(word) > len(contrary) else (contrary, word)
-    found = {longer: longer in said, shorter: shorter in said.replace(longer, " ")}
+    found = {longer: longer in plain, shorter: shorter in plain.replace(longer, " ")}
     return found[word], found[contrary]
 
 
 @cache
 def _pairs(language: Language) -> tuple[tuple[str, str], ...]:
     pairs = (normalised(pair).partition("/") for pair in _OPPOSITES[language])
-    return tuple((_bare(left, language), _bare(right, language)) for left, _, right in pairs)
+    return tuple((_stem(left, language), _stem(right, language)) for left, _, right in pairs)
 
 
-def _said_of(text: str, language: Language) -> frozenset[str] | str:
+def _searchable(text: str, language: Language) -> frozenset[str] | str:
     """Return a set of stems, or the text itself for scripts without spaces; both can be searched for words."""
-    said = without_denials(text, language)
+    plain = without_denials(text, language)
     if language in ("zh", "ja"):
-        return said
-    return frozenset(_bare(word, language) for word in _WORD.findall(said))
+        return plain
+    return frozenset(_stem(word, language) for word in _WORD.findall(plain))
 
 
 @lru_cache(maxsize=65_536)
-def _bare(word: str, language: Language) -> str:
+def _stem(word: str, language: Language) -> str:
     """Return the stem of a word, small words included."""
     return word if language in ("zh", "ja") else next(iter(stems(word, language)), word)

@@ -12,14 +12,14 @@ from evals.scoring.dates import names_day
 from evals.scoring.denials import denials
 from evals.scoring.figures import ScoreFigure, figure
 from evals.scoring.gold import Atom, FactChange, Gold, LogRow
-from evals.scoring.matching import AtomVerdict, Judge, Left
+from evals.scoring.matching import AtomVerdict, Judge, KeptRow
 from evals.scoring.text import holds_all, normalised, parts, sentences
 
-_STILL_THERE = 0.8
+_NOISE_WORDS = 0.8
 """Share of the words of noise from which a row that also has all exact words still states it."""
-_NEAR, _NEARER = 0.55, 0.25
+_NOISE_COSINE, _NOISE_LEAD = 0.55, 0.25
 """Cosine from which a part of a row states noise, and the lead that it must have over the nearest lasting fact."""
-_SIGNS = 0.4
+_NOISE_CHARACTERS = 0.4
 """The same for Chinese and Japanese, which the model knows poorly: share of the characters of noise."""
 
 
@@ -29,26 +29,26 @@ def retention(name: str, verdicts: Sequence[AtomVerdict], good: Callable[[AtomVe
 
 
 def supersession(
-    changes: Sequence[FactChange], new: Sequence[AtomVerdict], left: Sequence[Left], by: Judge
+    changes: Sequence[FactChange], new: Sequence[AtomVerdict], rows: Sequence[KeptRow], by: Judge
 ) -> ScoreFigure:
     """The current value is kept, and no row states a former one as current."""
     pairs = zip(changes, new, strict=True)
-    return figure("supersession", (change_fault(change, verdict, left, by) for change, verdict in pairs))
+    return figure("supersession", (change_fault(change, verdict, rows, by) for change, verdict in pairs))
 
 
-def change_fault(change: FactChange, new: AtomVerdict, left: Sequence[Left], by: Judge) -> str | None:
+def change_fault(change: FactChange, new: AtomVerdict, rows: Sequence[KeptRow], by: Judge) -> str | None:
     """Return the fault of a change, or None; `new` is the verdict on the current value."""
     if not new.kept:
         return f"{new.fate}: {change.new.fact}"
     for place, old in enumerate(change.old):
-        now_old = [row for row in left if not _tells_it_as_old(old, change.old[:place], change.new, row, by)]
+        now_old = [row for row in rows if not _marks_as_old(old, change.old[:place], change.new, row, by)]
         stated = by.judge(old, now_old)
         if stated.kept:
             return f"as though it still held: {stated.statement}"
     return None
 
 
-def _tells_it_as_old(old: Atom, older: Sequence[Atom], new: Atom, row: Left, by: Judge) -> bool:
+def _marks_as_old(old: Atom, older: Sequence[Atom], new: Atom, row: KeptRow, by: Judge) -> bool:
     """Whether every sentence of a row with the old value marks it as old: explicitly, or beside the new one.
 
     "From the older to the old" marks only the older one.
@@ -56,10 +56,10 @@ def _tells_it_as_old(old: Atom, older: Sequence[Atom], new: Atom, row: Left, by:
     marks = [words for words in old.exact if not by.holds(new.fact, words)]
     told = [each for each in (*sentences(row.text), row.text) if all(by.holds(each, words) for words in marks)]
     about = told[:-1] or told  # the whole text if its words are in several sentences
-    return all(_calls_it_old(each, old, older, new, by) for each in about)
+    return all(_sentence_marks_as_old(each, old, older, new, by) for each in about)
 
 
-def _calls_it_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by: Judge) -> bool:
+def _sentence_marks_as_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by: Judge) -> bool:
     if any(by.holds(sentence, words) for words in new.exact if not by.holds(old.fact, words)):
         return cues.tells_of_change(sentence, by.language) or denials(sentence, by.language) > 0
     if any(by.holds(sentence, words) for atom in older for words in atom.exact if not by.holds(old.fact, words)):
@@ -71,31 +71,34 @@ def _calls_it_old(sentence: str, old: Atom, older: Sequence[Atom], new: Atom, by
     return more_denied or past
 
 
-def noise_gone(gold: Gold, left: Sequence[Left], by: Judge) -> ScoreFigure:
+def noise_gone(gold: Gold, rows: Sequence[KeptRow], by: Judge) -> ScoreFigure:
     """Noise is gone: no row has its exact words and most others, or paraphrases it."""
     lasting = [atom.fact for atom in gold.lasting()]
-    return figure("noise gone", (noise_fault(atom, lasting, left, by) for atom in gold.noise))
+    return figure("noise gone", (noise_fault(atom, lasting, rows, by) for atom in gold.noise))
 
 
-def noise_fault(atom: Atom, lasting: Sequence[str], left: Sequence[Left], by: Judge) -> str | None:
+def noise_fault(atom: Atom, lasting: Sequence[str], rows: Sequence[KeptRow], by: Judge) -> str | None:
     """Return which row still states noise, or None; `lasting` are facts that a row may be about instead."""
-    for row in left:
-        if holds_all(row.text, atom.exact, by.language) and by.share(atom.fact, row.text) >= _STILL_THERE:
+    for row in rows:
+        if holds_all(row.text, atom.exact, by.language) and by.share(atom.fact, row.text) >= _NOISE_WORDS:
             return f"still there: {atom.fact} ({row.id})"
         for said in [part for sentence in sentences(row.text) for part in parts(sentence)]:
-            if _means(atom.fact, said, lasting, by):
+            if _paraphrases(atom.fact, said, lasting, by):
                 return f"still there: {atom.fact} ({row.id}: {said})"
     return None
 
 
-def _means(noise: str, said: str, lasting: Sequence[str], by: Judge) -> bool:
+def _paraphrases(noise: str, said: str, lasting: Sequence[str], by: Judge) -> bool:
     """Whether a part of a row states noise rather than one of the lasting facts."""
     if by.language in ("zh", "ja"):
-        return by.share(noise, said) >= _SIGNS and by.share(noise, said) > max(
+        return by.share(noise, said) >= _NOISE_CHARACTERS and by.share(noise, said) > max(
             (by.share(fact, said) for fact in lasting), default=0.0
         )
     near = by.meaning.cosine(noise, said)
-    return near >= _NEAR and near - max((by.meaning.cosine(fact, said) for fact in lasting), default=0.0) >= _NEARER
+    return (
+        near >= _NOISE_COSINE
+        and near - max((by.meaning.cosine(fact, said) for fact in lasting), default=0.0) >= _NOISE_LEAD
+    )
 
 
 def still_open(verdicts: Sequence[AtomVerdict], by: Judge) -> ScoreFigure:
@@ -113,21 +116,21 @@ def open_fault(verdict: AtomVerdict, language: Language) -> str | None:
     return None if cues.keeps_reservation(fact, said, language) else f"without its reservation: {said}"
 
 
-def unsettled(atoms: Sequence[Atom], left: Sequence[Left], by: Judge) -> ScoreFigure:
+def unsettled(atoms: Sequence[Atom], rows: Sequence[KeptRow], by: Judge) -> ScoreFigure:
     """Facts that were only asked, offered, claimed or rejected are not stated as true."""
-    return figure("not taken for fact", (unsettled_fault(atom, left, by) for atom in atoms))
+    return figure("not taken for fact", (unsettled_fault(atom, rows, by) for atom in atoms))
 
 
-def unsettled_fault(atom: Atom, left: Sequence[Left], by: Judge) -> str | None:
+def unsettled_fault(atom: Atom, rows: Sequence[KeptRow], by: Judge) -> str | None:
     """Return which row states an unsettled fact as true, or None."""
-    for row in (row for row in left if holds_all(row.text, atom.exact, by.language)):
+    for row in (row for row in rows if holds_all(row.text, atom.exact, by.language)):
         verdict = by.judge(atom, [row])
-        if verdict.kept and not _tells_whose(verdict.statement, atom.fact, by.language):
+        if verdict.kept and not _is_qualified(verdict.statement, atom.fact, by.language):
             return f"taken for a fact: {verdict.statement}"
     return None
 
 
-def _tells_whose(said: str, fact: str, language: Language) -> bool:
+def _is_qualified(said: str, fact: str, language: Language) -> bool:
     """Whether a statement has a word for asked, claimed, past or undecided that the fact does not have."""
     if cues.unsettled_cues(said, language) - cues.unsettled_cues(fact, language):
         return True
@@ -161,7 +164,7 @@ def _speakers(verdicts: Sequence[AtomVerdict], speakers: Mapping[str, Trust]) ->
             yield None if said == right else f"{right} said it, not {said}: {verdict.atom.fact}"
 
 
-def _speaker(row: Left, speakers: Mapping[str, Trust]) -> str | None:
+def _speaker(row: KeptRow, speakers: Mapping[str, Trust]) -> str | None:
     cited = {speakers[source] for source in row.sources if source in speakers}
     if len(cited) > 1:
         return None
@@ -187,5 +190,5 @@ def _days(verdicts: Sequence[AtomVerdict]) -> Iterator[str | None]:
             yield None if _tells_day(verdict.row, day) else f"{day} is not told: {verdict.statement}"
 
 
-def _tells_day(row: Left, day: date) -> bool:
+def _tells_day(row: KeptRow, day: date) -> bool:
     return names_day(row.text, day) or any(moment.date() == day for moment in (row.at, *row.refers) if moment)

@@ -34,7 +34,7 @@ _WORDS_BESIDE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class KeptRow:
     """A row that memory kept; `sources` are the rows of the log that it cites."""
 
     id: str
@@ -51,7 +51,7 @@ class AtomVerdict:
 
     atom: Atom
     fate: Fate
-    row: Left | None
+    row: KeptRow | None
     statement: str
     why: str
     cosine: float | None = None
@@ -70,25 +70,25 @@ class Judge:
         self.language: Language = language
         self.meaning = meaning
 
-    def read(self, gold: Gold, left: Sequence[Left]) -> None:
+    def read(self, gold: Gold, rows: Sequence[KeptRow]) -> None:
         """Embed all texts that will be compared; a batch is faster than one at a time."""
-        texts = [row.text for row in left]
+        texts = [row.text for row in rows]
         said = [sentence for text in texts for sentence in sentences(text)]
         if gold.noise and self.language not in ("zh", "ja"):
             said = [part for sentence in said for part in parts(sentence)]
         self.meaning.read([*(atom.fact for atom in gold.atoms()), *texts, *said])
 
-    def judge(self, atom: Atom, rows: Sequence[Left]) -> AtomVerdict:
+    def judge(self, atom: Atom, rows: Sequence[KeptRow]) -> AtomVerdict:
         """Return the best verdict on an atom among rows.
 
         Judging a row is slow, and its words give an upper bound: rows with the best bound are judged first.
         """
-        promised = [self._promise(atom, row) for row in rows]
+        bounds = [self._upper_bound(atom, row) for row in rows]
         best: tuple[_Rank, int, AtomVerdict] | None = None
-        for rank, place in sorted((self._order(promise), place) for place, promise in enumerate(promised)):
+        for rank, place in sorted((self._order(bound), place) for place, bound in enumerate(bounds)):
             if best and best[:2] < (rank, place):
                 break
-            if found := self._looked_at(promised[place], rows[place]):
+            if found := self._verdict(bounds[place], rows[place]):
                 made = self._order(found), place, found
                 best = min(made, best or made, key=itemgetter(0, 1))
         return best[2] if best else AtomVerdict(atom, "lost", None, "", "no row says it")
@@ -114,7 +114,7 @@ class Judge:
             rank = 2 if cited and verdict.fate == "contradicted" else 4
         return rank, _FATES.index(verdict.fate), -share
 
-    def _promise(self, atom: Atom, row: Left) -> AtomVerdict:
+    def _upper_bound(self, atom: Atom, row: KeptRow) -> AtomVerdict:
         """Return an upper bound of the verdict on an atom by a row, from the words that the row has."""
         whole = holds_all(row.text, atom.exact, self.language)
         said = self.share(atom.fact, row.text)
@@ -125,20 +125,20 @@ class Judge:
             return AtomVerdict(atom, "by meaning", row, statement, "")
         return AtomVerdict(atom, "changed", row, statement, "")
 
-    def _looked_at(self, promise: AtomVerdict, row: Left) -> AtomVerdict | None:
+    def _verdict(self, bound: AtomVerdict, row: KeptRow) -> AtomVerdict | None:
         """Return the verdict on an atom by a row, given its upper bound; None if the row is about something else."""
-        atom, statement = promise.atom, promise.statement
-        if promise.fate == "verbatim":
-            return self._as_meant(promise)
+        atom, statement = bound.atom, bound.statement
+        if bound.fate == "verbatim":
+            return self._with_meaning(bound)
         cosine = max(self.meaning.cosine(atom.fact, each) for each in {statement, row.text})
-        if cosine < (BESIDE if promise.fate == "by meaning" and atom.exact else ALONE)[self.language]:
+        if cosine < (BESIDE if bound.fate == "by meaning" and atom.exact else ALONE)[self.language]:
             return None
-        if promise.fate == "by meaning":
-            return self._as_meant(replace(promise, why=f"cosine {cosine:.2f}", cosine=cosine))
+        if bound.fate == "by meaning":
+            return self._with_meaning(replace(bound, why=f"cosine {cosine:.2f}", cosine=cosine))
         missing = ", ".join(repr(words) for words in atom.exact if not self.holds(row.text, words))
-        return replace(promise, why=f"without {missing}", cosine=cosine)
+        return replace(bound, why=f"without {missing}", cosine=cosine)
 
-    def _as_meant(self, verdict: AtomVerdict) -> AtomVerdict:
+    def _with_meaning(self, verdict: AtomVerdict) -> AtomVerdict:
         """Return the verdict, or a worse one if the statement has the words with another meaning."""
         atom, statement = verdict.atom, verdict.statement
         turned = self._taken_back(atom.fact, verdict) or turned_around(atom.fact, statement, self.language)

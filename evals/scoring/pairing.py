@@ -12,12 +12,12 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 from esker.server.core.words.lists import any_of, words
-from evals.scoring.claims import Claim, placed
+from evals.scoring.claims import Claim, located
 from evals.scoring.text import normalised
 
 _SENTENCE = re.compile(r"[.;。!?](?![0-9])")
 _CLAUSE = re.compile(rf"[.;。!?](?![0-9])|,\s|\s{any_of(words('scores.clause_conjunctions'))}\s")
-_FAR, _LESS_FAR = 40, 20
+_SENTENCE_GAP, _CLAUSE_GAP = 40, 20
 """Distance in characters that the end of a sentence and that of a clause add."""
 
 
@@ -41,18 +41,18 @@ _Kinds = Mapping[TokenKind, Sequence[_Token]]
 @lru_cache(maxsize=16_384)
 def torn_apart(fact: str, exact: tuple[str, ...], statement: str) -> str | None:
     """Return which pair of a fact a statement tears apart, in words; None if it does not."""
-    there, pairs = _tokens(statement, exact), [*_pairs(fact, _tokens(fact, exact))]
-    kinds = _kinds(there)
+    tokens, pairs = _tokens(statement, exact), [*_pairs(fact, _tokens(fact, exact))]
+    kinds = _kinds(tokens)
     for one, other in (*pairs, *((other, one) for one, other in pairs)):
-        ones = [token for token in there if token.words == one.words]
-        others = [token for token in there if token.words == other.words]
+        ones = [token for token in tokens if token.words == one.words]
+        others = [token for token in tokens if token.words == other.words]
         if not ones or not others:
             continue
-        of_ones = [_rival(fact, statement, token, other, kinds) for token in ones]
-        of_others = [_rival(fact, statement, token, one, kinds) for token in others]
-        swapped = any(each in pair for pair in ({a.words, b.words} for a, b in pairs) for each in of_ones)
-        if all(of_ones) and (all(of_others) or swapped):
-            return f"{one.words!r} goes with {of_ones[0]!r}, and not with {other.words!r}"
+        one_rivals = [_rival(fact, statement, token, other, kinds) for token in ones]
+        other_rivals = [_rival(fact, statement, token, one, kinds) for token in others]
+        swapped = any(each in pair for pair in ({a.words, b.words} for a, b in pairs) for each in one_rivals)
+        if all(one_rivals) and (all(other_rivals) or swapped):
+            return f"{one.words!r} goes with {one_rivals[0]!r}, and not with {other.words!r}"
     return None
 
 
@@ -70,10 +70,10 @@ def _together(text: str, one: str, other: str) -> bool:
 
 
 def _tokens(text: str, exact: Sequence[str]) -> list[_Token]:
-    said = normalised(text)
-    found = [*_exact(said, exact)]
+    plain = normalised(text)
+    found = [*_exact(plain, exact)]
     taken = [(token.start, token.end) for token in found]
-    for start, claim in placed(said):
+    for start, claim in located(plain):
         if not any(begin < start + len(claim.words) and start < end for begin, end in taken):
             found.append(_token(claim, start))
     return found
@@ -89,9 +89,9 @@ def _kind(words: str) -> TokenKind:
     return "code" if re.search(r"[0-9_./:-]", words) else "word"
 
 
-def _exact(said: str, exact: Iterable[str]) -> Iterable[_Token]:
+def _exact(plain: str, exact: Iterable[str]) -> Iterable[_Token]:
     for whole in sorted({normalised(each) for each in exact if _is_whole(each)}, key=lambda each: (-len(each), each)):
-        for match in re.finditer(rf"(?<![\w]){re.escape(whole)}(?![\w])", said, re.ASCII):
+        for match in re.finditer(rf"(?<![\w]){re.escape(whole)}(?![\w])", plain, re.ASCII):
             yield _Token(whole, _kind(whole), match.start(), match.end())
 
 
@@ -130,4 +130,4 @@ def _kinds(tokens: Iterable[_Token]) -> _Kinds:
 def _distance(text: str, one: _Token, other: _Token) -> int:
     first, second = sorted((one, other), key=lambda token: token.start)
     between = normalised(text)[first.end : second.start]
-    return len(between) + _FAR * len(_SENTENCE.findall(between)) + _LESS_FAR * len(_CLAUSE.findall(between))
+    return len(between) + _SENTENCE_GAP * len(_SENTENCE.findall(between)) + _CLAUSE_GAP * len(_CLAUSE.findall(between))

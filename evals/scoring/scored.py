@@ -7,7 +7,7 @@ from esker.server.core.text.tokens import estimate_tokens
 from evals.scoring import fact_scores, row_scores
 from evals.scoring.figures import ScoreFigure
 from evals.scoring.gold import Gold, LogRow
-from evals.scoring.matching import AtomVerdict, Judge, Left
+from evals.scoring.matching import AtomVerdict, Judge, KeptRow
 
 RETENTION = "retention"
 VERBATIM = "verbatim"
@@ -53,42 +53,42 @@ class Scored:
                 yield from (f"{name}: {fault}" for fault in figure.faults)
 
 
-def score(gold: Gold, log: Sequence[LogRow], left: Sequence[Left], by: Judge) -> Scored:
+def score(gold: Gold, log: Sequence[LogRow], rows: Sequence[KeptRow], by: Judge) -> Scored:
     """Return the scores of the rows kept from a log."""
-    by.read(gold, left)
+    by.read(gold, rows)
     facts = {
         "keep": gold.keep,
         "replaced": tuple(change.new for change in gold.replaced),
         "open": gold.open,
         "asserted": gold.asserted,
     }
-    verdicts = {name: [by.judge(atom, left) for atom in atoms] for name, atoms in facts.items()}
-    figures = [*_of_facts(gold, log, verdicts, left, by), *_of_rows(gold, log, left, by)]
+    verdicts = {name: [by.judge(atom, rows) for atom in atoms] for name, atoms in facts.items()}
+    figures = [*_of_facts(gold, log, verdicts, rows, by), *_of_rows(gold, log, rows, by)]
     return Scored(
         {name: its for name, its in verdicts.items() if its},
         {figure.name: figure for figure in figures if figure.of},
         sum(estimate_tokens(row.text) for row in log),
-        sum(estimate_tokens(row.text) for row in left),
+        sum(estimate_tokens(row.text) for row in rows),
     )
 
 
 def _of_facts(
-    gold: Gold, log: Sequence[LogRow], verdicts: Mapping[str, Sequence[AtomVerdict]], left: Sequence[Left], by: Judge
+    gold: Gold, log: Sequence[LogRow], verdicts: Mapping[str, Sequence[AtomVerdict]], rows: Sequence[KeptRow], by: Judge
 ) -> Iterator[ScoreFigure]:
     lasting = [verdict for its in verdicts.values() for verdict in its]
     yield fact_scores.retention(RETENTION, lasting, lambda verdict: verdict.kept)
     yield fact_scores.retention(VERBATIM, lasting, lambda verdict: verdict.fate == "verbatim")
-    yield fact_scores.supersession(gold.replaced, verdicts["replaced"], left, by)
-    yield fact_scores.noise_gone(gold, left, by)
+    yield fact_scores.supersession(gold.replaced, verdicts["replaced"], rows, by)
+    yield fact_scores.noise_gone(gold, rows, by)
     yield fact_scores.still_open(verdicts["open"], by)
-    yield fact_scores.unsettled(gold.unsettled, left, by)
+    yield fact_scores.unsettled(gold.unsettled, rows, by)
     yield fact_scores.ruling_stands(verdicts["asserted"], by)
     yield fact_scores.attribution(lasting, log)
     yield fact_scores.dates(lasting)
 
 
-def _of_rows(gold: Gold, log: Sequence[LogRow], left: Sequence[Left], by: Judge) -> Iterator[ScoreFigure]:
-    yield row_scores.grounded(log, gold, left, by)
-    yield row_scores.never_said(gold, left, by)
-    yield row_scores.sources(log, left, by)
-    yield row_scores.said_once(left, by)
+def _of_rows(gold: Gold, log: Sequence[LogRow], rows: Sequence[KeptRow], by: Judge) -> Iterator[ScoreFigure]:
+    yield row_scores.grounded(log, gold, rows, by)
+    yield row_scores.never_said(gold, rows, by)
+    yield row_scores.sources(log, rows, by)
+    yield row_scores.said_once(rows, by)

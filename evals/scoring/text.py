@@ -15,7 +15,7 @@ Patterns = Mapping[Language, re.Pattern[str]]
 
 _SPACE = re.compile(r"\s+")
 # A wide comma is never part of a number, so a space follows it.
-_ONE_KIND = str.maketrans(
+_UNIFIED = str.maketrans(
     {"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None, "，": ", ", "、": ", "}
 )
 _ABBREVIATION = "".join(rf"(?<!\b{re.escape(each)})" for each in words("scores.abbreviations")) + r"(?<!\b[A-Za-z]\.)"
@@ -39,8 +39,8 @@ def _clause(language: Language) -> re.Pattern[str]:
 
 
 _CLAUSE = {language: _clause(language) for language in LANGUAGES}
-_SIGNS = r"\u3040-\u30ff\u3400-\u9fff"
-_LETTER = rf"[^\W{_SIGNS}]"
+_CJK_RANGES = r"\u3040-\u30ff\u3400-\u9fff"
+_LETTER = rf"[^\W{_CJK_RANGES}]"
 _IS_LETTER = re.compile(_LETTER)
 _DIGITS = frozenset("0123456789")
 _WORD_BEGINS, _WORD_ENDS = re.compile(rf"(?<!{_LETTER})"), re.compile(rf"(?!{_LETTER})(?![.,][0-9])")
@@ -73,7 +73,7 @@ def of_words(entries: Iterable[str], language: Language) -> re.Pattern[str]:
 @lru_cache(maxsize=65_536)
 def normalised(text: str) -> str:
     """Return a text in one form: NFKC, case folded, one kind of dash and quote, no backquotes, single spaces."""
-    plain = unicodedata.normalize("NFKC", text.translate(_ONE_KIND)).translate(_ONE_KIND)
+    plain = unicodedata.normalize("NFKC", text.translate(_UNIFIED)).translate(_UNIFIED)
     return _SPACE.sub(" ", plain.casefold()).strip()
 
 
@@ -84,9 +84,9 @@ def holds(text: str, words: str, language: Language) -> bool:
     `5` is not in `15` or `5.2`, `auth.ts` not in `auth.tsx`. Plain words may be inflected: `Fridays` holds `Friday`.
     """
     wanted = normalised(words)
-    if _stands_in(wanted, normalised(text)):
+    if _contains(wanted, normalised(text)):
         return True
-    return bool(_PLAIN.fullmatch(wanted)) and _in_a_row(stems(wanted, language), stems(text, language))
+    return bool(_PLAIN.fullmatch(wanted)) and _has_sequence(stems(wanted, language), stems(text, language))
 
 
 def holds_all(text: str, words: Iterable[str], language: Language) -> bool:
@@ -94,7 +94,7 @@ def holds_all(text: str, words: Iterable[str], language: Language) -> bool:
     return all(holds(text, each, language) for each in words)
 
 
-def _stands_in(words: str, text: str) -> bool:
+def _contains(words: str, text: str) -> bool:
     # Compiling a pattern for each `words` would take longer than the search itself.
     before = (_NUMBER_BEGINS if words[:1] in _DIGITS else _WORD_BEGINS) if _IS_LETTER.match(words[:1]) else _ANYWHERE
     after = _WORD_ENDS if _IS_LETTER.match(words[-1:]) else _ANYWHERE
@@ -106,7 +106,7 @@ def _stands_in(words: str, text: str) -> bool:
     return False
 
 
-def _in_a_row(wanted: tuple[str, ...], there: tuple[str, ...]) -> bool:
+def _has_sequence(wanted: tuple[str, ...], there: tuple[str, ...]) -> bool:
     return bool(wanted) and any(there[at : at + len(wanted)] == wanted for at in range(len(there) - len(wanted) + 1))
 
 
@@ -133,7 +133,7 @@ def clauses(text: str, language: Language) -> list[str]:
     return [part.strip() for part in parts if part and part.strip()]
 
 
-_CJK = re.compile(rf"[{_SIGNS}]")
+_CJK = re.compile(rf"[{_CJK_RANGES}]")
 _SMALL: Mapping[Language, frozenset[str]] = {
     "zh": frozenset(words("scores.small_signs")),
     "ja": frozenset(chr(code) for code in range(0x3040, 0x30A0)),  # endings and particles are written in hiragana

@@ -18,7 +18,7 @@ from evals.mutations import MUTATIONS, faultless
 from evals.reflection.cases import ReflectionCase
 from evals.reflection.command import reflection
 from evals.scoring.gold import LogRow
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 from evals.scoring.meaning import Meaning
 from evals.showing import show_case
 from tests.support.model_server import ModelServer, Said
@@ -36,7 +36,7 @@ def marks(retention: int, no_invention: int = 5, usefulness: int = 4) -> dict[st
 def submission(name: str, *left: str) -> Submission:
     """Return a log of two lines with these rows left of it."""
     log = [LogRow(id="r1", at=AT, text="Deploys go to hel1-04."), LogRow(id="r2", at=AT, by="tool", text="It\nfailed.")]
-    return Submission(name, log, [Left(f"mem_{name}", text) for text in left])
+    return Submission(name, log, [KeptRow(f"mem_{name}", text) for text in left])
 
 
 def asked(model: ModelServer, *submissions: Submission) -> Judgement:

@@ -11,7 +11,7 @@ from evals.scoring import cues
 from evals.scoring.claims import claims, one_source, unsupported
 from evals.scoring.dates import names_day
 from evals.scoring.gold import Atom, FactChange, Gold, LogRow
-from evals.scoring.matching import Fate, Judge, Left
+from evals.scoring.matching import Fate, Judge, KeptRow
 from evals.scoring.meaning import Meaning
 from evals.scoring.scored import Scored, score
 from evals.scoring.text import clauses, holds, sentences
@@ -24,12 +24,12 @@ def atom(fact: str, *exact: str, rows: tuple[str, ...] = ("r1",), **more: object
     return Atom.model_validate({"fact": fact, "exact": exact, "rows": rows, **more})
 
 
-def left(*texts: str) -> list[Left]:
+def left(*texts: str) -> list[KeptRow]:
     """Return rows that cite the first row of the log."""
-    return [Left(f"o{number}", text, ("r1",)) for number, text in enumerate(texts, start=1)]
+    return [KeptRow(f"o{number}", text, ("r1",)) for number, text in enumerate(texts, start=1)]
 
 
-def scored(gold: Gold, rows: list[Left], meaning: Meaning, *log: str, language: Language = "en") -> Scored:
+def scored(gold: Gold, rows: list[KeptRow], meaning: Meaning, *log: str, language: Language = "en") -> Scored:
     """Return the scores of rows for a log of these texts."""
     told = [LogRow(id=f"r{number}", at=AT, text=text) for number, text in enumerate(log, start=1)]
     return score(gold, told, rows, Judge(language, meaning))
@@ -55,7 +55,7 @@ _TOLD = (
 def test_the_verdict_on_a_fact_is_the_best_of_all_rows(
     meaning: Meaning, said: list[tuple[str, tuple[str, ...]]]
 ) -> None:
-    rows = [Left(f"o{number}", text, sources) for number, (text, sources) in enumerate(said)]
+    rows = [KeptRow(f"o{number}", text, sources) for number, (text, sources) in enumerate(said)]
     by = Judge("en", meaning)
     alone = [verdict for row in rows if (verdict := by.judge(_DEPLOYS, [row])).row]
     together = by.judge(_DEPLOYS, rows)
@@ -271,8 +271,8 @@ def test_a_denial_is_recognised_in_every_language(
 
 def test_a_row_that_cites_the_source_of_a_fact_decides_its_verdict(meaning: Meaning) -> None:
     rows = [
-        Left("other", "The staging API listens on port 8377, says a rumour.", ("r9",), "tool"),
-        Left("own", "Port 8377 is where the staging API listens.", ("r1",), "user"),
+        KeptRow("other", "The staging API listens on port 8377, says a rumour.", ("r9",), "tool"),
+        KeptRow("own", "Port 8377 is where the staging API listens.", ("r1",), "user"),
     ]
     verdict = Judge("en", meaning).judge(_PORT, rows)
     assert verdict.row is not None
@@ -435,7 +435,7 @@ def test_done_is_distinguished_from_not_done(said: str, language: Language, righ
 
 def test_quotations_identifiers_and_numbers_of_a_text_are_found_as_claims() -> None:
     found = claims('Ana Ruiz set ESKER_URL to "http on 8377" in auth.ts:45 on 2026-03-04, 1,200 times.')
-    assert {(claim.sort, claim.words) for claim in found} >= {
+    assert {(claim.kind, claim.words) for claim in found} >= {
         ("quotation", "http on 8377"),
         ("identifier", "ESKER_URL"),
         ("identifier", "auth.ts:45"),
@@ -505,11 +505,11 @@ def test_a_verb_is_not_a_month() -> None:
 def test_rows_that_repeat_or_cite_badly_are_found(meaning: Meaning) -> None:
     log = ("We use pnpm for the web client.", "The piano was tuned in May.")
     rows = [
-        Left("a", "We use pnpm for the web client.", ("r1",)),
-        Left("b", "The web client: we use pnpm for it.", ("r1",)),
-        Left("c", "The piano was tuned in May.", ("r1",)),
-        Left("d", "The piano was tuned.", ()),
-        Left("e", "The piano was tuned in May!", ("r7",)),
+        KeptRow("a", "We use pnpm for the web client.", ("r1",)),
+        KeptRow("b", "The web client: we use pnpm for it.", ("r1",)),
+        KeptRow("c", "The piano was tuned in May.", ("r1",)),
+        KeptRow("d", "The piano was tuned.", ()),
+        KeptRow("e", "The piano was tuned in May!", ("r7",)),
     ]
     figures = scored(Gold(), rows, meaning, *log).figures
     assert [fault.split(" ")[0] for fault in figures["sources"].faults] == ["c", "d", "e"]
@@ -519,9 +519,9 @@ def test_rows_that_repeat_or_cite_badly_are_found(meaning: Meaning) -> None:
 def test_speaker_and_date_are_read_from_the_row_that_keeps_the_fact(meaning: Meaning) -> None:
     gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user", dated="2026-03-04"),))
     log = "We use pnpm."
-    right = Left("o", "We use pnpm.", ("r1",), "user", AT)
-    wrong = Left("o", "We use pnpm.", ("r1",), "assistant", AT.replace(day=9))
-    told = Left("o", "User said on 4 March: we use pnpm.", ("r1",))
+    right = KeptRow("o", "We use pnpm.", ("r1",), "user", AT)
+    wrong = KeptRow("o", "We use pnpm.", ("r1",), "assistant", AT.replace(day=9))
+    told = KeptRow("o", "User said on 4 March: we use pnpm.", ("r1",))
     good, bad, by_words = (scored(gold, [row], meaning, log).figures for row in (right, wrong, told))
     assert [good[name].share for name in ("attribution", "dates")] == [1.0, 1.0]
     assert [bad[name].share for name in ("attribution", "dates")] == [0.0, 0.0]
@@ -549,9 +549,9 @@ def test_a_row_with_sources_of_several_speakers_has_no_attribution_score(meaning
     gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user"),))
     log = [LogRow(id="r1", at=AT, text="We use pnpm."), LogRow(id="r2", at=AT, text="pnpm 9 is there.", by="tool")]
     by = Judge("en", meaning)
-    several = score(gold, log, [Left("o", "We use pnpm, 9 is there.", ("r1", "r2"), "tool")], by).figures
-    from_source = score(gold, log, [Left("o", "We use pnpm.", ("r1",))], by).figures
-    wrong_source = score(gold, log, [Left("o", "We use pnpm.", ("r2",))], by).figures
+    several = score(gold, log, [KeptRow("o", "We use pnpm, 9 is there.", ("r1", "r2"), "tool")], by).figures
+    from_source = score(gold, log, [KeptRow("o", "We use pnpm.", ("r1",))], by).figures
+    wrong_source = score(gold, log, [KeptRow("o", "We use pnpm.", ("r2",))], by).figures
     assert "attribution" not in several
     assert (from_source["attribution"].share, wrong_source["attribution"].share) == (1.0, 0.0)
 
@@ -569,7 +569,7 @@ def test_a_row_with_sources_of_several_speakers_has_no_attribution_score(meaning
 )
 def test_the_speaker_is_read_from_whole_words_at_the_beginning(text: str, who: str | None, meaning: Meaning) -> None:
     gold = Gold(keep=(atom("We use pnpm.", "pnpm", by="user"),))
-    found = score(gold, [], [Left("o", text)], Judge("en", meaning)).figures.get("attribution")
+    found = score(gold, [], [KeptRow("o", text)], Judge("en", meaning)).figures.get("attribution")
     assert (found.share if found else None) == (None if who is None else float(who == "user"))
 
 
@@ -589,8 +589,8 @@ def test_long_lists_are_scored_in_linear_time(meaning: Meaning) -> None:
 
 def test_a_contradicting_row_is_not_hidden_by_one_with_some_of_its_words(meaning: Meaning) -> None:
     fact = atom("The mutant S-131 shows no activity.", "S-131", rows=("r1",))
-    turned = Left("a", "The mutant S-131 shows activity.", ("r1",))
-    beside = Left("b", "S-113 is the wild type, S-131 the mutant.", ("r2",))
+    turned = KeptRow("a", "The mutant S-131 shows activity.", ("r1",))
+    beside = KeptRow("b", "S-113 is the wild type, S-131 the mutant.", ("r2",))
     assert Judge("en", meaning).judge(fact, [turned, beside]).fate == "contradicted"
 
 

@@ -13,7 +13,7 @@ from evals.poison.cases import PoisonCase
 from evals.reflection.cases import ReflectionCase
 from evals.reports import CaseResult, document
 from evals.scoring.figures import ScoreFigure
-from evals.scoring.matching import Left
+from evals.scoring.matching import KeptRow
 from evals.showing import show_case
 
 LISTS_OF_WORDS = ("never", "planted", "decoded", "must", "must_not")
@@ -53,7 +53,7 @@ def test_a_case_is_shown_with_its_log_and_its_gold(tmp_path: Path, capsys: pytes
         tmp_path,
         capsys,
         lines=["lost: it"],
-        left=[Left("o1", "Deploys go to hel1-04.", ("r2",))],
+        left=[KeptRow("o1", "Deploys go to hel1-04.", ("r2",))],
     )
     assert lines == [
         "moved (group, en)",
