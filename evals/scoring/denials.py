@@ -1,4 +1,4 @@
-"""Words that negate a statement or phrase it into its opposite, in the languages of the cases."""
+"""Words that negate a statement or turn it into its opposite, in the languages of the cases."""
 
 import re
 from collections.abc import Sequence, Set

@@ -4,7 +4,7 @@ Cases that are covered elsewhere, in whole or in part:
 
 | case | test |
 |---|---|
-| A6 | worker/test_worker.py: test_rows_of_every_kind_that_slipped_through_are_found_again |
+| A6 | worker/test_worker.py: test_missed_rows_of_every_kind_are_queued_again |
 | A8 | api/test_observer_answers.py: test_a_retry_waits_as_long_as_the_provider_says |
 | A8 | api/test_observer_answers.py: test_a_hanging_call_times_out_retries_included_and_is_counted_as_an_attempt |
 | A9 | api/test_models.py: test_json_is_read_in_a_fence_or_within_prose |

@@ -357,7 +357,7 @@ async def test_a_row_is_orphaned_only_without_any_source(filled: Parts, who: Pri
     # One of its sources is enough.
     plant(owner_url, drawn, sources=["mem_gone", podcast])
     assert (await evaluate(filled, who)).store.orphaned_rows == []
-    # A row that was said again has another source.
+    # A repeated row has another source.
     plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
     said_once = (await evaluate(filled, who)).store.orphaned_rows
     plant(

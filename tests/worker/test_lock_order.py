@@ -65,7 +65,7 @@ async def told(parts: Parts, who: Principal, number: int, when: str) -> None:
     await ingest(parts, who.pool_id, session.id, said)
 
 
-async def test_going_back_waits_for_a_row_that_is_being_forgotten_and_not_the_other_way_round(
+async def test_going_back_waits_for_a_row_that_is_being_forgotten_but_not_vice_versa(
     parts: Parts, who: Principal, database: Database, embedders: list[RemoteEmbedder]
 ) -> None:
     rows = await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=3)
@@ -79,7 +79,7 @@ async def test_going_back_waits_for_a_row_that_is_being_forgotten_and_not_the_ot
     assert went.model == "model-8"
 
 
-async def test_forgetting_a_passage_locks_all_sessions_that_said_it_in_their_order(
+async def test_forgetting_a_passage_locks_all_its_sessions_in_order(
     parts: Parts, who: Principal, database: Database
 ) -> None:
     ids: list[str] = []
@@ -102,7 +102,7 @@ async def test_forgetting_a_passage_locks_all_sessions_that_said_it_in_their_ord
     assert forgetting.result().memories == 1
 
 
-async def test_an_import_waits_for_whoever_writes_to_its_session_and_sees_what_that_was(
+async def test_an_import_waits_for_a_writer_of_its_session_and_sees_the_new_message(
     parts: Parts, who: Principal, database: Database
 ) -> None:
     await told(parts, who, 1, "at first")

@@ -1,4 +1,4 @@
-"""The worker's flow: the next batch is claimed and the one before stored while the model works, and nothing is lost."""
+"""The worker's pipeline: the next batch is claimed and the previous one stored while the model works."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ SPACE = Space("gated_8", "gated", "", 8, "", "gated")
 
 @dataclass
 class Gated:
-    """An embedder that shows each call and answers when it is let."""
+    """An embedder that reports each call and answers when it is released."""
 
     lanes: int = 1
     asked: list[list[str]] = field(default_factory=list[list[str]])
@@ -73,7 +73,7 @@ async def wrote(parts: Parts, who: Principal, count: int) -> None:
 
 
 def queue(owner_url: str) -> list[tuple[str, int, bool]]:
-    """Return what waits: content, attempts, whether it is claimed."""
+    """Return the queued rows: content, attempts, whether claimed."""
     with psycopg.connect(owner_url) as connection:
         return connection.execute(
             "SELECT m.content, a.attempts, a.lease_token IS NOT NULL FROM embedding_attempts a"
@@ -90,13 +90,13 @@ def state(owner_url: str) -> str:
 
 
 async def until_queue_is(owner_url: str, expected: list[tuple[str, int, bool]], still: asyncio.Task[None]) -> None:
-    """Wait until the queue says this; the worker must not have ended."""
+    """Wait until the queue is as expected; the worker must not have ended."""
     while queue(owner_url) != expected:
         assert not still.done()
         await asyncio.sleep(0)
 
 
-async def test_the_batch_before_is_stored_and_the_next_is_claimed_while_the_model_works(
+async def test_the_previous_batch_is_stored_and_the_next_claimed_while_the_model_works(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
     await wrote(parts, who, 7)
@@ -104,7 +104,7 @@ async def test_the_batch_before_is_stored_and_the_next_is_claimed_while_the_mode
     assert sorted(await gated.calls.get()) == ["Row 5.", "Row 6."]
     gated.answers.release()
     await gated.calls.get()
-    # The second is with the model: rows 5 and 6 are stored, and rows 1 and 2 are already claimed.
+    # The model has the second batch: rows 5 and 6 are stored, and rows 1 and 2 are already claimed.
     await until_queue_is(
         owner_url,
         [("Row 0.", 0, False), *((f"Row {n}.", 1, True) for n in (1, 2, 3, 4))],
@@ -117,7 +117,7 @@ async def test_the_batch_before_is_stored_and_the_next_is_claimed_while_the_mode
     assert [len(texts) for texts in gated.asked] == [2, 2, 2, 1]
 
 
-async def test_who_is_told_to_stop_gives_back_untried_what_was_claimed_ahead(
+async def test_a_stopped_worker_releases_claimed_rows_untried(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
     await wrote(parts, who, 6)
@@ -130,7 +130,7 @@ async def test_who_is_told_to_stop_gives_back_untried_what_was_claimed_ahead(
     assert queue(owner_url) == [(f"Row {n}.", 0, False) for n in range(4)]
 
 
-async def test_an_embedder_that_goes_down_leaves_everything_untried_and_loses_nothing_that_was_made(
+async def test_an_embedder_that_goes_down_costs_no_attempt_and_loses_no_vector(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
     await wrote(parts, who, 6)
@@ -175,7 +175,7 @@ async def test_recall_is_not_switched_to_a_new_model_while_rows_are_with_it(
     assert state(owner_url) == "active"
 
 
-async def test_a_long_backfill_pauses_for_what_else_there_is_to_do(
+async def test_a_long_backfill_pauses_for_other_work(
     parts: Parts, who: Principal, gated: Gated, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embed, "_ROUND", 2)

@@ -1,4 +1,4 @@
-"""Going over to another embedding model: built beside, switched to, gone on with after a crash, and taken back."""
+"""Changing the embedding model: built beside the old one, switched to, resumed after a crash, and undone."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -108,7 +108,7 @@ async def by_state(parts: Parts) -> dict[str, SpaceStatus]:
 
 
 def vectors_of(owner_url: str, space: str) -> dict[str, int]:
-    """Return how many texts of each tier have vectors, as the table has it."""
+    """Return how many texts of each tier have vectors in the table."""
     with psycopg.connect(owner_url) as connection:
         rows = connection.execute(
             f"SELECT tier::text, count(DISTINCT number) FROM embeddings_{space} GROUP BY tier"  # type: ignore[arg-type]  # noqa: S608
@@ -117,7 +117,7 @@ def vectors_of(owner_url: str, space: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("dimension", [8, 384, 3_072])
-async def test_memories_and_passages_go_over_and_nothing_is_missing(
+async def test_memories_and_passages_get_vectors_of_the_new_model(
     filled: Parts, who: Principal, old: RemoteEmbedder, owner_url: str, dimension: int
 ) -> None:
     before = await by_state(filled)
@@ -196,14 +196,14 @@ async def test_a_killed_run_is_continued_where_it_stopped(filled: Parts, clock: 
         assert len(again) == len(set(again)) <= 150
 
 
-async def test_a_text_that_is_refused_does_not_keep_the_others_and_is_counted(filled: Parts) -> None:
+async def test_a_refused_text_is_counted_and_does_not_affect_the_others(filled: Parts) -> None:
     async with model(16, "new") as (endpoint, new):
         endpoint.refuses.add("number 7 ")
         found = {space.state: space for space in await reembed(filled, new, Watching())}
         assert (found["active"].model, found["active"].missing, found["active"].waiting) == ("new", 1, 1)
 
 
-async def test_going_back_is_at_once_and_what_the_old_model_lacks_is_queued(
+async def test_going_back_is_immediate_and_texts_without_old_vectors_are_queued(
     filled: Parts, who: Principal, old: RemoteEmbedder
 ) -> None:
     async with model(16, "new") as (_, new):
@@ -222,7 +222,7 @@ async def test_going_back_is_at_once_and_what_the_old_model_lacks_is_queued(
         assert [each.model for each in await roll_back(filled)] == ["new"]
 
 
-async def test_a_model_that_is_being_built_can_be_given_up(filled: Parts, who: Principal) -> None:
+async def test_building_a_model_can_be_cancelled(filled: Parts, who: Principal) -> None:
     async with model(16, "new") as (_, new):
 
         def die() -> None:
@@ -254,7 +254,7 @@ async def test_vectors_of_a_retired_model_are_kept_until_they_are_dropped(filled
             await roll_back(filled)
 
 
-async def test_one_pool_goes_over_alone(filled: Parts, old: RemoteEmbedder) -> None:
+async def test_one_pool_can_change_its_model_alone(filled: Parts, old: RemoteEmbedder) -> None:
     await create_pool(filled, "other")
     await register(filled, await old.load(), or_retired=False)
     async with model(16, "new") as (_, new):
@@ -282,13 +282,13 @@ async def test_too_many_dimensions_are_refused_before_anything_is_changed(filled
 
 @pytest.fixture
 async def chosen(filled: Parts) -> AsyncGenerator[RemoteEmbedder]:
-    """Another model, to which the pool went over by command."""
+    """Another model, to which the pool was switched by a command."""
     async with model(16, "new") as (_, new):
         await reembed(filled, new, Watching())
         yield new
 
 
-async def test_a_worker_with_the_setting_before_does_not_take_a_pool_back(
+async def test_a_worker_with_the_previous_setting_does_not_change_a_pool_back(
     filled: Parts, who: Principal, old: RemoteEmbedder, chosen: RemoteEmbedder
 ) -> None:
     space = await old.load()
@@ -297,14 +297,14 @@ async def test_a_worker_with_the_setting_before_does_not_take_a_pool_back(
     await keep_up(filled, space)
     assert await pools_with_work(filled, space) == []
     assert (await by_state(filled))["active"].model == "new"
-    # One that is made by the same setting is a newer version of it.
+    # A model with the same setting is a newer version of it.
     newer = replace(await chosen.load(), name="newer_16", revision="2")
     await make_space(filled, newer)
     await register(filled, newer, or_retired=False)
     assert (await by_state(filled))["building"].space == "newer_16"
 
 
-async def test_a_new_version_of_a_chosen_model_is_chosen_too(filled: Parts, chosen: RemoteEmbedder) -> None:
+async def test_a_new_version_of_a_chosen_model_is_also_chosen(filled: Parts, chosen: RemoteEmbedder) -> None:
     newer = Space("newer_16", "new", "2", 16, "", (await chosen.load()).source)
     await make_space(filled, newer)
     await register(filled, newer, or_retired=False)
@@ -314,7 +314,7 @@ async def test_a_new_version_of_a_chosen_model_is_chosen_too(filled: Parts, chos
     assert (now["active"].space, now["active"].chosen, now["retired"].chosen) == ("newer_16", True, False)
 
 
-async def test_a_worker_embeds_with_the_model_that_was_chosen_whatever_its_setting_is(
+async def test_a_worker_embeds_with_the_chosen_model_and_not_with_that_of_its_setting(
     filled: Parts, who: Principal, old: RemoteEmbedder, chosen: RemoteEmbedder, database_url: str
 ) -> None:
     stop = asyncio.Event()

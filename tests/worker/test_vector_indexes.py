@@ -56,7 +56,7 @@ async def space_of(connection: Connection) -> PoolSpace:
 async def nearest(
     parts: Parts, pool_id: str, vector: Sequence[float], row_filter: Filter, *, exactly: bool = False
 ) -> list[TextHit]:
-    """Search as a recall does, or exactly."""
+    """Search as recall does, or exactly."""
     async with parts.database.tenant(pool_id) as connection:
         if exactly:
             return await search.by_vector(connection, "memory", SPACE.name, vector, row_filter, LIMIT)
@@ -78,14 +78,14 @@ async def test_a_large_tier_gets_an_index_and_a_tier_that_has_shrunk_loses_it(
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("DELETE FROM memories WHERE number % 4 > 0")
     await index_large_tiers(large)
-    assert await indexed(large, who.pool_id) == {"memory"}  # 382 are left: neither few nor many
+    assert await indexed(large, who.pool_id) == {"memory"}  # 382 vectors remain: neither few nor many
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("DELETE FROM memories WHERE number % 8 > 0")
     await index_large_tiers(large)
     assert await indexed(large, who.pool_id) == set()
 
 
-async def test_texts_without_vectors_make_no_tier_large(parts: Parts, who: Principal, owner_url: str) -> None:
+async def test_texts_without_vectors_do_not_make_a_tier_large(parts: Parts, who: Principal, owner_url: str) -> None:
     await note_with_vectors(parts, who, SPACE, unit_vectors(600, DIMENSION, seed=1))
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute(f"DELETE FROM embeddings_{SPACE.name} WHERE number % 3 > 0")  # type: ignore[arg-type]  # noqa: S608
@@ -159,7 +159,7 @@ async def _writing(owner_url: str) -> AsyncGenerator[None]:
         await connection.rollback()
 
 
-async def test_a_writer_that_holds_on_is_not_waited_for_and_the_index_is_made_later(
+async def test_a_long_transaction_is_not_waited_for_and_the_index_is_made_later(
     parts: Parts, who: Principal, owner_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await note_with_vectors(parts, who, SPACE, unit_vectors(600, DIMENSION, seed=1))

@@ -54,14 +54,14 @@ async def endpoint() -> AsyncGenerator[EmbeddingServer]:
 
 @pytest.fixture
 async def embedder(endpoint: EmbeddingServer) -> AsyncGenerator[RemoteEmbedder]:
-    """An embedder that asks it."""
+    """An embedder that uses this endpoint."""
     async with asked_at(endpoint) as made:
         yield made
 
 
 @asynccontextmanager
 async def asked_at(endpoint: EmbeddingServer, model: str = "scripted") -> AsyncGenerator[RemoteEmbedder]:
-    """An embedder that asks an endpoint for a model."""
+    """An embedder that uses a model of an endpoint."""
     made = RemoteEmbedder(endpoint.url, model, None, f"openai:{endpoint.url}#{model}")
     try:
         yield made
@@ -92,7 +92,7 @@ async def drain(parts: Parts, embedder: RemoteEmbedder, space: Space) -> None:
 
 
 def attempts(owner_url: str) -> dict[str, tuple[Any, ...]]:
-    """Return what the queue says, by the content of the row."""
+    """Return the entries of the queue, by the content of the row."""
     with psycopg.connect(owner_url) as connection:
         rows = connection.execute(
             "SELECT m.content, a.attempts, a.dead, a.last_error, a.lease_token IS NOT NULL"
@@ -113,7 +113,7 @@ def unexplained(owner_url: str, space: Space) -> int:
     return int(row[0])
 
 
-async def test_a_batch_with_one_bad_text_loses_no_other(
+async def test_a_bad_text_does_not_affect_the_others_of_its_batch(
     asking: Parts, who: Principal, endpoint: EmbeddingServer, embedder: RemoteEmbedder, space: Space, owner_url: str
 ) -> None:
     endpoint.refuses = {"BAD"}
@@ -125,7 +125,7 @@ async def test_a_batch_with_one_bad_text_loses_no_other(
     assert (found.semantic, found.pending) == ("ok", 1)
 
 
-async def test_a_row_that_fails_rests_longer_each_time_and_then_lies_dead_with_its_error(
+async def test_a_failing_row_is_retried_with_longer_pauses_and_then_dead_with_its_error(
     asking: Parts,
     who: Principal,
     clock: FakeClock,
@@ -153,7 +153,7 @@ def test_cooldowns_double_from_five_minutes_to_an_hour() -> None:
     assert [cooldown(n).total_seconds() / 60 for n in range(1, 8)] == [5, 10, 20, 40, 60, 60, 60]
 
 
-async def test_an_embedder_that_is_down_costs_no_attempt_and_then_all_is_found(
+async def test_an_embedder_that_is_down_costs_no_attempt_and_all_rows_are_embedded_later(
     asking: Parts,
     who: Principal,
     clock: FakeClock,
@@ -225,7 +225,7 @@ async def test_two_workers_share_the_work_and_do_none_twice(
     assert unexplained(owner_url, space) == 0
 
 
-async def test_what_matters_is_embedded_first_and_of_that_the_newest(
+async def test_rows_are_embedded_by_priority_and_the_newest_first(
     asking: Parts, who: Principal, endpoint: EmbeddingServer, embedder: RemoteEmbedder, space: Space, clock: FakeClock
 ) -> None:
     for priority in ("low", "high", "medium", "high"):
@@ -237,7 +237,7 @@ async def test_what_matters_is_embedded_first_and_of_that_the_newest(
 
 
 @pytest.mark.parametrize("kind", ["observation", "reflection", "note", "manual"])
-async def test_rows_of_every_kind_that_slipped_through_are_found_again(
+async def test_missed_rows_of_every_kind_are_queued_again(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock, owner_url: str, kind: Any
 ) -> None:
     with psycopg.connect(owner_url) as connection:
@@ -292,7 +292,7 @@ async def test_healing_changes_no_id_and_no_date(
         assert connection.execute(query).fetchall() == before
 
 
-async def test_vectors_of_forgotten_rows_go(
+async def test_vectors_of_forgotten_rows_are_deleted(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, owner_url: str
 ) -> None:
     [memory_id] = await remember(asking, who, [Note("A river.")])
@@ -310,7 +310,7 @@ async def test_vectors_of_forgotten_rows_go(
     assert count == (0,)
 
 
-async def test_another_model_is_another_space_built_beside_the_old_one(
+async def test_another_model_gets_a_space_of_its_own_beside_the_old_one(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, endpoint: EmbeddingServer
 ) -> None:
     await remember(asking, who, [Note(f"River number {n}.") for n in range(3)])
@@ -355,7 +355,7 @@ async def test_dimensions_of_common_models_work(parts: Parts, who: Principal, di
 
 
 @pytest.mark.parametrize("nonsense", [[], [[]], [[0.0] * 8], [[float("nan")] * 8], "vector", None, [10**400] * 8])
-async def test_an_embedder_that_answers_nonsense_is_down_and_nothing_else_is(
+async def test_an_embedder_with_invalid_answers_counts_as_down_and_nothing_else_fails(
     parts: Parts, who: Principal, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, nonsense: Any
 ) -> None:
     await embedder.load()
@@ -367,7 +367,7 @@ async def test_an_embedder_that_answers_nonsense_is_down_and_nothing_else_is(
     assert (found.semantic, [hit.content for hit in found.hits]) == ("degraded", ["A river."])
 
 
-async def test_a_pool_is_asked_in_its_own_space_while_another_model_is_configured(
+async def test_a_pool_is_searched_in_its_own_space_while_another_model_is_configured(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, endpoint: EmbeddingServer
 ) -> None:
     await remember(asking, who, [Note("A river.")])
@@ -395,7 +395,7 @@ async def test_a_model_that_cannot_be_loaded_says_so_instead_of_loading_for_ever
     await embedders.close()
 
 
-async def test_what_introduces_a_row_is_not_what_it_is_found_by(
+async def test_the_label_of_a_row_is_neither_embedded_nor_searched(
     asking: Parts, who: Principal, endpoint: EmbeddingServer, embedder: RemoteEmbedder, space: Space
 ) -> None:
     await remember(asking, who, [Note("User decision: Use Redis. → Outcome: It is fast.")])
@@ -406,7 +406,7 @@ async def test_what_introduces_a_row_is_not_what_it_is_found_by(
 
 @dataclass
 class Killer:
-    """An embedder that dies of one text, as a process that a text has killed."""
+    """An embedder that dies of one text, like a process that was killed."""
 
     inner: RemoteEmbedder
     asked: list[list[str]] = field(default_factory=list[list[str]])
@@ -414,11 +414,11 @@ class Killer:
 
     @property
     def space(self) -> Space | None:
-        """Return the space of the embedder inside."""
+        """Return the space of the wrapped embedder."""
         return self.inner.space
 
     async def load(self) -> Space:
-        """Load the embedder inside."""
+        """Load the wrapped embedder."""
         return await self.inner.load()
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -440,7 +440,7 @@ class Killer:
         """Do nothing."""
 
 
-async def test_a_row_that_kills_its_worker_takes_no_other_with_it_and_is_left_in_the_end(
+async def test_a_row_that_kills_its_worker_affects_no_other_and_is_given_up(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock, owner_url: str
 ) -> None:
     killer = Killer(embedder)
@@ -554,7 +554,7 @@ async def test_a_write_wakes_the_worker(
                 pass
 
 
-async def test_a_pool_that_is_made_later_is_served_too(
+async def test_a_pool_created_later_is_served_as_well(
     asking: Parts, embedder: RemoteEmbedder, database_url: str
 ) -> None:
     async with working(database_url, embedder):
