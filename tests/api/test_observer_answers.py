@@ -381,7 +381,7 @@ async def test_messages_that_were_not_shown_are_refused_as_sources(
     assert (report["memories"], report["refused"]) == (1, {"unknown_source": 1})
 
 
-async def test_a_model_cannot_use_or_replace_what_it_was_not_shown(
+async def test_a_model_cannot_use_or_replace_rows_that_it_was_not_shown(
     client: httpx2.AsyncClient, model: ModelServer, parts: Parts
 ) -> None:
     pool = await create_pool(parts, "strangers")

@@ -91,7 +91,7 @@ async def test_a_repeated_recall_calls_the_model_once_and_answers_the_same(
     assert {tuple(contents(answer)) for answer in [*together, again]} == {(NOTES[0],)}
 
 
-async def test_a_pool_cannot_tell_what_another_one_asked(database_url: str, model: ModelServer) -> None:
+async def test_a_pool_cannot_learn_the_questions_of_another(database_url: str, model: ModelServer) -> None:
     parts = asked_of(model, database_url)
     async with asking(parts) as client:
         await recalled(client, QUERY)

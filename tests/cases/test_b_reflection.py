@@ -386,7 +386,7 @@ async def test_without_a_model_too_a_reflection_leaves_fewer_rows_with_all_sourc
         assert (await client.get(f"/v1/memories/{i}")).status_code == 200
 
 
-async def test_the_counts_that_a_reflection_reports_equal_what_changed(both: Both, owner_url: str) -> None:
+async def test_the_counts_that_a_reflection_reports_equal_the_changes(both: Both, owner_url: str) -> None:
     # B10: became, left out, kept and insights, by the report, the record and the rows.
     client, model = both
     rule = fact("Never use floats for money.", priority="high")

@@ -43,7 +43,7 @@ def test_a_first_database_needs_no_program_and_no_variable_but_home(tmp_path: Pa
 
 @as_root
 @pytest.mark.parametrize("verb", ["status", "doctor", "migrate", "spool", "install --all --dry-run"])
-def test_a_user_without_home_and_name_is_told_to_set_home(stranger: int, verb: str) -> None:
+def test_without_home_and_user_name_the_error_says_to_set_home(stranger: int, verb: str) -> None:
     done = bare(None, "-m", "esker", *verb.split(), uid=stranger)
     assert (done.returncode, "Set HOME" in done.stdout + done.stderr) == (1, True)
     assert "unexpected" not in done.stderr

@@ -66,7 +66,7 @@ def test_the_reciprocal_rank_is_that_of_the_first_hit_with_evidence() -> None:
     assert reciprocal_rank([], ["d"]) == 0
 
 
-def test_abstention_by_hand() -> None:
+def test_abstention_is_counted_as_by_hand() -> None:
     # Three abstentions, two of them right; three unanswerable questions and four answerable ones.
     answers = [(False, True), (False, True), (True, True), (False, False), (True, False), (True, False), (True, False)]
     assert abstention(answers) == Abstention(precision=2 / 3, recall=2 / 3, wrongly=1 / 4)

@@ -85,7 +85,7 @@ def test_without_an_account_to_run_initdb_root_gets_an_explanation(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_root_hands_a_cluster_of_another_user_over_with_all_that_is_in_it(tmp_path: Path) -> None:
+def test_root_hands_over_a_cluster_of_another_user_with_all_its_files(tmp_path: Path) -> None:
     cluster = tmp_path / "postgres"
     (cluster / "base").mkdir(parents=True)
     (cluster / "base" / "1").touch()
@@ -114,7 +114,7 @@ def test_while_initdb_runs_no_other_process_of_its_account_may_enter(tmp_path: P
         (KeyError("url"), "An unexpected KeyError"),
     ],
 )
-def test_no_command_ends_in_the_name_of_an_exception_of_the_system(
+def test_no_command_ends_with_the_name_of_a_system_exception(
     error: Exception, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = fail_with(error, monkeypatch, capsys)

@@ -28,7 +28,7 @@ def test_unobserved_messages_and_the_last_few_must_be_sent(last: int, observed: 
     assert first_needed(last, observed, keep) == needed
 
 
-def test_enough_is_read_with_the_first_message_or_far_enough_back_and_over_budget() -> None:
+def test_reading_ends_at_the_first_message_or_far_enough_back_and_over_budget() -> None:
     first, later = message(1, "user", "Hello."), message(100, "user", "Hello.")
     assert not is_enough([], 300, 0)
     assert is_enough([first], 300, 10_000)

@@ -332,7 +332,7 @@ def test_nothing_occurs_across_two_sources() -> None:
     assert missing("port 5432", "54", "32") == ["5432"]
 
 
-def test_joined_sources_ground_what_they_ground_singly() -> None:
+def test_joined_sources_ground_the_parts_that_each_contains() -> None:
     one, other = grounds_in("auth.ts has 3 rows"), grounds_in("due March 3, 2026")
     fact = "auth.ts: 3 rows by 2026-03-03, 4 more"
     assert joined([one, other]).missing(fact) == ["4"]
@@ -368,7 +368,7 @@ def test_a_line_of_a_source_is_grounded_in_it(before: str, fact: str, behind: st
 
 
 @given(texts, st.lists(texts, max_size=3), texts, st.sets(st.dates(), max_size=2))
-def test_more_evidence_never_makes_more_ungrounded(fact: str, sources: list[str], more: str, days: set[date]) -> None:
+def test_more_evidence_never_adds_ungrounded_parts(fact: str, sources: list[str], more: str, days: set[date]) -> None:
     less = set(missing(fact, *sources))
     assert set(missing(fact, *sources, more, days=tuple(days))) <= less
     assert set(missing(fact, more, *sources)) <= less

@@ -44,7 +44,7 @@ def test_the_parts_of_words_have_the_terms_of_the_words(words: list[str], betwee
 
 
 @given(st.text(max_size=3_000))
-def test_any_text_has_parts_that_all_say_something(text: str) -> None:
+def test_no_part_of_any_text_is_empty(text: str) -> None:
     parts = indexed_parts(text)
     assert all(part.total() for part in parts)
     assert len(parts) <= max(1, 2 * len(text) // PART_CHARACTERS + 1)
@@ -82,7 +82,7 @@ def test_every_part_is_stemmed_by_the_language_of_the_whole() -> None:
     assert terms("Lieferungen Verspätungen", "german")[1] not in indexed_parts("Verspätungen " * 50)[-1]
 
 
-def test_a_row_is_found_by_what_it_says_and_not_by_its_label() -> None:
+def test_a_row_is_found_by_its_content_and_not_by_its_label() -> None:
     content = "User decision: We keep the ledger in Postgres."
     [row] = indexed([NewMemory("mem_1", "note", "medium", "fact", "user", content, "test", NOON, NOON)])
     assert {"ledger", "postgr"} <= set(row.terms)

@@ -113,7 +113,7 @@ def test_a_text_with_similar_lines_is_accepted(name: str) -> None:
     assert degeneration(LEGITIMATE[name]) is None
 
 
-def test_the_message_says_what_repeats_and_how_often() -> None:
+def test_the_message_names_the_repetition_and_its_count() -> None:
     said = degeneration("I will now " * 40)
     assert said is not None
     assert '"I will now"' in said

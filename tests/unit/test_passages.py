@@ -43,7 +43,7 @@ def spans(passages: Sequence[NewPassage]) -> list[tuple[int, int]]:
 
 
 @given(sessions())
-def test_windows_hold_every_message_that_says_something_in_order(messages: list[Message]) -> None:
+def test_windows_contain_every_message_with_text_in_order(messages: list[Message]) -> None:
     passages = passages_of(messages)
     starts = [passage.first_seq for passage in passages]
     assert starts == sorted(set(starts))
@@ -71,7 +71,7 @@ def test_windows_keep_their_limits_and_end_at_a_pause(messages: list[Message]) -
 
 
 @given(sessions(), st.data())
-def test_cutting_anew_from_the_last_window_gives_what_cutting_at_once_does(
+def test_cutting_again_from_the_last_window_gives_the_same_as_cutting_once(
     messages: list[Message], data: st.DataObject
 ) -> None:
     passages: list[NewPassage] = []
@@ -127,7 +127,7 @@ def test_a_window_is_trusted_as_its_least_trusted_message_and_found_by_words_alo
     assert later.content_hash != passages_of([plain(1, "The river.")])[0].content_hash
 
 
-def test_one_window_over_a_span_leaves_out_what_says_nothing_and_keeps_the_span() -> None:
+def test_one_window_over_a_span_leaves_out_empty_messages_and_keeps_the_span() -> None:
     messages = [plain(4, ""), plain(5, "The river."), plain(6, "")]
     passage = passage_over(messages)
     assert passage is not None

@@ -81,7 +81,7 @@ def test_the_reflectors_prompt_makes_each_promise(promise: str, words: str) -> N
     assert re.search(words, prompt("reflector")), promise
 
 
-def test_each_level_of_guidance_says_what_was_wrong_and_how_much_room_there_is() -> None:
+def test_each_level_of_guidance_states_the_fault_and_the_token_limit() -> None:
     levels = prompt("reflector_guidance").split("---")
     assert len(levels) == 3
     for level in levels:

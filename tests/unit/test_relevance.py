@@ -108,7 +108,7 @@ def test_scores_never_fall_when_relevance_rises(one: float, other: float) -> Non
     assert score(less) <= score(more)
 
 
-def test_a_score_of_two_and_of_three_floors_is_what_the_documentation_says() -> None:
+def test_scores_at_two_and_three_floors_are_as_documented() -> None:
     assert [score(floors) for floors in (2.0, 3.0)] == pytest.approx([0.88, 0.98], abs=0.005)
 
 

@@ -38,7 +38,7 @@ FILES = {language: dict(_paths(language_file(language))) for language in LANGUAG
 LISTS = {path for found in FILES.values() for path in found}
 
 
-def test_each_file_is_one_of_the_languages_that_are_read() -> None:
+def test_each_file_belongs_to_a_known_language() -> None:
     found = {entry.name for entry in files("esker.server.core.words").iterdir() if entry.name.endswith(".toml")}
     assert found == {f"{language}.toml" for language in LANGUAGES}
 
@@ -112,7 +112,7 @@ def _row(language: str) -> list[str]:
     return [str(file["name"]), f"`{language}.toml`", stemmed, *extents]
 
 
-def test_the_page_of_languages_says_what_the_files_have() -> None:
+def test_the_page_of_languages_matches_the_files() -> None:
     page = (Path(__file__).parents[2] / "docs" / "languages.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if ".toml` |" in line]
     assert rows == [_row(language) for language in LANGUAGES]
