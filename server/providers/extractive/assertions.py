@@ -1,7 +1,7 @@
 """Reads an assertion by its words alone: its subject, its scope, its values, and the value that it gives up.
 
-`superseding` compares the results. The patterns are English, German, French, Spanish, Chinese and Japanese; a part that
-none of them finds stays empty, and nothing is replaced because of it.
+`superseding` compares the results. The words are in `server/core/words`; a part that no pattern finds stays empty, and
+nothing is replaced because of it.
 """
 
 import re
@@ -13,122 +13,90 @@ from esker.server.core.facts.similarity import Fingerprint, fingerprint
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import terms
+from esker.server.core.words.lists import any_of, spaced, unspaced, whole, words
 from esker.server.core.words.scripts import CJK
 
 # Maximum words of a value that is an ordinary word; a longer phrase is a description.
 _MOST_WORDS = 2
 _CJK = re.compile(rf"[{CJK}]")
+
+
+def _list(name: str) -> tuple[str, ...]:
+    return words(f"assertions.{name}")
+
+
+def _with_spaces(*names: str) -> str:
+    """Return a pattern for the entries of some lists, in the scripts that put spaces between words."""
+    return any_of(spaced(entry for name in names for entry in _list(name)))
+
+
+def _without_spaces(*names: str) -> str:
+    """Return a pattern for the entries of some lists in Chinese and Japanese."""
+    return any_of(unspaced(entry for name in names for entry in _list(name)))
+
+
 _OLD_VALUE = re.compile(
-    r"\b(?:instead of|rather than|no longer(?: use| using)?|not any ?more|in place of|replac(?:e|es|ed|ing)|"
-    r"(?:drop|dropped|dropping|ditch|ditched|abandon|abandoned|away from|off of)|"
-    r"(?:switch|switched|switching|migrate|migrated|migrating|move|moved|moving|change|changed)(?: \S+){0,4}? from)"
-    r" (?P<old>[^,.;:!?()]{2,60})"
-    r"|\b(?:statt|anstatt|anstelle von|nicht mehr|au lieu de|à la place de|en lugar de|en vez de)"
-    r" (?P<other>[^,.;:!?()]{2,60})"
-    r"|(?:而不是|不再用|不再使用|取代) ?(?P<cjk>[^，。；：！？,.]{1,30})"
-    r"|(?P<jp>[^，。、；：！？,.\s]{1,30}?)(?:ではなく|の代わりに|をやめて)",
+    rf"\b{_with_spaces('instead', 'gives_up')} (?P<old>[^,.;:!?()]{{2,60}})"
+    rf"|{_without_spaces('instead', 'gives_up')} ?(?P<cjk>[^，。；：！？,.]{{1,30}})"
+    rf"|(?P<jp>[^，。、；：！？,.\s]{{1,30}}?){_without_spaces('instead_behind', 'gives_up_behind')}",
     re.IGNORECASE,
 )
-_END_OF_VALUE = re.compile(
-    r"\b(?:to|for|with|in|on|as|because|since|and|but|so|für|bei|weil|pour|dans|para|porque)\b|(?:には|では)",
-    re.IGNORECASE,
-)
+_END_OF_VALUE = re.compile(whole(_list("value_ends")), re.IGNORECASE)
 # The scope of an assertion: a purpose or occasion, or a place, which can also be the value itself ("keep it in X").
 _PURPOSE = re.compile(
-    r"\b(?:for|during|before|after|when|while|if|unless|until|für|bei|vor|nach|wenn|pour|avant|après|quand|para"
-    r"|antes de|después de|cuando) (?P<words>[^,.;:!?()]{2,60})"
-    r"|(?P<jp>[^，。、；：！？,.\s]{1,12}?)(?:には|では(?!なく))"
-    r"|(?:^|[，。；,])(?:我们|我|以后|现在|决定|把|不再|不|改){0,5}+(?P<cjk>[\u4e00-\u9fff]{2,8}?)(?:都|改|就|也)?用"
-    r"(?=[A-Za-z0-9 ])",
+    rf"\b{_with_spaces('purposes')} ([^,.;:!?()]{{2,60}})"
+    rf"|([^，。；：！？,.\s]{{1,12}}?){_without_spaces('purposes')}"
+    rf"|{any_of(_list('purpose_forms'))}",
     re.IGNORECASE,
 )
-_PLACE = re.compile(
-    r"\b(?:in(?! (?:place|favou?r) of)|on|at|under|within|im|auf|dans|sur|en(?! (?:lugar|vez) de))"
-    r" (?P<words>[^,.;:!?()]{2,60})",
-    re.IGNORECASE,
-)
-_END_OF_SCOPE = re.compile(
-    r"\b(?:instead of|rather than|in place of|not|and|but|because|since|from|statt|anstatt|anstelle von|au lieu de|à la"
-    r" place de|en lugar de|en vez de|nehmen|verwenden|benutzen|now|please|again)\b",
-    re.IGNORECASE,
-)
+_PLACE = re.compile(rf"\b{_with_spaces('places')} ([^,.;:!?()]{{2,60}})", re.IGNORECASE)
+_END_OF_SCOPE = re.compile(rf"\b{_with_spaces('instead', 'scope_ends')}\b", re.IGNORECASE)
+# The groups are the subject and the value.
 _VALUE_OF = re.compile(
-    r"^(?P<subject>(?:my|our|the|mein|meine|unser|unsere|mon|ma|notre|mi|nuestro|nuestra|el|la|le|der|die|das)"
-    r" (?:[^\s,;:]+ ){1,5}?)(?:is|lives|heißt|ist|est|es) (?P<value>[^,;:!?()]{1,80})"
-    r"|^(?:我们的|我的)?(?P<zh>[\u4e00-\u9fff]{2,12}?)(?:现在)?是(?P<zh_value>[A-Za-z0-9][^，。；：！？,;]{0,60})"
-    r"|^(?P<jp>[^は、。，\s]{2,20})は(?P<jp_value>[A-Za-z0-9][^，。、；：！？,;]{0,60})",
+    rf"^({_with_spaces('owners')} (?:[^\s,;:]+ ){{1,5}}?){_with_spaces('copulas')} ([^,;:!?()]{{1,80}})"
+    rf"|{any_of(_list('value_forms'))}",
     re.IGNORECASE,
 )
 # A value is a name or a number, not a property: "is Render", "is on Friday", not "is fast".
 _VALUE = re.compile(
-    r"(?:(?i:now|jetzt|maintenant|ahora)\s)?"
-    r"(?P<where>(?:in|on|at|auf|im|am|à|en)\s)?(?:(?:the|a|an|der|die|das|le|la|el)\s)?"
+    rf"(?:(?i:{_with_spaces('now')})\s)?"
+    rf"(?P<where>{_with_spaces('value_places')}\s)?(?:{_with_spaces('articles', 'indefinite')}\s)?"
     r"(?P<name>[\"“„«'`~/]?[A-ZÀ-ÖØ-Þ0-9]|[^\s]{0,60}[./_\d-][^\s])"
 )
 # Subjects whose value can be an ordinary word.
-_SLOT = re.compile(r"\b(?:target|theme|colou?r|ziel|farbe|cible|couleur|destino) $", re.IGNORECASE)
+_SLOT = re.compile(rf"\b{_with_spaces('slots')} $", re.IGNORECASE)
 # Subjects of which many exist at a time, so that a new one replaces none.
-_LOOSE = re.compile(
-    r"\b(?:problem|issue|bug|error|failure|reason|cause|culprit|point|thing|idea|question|answer|difference|result|fix"
-    r"|goal|rest|example|option|alternative|candidate|one|step|reviewer|user|client|customer) $",
-    re.IGNORECASE,
-)
+_LOOSE = re.compile(rf"\b{_with_spaces('many')} $", re.IGNORECASE)
 
 # The opening of a correction, which is not part of the statement.
 _OPENER = re.compile(
-    r"^(?:(?:(?:no|nope|wait|hold on|sorry|oops|hmm|oh|ok|okay|well|correction|nein|doch|moment|falsch|non|pardon"
-    r"|perdón)(?:[,.:;!—–]| [—–-])"
-    r"|(?:actually|scratch that|scrap that|on second thought|eigentlich|en fait|en realidad)\b)"
-    r"[ ,.:;!—–-]{0,4}){1,4}"
-    r"|^(?:不对|不是|其实|错了|更正|いや|違います|違う|訂正|実は)[，、。：,.: ]{0,3}",
+    rf"^(?:(?:{_with_spaces('openers')}(?:[,.:;!—–]| [—–-])|{_with_spaces('plain_openers')}\b)"
+    rf"[ ,.:;!—–-]{{0,4}}){{1,4}}"
+    rf"|^{_without_spaces('openers')}[，、。：,.: ]{{0,3}}",
     re.IGNORECASE,
 )
 # Openings that name the speaker or a decision; the statement is the same without them.
-_LEAD = re.compile(
-    r"^(?:(?:we(?: have|['’]ve|['’]ll| will|['’]re| are)?|i|let['’]?s|please|just|decided to|wir|nous|bitte) ){1,4}"
-    r"|^(?:我们|我|请){1,2}",
-    re.IGNORECASE,
-)
-_DAY = (
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|lundi|mardi"
-    r"|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo"
-    r"|january|february|march|april|june|july|august|september|october|november|december"
-)
-_TIMES = (
-    r"(?:milli)?seconds?|secs?|ms|s|minutes?|mins?|hours?|hrs?|h|days?|nights?|weeks?|months?|years?"
-    r"|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|secondes?|heures?|jours?|semaines?|mois|ans?"
-    r"|segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|小时|分钟|秒|天|周|個月|个月|年|時間|分|日|週間"
-)
+_LEAD = re.compile(rf"^(?:{_with_spaces('leads')} ){{1,4}}|^{_without_spaces('leads')}{{1,2}}", re.IGNORECASE)
+_DAY = any_of(_list("days"))
+_TIMES = any_of(_list("times"))
 _SIZES = r"[kmgt]i?b|bytes?|(?:kilo|mega|giga|tera)bytes?"
-_COUNTED = (
-    r"%|percent|prozent|px|pixels?|characters?|chars?|columns?|lines?|spaces|times|retries|attempts|requests|connections"
-    r"|workers?|replicas?|threads|euros?|dollars?|zeichen|zeilen|versuche|caractères|lignes|caracteres|líneas|次|回|文字"
-)
-_NUMBER_WORD = (
-    r"\d[\d.,]{0,9}|an?|one|two|three|four|five|six|ten|few|a few|several|a couple of|eine?n?|zwei|drei|vier|fünf|sechs"
-    r"|zehn|une?|deux|trois|quatre|cinq|dix|una?|dos|tres|cuatro|cinco|diez"
-)
 # Durations and deadlines, which do not distinguish two assertions.
 _WHEN = re.compile(
-    r"\b(?:for|until|till|during|before|after|für|bis|vor|nach|pour|pendant|avant|après|para|por|durante|hasta"
-    r"|antes de|después de) (?:(?:about|at least|at most|up to|another|the|next|this|el|la|los|las|le|les|die) ){0,2}"
-    rf"(?:(?:{_NUMBER_WORD})[ -]?(?:{_TIMES})|now|good|ever|moment|time being|today|tomorrow|tonight|week|month|year"
-    rf"|jetzt|morgen|heute|l['’]instant|moment|demain|ahora|mañana|{_DAY}|\d{{1,2}}(?::\d\d)?(?: ?[ap]m)?)"
+    rf"\b{_with_spaces('when')} (?:{_with_spaces('when_fillers')} ){{0,2}}"
+    rf"(?:(?:\d[\d.,]{{0,9}}|{_with_spaces('counts')})[ -]?{_TIMES}"
+    rf"|{_with_spaces('when_ends')}|{_DAY}|\d{{1,2}}(?::\d\d)?(?: ?[ap]m)?)"
     r"(?![^\s,.;:!?)])",
     re.IGNORECASE,
 )
 # Words that mark a change: the statement holds from now on.
 _CHANGE = re.compile(
-    r"[ ,]{0,2}\b(?:from now on|as of (?:now|today)|now|again|ab jetzt|ab sofort|jetzt|nun|wieder|désormais|dorénavant"
-    r"|maintenant|de nouveau|a partir de ahora|ahora|de nuevo|otra vez)\b[ ,]{0,2}"
-    r"|从现在(?:起|开始)[，,]?|现在|又|今は、?|今後は、?|これからは、?",
-    re.IGNORECASE,
+    rf"[ ,]{{0,2}}\b{_with_spaces('changes')}\b[ ,]{{0,2}}|{_without_spaces('changes')}", re.IGNORECASE
 )
 # The old value, which a text often names beside the new one.
 _GIVEN_UP = re.compile(
-    r" (?:instead of|rather than|in place of|statt|anstatt|anstelle von|au lieu de|à la place de|en lugar de|en vez de)"
-    r" \S{1,60}(?<![,.;:!?])"
-    rf"|[，,]? ?而不是[^\s，。,.]{{1,30}}|[^\s，。、{CJK}]{{1,30}}(?:ではなく|の代わりに)",
+    rf" {_with_spaces('instead')} \S{{1,60}}(?<![,.;:!?])"
+    rf"|[，,]? ?{_without_spaces('instead')}[^\s，。,.]{{1,30}}"
+    rf"|[^\s，。、{CJK}]{{1,30}}{_without_spaces('instead_behind')}",
     re.IGNORECASE,
 )
 _LETTER = rf"[^\W{CJK}]"
@@ -140,75 +108,47 @@ _NAME = (
 # A name is a value after a verb of using or, without one, after a preposition of place. Many things can be used at a
 # time, so a use must name its purpose; a thing is kept in only one place.
 _USED = re.compile(
-    r"\b(?i:use|uses|using|prefer|prefers|choose|nehmen|nutzen|benutzen|verwenden|utilisons|utilise|utiliser|préfère"
-    rf"|usamos|usar|usaremos|uso|prefiero) (?P<value>{_NAME})"
-    rf"|用 ?(?P<zh>{_NAME})|(?P<jp>{_NAME}) ?を(?:使|採用|利用)"
+    rf"\b(?i:{_with_spaces('uses')}) (?P<value>{_NAME})"
+    rf"|{_without_spaces('uses')} ?(?P<zh>{_NAME})|(?P<jp>{_NAME}) ?{_without_spaces('uses_behind')}"
 )
 _KEPT = re.compile(
-    r"\b(?i:in|on|at|deploy to|deploys to|publish to|im|auf|bei|dans|sur|chez|en)"
-    rf" (?:(?i:the|der|die|das|le|la|el) )?(?P<value>{_NAME})"
-    rf"|在 ?(?P<zh>{_NAME})|(?P<jp>{_NAME}) ?に(?:保存|置|入れ)"
+    rf"\b(?i:{_with_spaces('kept')}) (?:(?i:{_with_spaces('articles')}) )?(?P<value>{_NAME})"
+    rf"|{_without_spaces('kept')} ?(?P<zh>{_NAME})|(?P<jp>{_NAME}) ?{_without_spaces('kept_behind')}"
 )
 # An amount has a unit or follows a word such as "is"; any other number can be the name of one of many ("test 3").
 _AMOUNT = re.compile(
     rf"(?<!{_LETTER})(?<![.,:/-])(?P<sign>[$€£]?)\d[\d.,:]{{0,11}}(?<![.,:]) ?"
-    rf"(?P<unit>(?:{_TIMES}|{_SIZES}|{_COUNTED})(?!{_LETTER}))"
-    r"|(?:\b(?:is|are|to|of|ist|auf|beträgt|est|sont|es|son)\b|=|是|为|は) ?(?P<sum>[$€£]?\d[\d.,:]{0,11}(?<![.,:]))"
-    rf"(?= (?:for|in|on|at|per|für|pour|para|en)\b|[.!,;。！，で]|$)",
+    rf"(?P<unit>(?:{_TIMES}|{_SIZES}|{any_of(_list('counted'))})(?!{_LETTER}))"
+    rf"|(?:\b{_with_spaces('equals')}\b|=|{_without_spaces('equals')}) ?(?P<sum>[$€£]?\d[\d.,:]{{0,11}}(?<![.,:]))"
+    rf"(?= {_with_spaces('sum_ends')}\b|[.!,;。！，で]|$)",
     re.IGNORECASE,
 )
 _KINDS = {"time": re.compile(_TIMES, re.IGNORECASE), "size": re.compile(_SIZES, re.IGNORECASE)}
 _DAY_NAME = re.compile(_DAY, re.IGNORECASE)
 # Verbs of lasting states and settings, not of single events: "takes 30 seconds", not "took 30 seconds".
-_LASTS = re.compile(
-    r"\b(?:is|are|stays?|keeps?|lasts?|expires?|lives?|holds?|takes?|costs?|has|allows?|waits?|retry|retries|runs?|limit"
-    r"|must|should|stores?|set|raise|lower|increase|decrease|reduce|bump|cap|change|bleib(?:t|en)|ist|sind|dauer(?:t|n)"
-    r"|beträgt|kostet|gil?t|gelten|hält|halten|behalten|est|sont|restent?|durent?|dure|coûte|garde|gardons|expirent?"
-    r"|es|son|duran?|cuesta|quedan?|guardamos|expiran?)\b"
-    r"|=|保留|保存|保持|是|为|最多|は",
-    re.IGNORECASE,
-)
+_LASTS = re.compile(rf"{whole(_list('lasts'))}|=", re.IGNORECASE)
 # One of several, each with an amount of its own.
-_ONE_OF_MANY = re.compile(
-    r"^(?:an?|one|another|some|(?:noch )?eine?|une?|una|otra|otro)\b|^(?:一个|另一)", re.IGNORECASE
-)
+_ONE_OF_MANY = re.compile(rf"^{_with_spaces('one_of_many')}\b|^{_without_spaces('one_of_many')}", re.IGNORECASE)
 # "Move X to B" and "back to B for X", done or decided: no word before or after postpones it.
-_END_OF_MOVE = (
-    rf"(?: (?i:from \S{{1,40}}|instead|please|today|yesterday|last (?:week|month|year|{_DAY})))?[ .!。了]{{0,3}}$"
-)
-_MOVED = re.compile(
-    r"^(?i:move|moved|switch|switched|migrate|migrated|migrieren|verschieben|passons|migrons|déplaçons|on va migrer"
-    r"|pasamos|migramos|movemos|vamos a (?:pasar|migrar|mover)) (?P<thing>[^,.;:!?()]{2,40}?)"
-    rf" (?i:(?:over |back )?to|nach|auf|vers|sur|à|a) (?P<value>{_NAME}){_END_OF_MOVE}"
-    rf"|^(?i:lass uns) (?P<de_thing>[^,.;:!?()]{{2,40}}?) (?i:nach|auf|zu) (?P<de>{_NAME})"
-    rf" (?i:migrieren|umstellen|umziehen|verschieben){_END_OF_MOVE}"
-    r"|^(?i:(?:(?:go|went|move|moved|switch|switched|migrate|migrated) )?back to|(?:move|moved|switch|switched) to)"
-    rf" (?P<to>{_NAME}) (?i:for) (?P<for_thing>[^,.;:!?()]{{2,40}}?){_END_OF_MOVE}"
-    r"|^把?(?P<zh_thing>[\u4e00-\u9fff]{2,8}?)(?:都|就)?(?:迁移到|迁到|移到|换成|改成|改到|搬到)"
-    rf" ?(?P<zh>{_NAME}){_END_OF_MOVE}"
-    rf"|^(?P<jp_thing>[^、。，\s]{{2,12}}?)を ?(?P<jp>{_NAME}) ?(?:に|へ)(?:移|変更|切り替)"
+_THING = r"(?P<thing>[^,.;:!?()]{2,40}?)"
+_MOVES = tuple(
+    re.compile(
+        "^"
+        + form.replace("<what>", _THING).replace("<name>", f"(?P<value>{_NAME})")
+        + f"(?: (?i:{_with_spaces('move_ends').replace('<day>', _DAY)}))?[ .!。了]{{0,3}}$"
+    )
+    for form in (f"(?i:{any_of(_list('moves'))}) <what> (?i:{any_of(_list('moves_to'))}) <name>", *_list("move_forms"))
 )
 
 
-def _all_terms(words: str) -> frozenset[str]:
-    """Return the words of a text together with their stems."""
-    return frozenset(term for word in words.split() for term in (word, *terms(word)))
+def _all_terms(name: str) -> frozenset[str]:
+    """Return the words of a list together with their stems."""
+    return frozenset(term for word in _list(name) for term in (word, *terms(word)))
 
 
 # Verbs of being somewhere and of using, and small words: a sentence without them and its value names its subject.
-_IS_AT = _all_terms(
-    "keep kept store stay live run host put hold held save sit is are work deploy publish"
-    " speichern liegen liegt läuft laufen ist sind wohne arbeite gardons est sont restent habite travaille"
-    " guardamos está están vivo trabajo 在 住 保 置 入"
-)
-_USE = _all_terms(
-    "use nehmen nutzen benutzen verwenden utilisons utilise utiliser usamos uso usar usaremos 用 使 採 利 存 做"
-)
-_SMALL = _all_terms(
-    "was for in on at the our my i we wir für die der das unsere unser nous pour les le la nos dans sur para las los el"
-    " en nuestras nuestros 我 们 里 に は を い ま す し て"
-)
-_ARTICLES = frozenset("the a an der die das den dem le la les el los las".split())
+_IS_AT, _USE, _SMALL = _all_terms("being"), _all_terms("using"), _all_terms("small")
+_ARTICLES = frozenset((*_list("articles"), *_list("indefinite"), *_list("other_articles")))
 _WORD = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|[.,:/+#-](?=\w)|[$€£%=])+")
 # Maximum characters of a sentence that is compared word by word; a longer text is rarely repeated with one change.
 _LONGEST_SENTENCE = 300
@@ -272,31 +212,31 @@ class Assertion:
 
 def read_assertion(name: str, content: str) -> Assertion:
     """Return the assertion in the content of a row or fact."""
-    words = _OPENER.sub("", without_label(content).split(labels.IN_ANSWER, 1)[0])
-    lasting = _WHEN.sub("", words)
-    sentence = _sentence(words)
+    statement = _OPENER.sub("", without_label(content).split(labels.IN_ANSWER, 1)[0])
+    lasting = _WHEN.sub("", statement)
+    sentence = _sentence(statement)
     corrects = content.startswith(labels.CORRECTION)
     return Assertion(
         name=name,
-        fingerprint=fingerprint(words),
-        is_cjk=bool(_CJK.search(words)),
-        old=_old_value(words),
+        fingerprint=fingerprint(statement),
+        is_cjk=bool(_CJK.search(statement)),
+        old=_old_value(statement),
         purpose=_after(_PURPOSE, lasting),
         place=_after(_PLACE, lasting),
         corrects=corrects,
-        change=corrects or bool(_CHANGE.search(words)),
-        value=_value_of(words),
+        change=corrects or bool(_CHANGE.search(statement)),
+        value=_value_of(statement),
         named=_named(_WHEN.sub("", sentence)),
         amounts=tuple(_amounts(sentence)),
         move=_move(sentence),
     )
 
 
-def _sentence(words: str) -> str:
+def _sentence(statement: str) -> str:
     """Return a sentence without its lead, its words of change and the old value; empty for a long text."""
-    if len(words) > _LONGEST_SENTENCE:
+    if len(statement) > _LONGEST_SENTENCE:
         return ""
-    bare = _GIVEN_UP.sub("", _CHANGE.sub(" ", words)).strip()
+    bare = _GIVEN_UP.sub("", _CHANGE.sub(" ", statement)).strip()
     return _LEAD.sub("", bare)
 
 
@@ -314,7 +254,7 @@ def _old_value(text: str) -> frozenset[str]:
 def _after(pattern: re.Pattern[str], text: str) -> frozenset[str]:
     """Return the terms of the scopes that a pattern finds in a text."""
     found = (next(part for part in match.groups() if part) for match in pattern.finditer(text))
-    return frozenset(term for words in found for term in terms(_END_OF_SCOPE.split(words, 1)[0]))
+    return frozenset(term for scope in found for term in terms(_END_OF_SCOPE.split(scope, 1)[0]))
 
 
 def _value_of(text: str) -> Value | None:
@@ -322,8 +262,7 @@ def _value_of(text: str) -> Value | None:
     found = _VALUE_OF.search(text)
     if not found:
         return None
-    subject = found["subject"] or found["zh"] or found["jp"]
-    said = found["value"] or found["zh_value"] or found["jp_value"]
+    subject, said = (part for part in found.groups() if part)
     value = _VALUE.match(said)
     in_a_word = bool(_SLOT.search(subject)) and len(said.split()) <= _MOST_WORDS
     if _is_loose(text) or not (value or in_a_word):
@@ -336,7 +275,7 @@ def _value_of(text: str) -> Value | None:
 def _is_loose(text: str) -> bool:
     """Whether the subject of a text is one of which many exist at a time."""
     found = _VALUE_OF.search(text)
-    return bool(found and found["subject"] and _LOOSE.search(found["subject"]))
+    return bool(found and found[1] and _LOOSE.search(found[1]))
 
 
 def _named(sentence: str) -> ValueSlot | None:
@@ -375,12 +314,10 @@ def _kind_of_unit(unit: str) -> str:
 
 
 def _move(sentence: str) -> Move | None:
-    found = _MOVED.search(sentence)
+    found = next(filter(None, (form.search(sentence) for form in _MOVES)), None)
     if found is None:
         return None
-    value = found["value"] or found["de"] or found["to"] or found["zh"] or found["jp"]
-    thing = found["thing"] or found["de_thing"] or found["for_thing"] or found["zh_thing"] or found["jp_thing"]
-    return Move(frozenset(_stems(thing)) - _SMALL, value.casefold(), _kind_of_name(value))
+    return Move(frozenset(_stems(found["thing"])) - _SMALL, found["value"].casefold(), _kind_of_name(found["value"]))
 
 
 def _slot(sentence: str, span: tuple[int, int], kind: str) -> ValueSlot:
@@ -389,8 +326,8 @@ def _slot(sentence: str, span: tuple[int, int], kind: str) -> ValueSlot:
 
 
 def _stems(text: str) -> tuple[str, ...]:
-    words = (word.casefold() for word in _WORD.findall(text))
-    return tuple(_stem(word) for word in words if word not in _ARTICLES)
+    found = (word.casefold() for word in _WORD.findall(text))
+    return tuple(_stem(word) for word in found if word not in _ARTICLES)
 
 
 def _stem(word: str) -> str:
