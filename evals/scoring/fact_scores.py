@@ -44,7 +44,7 @@ def change_fault(change: FactChange, new: AtomVerdict, rows: Sequence[KeptRow], 
         now_old = [row for row in rows if not _marks_as_old(old, change.old[:place], change.new, row, by)]
         stated = by.judge(old, now_old)
         if stated.kept:
-            return f"as though it still held: {stated.statement}"
+            return f"stated as current: {stated.statement}"
     return None
 
 
@@ -110,9 +110,9 @@ def open_fault(verdict: AtomVerdict, language: Language) -> str | None:
     """Return how a statement misstates an open fact, or None."""
     fact, said = verdict.atom.fact, verdict.statement
     if verdict.fate == "contradicted":
-        return f"turned around: {said}"
+        return f"contradicted: {said}"
     if (cues.is_done(said, language) and not cues.is_done(fact, language)) or cues.has_happened(fact, said, language):
-        return f"turned into done: {said}"
+        return f"stated as done: {said}"
     return None if cues.keeps_reservation(fact, said, language) else f"without its reservation: {said}"
 
 
@@ -126,7 +126,7 @@ def unsettled_fault(atom: Atom, rows: Sequence[KeptRow], by: Judge) -> str | Non
     for row in (row for row in rows if holds_all(row.text, atom.exact, by.language)):
         verdict = by.judge(atom, [row])
         if verdict.kept and not _is_qualified(verdict.statement, atom.fact, by.language):
-            return f"taken for a fact: {verdict.statement}"
+            return f"stated as true: {verdict.statement}"
     return None
 
 
@@ -147,7 +147,7 @@ def ruling_fault(verdict: AtomVerdict, language: Language) -> str | None:
     if not verdict.kept:
         return f"{verdict.fate}: {verdict.atom.fact}"
     if cues.withdraws(verdict.statement, language) and not cues.withdraws(verdict.atom.fact, language):
-        return f"taken back or softened: {verdict.statement}"
+        return f"withdrawn or softened: {verdict.statement}"
     return None
 
 
@@ -187,7 +187,7 @@ def dates(verdicts: Sequence[AtomVerdict]) -> ScoreFigure:
 def _days(verdicts: Sequence[AtomVerdict]) -> Iterator[str | None]:
     for verdict in verdicts:
         if verdict.kept and verdict.row and (day := verdict.atom.dated):
-            yield None if _tells_day(verdict.row, day) else f"{day} is not told: {verdict.statement}"
+            yield None if _tells_day(verdict.row, day) else f"{day} is missing: {verdict.statement}"
 
 
 def _tells_day(row: KeptRow, day: date) -> bool:

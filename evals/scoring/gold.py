@@ -89,15 +89,15 @@ class Gold(StrictPart):
         for change in self.replaced:
             for old in change.old:
                 if all(holds(change.new.fact, words, language) for words in old.exact):
-                    yield f"what tells the old from the new has to be in `exact` of the old: {old.fact!r}"
+                    yield f"`exact` of the old value must distinguish it from the new one: {old.fact!r}"
         for words in self.never:
             if any(holds(text, words, language) for text in texts.values()):
-                yield f"{words!r} is never to be said, and is said"
+                yield f"{words!r} is in `never`, but a row contains it"
 
 
 def _atom_faults(atom: Atom, texts: Mapping[str, str], language: Language) -> Iterator[str]:
     if unknown := [row for row in atom.rows if row not in texts]:
-        yield f"there is no row {', '.join(unknown)}"
+        yield f"unknown row {', '.join(unknown)}"
     told = "\n".join(texts[row] for row in atom.rows if row in texts)
     for words in atom.exact:
         if not holds(atom.fact, words, language):

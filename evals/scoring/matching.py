@@ -149,9 +149,9 @@ class Judge:
             return replace(verdict, fate="contradicted", why=torn)
         old = [words for words in atom.exact if self._is_old_only(words, atom.fact, statement)]
         if old:
-            return replace(verdict, fate="changed", why=f"{old[0]!r} is told as what was before")
+            return replace(verdict, fate="changed", why=f"{old[0]!r} is reported as a former value")
         if self._is_taken_for_fact(atom, statement):
-            return replace(verdict, fate="changed", why="told as a fact, and not as what somebody says")
+            return replace(verdict, fate="changed", why="stated as a fact, not as an opinion")
         return verdict
 
     def _taken_back(self, fact: str, verdict: AtomVerdict) -> tuple[str, str] | None:

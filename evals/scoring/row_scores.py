@@ -37,7 +37,9 @@ def _adjacent_days(day: date) -> list[date]:
 
 def _made_up(row: KeptRow, source: str, days: set[date], by: Judge) -> str | None:
     found = unsupported(row.text, source, days, names=by.language != "de")
-    return f"{row.id} has from nowhere: {', '.join(f'{one.kind} {one.words!r}' for one in found)}" if found else None
+    return (
+        f"{row.id} has unsupported claims: {', '.join(f'{one.kind} {one.words!r}' for one in found)}" if found else None
+    )
 
 
 def never_said(gold: Gold, rows: Sequence[KeptRow], by: Judge) -> ScoreFigure:
@@ -59,7 +61,7 @@ def _badly_cited(row: KeptRow, texts: Mapping[str, str], by: Judge) -> str | Non
     if not row.sources:
         return f"{row.id} cites nothing"
     if unknown := [source for source in row.sources if source not in texts]:
-        return f"{row.id} cites what is not there: {', '.join(unknown)}"
+        return f"{row.id} cites unknown rows: {', '.join(unknown)}"
     cited = [texts[source] for source in row.sources]
     said = by.share(row.text, "\n".join(cited))
     if said < _SUPPORTED and max(by.meaning.cosine(row.text, text) for text in cited) < BESIDE[by.language]:

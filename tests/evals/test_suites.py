@@ -72,7 +72,7 @@ def test_the_cases_are_as_many_as_documented() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"rows": ["r9"]}, "there is no row r9"),
+        ({"rows": ["r9"]}, "unknown row r9"),
         ({"exact": ["make sail"]}, "is not in the fact"),
         ({"fact": "Production is deployed with make sail.", "exact": ["make sail"]}, "is in none of the rows"),
         ({"colour": "blue"}, "Extra inputs"),

@@ -51,7 +51,7 @@ def test_a_file_has_every_list_that_another_has_or_says_why_not(language: str) -
     explained = {path for path in lacking if path in missing or path.partition(".")[0] in missing}
     assert lacking == explained
     assert all(isinstance(reason, str) and len(reason) > 10 for reason in missing.values())
-    # A reason for a list that exists is out of date.
+    # The reason for a missing list is outdated once the list exists.
     assert all(any(path == key or path.startswith(f"{key}.") for path in lacking) for key in missing)
 
 
