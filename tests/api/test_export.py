@@ -420,7 +420,7 @@ async def test_lines_that_the_database_refuses_are_a_conflict(
     event = json.loads(lines[1])["events"][0] | {"kind": "no_such_event"}
     answer = await sent(other, changed(lines, "session", events=[event])[0])
     assert answer.status_code == 409
-    assert "Lines 2 to 3: " in answer.json()["detail"]
+    assert "Lines 2 to 3 " in answer.json()["detail"]
     assert everything(other_owner_url)["sessions"] == []
 
 
