@@ -69,7 +69,7 @@ def under_test(options: SuiteOptions) -> Generator[UnderTest]:
     """Yield a new server with the roles of `options` on a database of its own, or the running one at its URL.
 
     Raises InvalidInput if a model is needed and none is configured, if a running server is to have other roles or its
-    pool is in use, or if a recording lacks an answer.
+    pool is not empty, or if a recording lacks an answer.
     """
     _check(options)
     roles = {"ESKER_OBSERVER": options.observer or "extractive", "ESKER_REFLECTOR": options.reflector or "extractive"}

@@ -62,7 +62,7 @@ def test_a_pool_in_use_is_neither_changed_nor_measured(url: str, tmp_path: Path)
     with Server(url) as server:
         server.post("/v1/memories", {"content": "My dentist is Dr. Quill."})
         before = server.get("/v1/memories")
-        with pytest.raises(InvalidInput, match="is in use"):
+        with pytest.raises(InvalidInput, match="is not empty"):
             observation(cases, questions=False, url=url)
         assert server.get("/v1/memories") == before
         assert not server.get("/v1/sessions")["sessions"]
