@@ -27,9 +27,13 @@ _DISTANCE = re.compile(
     re.IGNORECASE,
 )
 # French and Spanish have words for "the day before" and "the day after".
+_NEIGHBOUR = {
+    side: any_of(word for word, its_side in keyed("dates.neighbouring_days").items() if its_side == side)
+    for side in ("before", "after")
+}
 _EVE = re.compile(
-    r"(?<!\w)(?:la (?P<before>veille|víspera) (?:de |du |d'|del )"
-    r"|(?:le |el )?(?P<after>lendemain|día siguiente) (?:de |du |d'|del |a ))",
+    rf"(?<!\w)(?:la (?P<before>{_NEIGHBOUR['before']}) (?:de |du |d'|del )"
+    rf"|(?:le |el )?(?P<after>{_NEIGHBOUR['after']}) (?:de |du |d'|del |a ))",
     re.IGNORECASE,
 )
 _CJK_UNIT = rf"{COUNT}\s?{UNIT}"

@@ -25,12 +25,13 @@ pairs of 0.7 or more among 2,500 texts of other people's data.
 """
 
 _SPEAKER = re.compile(
-    rf"(?:[Tt]he )?[Uu]ser (?:{any_of(words('facts.sayings'))}(?: (?:me|us))?(?: that)? "
+    rf"{any_of(words('facts.users'))} (?:{any_of(words('facts.sayings'))}"
+    rf"(?: {any_of(words('facts.listeners'))})?(?: {any_of(words('facts.reports'))})? "
     # "User deploys with …", but not "User settings live in …".
     rf"|(?=[a-z]{{2,20}}s (?:{any_of(words('facts.tied_to'))}\b|[^\W\d_a-z])))"
 )
 _SMALL_VERBS = frozenset(terms(" ".join(words("facts.small_verbs"))))
-_TIES = frozenset(("with", "to"))
+_TIES = frozenset(words("facts.ties"))
 _FEWEST_TERMS = 2
 
 
