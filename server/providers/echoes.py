@@ -3,7 +3,7 @@
 import re
 from itertools import chain
 
-from esker.server.core.facts.similarity import fingerprint, same_fact
+from esker.server.core.facts.same_fact import fingerprint, same_fact
 
 _BLOCK_BREAK = re.compile(r"\n\s*\n|\n\s*[-*] ")
 _SENTENCE_BREAK = re.compile(r"(?<=[.!?;])\s+")

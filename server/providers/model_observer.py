@@ -19,7 +19,7 @@ from esker.server.core.conversation.trust import lowest_trust
 from esker.server.core.errors import InvalidInput, RequestRefused
 from esker.server.core.facts.grounding import Grounds, grounds_in, joined
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
-from esker.server.core.facts.similarity import SAME_SUBJECT, fingerprint, same_subject
+from esker.server.core.facts.same_fact import SAME_SUBJECT, fingerprint, same_subject
 from esker.server.core.ids import memory_ids_in
 from esker.server.core.json_input import Json
 from esker.server.core.pack.rendering import offered_line

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from esker.server.core.facts.duplicates import repeated
+from esker.server.core.facts.duplicate_pairs import repeated
 from esker.server.core.pool.evaluation import FreshPack, IndexProbe, Missing, PoolEvaluation, Repeated, Store
 from esker.server.core.records import Filter, Memory, Pool
 from esker.server.db.database import Connection, Snapshot

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from esker.server.core.facts.duplicates import compared, repeats
+from esker.server.core.facts.duplicate_pairs import compared, repeats
 from esker.server.core.facts.retelling import RETOLD
 from esker.server.core.records import Memory
 from esker.server.db.database import Connection

@@ -6,7 +6,7 @@ A passage is forgotten with the words of its messages and the rows that were tak
 from collections.abc import Collection, Mapping, Sequence, Set
 
 from esker.server.core.errors import Conflict
-from esker.server.core.facts.similarity import fingerprint, same_fact
+from esker.server.core.facts.same_fact import fingerprint, same_fact
 from esker.server.core.ids import is_passage
 from esker.server.core.records import Memory, Principal
 from esker.server.core.reports import Receipt

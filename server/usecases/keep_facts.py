@@ -20,7 +20,7 @@ from esker.server.core.facts.reconciling import (
     planned,
 )
 from esker.server.core.facts.records import Fact, TranscriptSlice
-from esker.server.core.facts.similarity import fingerprint
+from esker.server.core.facts.same_fact import fingerprint
 from esker.server.core.records import Memory
 from esker.server.db.database import Connection
 from esker.server.store import memories, vectors

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from esker.server.core.facts.condensing import completed, is_insight, judge, must_survive, preserves
 from esker.server.core.facts.records import Draft, Reflected
-from esker.server.core.facts.similarity import fingerprint
+from esker.server.core.facts.same_fact import fingerprint
 from esker.server.core.records import Category, Memory, Priority, Trust
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import memory, observation

@@ -3,7 +3,7 @@
 import pytest
 
 from esker.server.core.facts.contradiction import contradicts, denied
-from esker.server.core.facts.similarity import fingerprint
+from esker.server.core.facts.same_fact import fingerprint
 
 
 @pytest.mark.parametrize(

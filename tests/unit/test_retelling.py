@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.facts.retelling import RETOLD, retells, retold_print, say_the_same
-from esker.server.core.facts.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning
+from esker.server.core.facts.same_fact import SAME_MEANING, fingerprint, same_fact, same_meaning
 from esker.server.core.records import Memory
 from esker.server.providers.local_embedder import LocalEmbedder
 from tests.support.records import memory
-from tests.unit.test_similarity import DIFFERENT
+from tests.unit.test_same_fact import DIFFERENT
 
 RETOLD_FACTS = [
     ("User deploys with Fly.io.", "Deployments go to Fly.io."),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from esker.server.core.counts import counted
 from esker.server.core.facts.contradiction import negates
 from esker.server.core.facts.records import Draft, Reflected
-from esker.server.core.facts.similarity import Fingerprint, fingerprint
+from esker.server.core.facts.same_fact import Fingerprint, fingerprint
 from esker.server.core.records import Memory
 from esker.server.core.text.loops import degenerate_rows
 from esker.server.core.text.terms import terms

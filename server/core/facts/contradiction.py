@@ -1,6 +1,6 @@
 """Whether one row says the opposite of another about the same thing."""
 
-from esker.server.core.facts.similarity import Fingerprint
+from esker.server.core.facts.same_fact import Fingerprint
 
 # Minimum share of their subjects, without the judging verbs, that two rows about the same thing have in common.
 _SAME_THING = 0.6

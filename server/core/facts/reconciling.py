@@ -13,14 +13,14 @@ from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import Message
 from esker.server.core.conversation.trust import at_least_as_trusted, highest_trust, lowest_trust
 from esker.server.core.facts.records import Fact, SaidAgain, Superseder, TranscriptSlice
-from esker.server.core.facts.similarity import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
+from esker.server.core.facts.same_fact import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
 from esker.server.core.ids import memory_ids_in, new_ids
 from esker.server.core.ranking import PRIORITY_WEIGHT, pack_score
 from esker.server.core.records import Memory, NewMemory, Trust
 from esker.server.core.redaction import redact
 from esker.server.core.text.indexing import IndexedMemory, indexed
 
-# Minimum share of their terms that two rows have in common if they are one (see `similarity.py`).
+# Minimum share of their terms that two rows have in common if they are one (see `same_fact.py`).
 _SHARED = 0.8
 # Terms searched for in addition to those that find every such row, so that rows which share most come first.
 _SPARE_TERMS = 2

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from esker.server.core.facts.similarity import Fingerprint, fingerprint, same_meaning, says_the_same
+from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_meaning, says_the_same
 from esker.server.core.records import Memory
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import terms

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from esker.server.core.facts.similarity import Fingerprint, fingerprint, same_fact
+from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_fact
 from esker.server.core.pack.rendering import TENTATIVE, fenced
 from esker.server.core.records import PRIORITIES, Category, Facet, Kind, Priority
 

@@ -9,7 +9,7 @@ from functools import cache
 from esker.server.core.clock import age
 from esker.server.core.dates.window import Window, closeness
 from esker.server.core.facts.retelling import retold_print, say_the_same
-from esker.server.core.facts.similarity import fingerprint
+from esker.server.core.facts.same_fact import fingerprint
 from esker.server.core.ranking import prior
 from esker.server.core.recall.answer import Hit, LeftOutCandidate, LeftOutReason, ScoreParts
 from esker.server.core.recall.relevance import Scale, Signals, score

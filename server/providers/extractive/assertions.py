@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from esker.server.core.facts.contradiction import negates
-from esker.server.core.facts.similarity import Fingerprint, fingerprint
+from esker.server.core.facts.same_fact import Fingerprint, fingerprint
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import terms

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from esker.server.core.facts.similarity import SAME_MEANING, Fingerprint, fingerprint, says_the_same
+from esker.server.core.facts.same_fact import SAME_MEANING, Fingerprint, fingerprint, says_the_same
 from esker.server.core.records import Memory
 
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.

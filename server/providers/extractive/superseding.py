@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from esker.server.core.facts.contradiction import contradicts, denied
 from esker.server.core.facts.records import Fact
-from esker.server.core.facts.similarity import same_fact, same_subject
+from esker.server.core.facts.same_fact import same_fact, same_subject
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.providers.extractive.assertions import Assertion, ValueSlot, read_assertion

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import combinations
 
 from esker.server.core.facts.retelling import retold_print, say_the_same
-from esker.server.core.facts.similarity import SAME_WORDS, Fingerprint, fingerprint
+from esker.server.core.facts.same_fact import SAME_WORDS, Fingerprint, fingerprint
 from esker.server.core.records import Memory
 from esker.server.core.text.folding import same_words_key
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from esker.server.core.facts.similarity import SAME_MEANING, fingerprint, same_fact, same_meaning, same_subject
+from esker.server.core.facts.same_fact import SAME_MEANING, fingerprint, same_fact, same_meaning, same_subject
 from esker.server.providers.local_embedder import LocalEmbedder
 
 PARAPHRASES = [

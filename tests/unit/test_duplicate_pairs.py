@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.facts import duplicates
-from esker.server.core.facts.duplicates import compared, repeated, repeats
+from esker.server.core.facts import duplicate_pairs
+from esker.server.core.facts.duplicate_pairs import compared, repeated, repeats
 from esker.server.core.facts.retelling import retold_print, say_the_same
-from esker.server.core.facts.similarity import fingerprint
+from esker.server.core.facts.same_fact import fingerprint
 from esker.server.core.records import Memory
 from tests.support.records import memory
 
@@ -75,7 +75,7 @@ def test_only_rows_with_one_gist_are_compared_by_meaning() -> None:
 def test_only_the_first_rows_of_a_crowded_group_are_compared_and_the_others_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(duplicates, "_MOST_ALIKE", 3)
+    monkeypatch.setattr(duplicate_pairs, "_MOST_ALIKE", 3)
     rows = [memory(f"The deploy runs nightly on Render{mark}", id=f"mem_{n}") for n, mark in enumerate(".!?;:")]
     ready = compared(rows)
     assert all(len(group) == 3 for group in (*ready.by_gist, *ready.by_words))
