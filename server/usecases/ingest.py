@@ -9,13 +9,8 @@ from datetime import datetime, timedelta
 
 from esker.server.core.clock import in_zone
 from esker.server.core.config.settings import Settings
-from esker.server.core.conversation.blocks import (
-    content_tokens,
-    observer_text,
-    result_ids,
-    shown_tokens,
-    tool_names,
-)
+from esker.server.core.conversation.blocks import content_tokens, result_ids, tool_names
+from esker.server.core.conversation.observer_text import observer_text, shown_tokens
 from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, Session
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks

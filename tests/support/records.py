@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from esker.server.core.conversation.blocks import content_tokens, observer_text, shown_tokens, tool_names
+from esker.server.core.conversation.blocks import content_tokens, tool_names
+from esker.server.core.conversation.observer_text import observer_text, shown_tokens
 from esker.server.core.conversation.records import Group, Message, Role, Session
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.conversation.blocks import TOOL_CHARACTERS, observer_text, spoken
+from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.injected import strip_injected
+from esker.server.core.conversation.observer_text import TOOL_CHARACTERS, observer_text
 from esker.server.core.conversation.trust import lowest_trust, message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput

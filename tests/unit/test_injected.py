@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.agents.claude_code import read_transcript
-from esker.server.core.conversation.blocks import observer_text, result_text, shown_tokens, tool_names
+from esker.server.core.conversation.blocks import result_text, tool_names
 from esker.server.core.conversation.injected import strip_injected, strip_ours
 from esker.server.core.conversation.memory_tools import is_memory_tool, is_rules_file
+from esker.server.core.conversation.observer_text import observer_text, shown_tokens
 from esker.server.core.conversation.records import Block
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.json_input import Json

@@ -1,21 +1,14 @@
-"""Content blocks of the Messages API: their cost in tokens, and their text as an observer sees it."""
+"""Content blocks of the Messages API: their cost in tokens, their words, images, tool calls and results."""
 
 import json
 from collections.abc import Mapping, Sequence
 
-from esker.server.core.conversation.injected import strip_injected, strip_ours
-from esker.server.core.conversation.memory_tools import WithheldReason, is_memory_tool, withheld, writes_memory
-from esker.server.core.conversation.records import Block, Role
+from esker.server.core.conversation.injected import strip_injected
+from esker.server.core.conversation.memory_tools import WithheldReason, is_memory_tool, withheld
+from esker.server.core.conversation.records import Block
 from esker.server.core.ids import memory_ids_in
 from esker.server.core.json_input import Json
-from esker.server.core.text.cutting import cut
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
-
-TOOL_CHARACTERS = 1_500
-"""Maximum characters of a tool's arguments or result that an observer is shown."""
-
-# Upper estimate for the line before a message (number, role, time) and the line that marks a silence before it.
-_HEADING_TOKENS = 28
 
 _REASONS: tuple[WithheldReason, ...] = ("rules file", "from memory")
 
@@ -56,7 +49,7 @@ def _name_of_call(name: str, arguments: Json) -> str:
     return f"{name} ({reason})" if reason else name
 
 
-def _name_and_reason(name: str) -> tuple[str, WithheldReason | None]:
+def name_and_reason(name: str) -> tuple[str, WithheldReason | None]:
     """Split a name that `tool_names` returned into the tool's name and the reason why its result is withheld."""
     for reason in _REASONS:
         if name.endswith(f" ({reason})"):
@@ -73,7 +66,7 @@ def recalled_ids(blocks: Sequence[Block], names: Mapping[str, str]) -> list[str]
         block.get("content")
         for block in blocks
         if block.get("type") == "tool_result"
-        and _name_and_reason(names.get(str(block.get("tool_use_id")), ""))[1] == "from memory"
+        and name_and_reason(names.get(str(block.get("tool_use_id")), ""))[1] == "from memory"
     ]
     return memory_ids_in(json.dumps(results)) if results else []
 
@@ -90,51 +83,6 @@ def result_ids(blocks: Sequence[Block]) -> set[str]:
 def is_spoken(blocks: Sequence[Block]) -> bool:
     """Whether a message contains words or images of its sender, and not only tool results."""
     return any(block.get("type") not in ("tool_result", "text") for block in blocks) or bool(spoken(blocks))
-
-
-def observer_text(role: Role, blocks: Sequence[Block], names: Mapping[str, str]) -> str:
-    """Return a message as an observer sees it.
-
-    Text is kept; injected context, our own memory and thinking are removed; tool calls and results become one line
-    each. `names` is the result of `tool_names`.
-    """
-    if role == "system":
-        return ""
-    parts = (_observer_part(role, block, names) for block in blocks)
-    return "\n".join(part for part in parts if part)
-
-
-def _observer_part(role: Role, block: Block, names: Mapping[str, str]) -> str:
-    match block:
-        case {"type": "text", "text": str(text)} if role == "tool":
-            shown = cut(strip_injected(text), TOOL_CHARACTERS)
-            return f"[toolResult: {shown}]" if shown else ""
-        case {"type": "text", "text": str(text)}:
-            return strip_injected(text)
-        case {"type": "image"}:
-            return "[image]"
-        case {"type": "tool_use", "name": str(name)}:
-            return f"[toolCall {name}({_arguments(name, block.get('input', {}))})]"
-        case {"type": "tool_result"}:
-            return _result_line(block, names.get(str(block.get("tool_use_id")), ""))
-        case {"type": "thinking" | "redacted_thinking"}:
-            return ""
-        case _:
-            return f"[{block['type']}]"
-
-
-def _arguments(name: str, given: Json) -> str:
-    if writes_memory(name, given):
-        return "for memory, left out"
-    return cut(json.dumps(strip_ours(given), ensure_ascii=False), TOOL_CHARACTERS)
-
-
-def _result_line(block: Block, name: str) -> str:
-    tool, reason = _name_and_reason(name)
-    label = " ".join(["toolResult", *([tool] if tool else []), *(["(error)"] if block.get("is_error") else [])])
-    if reason:
-        return f"[{label}: {reason}, left out]"
-    return f"[{label}: {cut(result_text(block), TOOL_CHARACTERS)}]"
 
 
 def result_text(block: Block) -> str:
@@ -169,12 +117,3 @@ def images(blocks: Sequence[Block]) -> list[Json]:
             case _:
                 pass
     return found
-
-
-def shown_tokens(text: str, blocks: Sequence[Block]) -> int:
-    """Return the tokens that a message costs an observer: its heading, its observer text and its images.
-
-    0 for a message without text and images, which is not shown.
-    """
-    pictures = len(images(blocks))
-    return _HEADING_TOKENS + estimate_tokens(text) + IMAGE_TOKENS * pictures if text or pictures else 0
