@@ -25,7 +25,6 @@ JobState = Literal["ready", "running", "dead"]
 
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 KINDS: tuple[Kind, ...] = get_args(Kind)
-FACETS: tuple[Facet, ...] = get_args(Facet)
 
 
 def at_least(least: Priority) -> tuple[Priority, ...]:

@@ -26,7 +26,6 @@ from tests.agents.test_json_text import comments, documents
 from tests.support.homes import FILES, PROGRAM, Home
 
 ALL = tuple(CLIENTS)
-JSON_FILES = [(client, name) for client, names in FILES.items() for name in names if name.endswith(".json")]
 
 # A user's files, with details that parsing and rewriting them would lose.
 THEIRS = {

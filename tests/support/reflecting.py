@@ -16,7 +16,6 @@ from tests.support.api import PATIENCE, observed, opened, said
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
 
-OBSERVER = "claude-haiku-5-5"
 REFLECTOR = "claude-sonnet-5-5"
 
 Row = dict[str, Any]

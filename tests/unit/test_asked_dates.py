@@ -16,7 +16,6 @@ from esker.server.core.dates.window import Anchor, anchored_window
 
 # A Wednesday.
 NOW = datetime(2023, 5, 24, 10, 0, tzinfo=UTC)
-TODAY = NOW.date()
 ZONES = ["UTC", "Pacific/Midway", "Pacific/Kiritimati", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"]
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 BEGINNING = EARLIEST.date().isoformat()
