@@ -62,7 +62,7 @@ async def ask(client: httpx2.AsyncClient, path: str, body: Any) -> httpx2.Respon
 
 
 @asynccontextmanager
-async def place(environment: Mapping[str, str]) -> AsyncGenerator[BenchServer]:
+async def started_server(environment: Mapping[str, str]) -> AsyncGenerator[BenchServer]:
     """Run a server, an empty one and their Postgres during the block; all their files are removed at the end.
 
     `environment` has the server's settings; it has its own worker, if it has a model.

@@ -14,7 +14,7 @@ from esker.server.providers.query_embedders import QueryEmbedders
 
 
 @dataclass(frozen=True, slots=True)
-class _QuestionKind:
+class _QuestionLoad:
     """A number of questions that arrive at once."""
 
     name: str
@@ -24,8 +24,8 @@ class _QuestionKind:
 
 
 _SORTS = (
-    _QuestionKind("query embedding", "one question", 1, "SentenceTransformer.encode of it"),
-    _QuestionKind(
+    _QuestionLoad("query embedding", "one question", 1, "SentenceTransformer.encode of it"),
+    _QuestionLoad(
         "query embedding, 8 at once", "until all are answered", 8, "SentenceTransformer.encode of one, eight times"
     ),
 )
@@ -48,7 +48,7 @@ async def measure_questions(place: BenchServer, effort: Effort, progress: BenchP
         await queries.close()
 
 
-async def _figure(sort: _QuestionKind, embed: _Embed, plain: PlainModel, questions: int) -> BenchFigure:
+async def _figure(sort: _QuestionLoad, embed: _Embed, plain: PlainModel, questions: int) -> BenchFigure:
     times = max(1, questions // sort.together)
     writer = Writer(sort.together)
     asked = [[writer.question(writer.sentence()) for _ in range(sort.together)] for _ in range(times + 1)]

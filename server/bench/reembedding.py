@@ -16,7 +16,7 @@ from esker.server.usecases.reembed import reembed
 
 
 @dataclass(frozen=True, slots=True)
-class _Watcher:
+class _CountingWatcher:
     """Reports how many texts were re-embedded."""
 
     advance: Callable[[int], None]
@@ -44,7 +44,7 @@ async def measure_reembedding(
             embedder = make_embedder(place.parts.settings, f"openai:{endpoint}#nothing-{number}")
             assert embedder is not None  # the setting names one
             began = perf_counter()
-            await reembed(place.parts, embedder, _Watcher(advance))
+            await reembed(place.parts, embedder, _CountingWatcher(advance))
             seconds += perf_counter() - began
             dimension = (await embedder.load()).dimension
             floor_seconds += await _without_keeping(embedder, texts)

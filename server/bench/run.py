@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from esker.server.bench.backfills import measure_backfill
-from esker.server.bench.bench_server import MODEL, WITHOUT_MODEL, BenchServer, place, with_model
+from esker.server.bench.bench_server import MODEL, WITHOUT_MODEL, BenchServer, started_server, with_model
 from esker.server.bench.figures import BenchFigure, Effort
 from esker.server.bench.filling import fill_table
 from esker.server.bench.machine import machine_line
@@ -56,12 +56,12 @@ async def run(
     `model` is the embedder setting of the server with a worker.
     """
     parts = set(only or BenchPart)
-    async with place(WITHOUT_MODEL) as measured:
+    async with started_server(WITHOUT_MODEL) as measured:
         before = await machine_line(measured)
         figures = [figure async for figure in _by_words(measured, rows, parts, effort, progress)]
         figures += [figure async for figure in _by_vectors(measured, rows, parts, effort, progress)]
         if BenchPart.BACKFILL in parts:
-            async with place(with_model(model)) as embedding:
+            async with started_server(with_model(model)) as embedding:
                 figures += [figure async for figure in _with_worker(embedding, effort, progress)]
         return BenchReport(before, await machine_line(measured), figures)
 

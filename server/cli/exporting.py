@@ -17,7 +17,7 @@ from esker.server.cli.connection import connect
 from esker.server.cli.database import settings_for, with_database
 from esker.server.cli.output import AsJson, DataDir, print_json, progress, say
 from esker.server.cli.pool_file import Writing, replaced
-from esker.server.cli.times import ACCEPTED, asked_time
+from esker.server.cli.times import ACCEPTED, typed_time
 from esker.server.core.counts import counted
 from esker.server.core.errors import Conflict, InvalidInput
 from esker.server.core.json_input import JsonObject
@@ -35,7 +35,7 @@ exports = typer.Typer(
 )
 app.add_typer(exports, name="export")
 
-ProjectOption = Annotated[str | None, typer.Option(help="Only this project, and rows without a project.")]
+ExportedProject = Annotated[str | None, typer.Option(help="Only this project, and rows without a project.")]
 _PAGE = 1_000
 _MODE = 0o644
 
@@ -100,7 +100,7 @@ def counted_lines(counts: dict[str, int]) -> list[str]:
 @exports.command("memory-md")
 def memory_md(
     path: Annotated[Path, typer.Argument(help="The file; an existing one, edited by hand, is extended.")],
-    project: ProjectOption = None,
+    project: ExportedProject = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be added.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -170,12 +170,12 @@ def _remembered(row: JsonObject, project: str | None) -> Remembered:
 @exports.command("daily")
 def daily(
     folder: Annotated[Path, typer.Argument(help="The folder for a YYYY-MM-DD.md per day.", metavar="DIR")],
-    project: ProjectOption = None,
+    project: ExportedProject = None,
     since: Annotated[str | None, typer.Option(help=f"Leave out days before this one: {ACCEPTED}.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a log for each day that has observations. Other files are left alone."""
-    begin = asked_time("--since", since)
+    begin = typed_time("--since", since)
     first_day = begin.start.date() if begin else None
     api = connect()
     # A day begins up to 14 hours earlier in another time zone.

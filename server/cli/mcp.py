@@ -40,12 +40,12 @@ _SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class _PackText:
+class _PackResponse:
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class _BriefingText:
+class _BriefingResponse:
     text: str
     known: bool
 
@@ -56,8 +56,8 @@ _MEMORY = TypeAdapter(SourcedMemory)
 _PASSAGE = TypeAdapter(Passage)
 _RECEIPT = TypeAdapter(Receipt)
 _STATUS = TypeAdapter(PoolStatus)
-_PACK = TypeAdapter(_PackText)
-_BRIEFING = TypeAdapter(_BriefingText)
+_PACK = TypeAdapter(_PackResponse)
+_BRIEFING = TypeAdapter(_BriefingResponse)
 
 
 @app.command()

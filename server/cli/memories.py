@@ -11,7 +11,7 @@ from esker.server.agents.project import is_excluded, repository_of
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, print_json, say
 from esker.server.cli.sessions import resolve_session
-from esker.server.cli.times import ACCEPTED, as_sent, asked_time
+from esker.server.cli.times import ACCEPTED, as_sent, typed_time
 from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.counts import counted
@@ -56,8 +56,8 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Ask memory a question."""
-    begin, end = asked_time("--since", since, timezone), asked_time("--until", until, timezone)
-    then = asked_time("--as-of", as_of, timezone)
+    begin, end = typed_time("--since", since, timezone), typed_time("--until", until, timezone)
+    then = typed_time("--as-of", as_of, timezone)
     api = connect()
     body: dict[str, Any] = {"query": " ".join(query), "limit": limit, "explain": explain}
     body["timezone"] = timezone or local_zone()

@@ -23,7 +23,7 @@ from esker.server.core.pack.rendering import MARK, fenced
 app = typer.Typer(add_completion=False)
 reflections = typer.Typer(add_completion=False)
 app.add_typer(reflections, name="reflections")
-ReflectionId = Annotated[str, typer.Argument(help="The id of the reflection, ref_…")]
+ReflectionIdArgument = Annotated[str, typer.Argument(help="The id of the reflection, ref_…")]
 
 
 @app.command()
@@ -150,7 +150,7 @@ def _listed(reflection: JsonObject) -> tuple[object, ...]:
 
 
 @reflections.command()
-def diff(reflection_id: ReflectionId, as_json: AsJson = False) -> None:
+def diff(reflection_id: ReflectionIdArgument, as_json: AsJson = False) -> None:
     """Show the changes of a reflection: removed rows (red), new rows (green), kept rows."""
     found = connect().get(f"/v1/reflections/{reflection_id}/diff")
     if as_json:
@@ -189,7 +189,7 @@ def _line(row: JsonObject) -> str:
 
 
 @reflections.command()
-def undo(reflection_id: ReflectionId, as_json: AsJson = False) -> None:
+def undo(reflection_id: ReflectionIdArgument, as_json: AsJson = False) -> None:
     """Undo a reflection: the memories it replaced are live again."""
     undone = connect().post(f"/v1/reflections/{reflection_id}/undo")
     if as_json:

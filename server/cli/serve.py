@@ -41,8 +41,8 @@ _LOOK_AFTER_POSTGRES_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Listener:
-    """The socket and the database of a server; `cluster` is the embedded Postgres, if it is used."""
+class _ServerResources:
+    """The listening socket and the database of a server; `cluster` is the embedded Postgres, if it is used."""
 
     settings: Settings
     listener: socket.socket
@@ -71,8 +71,8 @@ def serve(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals ask for a clean stop
     if until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
-    with suppress(KeyboardInterrupt), _listening(settings) as listener, _place(settings, listener) as place:
-        asyncio.run(_run(place, as_json))
+    with suppress(KeyboardInterrupt), _listening(settings) as listener, _resources(settings, listener) as resources:
+        asyncio.run(_run(resources, as_json))
 
 
 def _stop_with_stdin() -> None:
@@ -123,19 +123,19 @@ def _raise_cannot_listen(settings: Settings, error: OSError) -> None:
 
 
 @contextmanager
-def _place(settings: Settings, listener: socket.socket) -> Generator[_Listener]:
-    """Yield the database of a server, current in its schema; an embedded one runs while the block runs."""
+def _resources(settings: Settings, listener: socket.socket) -> Generator[_ServerResources]:
+    """Yield a server's resources; its database has the current schema, and an embedded one runs while the block runs."""
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if settings.database_url:
         database_url = settings.database_url.get_secret_value()
         _require_schema(database_url)
-        yield _Listener(settings, listener, url, database_url, None)
+        yield _ServerResources(settings, listener, url, database_url, None)
         return
     with embedded(settings.data_dir, "serve", url=url) as cluster:
         prepare(cluster)
         try:
-            yield _Listener(settings, listener, url, cluster.url(), cluster)
+            yield _ServerResources(settings, listener, url, cluster.url(), cluster)
         finally:
             # A second Ctrl-C must not prevent Postgres from being stopped.
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -150,12 +150,12 @@ def _require_schema(database_url: str) -> None:
         )
 
 
-async def _run(place: _Listener, as_json: bool) -> None:
-    settings = place.settings
-    parts = make_parts(settings, Database(place.database_url, connections=settings.database_connections))
+async def _run(resources: _ServerResources, as_json: bool) -> None:
+    settings = resources.settings
+    parts = make_parts(settings, Database(resources.database_url, connections=settings.database_connections))
     if settings.worker and settings.embedder != "none":
         parts = replace(parts, worker=WorkerHealth())
-    await _require_keys(parts, place.database_url)
+    await _require_keys(parts, resources.database_url)
     started = asyncio.Event()
     server = ServerWithoutSignals(
         uvicorn.Config(
@@ -165,19 +165,19 @@ async def _run(place: _Listener, as_json: bool) -> None:
             timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             server_header=False,
         ),
-        lambda: _announce(parts, place.url, as_json, started),
+        lambda: _announce(parts, resources.url, as_json, started),
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(beside("catching up", lambda: catch_up(started, place.url)))
-        if cluster := place.cluster:
+        await stack.enter_async_context(beside("catching up", lambda: catch_up(started, resources.url)))
+        if cluster := resources.cluster:
             await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
         if health := parts.worker:
             await stack.enter_async_context(
-                beside("the embedding worker", lambda: keep_worker(place.database_url, health))
+                beside("the embedding worker", lambda: keep_worker(resources.database_url, health))
             )
-        await server.serve(sockets=[place.listener])
+        await server.serve(sockets=[resources.listener])
 
 
 class ServerWithoutSignals(uvicorn.Server):

@@ -27,7 +27,7 @@ class TypedTime:
     end: datetime
 
 
-def asked_time(option: str, text: str | None, timezone: str | None = None) -> TypedTime | None:
+def typed_time(option: str, text: str | None, timezone: str | None = None) -> TypedTime | None:
     """Return the time that an option names, or None; days are those of `timezone`, by default this machine's.
 
     Raises BadParameter, which lists the accepted forms, and InvalidInput for an unknown time zone or a time out of

@@ -72,7 +72,7 @@ class Esker:
         """Find or create a session: the same client and external id always give the same one."""
         body = {"client": client, "external_id": external_id, "project": project, "cwd": cwd, "timezone": timezone}
         more = {"effective_context": effective_context}
-        return Session(self._connection, await self._connection.post("/v1/sessions", _given(body | more)))
+        return Session(self._connection, await self._connection.post("/v1/sessions", _without_none(body | more)))
 
     async def recall(
         self,
@@ -102,7 +102,7 @@ class Esker:
         body |= {"session_id": session_id, "kinds": kinds, "tags": tags, "min_priority": min_priority}
         body |= {"since": since, "until": until, "as_of": as_of, "include_superseded": include_superseded}
         body |= {"max_tokens": max_tokens, "timezone": timezone, "without": list(without)}
-        return _RECALLED.validate_python(await self._connection.post("/v1/recall", _given(body)))
+        return _RECALLED.validate_python(await self._connection.post("/v1/recall", _without_none(body)))
 
     async def remember(
         self,
@@ -121,7 +121,9 @@ class Esker:
         row: dict[str, Any] = {"content": content, "project": project, "priority": priority, "category": category}
         row |= {"tags": list(tags), "kind": "manual" if pinned else "note", "external_id": external_id}
         row |= {"session_id": session_id}
-        return _MEMORY.validate_python(await self._connection.post("/v1/memories", _given(row | {"said_at": said_at})))
+        return _MEMORY.validate_python(
+            await self._connection.post("/v1/memories", _without_none(row | {"said_at": said_at}))
+        )
 
     async def correct(
         self,
@@ -136,7 +138,7 @@ class Esker:
         """Replace a memory with a corrected one, which has a new id. Raises Conflict if it is already superseded."""
         correction = {"content": content, "priority": priority, "category": category, "tags": tags}
         correction |= {"external_id": external_id}
-        return _MEMORY.validate_python(await self._connection.patch(_path(memory_id), _given(correction)))
+        return _MEMORY.validate_python(await self._connection.patch(_path(memory_id), _without_none(correction)))
 
     async def forget(self, memory_id: str, *, messages: bool = False) -> Receipt:
         """Delete a memory and its duplicates; with `messages` also the words of its source messages."""
@@ -174,7 +176,7 @@ def _path(memory_id: str) -> str:
     return f"/v1/memories/{quote(memory_id, safe='')}"
 
 
-def _given(body: dict[str, Any]) -> dict[str, Any]:
+def _without_none(body: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that are not None, as JSON values."""
     return {name: _plain(value) for name, value in body.items() if value is not None}
 

@@ -36,7 +36,7 @@ class Holder:
 
 
 @contextmanager
-def held(directory: Path, role: HolderRole, url: str = "") -> Generator[bool]:
+def hold(directory: Path, role: HolderRole, url: str = "") -> Generator[bool]:
     """Hold `directory` while the block runs. Yields False, for a command, when a running `serve` has it.
 
     Raises Misconfigured when a `serve` wants it and another has it, or when a command does not let go in time.

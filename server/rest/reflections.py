@@ -61,7 +61,7 @@ async def listed(
 
 
 @router.get("/reflections/{reflection_id}")
-async def one(reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Reflection:
+async def reflection_by_id(reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Reflection:
     """Show one reflection: its input, its output and its cost."""
     return await get_reflection(parts, principal.pool_id, reflection_id)
 

@@ -75,7 +75,7 @@ async def listed(
 
 
 @router.get("/{session_id}")
-async def one(session_id: str, parts: WithParts, principal: WithPrincipal) -> SessionDetail:
+async def session_by_id(session_id: str, parts: WithParts, principal: WithPrincipal) -> SessionDetail:
     """Show a session, its counters and its jobs."""
     found = await get_session(parts, principal.pool_id, session_id)
     counted = {"groups": found.groups, "observations": found.observations, "jobs": found.jobs}
