@@ -61,7 +61,7 @@ class Tape:
         file = self._file(request)
         if self.endpoint is None:
             return self._found(file, request)
-        status, kept, text = _asked(self.endpoint + path, body, headers)
+        status, kept, text = _forward(self.endpoint + path, body, headers)
         recording = Recorded(status=status, headers=dict(kept), request=request, answer=text)
         file.write_text(json.dumps(recording.model_dump(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         with self._lock:
@@ -95,7 +95,7 @@ class Tape:
         return recording.status, recording.headers, answer.encode()
 
 
-def _asked(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], str]:
+def _forward(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], str]:
     """Return the answer of an endpoint; an unreachable one becomes a 502, so that a replay gives the same."""
     try:
         answer = httpx2.post(url, content=body, headers=dict(headers), timeout=_SECONDS)

@@ -34,7 +34,7 @@ def read_persona(path: Path) -> Persona:
         changes = tuple(_changes(truth, evidence, sittings))
         gold = Gold(keep=tuple(_profile(truth, evidence)), replaced=changes, noise=tuple(_noise(truth, evidence)))
         signals = tuple(evidence.made(each["text"], (), ()) for each in truth["signal_examples"])
-        asked = tuple(_asked(truth, evidence))
+        asked = tuple(_question_atoms(truth, evidence))
         name, description = about["dataset_id"], about["description"]
     return Persona(
         case=name, language="en", about=description, sittings=sittings, gold=gold, signals=signals, asked=asked
@@ -44,10 +44,10 @@ def read_persona(path: Path) -> Persona:
 def _sittings(path: Path) -> Iterator[Sitting]:
     lines = [line for _, line in json_lines(path)]
     for name, its in groupby(lines, key=lambda line: line["session_id"]):
-        yield Sitting(id=name, messages=tuple(_said(line) for line in its))
+        yield Sitting(id=name, messages=tuple(_case_message(line) for line in its))
 
 
-def _said(line: JsonObject) -> CaseMessage:
+def _case_message(line: JsonObject) -> CaseMessage:
     at = datetime.fromisoformat(line["timestamp"]).replace(tzinfo=UTC)
     return CaseMessage(id=_name(line["message_id"]), role=line["role"], at=at, content=line["content"])
 
@@ -107,7 +107,7 @@ def _noise(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
         yield evidence.made(text, (text,) if len(text.split()) < _A_FEW_WORDS else (), ())
 
 
-def _asked(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
+def _question_atoms(truth: JsonObject, evidence: Evidence) -> Iterator[Atom]:
     for pair in truth["query_relevance_pairs"]:
         for fact in pair["expected_relevant_facts"]:
             yield evidence.atom(fact, fact, ask=pair["query"])

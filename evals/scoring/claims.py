@@ -64,7 +64,7 @@ def _without_dates(text: str) -> str:
     said = text.lower()
     if len(said) != len(text):  # the positions would not be the same
         return text
-    for start, end, *_ in dates.found(said):
+    for start, end, *_ in dates.dates_in(said):
         text = text[:start] + " " * (end - start) + text[end:]
     return text
 
@@ -105,10 +105,10 @@ def unsupported(text: str, whole: str, days: Iterable[date] = (), *, names: bool
 
 def _unsupported_days(text: str, whole: str, days: Iterable[date]) -> Iterator[Claim]:
     said = normalised(text)
-    named = dates.found(said)
+    named = dates.dates_in(said)
     if not named:
         return  # searching a long log is slow
-    known = {(year, month, day) for _, _, year, month, day in dates.found(normalised(whole))}
+    known = {(year, month, day) for _, _, year, month, day in dates.dates_in(normalised(whole))}
     known |= {(day.year, day.month, day.day) for day in days}
     for start, end, year, month, day in named:
         if not any((month, day) == (m, d) and (year is None or y in (None, year)) for y, m, d in known):

@@ -38,12 +38,12 @@ DateRange = tuple[int, int, int | None, int, int]
 
 
 @lru_cache(maxsize=16_384)
-def found(text: str) -> tuple[DateRange, ...]:
+def dates_in(text: str) -> tuple[DateRange, ...]:
     """Return the days in a normalised text."""
-    return tuple(_found(text))
+    return tuple(_dates_in(text))
 
 
-def _found(text: str) -> Iterator[DateRange]:
+def _dates_in(text: str) -> Iterator[DateRange]:
     for form in _FORMS:
         for match in form.finditer(text):
             told = match.groupdict()
@@ -61,5 +61,5 @@ def names_day(text: str, day: date) -> bool:
     """Whether a text names a day; a date without a year matches any year."""
     return any(
         (month, number) == (day.month, day.day) and year in (None, day.year)
-        for _, _, year, month, number in found(normalised(text))
+        for _, _, year, month, number in dates_in(normalised(text))
     )
