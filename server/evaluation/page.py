@@ -187,7 +187,7 @@ def _answers(evaluation: PoolEvaluation) -> list[str]:
         "<h3>Texts that were not found</h3>",
         _not_found(evaluation.asked),
         "<h3>Answers that should not exist</h3>",
-        _made_up(evaluation),
+        _made_up_section(evaluation),
     ]
 
 
@@ -242,6 +242,6 @@ def _rank(rank: int | None) -> str:
     return "not found" if rank is None else f"rank {rank}"
 
 
-def _made_up(evaluation: PoolEvaluation) -> str:
+def _made_up_section(evaluation: PoolEvaluation) -> str:
     wrong = [(one.query, one.answer or "", f"{one.score:.2f}") for one in evaluation.made_up if one.score is not None]
     return _table(("Question", "The first hit", "Its score"), wrong[:_MOST_SHOWN], 2, "None.")

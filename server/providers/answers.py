@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, clean_json, clean_text, parse_json
 
-Answer = TypeVar("Answer", bound=BaseModel)
+AnswerModel = TypeVar("AnswerModel", bound=BaseModel)
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
@@ -21,7 +21,7 @@ _MOST_BROKEN = 100
 _DECODER = json.JSONDecoder()
 
 
-def read_answer(text: str, shape: type[Answer]) -> Answer:
+def read_answer(text: str, shape: type[AnswerModel]) -> AnswerModel:
     """Read an answer: plain JSON, JSON in a fence, or a JSON object within prose.
 
     Raises ValueError with the problem.

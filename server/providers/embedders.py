@@ -19,7 +19,7 @@ def make_embedder(settings: Settings, setting: str, named_by: str = "ESKER_EMBED
     """
     # The key belongs to the configured endpoint, with any of its models, and must not be sent to another.
     secret = settings.embedder_api_key if _endpoint(setting) == _endpoint(settings.embedder) else None
-    made = _made(setting, settings.embed_threads, secret.get_secret_value() if secret else None)
+    made = _from_setting(setting, settings.embed_threads, secret.get_secret_value() if secret else None)
     if made or setting == "none":
         return made
     kind = setting.partition(":")[0]
@@ -33,7 +33,7 @@ def _endpoint(setting: str) -> str:
     return setting.rpartition("#")[0]
 
 
-def _made(setting: str, threads: int, api_key: str | None) -> Embedder | None:
+def _from_setting(setting: str, threads: int, api_key: str | None) -> Embedder | None:
     """Return the embedder of a setting, or None for one that names none."""
     kind, _, rest = setting.partition(":")
     if kind == "sentence-transformers" and rest:

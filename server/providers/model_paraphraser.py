@@ -37,7 +37,7 @@ class ModelParaphraser:
         """Return up to three paraphrases of a question. Raises ModelFailed, SpendCapReached."""
 
         def read(reply: ModelReply) -> list[str]:
-            return list(_others(query, read_answer(reply.text, ParaphrasesAnswer).paraphrases))[:_MOST]
+            return list(_new_paraphrases(query, read_answer(reply.text, ParaphrasesAnswer).paraphrases))[:_MOST]
 
         answered = await self._model.ask(
             self._prompt,
@@ -54,7 +54,7 @@ class ModelParaphraser:
         await self._model.close()
 
 
-def _others(query: str, offered: Sequence[str]) -> Iterator[str]:
+def _new_paraphrases(query: str, offered: Sequence[str]) -> Iterator[str]:
     """Yield the paraphrases that are short enough and new, whitespace and case aside."""
     known = {_plain(query)}
     for text in offered:

@@ -25,10 +25,10 @@ async def sample(connection: Connection, tier: Tier, seed: int, limit: int, mome
         return await cursor.fetchall()
 
 
-async def held(connection: Connection, tier: Tier, terms: Collection[str], most: int) -> dict[str, int]:
+async def term_frequencies(connection: Connection, tier: Tier, terms: Collection[str], most: int) -> dict[str, int]:
     """Return how many texts of a tier contain each of these terms, counted up to `most`."""
     values = {"tier": MARK[tier], "terms": sorted(terms), "most": most}
-    cursor = await connection.execute(SQL["held"], values)
+    cursor = await connection.execute(SQL["term_frequencies"], values)
     return {str(row[0]): int(row[1]) for row in await cursor.fetchall()}
 
 

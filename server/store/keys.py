@@ -16,7 +16,7 @@ SQL = Statements(Path(__file__).parent / "sql/keys.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class FoundKey:
+class KeyAccess:
     """The pool and the scopes of a valid key."""
 
     pool_id: str
@@ -25,10 +25,10 @@ class FoundKey:
     scopes: list[str]
 
 
-async def find(database: Database, key_hash: bytes, now: datetime) -> FoundKey | None:
+async def find(database: Database, key_hash: bytes, now: datetime) -> KeyAccess | None:
     """Return the key with this SHA-256, or None for an unknown, revoked or expired one."""
     rows = await database.ask(SQL["find"], {"hash": key_hash, "now": now})
-    return FoundKey(**rows[0]) if rows else None
+    return KeyAccess(**rows[0]) if rows else None
 
 
 async def any_required(database: Database) -> bool:

@@ -123,7 +123,7 @@ async def unobserved(connection: Connection, session_id: str, after: int, tokens
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessage:
+class SourceMessage:
     """A source message of a row, or a neighbour of one; `text` is its observer text, truncated."""
 
     session_id: str
@@ -139,14 +139,14 @@ class FoundMessage:
 
 async def around(
     connection: Connection, cited: Collection[tuple[str, int]], count: int, characters: int
-) -> list[FoundMessage]:
+) -> list[SourceMessage]:
     """Return messages by session and seq, and on either side of each `count` that have text or were forgotten.
 
     They are in order, each once. Texts are truncated to `characters` characters.
     """
     values = {"sessions": [session for session, _ in cited], "seqs": [seq for _, seq in cited]}
     values |= {"around": count, "reach": _REACH, "characters": characters}
-    async with connection.cursor(row_factory=class_row(FoundMessage)) as cursor:
+    async with connection.cursor(row_factory=class_row(SourceMessage)) as cursor:
         await cursor.execute(SQL["around"], values)
         return await cursor.fetchall()
 

@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from esker.server.core.context.session_memory import PackVersion
-from esker.server.core.pack.reasons import PackExplanation, RowDecision, explained, kept
+from esker.server.core.pack.reasons import PackExplanation, RowDecision, as_stored, explained
 from esker.server.core.pack.records import Pack
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
@@ -47,9 +47,9 @@ async def insert(
         "pins_left": pack.pins_left,
         "reason": pack.reason,
         "created_at": pack.created_at,
-        "reasons": Jsonb(kept(reasons)),
+        "reasons": Jsonb(as_stored(reasons)),
         "left_out_ids": " ".join(reason.id for reason in left_out),
-        "left_out": Jsonb(kept(left_out)),
+        "left_out": Jsonb(as_stored(left_out)),
     }
     row = await (await connection.execute(SQL["insert"], values)).fetchone()
     assert row is not None  # the caller holds the session's lock

@@ -134,9 +134,9 @@ async def insert_groups(connection: Connection, lines: Sequence[GroupLine]) -> N
     await connection.execute(SQL["cover"], {"ids": list(reached), "last_seqs": list(reached.values())})
 
 
-async def places(connection: Connection, ids: Collection[str]) -> set[str]:
+async def existing_parents(connection: Connection, ids: Collection[str]) -> set[str]:
     """Return the ids of existing sessions and groups among these."""
-    return await _ids(connection, "places", ids)
+    return await _ids(connection, "existing_parents", ids)
 
 
 async def known_memories(connection: Connection, lines: Collection[MemoryLine]) -> dict[str, KnownMemory]:

@@ -20,8 +20,8 @@ Correct = Callable[[Any, str, Correction], Awaitable[SourcedMemory]]
 Forget = Callable[[Any, str, bool], Awaitable[Receipt]]
 ReportStatus = Callable[[Any], Awaitable[PoolStatus]]
 ReadRow = Callable[[Any, str], Awaitable[SourcedMemory | Passage]]
-BriefingText = Callable[[Any, int], Awaitable[str]]
-PackText = Callable[[Any, str], Awaitable[str]]
+GetBriefingText = Callable[[Any, int], Awaitable[str]]
+GetPackText = Callable[[Any, str], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Backend:
     status: ReportStatus
     read: ReadRow
     """Returns a memory or a passage by its id."""
-    pack: PackText
+    pack: GetPackText
     """Returns the text of a session's pack by the session's id."""
-    briefing: BriefingText
+    briefing: GetBriefingText
     """Returns the pool's most important memories within a number of tokens, or ""."""

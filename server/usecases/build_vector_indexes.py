@@ -84,8 +84,8 @@ async def _agreement(
     # One more, because the text itself is among the nearest.
     exact = await search.by_vector(connection, tier.tier, tier.space, vector, row_filter, NEAREST + 1)
     near = await search.by_vector_index(connection, tier.tier, tier.space, tier.pool_id, vector, row_filter, MOST)
-    return agreement(_others(exact, number), _others(near, number))
+    return agreement(_scores_without(exact, number), _scores_without(near, number))
 
 
-def _others(found: list[TextHit], number: int) -> list[float]:
+def _scores_without(found: list[TextHit], number: int) -> list[float]:
     return [hit.score for hit in found if hit.number != number]

@@ -31,7 +31,7 @@ LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _ReflectionCandidate:
     """A candidate that is good enough (`problem` is None), or the last one that was not."""
 
     reflector: str
@@ -70,7 +70,7 @@ async def condense(
             await jobs.hold(connection, lease, lease.until)
             await _record_rejection(connection, candidate, task.rows, subject, now)
         return False
-    made = await asyncio.to_thread(_made, candidate, task.rows, subject, now)
+    made = await asyncio.to_thread(_ready_reflection, candidate, task.rows, subject, now)
     async with parts.database.tenant(lease.pool_id) as connection:
         # No other transaction may condense or forget the rows meanwhile.
         await sessions.lock_all(connection, {row.session_id for row in task.rows if row.session_id})
@@ -82,7 +82,9 @@ async def condense(
     return True
 
 
-async def _best_candidate(parts: Parts, pool_id: str, reflector: Reflector, task: ReflectionTask) -> _Candidate:
+async def _best_candidate(
+    parts: Parts, pool_id: str, reflector: Reflector, task: ReflectionTask
+) -> _ReflectionCandidate:
     """Return the first candidate that is good enough, or else the last one with its problem.
 
     If the daily cap is reached and the pool falls back, the candidate is made without a model. Raises ModelFailed
@@ -97,7 +99,7 @@ async def _best_candidate(parts: Parts, pool_id: str, reflector: Reflector, task
         return await _levels(parts.spare_reflector, task, meter)
 
 
-async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> _Candidate:
+async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> _ReflectionCandidate:
     used: list[TokenUse] = []
     problem, reflected, level = None, Reflected(()), 0
     for level in range(LEVELS):
@@ -109,11 +111,11 @@ async def _levels(reflector: Reflector, task: ReflectionTask, meter: Meter) -> _
             continue
         used.append(reflected.used)
         if not reflected.drafts:
-            return _Candidate(reflector.name, level, None, reflected, add_up(used))
+            return _ReflectionCandidate(reflector.name, level, None, reflected, add_up(used))
         problem = (await asyncio.to_thread(judge, task.rows, reflected, task.target_tokens)).problem
         if problem is None:
             break
-    return _Candidate(reflector.name, level, problem, reflected, add_up(used))
+    return _ReflectionCandidate(reflector.name, level, problem, reflected, add_up(used))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class _ReadyReflection:
 
     id: str
     subject: ReflectionSubject
-    candidate: _Candidate
+    candidate: _ReflectionCandidate
     inputs: Sequence[Memory]
     rows: list[IndexedMemory]
     replaced: Mapping[str, Superseder]
@@ -134,8 +136,8 @@ class _ReadyReflection:
         return stays + sum(row.tokens for row in self.rows)
 
 
-def _made(
-    candidate: _Candidate, inputs: Sequence[Memory], subject: ReflectionSubject, now: datetime
+def _ready_reflection(
+    candidate: _ReflectionCandidate, inputs: Sequence[Memory], subject: ReflectionSubject, now: datetime
 ) -> _ReadyReflection:
     reflection_id = new_id("ref", now)
     by_id = {row.id: row for row in inputs}
@@ -211,7 +213,11 @@ async def _write(connection: Connection, made: _ReadyReflection, now: datetime) 
 
 
 async def _record_rejection(
-    connection: Connection, candidate: _Candidate, inputs: Sequence[Memory], subject: ReflectionSubject, now: datetime
+    connection: Connection,
+    candidate: _ReflectionCandidate,
+    inputs: Sequence[Memory],
+    subject: ReflectionSubject,
+    now: datetime,
 ) -> None:
     """Record that no candidate was good enough; nothing else changes."""
     await reflections.insert(

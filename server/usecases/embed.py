@@ -71,7 +71,7 @@ async def embed_untried(parts: Parts, embedder: Embedder, space: Space, stop: as
             if claimed is None or stop.is_set():
                 break
             claiming = asyncio.create_task(_claim_next(parts, space, turns))
-            made = await _made_or_given_back(parts, embedder, claimed)
+            made = await _embed_or_release(parts, embedder, claimed)
             if storing:
                 await storing
             storing = asyncio.create_task(_keep(parts, claimed, made))
@@ -96,7 +96,7 @@ async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str
     claimed = await _claim(parts, space, pool_id, tried=False) or await _claim(parts, space, pool_id, tried=True)
     if claimed is None:
         return 0
-    await _keep(parts, claimed, await _made_or_given_back(parts, embedder, claimed))
+    await _keep(parts, claimed, await _embed_or_release(parts, embedder, claimed))
     return len(claimed.batch.rows)
 
 
@@ -120,7 +120,7 @@ async def _claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> _C
     return _Claimed(pool_id, batch) if batch.rows else None
 
 
-async def _made_or_given_back(parts: Parts, embedder: Embedder, claimed: _Claimed) -> _EmbeddedRows:
+async def _embed_or_release(parts: Parts, embedder: Embedder, claimed: _Claimed) -> _EmbeddedRows:
     try:
         return await _embed(embedder, claimed.batch.rows)
     except EmbedderDown as error:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 
-from esker.server.core.pool.evaluation import DEPTHS, ByMeaning, MadeUp, QuestionOutcome
+from esker.server.core.pool.evaluation import DEPTHS, ByMeaning, MadeUpQuestion, QuestionOutcome
 from esker.server.core.pool.known_answers import (
     MOST_FEW,
     KnownAnswer,
@@ -64,7 +64,7 @@ async def make_questions(
     frequencies: dict[Tier, Mapping[str, int]] = {}
     sizes: dict[Tier, int] = {}
     for tier, terms in terms_of([*texts, *passages]).items():
-        frequencies[tier] = await evaluation.held(connection, tier, terms, MOST_FEW + 1)
+        frequencies[tier] = await evaluation.term_frequencies(connection, tier, terms, MOST_FEW + 1)
         sizes[tier] = (await search.size(connection, tier, what)).in_tier
 
     def about(some: Sequence[MemoryText], most: int) -> list[KnownAnswer]:
@@ -74,15 +74,15 @@ async def make_questions(
     known += about(passages, limit - len(known))
     copies = await evaluation.same_passages(connection, [one.id for one in known if one.tier == "passage"])
     answers = [(one, frozenset({one.id} | said_by.get(one.id, set()) | copies.get(one.id, set()))) for one in known]
-    return QuestionSet(answers, await _made_up(connection, max(_LEAST_MADE_UP, limit // _MADE_UP_OF), seed))
+    return QuestionSet(answers, await _made_up_questions(connection, max(_LEAST_MADE_UP, limit // _MADE_UP_OF), seed))
 
 
-async def _made_up(connection: Connection, count: int, seed: int) -> list[str]:
+async def _made_up_questions(connection: Connection, count: int, seed: int) -> list[str]:
     words = list(islice(made_up_words(seed), _TRIES * count))
     terms = {word: index_terms(word)[0] for word in words}
     known: set[str] = set()
     for tier in TIERS:
-        frequencies = await evaluation.held(connection, tier, set(terms.values()), 1)
+        frequencies = await evaluation.term_frequencies(connection, tier, set(terms.values()), 1)
         known.update(term for term, texts in frequencies.items() if texts)
     return unanswerable([word for word in words if terms[word] not in known][: 2 * count], seed)
 
@@ -100,10 +100,10 @@ class EvaluatedPool:
 
 async def ask(
     evaluated: EvaluatedPool, questions: QuestionSet, advance: Advance
-) -> tuple[list[QuestionOutcome], list[MadeUp]]:
+) -> tuple[list[QuestionOutcome], list[MadeUpQuestion]]:
     """Ask all questions and return the outcomes."""
     outcomes: list[QuestionOutcome] = []
-    made_up: list[MadeUp] = []
+    made_up: list[MadeUpQuestion] = []
     for question, answers in questions.known:
         outcomes.append(await _ask(evaluated, question, answers))
         advance()
@@ -113,12 +113,12 @@ async def ask(
     return outcomes, made_up
 
 
-async def _ask_made_up(evaluated: EvaluatedPool, query: str) -> MadeUp:
+async def _ask_made_up(evaluated: EvaluatedPool, query: str) -> MadeUpQuestion:
     hits, _ = await _recalled(evaluated, query, "full")
     if not hits:
-        return MadeUp(query, None)
+        return MadeUpQuestion(query, None)
     words = [word.spelled for word in telling_words(query)]
-    return MadeUp(query, hits[0].score, in_one_line(hits[0].content, words))
+    return MadeUpQuestion(query, hits[0].score, in_one_line(hits[0].content, words))
 
 
 async def _ask(evaluated: EvaluatedPool, question: KnownAnswer, answers: frozenset[str]) -> QuestionOutcome:

@@ -25,7 +25,7 @@ from esker.server.core.records import Memory, Source, SourcedMemory
 from esker.server.core.sources import sourced
 from esker.server.db.database import Connection
 from esker.server.store import memories, messages, passages, sessions
-from esker.server.store.messages import FoundMessage
+from esker.server.store.messages import SourceMessage
 from esker.server.usecases.parts import Parts
 
 MAX_AROUND = 20
@@ -174,7 +174,7 @@ async def _excerpts(
     return [_excerpt(known[session_id], heard) for session_id, heard in found.items()]
 
 
-def _heard(message: FoundMessage, its_age: str, *, cited: bool) -> HeardMessage:
+def _heard(message: SourceMessage, its_age: str, *, cited: bool) -> HeardMessage:
     return HeardMessage(
         seq=message.seq,
         external_id=message.external_id,

@@ -120,8 +120,8 @@ async def _import_memories(
     """Write new memories and update existing ones; return the number of new ones."""
     if not lines:
         return 0
-    places = {number: _places(line) for number, line in lines.items()}
-    await _require_places(connection, places)
+    parents = {number: _parents(line) for number, line in lines.items()}
+    await _require_parents(connection, parents)
     known = await pool_import.known_memories(connection, lines.values())
     for number, line in lines.items():
         if line.id in known and not known[line.id].same:
@@ -141,16 +141,18 @@ async def _import_memories(
     return len(new)
 
 
-def _places(line: MemoryLine) -> set[str]:
+def _parents(line: MemoryLine) -> set[str]:
     """Return the sessions and groups that a memory belongs to."""
-    heard = (place for source in line.sources for place in (source.session_id, source.group_id))
-    return {place for place in (line.session_id, line.group_id, *heard) if place}
+    heard = (parent for source in line.sources for parent in (source.session_id, source.group_id))
+    return {parent for parent in (line.session_id, line.group_id, *heard) if parent}
 
 
-async def _require_places(connection: Connection, places: Mapping[int, Iterable[str]]) -> None:
+async def _require_parents(connection: Connection, parents: Mapping[int, Iterable[str]]) -> None:
     """Raise InvalidInput for the first line whose session or group does not exist."""
-    there = await pool_import.places(connection, {place for of_line in places.values() for place in of_line})
-    for number, of_line in places.items():
+    there = await pool_import.existing_parents(
+        connection, {parent for of_line in parents.values() for parent in of_line}
+    )
+    for number, of_line in parents.items():
         if missing := sorted(set(of_line) - there):
             raise InvalidInput(f"Line {number}: {missing[0]} does not exist; its line must come first.")
 
@@ -174,7 +176,7 @@ async def _import_reflections(connection: Connection, lines: Mapping[int, Reflec
     """Write new reflections; return how many."""
     if not lines:
         return 0
-    await _require_places(connection, {n: {line.session_id} for n, line in lines.items() if line.session_id})
+    await _require_parents(connection, {n: {line.session_id} for n, line in lines.items() if line.session_id})
     known = await pool_import.known_reflections(connection, [line.id for line in lines.values()])
     for number, line in lines.items():
         there = known.get(line.id)

@@ -112,7 +112,7 @@ async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) 
 
 async def reflect_pool_leased(parts: Parts, lease: Lease) -> None:
     """Condense every batch that is due, each in a transaction of its own, and finish the job."""
-    asked = _asked(lease)
+    asked = _requested_options(lease)
     async with parts.database.tenant(lease.pool_id) as connection:
         planned = [[row.id for row in batch] for batch in await _batches(parts, connection, asked)]
     for ids in planned:
@@ -120,7 +120,7 @@ async def reflect_pool_leased(parts: Parts, lease: Lease) -> None:
     await _end(parts, lease)
 
 
-def _asked(lease: Lease) -> PoolReflection:
+def _requested_options(lease: Lease) -> PoolReflection:
     given = lease.options
     project, days, target = given.get("project"), given.get("min_age_days"), given.get("target_tokens")
     return PoolReflection(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.cli import times
-from esker.server.cli.times import TypedTime, as_sent, asked_time
+from esker.server.cli.times import TypedTime, as_sent, typed_time
 from esker.server.core.clock import EARLIEST, LATEST
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -18,7 +18,7 @@ NOW = datetime(2026, 3, 29, 22, 30, tzinfo=UTC)
 
 def read(text: str, timezone: str = "Europe/Berlin") -> TypedTime:
     """Return a typed time, read at NOW."""
-    found = asked_time("--since", text, timezone)
+    found = typed_time("--since", text, timezone)
     assert found is not None
     return found
 
@@ -53,7 +53,7 @@ def test_a_time_of_day_is_a_moment() -> None:
     assert read("2026-03-01 14:30Z").start == datetime(2026, 3, 1, 14, 30, tzinfo=UTC)
     assert read("24h").start == NOW - timedelta(hours=24)
     assert as_sent(read("2026-03-01T14:30").start) == "2026-03-01T13:30:00+00:00"
-    assert asked_time("--since", None) is None
+    assert typed_time("--since", None) is None
 
 
 @given(

@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("reranker"), labels=1)
 
 
-class Held:
+class PausedModel:
     """Wraps a model and holds each batch until it is released."""
 
     def __init__(self, model: Any) -> None:
@@ -70,9 +70,9 @@ async def reranker(folder: Path) -> LocalReranker:
 
 
 @pytest.fixture
-def held(reranker: LocalReranker) -> Generator[Held]:
+def held(reranker: LocalReranker) -> Generator[PausedModel]:
     """The model of the reranker, held; it is released at the end of the test."""
-    held = Held(reranker._loaded)
+    held = PausedModel(reranker._loaded)
     reranker._loaded = held  # pyright: ignore[reportAttributeAccessIssue]
     yield held
     held.go_on.set()
@@ -124,7 +124,7 @@ async def test_a_call_before_the_model_is_loaded_is_refused(folder: Path) -> Non
 
 
 async def test_a_late_model_stops_after_its_batch_and_no_call_queues_behind_it(
-    reranker: LocalReranker, held: Held
+    reranker: LocalReranker, held: PausedModel
 ) -> None:
     reranking = Reranking(reranker, 0.01)
     await (loading := asyncio.create_task(reranking._load()))
@@ -144,7 +144,7 @@ async def test_a_late_model_stops_after_its_batch_and_no_call_queues_behind_it(
     assert len(await patient.scores(QUERY, TEXTS)) == len(TEXTS)
 
 
-async def test_the_model_does_not_block_the_event_loop(reranker: LocalReranker, held: Held) -> None:
+async def test_the_model_does_not_block_the_event_loop(reranker: LocalReranker, held: PausedModel) -> None:
     reading = asyncio.create_task(reranker.scores(QUERY, TEXTS))
     assert await asyncio.to_thread(held.begun.wait, 60)
     assert reranker.busy

@@ -12,7 +12,7 @@ from esker.server.core.pool.evaluation import (
     ByMeaning,
     FreshPack,
     IndexProbe,
-    MadeUp,
+    MadeUpQuestion,
     MessageCounts,
     Missing,
     PackFault,
@@ -58,7 +58,7 @@ def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, Non
     packs = [FreshPack(text, 4, {text: "superseded"}, 90, 15_000, 1)]
     moment = datetime(2026, 5, 3, tzinfo=UTC)
     return PoolEvaluation(
-        "default", moment, 0, 90, asked, [MadeUp(text, 0.6, text), MadeUp("xyzzy", None)], store, packs
+        "default", moment, 0, 90, asked, [MadeUpQuestion(text, 0.6, text), MadeUpQuestion("xyzzy", None)], store, packs
     )
 
 
@@ -106,7 +106,10 @@ def test_a_text_cannot_change_the_writing_direction_of_the_page() -> None:
 def test_the_page_shows_missed_texts_and_false_answers() -> None:
     evaluation = found()
     missed = [replace(one, question=replace(one.question, text="A heron moored here.")) for one in evaluation.asked]
-    wrongly = [MadeUp("Who repaired the xyzzy?", 0.6, "A walrus repaired the pier."), MadeUp("xyzzy", None)]
+    wrongly = [
+        MadeUpQuestion("Who repaired the xyzzy?", 0.6, "A walrus repaired the pier."),
+        MadeUpQuestion("xyzzy", None),
+    ]
     words = read(page(replace(evaluation, asked=missed, made_up=wrongly), [])).words
     assert words.count("A heron moored here.") == sum(one.full is None for one in missed)
     assert words.count("A walrus repaired the pier.") == 1

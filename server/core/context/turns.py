@@ -70,7 +70,7 @@ def parts_of(messages: Sequence[Message], told: Collection[str] = ()) -> Talk:
         own = [called[at, place] for place in places if (at, place) in called]
         given = [by_place[at, place] for place in places if (at, place) in by_place]
         elsewhere = message.role == "system" and _text(message.content) in told
-        said = [] if elsewhere else [*_said(message, at, called, by_place)]
+        said = [] if elsewhere else [*_blocks_without_results(message, at, called, by_place)]
         costly = [*said, *(answers[call] for call in given), *(answers[call] for call in own if call in pending)]
         reach = min((calls[call][0] for call in given), default=at)
         parts.append(
@@ -135,7 +135,7 @@ def _text(blocks: Sequence[Block]) -> str:
     return "\n".join(str(block.get("text")) for block in blocks if block.get("type") == "text").strip()
 
 
-def _said(
+def _blocks_without_results(
     message: Message, at: int, called: Collection[BlockPosition], answers: Collection[BlockPosition]
 ) -> Iterator[Block]:
     for place, block in enumerate(message.content):

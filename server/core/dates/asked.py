@@ -104,19 +104,19 @@ def asked_time(query: str, now: datetime, timezone: str) -> AskedTime | None:
     expressions = LOOKING_AHEAD if ahead else LOOKING_BACK
     found = [*found_in(text, local.date(), expressions)]
     if (hours := hours_in(text, now)) and not any(one.match.start() <= hours.start for one in found):
-        return _asked(query, hours.start, hours.end, firm=False, window=hours.window)
+        return _asked_time(query, hours.start, hours.end, firm=False, window=hours.window)
     anchored = anchor_in(text)
     if anchored and not any(_covers(one, anchored.start) for one in found):
         behind = next((one for one in found if anchored.end <= one.match.start() <= anchored.end + 4), None)
         if behind is None:
-            return _asked(query, anchored.start, anchored.end, firm=False, anchor=anchored.anchor)
+            return _asked_time(query, anchored.start, anchored.end, firm=False, anchor=anchored.anchor)
         span = span_of(behind.days, timezone)
         window = anchored_window(anchored.anchor, span.start, span.end, timezone)
-        return _asked(query, anchored.start, behind.match.end(), firm=True, window=window) if window else None
+        return _asked_time(query, anchored.start, behind.match.end(), firm=True, window=window) if window else None
     if not found:
         return None
     named = _limited(text, _named(text, found))
-    return _asked(query, named.start, named.end, firm=named.firm, window=_window(named, local, timezone))
+    return _asked_time(query, named.start, named.end, firm=named.firm, window=_window(named, local, timezone))
 
 
 def _blanked(token: re.Match[str]) -> str:
@@ -129,7 +129,7 @@ def _covers(one: DateExpression, place: int) -> bool:
     return one.match.start() <= place < one.match.end()
 
 
-def _asked(
+def _asked_time(
     query: str, start: int, end: int, *, firm: bool, window: Window | None = None, anchor: Anchor | None = None
 ) -> AskedTime:
     """Return the time between two places of a question, together with the small words that belong to it."""

@@ -104,7 +104,7 @@ def grounds_in(text: str) -> Grounds:
     normal = normal_form(text)
     tokens = {(token.lastgroup, token[0]) for token in _TOKEN.finditer(normal)}
     pieces = chain.from_iterable(_token_pieces(kind, 0, token) for kind, token in tokens)
-    values = chain.from_iterable(_given(piece) for piece in pieces)
+    values = chain.from_iterable(_grounded_values(piece) for piece in pieces)
     return Grounds(folded_form(normal), frozenset(values) | word_values(normal))
 
 
@@ -204,7 +204,7 @@ def _chunk_pieces(start: int, text: str) -> Iterator[_Identifier | Number]:
         yield from numbers_in(start, word)
 
 
-def _given(piece: _Identifier | Number) -> Iterable[str]:
+def _grounded_values(piece: _Identifier | Number) -> Iterable[str]:
     """Return the values that a piece of a source grounds; a name grounds the numbers in it."""
     if isinstance(piece, Number):
         return (*chain.from_iterable(piece.readings), *piece.implied)

@@ -69,7 +69,7 @@ class PackExplanation:
     left_out: list[ExplainedRow]
 
 
-def kept(reasons: Iterable[RowDecision]) -> list[list[Any]]:
+def as_stored(reasons: Iterable[RowDecision]) -> list[list[Any]]:
     """Return decisions as they are stored: everything but the ids, which have a column of their own."""
     return [
         [r.section, r.why, r.like, r.rank, r.kind, r.priority, r.last_used_at.isoformat(), r.tokens] for r in reasons

@@ -19,7 +19,7 @@ from esker.server.core.pack.rendering import (
     own_line,
     pool_line,
 )
-from esker.server.core.pack.walks import place
+from esker.server.core.pack.walks import sort_key
 from esker.server.core.text.folding import same_words_key
 
 # Tokens of a section's two tags.
@@ -141,7 +141,7 @@ def _fill_local(local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Gr
     """
     headings: set[tuple[str, str]] = set()
     runs = _runs(own)
-    for row in sorted(own, key=place):
+    for row in sorted(own, key=sort_key):
         if local.settled:
             break
         heading = (runs[row.id], local_date(row.said_at, timezone))

@@ -74,14 +74,14 @@ def walks_for(project: str | None) -> list[Walk]:
     return [Walk(kind, priority, place) for kind, priority, place in product(KIND_BIAS, PRIORITIES, places)]
 
 
-def place(row: PackRow) -> SortKey:
+def sort_key(row: PackRow) -> SortKey:
     """Return the sort key of a row in a pack."""
     return -pack_score(row.kind, row.priority, row.last_used_at), row.id
 
 
 def extended(walk: Walk, page: WalkPage, rows: Sequence[PackRow]) -> Walk:
     """Return a walk with the rows of its next page."""
-    further = (*walk.rows, *((place(row), row) for row in rows))
+    further = (*walk.rows, *((sort_key(row), row) for row in rows))
     if len(rows) == page.limit:
         frontier = further[-1][0]
     elif page.floor <= EARLIEST:

@@ -49,7 +49,7 @@ class QuestionOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUp:
+class MadeUpQuestion:
     """A question without an answer; the score and text of the false answer, if it got one."""
 
     query: str
@@ -183,7 +183,7 @@ class PoolEvaluation:
     seed: int
     stale_days: int
     asked: Sequence[QuestionOutcome]
-    made_up: Sequence[MadeUp]
+    made_up: Sequence[MadeUpQuestion]
     store: Store
     packs: Sequence[FreshPack]
 

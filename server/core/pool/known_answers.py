@@ -108,7 +108,7 @@ def in_one_line(content: str, words: Sequence[str]) -> str:
 
 
 def _first_query(
-    text: MemoryText, words: Sequence["_Candidate"], ways: Sequence[QuestionKind], few: int, seed: int
+    text: MemoryText, words: Sequence["_CandidateWord"], ways: Sequence[QuestionKind], few: int, seed: int
 ) -> KnownAnswer | None:
     for way in ways:
         draw = random.Random(f"{seed} {text.id}")  # noqa: S311 - no secret
@@ -127,7 +127,7 @@ def terms_of(texts: Sequence[MemoryText]) -> dict[Tier, set[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _CandidateWord:
     """A word of a text, how many texts contain it, and whether it is a proper name."""
 
     word: Word
@@ -135,15 +135,15 @@ class _Candidate:
     is_proper: bool
 
 
-def _candidates(content: str, frequencies: Mapping[str, int]) -> list[_Candidate]:
+def _candidates(content: str, frequencies: Mapping[str, int]) -> list[_CandidateWord]:
     plain = without_label(content)
     return [
-        _Candidate(word, max(1, min(frequencies.get(term, 1) for term in word.terms)), _is_proper(plain, word))
+        _CandidateWord(word, max(1, min(frequencies.get(term, 1) for term in word.terms)), _is_proper(plain, word))
         for word in telling_words(plain)
     ]
 
 
-def _can_be_asked(each: _Candidate) -> bool:
+def _can_be_asked(each: _CandidateWord) -> bool:
     spelled, is_word = each.word.spelled, len(each.word.terms) == 1
     if is_word and len(spelled) < _SHORTEST_WORD:
         return False
@@ -157,7 +157,7 @@ def _is_proper(text: str, word: Word) -> bool:
     return capital and bool(before) and before not in _OPENS_SENTENCE
 
 
-def _chosen(words: Sequence[_Candidate], way: QuestionKind, few: int, draw: random.Random) -> list[str]:
+def _chosen(words: Sequence[_CandidateWord], way: QuestionKind, few: int, draw: random.Random) -> list[str]:
     """Return words of a text to ask for it with, in its order, or none if it allows no question of this way.
 
     They are at most half of the text's words, and few texts contain one of them.
@@ -175,7 +175,7 @@ def _chosen(words: Sequence[_Candidate], way: QuestionKind, few: int, draw: rand
     return [each.word.spelled for each in sorted(chosen, key=lambda each: each.word.start)]
 
 
-def _can_lead(each: _Candidate, way: QuestionKind) -> bool:
+def _can_lead(each: _CandidateWord, way: QuestionKind) -> bool:
     """Return whether a question of this way can be made around a word."""
     if way == "identifier":
         return each.word.is_name

@@ -56,7 +56,7 @@ class FileSection:
     day: date = date.min
 
     @property
-    def place(self) -> tuple[int, date]:
+    def sort_key(self) -> tuple[int, date]:
         """The sort key of the section."""
         return (_ORDER.index(self.title) if self.title in _ORDER else len(_ORDER)), self.day
 
@@ -120,7 +120,7 @@ def merge(text: str, entries: Sequence[FileEntry]) -> MergedFile:
     end = _line_end(text)
     if not "".join(lines).strip():
         lines = _inserted(lines, len(lines), [f"# {_TITLE}"], end)
-    for section in sorted({entry.section for entry in added}, key=lambda section: section.place):
+    for section in sorted({entry.section for entry in added}, key=lambda section: section.sort_key):
         lines = _with_entries(lines, section, [entry.text for entry in added if entry.section == section], end)
     return MergedFile(mark + "".join(lines), added, len(entries) - len(added))
 
@@ -203,25 +203,25 @@ class _Heading:
     title: str
 
     @property
-    def place(self) -> tuple[int, date] | None:
+    def sort_key(self) -> tuple[int, date] | None:
         """The sort key of the section; None for a heading that is not one of ours."""
         if found := _REFLECTED.match(self.title):
             try:
                 return len(_ORDER), date.fromisoformat(found[1])
             except ValueError:
                 return None
-        return next((FileSection(title).place for title in _ORDER if title.casefold() == self.title), None)
+        return next((FileSection(title).sort_key for title in _ORDER if title.casefold() == self.title), None)
 
 
 def _with_entries(lines: list[str], section: FileSection, texts: Sequence[str], end: str) -> list[str]:
     """Return the lines with entries added to a section, which is created if it is missing."""
     headings = list(_headings(lines))
-    ours = [heading for heading in headings if heading.place is not None]
+    ours = [heading for heading in headings if heading.sort_key is not None]
     stops = [*(heading.start for heading in headings[1:]), len(lines)]
     for heading, stop in zip(headings, stops, strict=False):
-        if heading.place == section.place:
+        if heading.sort_key == section.sort_key:
             return _in_section(lines, heading.end, stop, texts, end)
-    later = next((heading for heading in ours if heading.place and heading.place > section.place), None)
+    later = next((heading for heading in ours if heading.sort_key and heading.sort_key > section.sort_key), None)
     level = (later or (ours[-1] if ours else None) or _Heading(0, 0, _LEVEL, "")).level
     at = later.start if later else len(lines)
     new = [f"{'#' * level} {section.title}", "", *(f"- {text}" for text in texts)]

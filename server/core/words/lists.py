@@ -28,7 +28,7 @@ def language_file(language: str) -> Mapping[str, object]:
     return tomllib.loads(text)
 
 
-def _found(path: str, language: str) -> object | None:
+def _value_at(path: str, language: str) -> object | None:
     *sections, name = path.split(".")
     table = language_file(language)
     for section in sections:
@@ -38,7 +38,7 @@ def _found(path: str, language: str) -> object | None:
 
 def values(path: str) -> Mapping[str, object]:
     """Return the value at a path (`text.stemmer`) of each file that has it, by language. KeyError: no file has it."""
-    found = {language: _found(path, language) for language in LANGUAGES}
+    found = {language: _value_at(path, language) for language in LANGUAGES}
     present = {language: value for language, value in found.items() if value is not None}
     if not present:
         raise KeyError(path)

@@ -86,7 +86,7 @@ def _turn_facts(turn: _UserTurn, known: dict[str, tools.ToolCall], cwd: str) -> 
     changes = list(_changes(turn, cwd))
     if turn.opening:
         # The fact about the changes contains the request already.
-        said = _said(turn.opening, turn)
+        said = _user_facts(turn.opening, turn)
         yield from (fact for fact in said if not (changes and turn.request and fact.content.endswith(turn.request)))
     failed = list(_failures(turn, known))
     yield from failed
@@ -104,16 +104,16 @@ def _closing(turn: _UserTurn) -> list[Fact]:
     return next((facts for facts in stated if facts), list[Fact]())
 
 
-def _said(opening: Message, turn: _UserTurn) -> list[Fact]:
+def _user_facts(opening: Message, turn: _UserTurn) -> list[Fact]:
     """Return the user's request and assertions; the first fact mentions an image if the message contains one."""
-    facts = [*_asked(opening, turn.request), *speech.user_facts(opening, turn.before)]
+    facts = [*_request(opening, turn.request), *speech.user_facts(opening, turn.before)]
     if any(block.get("type") == "image" for block in opening.content):
         first, *rest = facts or [_request_fact(opening, f"{labels.SHOWED}: {clip(spoken(opening.content))}")]
         return [replace(first, content=first.content.replace(": ", f"{labels.WITH_IMAGE}: ", 1)), *rest]
     return facts
 
 
-def _asked(opening: Message, request: str | None) -> Iterator[Fact]:
+def _request(opening: Message, request: str | None) -> Iterator[Fact]:
     if request:
         asked = cues.asks(request) or cues.REQUEST.search(request)
         yield _request_fact(opening, f"{labels.ASKED if asked else labels.WROTE}: {request}")

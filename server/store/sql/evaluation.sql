@@ -14,7 +14,7 @@ ORDER BY md5(t.id || %(seed)s::text), t.id LIMIT %(limit)s
 SELECT p.id, 'passage' AS tier, p.text AS content, p.said_to AS said_at FROM passages p
 ORDER BY md5(p.id || %(seed)s::text), p.id LIMIT %(limit)s
 
--- name: held
+-- name: term_frequencies
 -- How many texts of a tier contain each of some terms, counted up to a limit.
 SELECT asked.term, held.texts
 FROM unnest(%(terms)s::text[]) AS asked (term)

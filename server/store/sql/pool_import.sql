@@ -95,7 +95,7 @@ SET observed_seq = new.last_seq,
 FROM unnest(%(ids)s::text[], %(last_seqs)s::bigint[]) AS new (id, last_seq)
 WHERE s.id = new.id
 
--- name: places
+-- name: existing_parents
 -- The existing ones of these sessions and groups.
 SELECT id FROM sessions WHERE id = ANY (%(ids)s)
 UNION ALL
