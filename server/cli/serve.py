@@ -124,7 +124,7 @@ def _raise_cannot_listen(settings: Settings, error: OSError) -> None:
 
 @contextmanager
 def _resources(settings: Settings, listener: socket.socket) -> Generator[_ServerResources]:
-    """Yield a server's resources; its database has the current schema, and an embedded one runs while the block runs."""
+    """Yield a server's resources; the database has the current schema, an embedded one until the block ends."""
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if settings.database_url:

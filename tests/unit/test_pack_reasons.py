@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from esker.server.core.pack.reasons import RowDecision, explained, kept
+from esker.server.core.pack.reasons import RowDecision, as_stored, explained
 from esker.server.core.pack.records import Pack
 from esker.server.core.ranking import pack_score
 from esker.server.core.records import Kind, Priority
@@ -26,7 +26,7 @@ def test_reasons_come_back_from_storage_as_they_were() -> None:
         RowDecision("mem_2", "local", "same_words", "mem_1", 4, "observation", "low", NOON, 9),
         RowDecision("mem_3", "global", "pinned", None, None, "manual", "medium", NOON, 12),
     ]
-    stored = json.loads(json.dumps(kept(given)))
+    stored = json.loads(json.dumps(as_stored(given)))
     found = explained(PACK, [one.id for one in given], stored)
     same = ("id", "section", "why", "like", "rank", "kind", "priority", "last_used_at", "tokens")
     assert [[getattr(row, name) for name in same] for row in found] == [[*one] for one in given]
@@ -35,7 +35,7 @@ def test_reasons_come_back_from_storage_as_they_were() -> None:
 @pytest.mark.parametrize(("kind", "bias"), [("note", 1.5), ("reflection", 1.3), ("observation", 1.0)])
 @pytest.mark.parametrize(("priority", "weight"), [("high", 3), ("medium", 2), ("low", 1)])
 def test_the_parts_of_a_score_add_up_to_the_score(kind: Kind, bias: float, priority: Priority, weight: float) -> None:
-    [row] = explained(PACK, ["mem_1"], kept([decision(kind, priority)]))
+    [row] = explained(PACK, ["mem_1"], as_stored([decision(kind, priority)]))
     assert row.parts
     assert row.score == pack_score(kind, priority, row.last_used_at)
     assert (row.parts.priority, row.parts.kind) == (math.log(weight), math.log(bias))
@@ -44,15 +44,15 @@ def test_the_parts_of_a_score_add_up_to_the_score(kind: Kind, bias: float, prior
 
 
 def test_a_pinned_row_has_no_score() -> None:
-    [row] = explained(PACK, ["mem_1"], kept([decision("manual")]))
+    [row] = explained(PACK, ["mem_1"], as_stored([decision("manual")]))
     assert (row.score, row.parts) == (None, None)
 
 
 def test_the_age_of_a_row_is_counted_in_days_up_to_the_freezing_of_the_pack() -> None:
-    [row] = explained(PACK, ["mem_1"], kept([decision()]))
+    [row] = explained(PACK, ["mem_1"], as_stored([decision()]))
     assert row.age_days == 2.0
 
 
 def test_ids_and_stored_reasons_must_have_the_same_count() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        explained(PACK, ["mem_1", "mem_2"], kept([decision()]))
+        explained(PACK, ["mem_1", "mem_2"], as_stored([decision()]))

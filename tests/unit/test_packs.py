@@ -12,7 +12,7 @@ from esker.server.core.conversation.records import Group, Session
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import PackLines, fenced, open_group, own_line, pool_line, render_own, render_pack
 from esker.server.core.pack.selection import choose
-from esker.server.core.pack.walks import place
+from esker.server.core.pack.walks import sort_key
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, group, own_row, pack_row, session
 
@@ -44,7 +44,7 @@ GROUPS = {f"grp_{n}": group(f"grp_{n}", cwd="/home/me", first_external_id="a:b")
 
 def by_rank(pool: list[PackRow]) -> list[PackRow]:
     """Return rows in the order of a pack."""
-    return sorted(pool, key=place)
+    return sorted(pool, key=sort_key)
 
 
 def shown(

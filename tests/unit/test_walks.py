@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from esker.server.core.clock import EARLIEST
 from esker.server.core.pack.records import PackRow
-from esker.server.core.pack.walks import Walk, WalkPage, best, extended, next_pages, place, walks_for
+from esker.server.core.pack.walks import Walk, WalkPage, best, extended, next_pages, sort_key, walks_for
 from esker.server.core.ranking import pack_score
 from tests.support.records import NOON, pack_row
 
@@ -82,13 +82,13 @@ def test_the_merge_of_walks_is_the_order_of_the_whole_pool(
     everything: list[PackRow], tokens: int, project: str | None
 ) -> None:
     found = Pool(everything).walk(tokens, project)
-    assert found == sorted(everything, key=place)[: len(found)]
+    assert found == sorted(everything, key=sort_key)[: len(found)]
     assert len(found) == len(everything) or sum(row.tokens for row in found) + 12 * len(found) >= tokens
 
 
 @given(st.lists(rows, min_size=1, max_size=60), st.integers(min_value=20, max_value=2_000))
 def test_walks_continue_where_they_stopped(everything: list[PackRow], tokens: int) -> None:
-    assert Pool(everything).walk(10**9) == sorted(everything, key=place)
+    assert Pool(everything).walk(10**9) == sorted(everything, key=sort_key)
     assert Pool(everything).walk(tokens) == Pool(everything).walk(10**9)[: len(Pool(everything).walk(tokens))]
 
 
@@ -121,6 +121,6 @@ def test_a_walk_knows_its_bound_its_frontier_and_whether_it_has_ended() -> None:
     floor: datetime = NOON - timedelta(days=1)
     first = pack_row(priority="high")
     assert extended(walk, WalkPage(0, floor, 3), [first]).bound == pack_score("note", "high", floor)
-    assert extended(walk, WalkPage(0, floor, 1), [first]).frontier == place(first)
+    assert extended(walk, WalkPage(0, floor, 1), [first]).frontier == sort_key(first)
     assert not extended(walk, WalkPage(0, EARLIEST, 1), [first]).ended
     assert extended(walk, WalkPage(0, EARLIEST, 2), [first]).ended
