@@ -28,6 +28,7 @@ lint: $(DEV)
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	.ci/check-commits
+	$(BIN)/python .ci/check-prose
 
 # The slow fault loops and all properties at full length; `make test` runs a short form of them.
 chaos: $(DEV)

@@ -26,7 +26,7 @@ _MOST_EARLY_MESSAGES = 1_000
 
 
 class SendProgress:
-    """What was sent to one server with one key; another server or key starts from nothing."""
+    """The progress of sending to one server with one key; another server or key starts from nothing."""
 
     def __init__(self, settings: ClientSettings, *, again: bool = False) -> None:
         """With `again` everything counts as unsent until it is sent in this run."""

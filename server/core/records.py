@@ -186,7 +186,7 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one model cost a pool on one day (UTC) for one purpose; `cost_usd` is None if its price is not known."""
+    """The cost of one model for a pool on one day (UTC), by purpose; `cost_usd` is None if its price is unknown."""
 
     day: date
     model: str

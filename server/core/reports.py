@@ -53,7 +53,7 @@ class PoolStatus:
 
 @dataclass(frozen=True, slots=True)
 class ObserveReport:
-    """What observing a session wrote; `queued`: it will run in the background.
+    """The result of observing a session; `queued`: it will run in the background.
 
     `merged` counts facts that were already a row, `refused` counts rejected facts by reason, and `replaced` counts
     rows that new facts superseded.

@@ -114,7 +114,7 @@ class JobOut(BaseModel):
     @computed_field
     @property
     def hint(self) -> str | None:
-        """What to do about the error, if anything."""
+        """The next step after the error, if there is one."""
         return named(self.error_kind).hint
 
 

@@ -30,7 +30,7 @@ from esker.server.usecases.parts import Parts
 
 MAX_AROUND = 20
 MAX_TOKENS = 200_000
-# Limits of an expansion: levels of sources, memories, and cited messages. What they leave out is counted.
+# Limits of an expansion: levels of sources, memories, and cited messages. The rest is counted.
 _DEEPEST = 8
 _MOST_MEMORIES = 200
 _MOST_CITED = 500

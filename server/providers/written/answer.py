@@ -187,7 +187,7 @@ def _lines(raw_lines: Iterable[str]) -> Iterator[_Line]:
 
 
 class _Notes:
-    """What some lines say. In a text that is a list, a line without a bullet or mark is prose.
+    """The content of some lines. In a text that is a list, a line without a bullet or mark is prose.
 
     `preamble` is the prose before the first item; `said_nothing`: a line says that there is nothing to write down.
     """

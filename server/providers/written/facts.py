@@ -24,7 +24,7 @@ _MOST_SOURCES = 100
 
 @dataclass(frozen=True, slots=True)
 class FactMarks:
-    """What marks say about a fact. `keyed`: with the name of a field, as in "priority: high"."""
+    """The properties that marks give a fact. `keyed`: with the name of a field, as in "priority: high"."""
 
     priority: Priority | None = None
     category: Category | None = None
