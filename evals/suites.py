@@ -5,14 +5,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.progress import Progress
 
 from esker.server.core.counts import counted
 from esker.server.core.errors import InvalidInput
 from evals import judging
-from evals.case_files import AnyCase, read_cases
+from evals.case_files import AnyCase, SomeCase, read_cases
 from evals.gold_cases import GoldCase
 from evals.judging import Judgement, Submission
 from evals.options import SuiteOptions
@@ -26,8 +26,6 @@ from evals.serving import Server, connected, refuse_used_pool
 
 MODEL = ("record", "replay", "url", "key", "json_file")
 """The options of a suite whose server may ask a model."""
-
-SomeCase = TypeVar("SomeCase", bound=AnyCase)
 
 
 def chosen(path: Path, model: type[SomeCase], only: Sequence[str] | None) -> list[SomeCase]:

@@ -17,7 +17,7 @@ BESIDE: Mapping[Language, float] = {"en": 0.5, "de": 0.5, "es": 0.6, "zh": 0.85,
 THRESHOLDS = {"cosine": ALONE, "cosine beside what is exact": BESIDE}
 """The thresholds by the names under which reports show them."""
 
-Vector = npt.NDArray[np.float32]
+EmbeddedStatement = npt.NDArray[np.float32]
 
 
 class Meaning:
@@ -26,7 +26,7 @@ class Meaning:
     def __init__(self, threads: int = 2) -> None:
         """`threads` is the number of threads of the model, which is loaded on first use."""
         self._threads = threads
-        self._vectors: dict[str, Vector] = {}
+        self._vectors: dict[str, EmbeddedStatement] = {}
 
     @cached_property
     def _embedder(self) -> LocalEmbedder:

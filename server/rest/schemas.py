@@ -43,7 +43,7 @@ def _blank_is_none(value: object) -> object:
 
 # Indexed values must fit into one index entry (2,704 bytes), in any script.
 ExternalId = Annotated[str, Field(min_length=1, max_length=512)]
-Name = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_not_blank)]
+ClientName = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_not_blank)]
 PageLimit = Annotated[int, Query(ge=1, le=1_000)]
 ProjectName = Annotated[str, Field(min_length=1, max_length=512)]
 OptionalProject = Annotated[ProjectName | None, BeforeValidator(_blank_is_none)]
@@ -66,7 +66,7 @@ class StrictBody(BaseModel):
 class SessionIn(Lenient):
     """A session as its client describes it."""
 
-    client: Name
+    client: ClientName
     external_id: ExternalId
     project: OptionalProject = None
     cwd: Annotated[str | None, Field(max_length=4_096), BeforeValidator(_blank_is_none)] = None

@@ -40,7 +40,7 @@ _LEAST_MADE_UP = 4
 # Words made up for each question; those that the pool contains are skipped.
 _TRIES = 10
 
-Advance = Callable[[], None]
+AdvanceByOne = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class EvaluatedPool:
 
 
 async def ask(
-    evaluated: EvaluatedPool, questions: QuestionSet, advance: Advance
+    evaluated: EvaluatedPool, questions: QuestionSet, advance: AdvanceByOne
 ) -> tuple[list[QuestionOutcome], list[MadeUpQuestion]]:
     """Ask all questions and return the outcomes."""
     outcomes: list[QuestionOutcome] = []
