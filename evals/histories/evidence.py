@@ -8,7 +8,7 @@ from evals.scoring.gold import Atom
 from evals.scoring.text import holds, share
 
 _NAME = re.compile(r"[A-Z][\w'’]*(?: [A-Z][\w'’]*)*")
-# A range is a description: people rarely say both of its ends.
+# Not the ends of a range ("3-5"): people rarely say both.
 _NUMBER = re.compile(r"(?<![A-Za-z\d.,-])[$€£]?\d+(?:[.,]\d+)*[KM%]?(?![\d.,]*-\d)")
 
 

@@ -1,4 +1,4 @@
-"""Writing: how many rows a second the server takes, with the index of their words."""
+"""How many rows per second the server writes, keyword index included."""
 
 import json
 from collections.abc import AsyncGenerator

@@ -183,7 +183,7 @@ def _absence(client: Client, target: InstallTarget) -> str | None:
 def _install_notes(target: InstallTarget) -> list[str]:
     notes: list[str] = []
     if target.with_key:
-        notes.append(f"No file contains the key: clients read it from {KEY_VARIABLE}, so set that where they start.")
+        notes.append(f"No file contains the key: set {KEY_VARIABLE} in the environment in which the clients start.")
     else:
         notes.append(f"Clients send no key. If the server requires one, set {KEY_VARIABLE} or use --with-key.")
     if target.options:

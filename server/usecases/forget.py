@@ -109,10 +109,11 @@ async def _delete(
 async def _lock(
     connection: Connection, memory_ids: Collection[str], locked: Set[str], *own: str
 ) -> tuple[set[str], dict[str, Memory]]:
-    """Return the ids of all rows that say the same as these; and those rows, with all drawn from them, locked.
+    """Lock the rows that say the same as these, and all rows drawn from them.
 
-    A reflection that commits meanwhile may draw from them: the session's lock waits for it, so it is included.
-    Raises _SessionsNotLocked unless the sessions of all these rows, and those in `own`, are `locked`.
+    Return the ids of the former, and all locked rows by id. A reflection that commits meanwhile may draw from them; its
+    rows are included, because the session's lock waits for it. Raises _SessionsNotLocked unless the sessions of all
+    these rows, and those in `own`, are `locked`.
     """
     same = await _saying_the_same(connection, memory_ids)
     rows = await memories.get(connection, same | await memories.drawn_from(connection, same))

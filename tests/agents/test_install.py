@@ -790,7 +790,7 @@ def test_the_rest_of_a_toml_file_stays_to_the_byte(text: str) -> None:
         # A last line without a line end has got one for the lines after it.
         either = (text + edit, text.removesuffix("\n") + end + edit)
         assert bare(file.remove(written + edit, text)) in map(bare, either)
-    # All new text is in one place.
+    # The file gained one contiguous block of text.
     text, written = bare(text), bare(written)
     more = len(written) - len(text)
     assert any(written[:place] + written[place + more :] == text for place in range(len(text) + 1))

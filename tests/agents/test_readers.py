@@ -280,7 +280,7 @@ def test_the_client_of_foreign_files_is_detected(transcripts: Path) -> None:
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a file."""
+    """Return the JSON objects in a file, one from each line."""
     values = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
     return [value for value in values if isinstance(value, dict)]
 

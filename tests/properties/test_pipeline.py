@@ -254,7 +254,7 @@ class World:
         self.parts = replace(self.parts)
 
     async def pack(self) -> None:
-        """Ask for packs: what was frozen under a version never changes."""
+        """Ask for packs; the text frozen under a version never changes."""
         for one in self.conversations:
             pack = await get_pack(self.parts, self.who.pool_id, one.id)
             assert one.packs.setdefault(pack.version, pack.sha256) == pack.sha256

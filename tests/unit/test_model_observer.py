@@ -121,7 +121,7 @@ async def test_a_slice_of_turns_is_halved_between_two_of_them(model: ModelServer
     model.say(terse(20))
     result = await observed(model, talk(*"uaa" * 9))
     assert (result.last_seq, len(result.facts), dict(result.refused)) in ((12, 12, {}), (15, 15, {}))
-    # Two answers that were cut off, and one about the half.
+    # Two truncated answers about the whole slice, and one about its first half.
     assert (len(model.asked), result.used.output_tokens) == (3, 60)
 
 

@@ -16,7 +16,7 @@ _OPENING_TOKENS = estimate_tokens(OPENING)
 
 
 def first_needed(last_seq: int, observed_seq: int, keep_last: int) -> int:
-    """Return the first seq that must be sent: all unobserved messages, and the last `keep_last`, are."""
+    """Return the first seq to send, so that all unobserved messages and the last `keep_last` are included."""
     return max(1, min(observed_seq + 1, last_seq - keep_last + 1))
 
 

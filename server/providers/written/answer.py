@@ -113,7 +113,7 @@ _MARKUP = re.compile(
     r"(?:```\w{0,20}|</?[A-Za-z][\w-]{0,40}[^<>]{0,400}>|[-=*_ ]{1,200}|[*#\s]{0,6}date\s?:.{0,60})?", re.IGNORECASE
 )
 _FIELD = re.compile(rf"(?:{KEYS})\s?[:=]", re.IGNORECASE)
-# A field without a value, or one that a written fact has no place for.
+# A field without a value, or one that a fact written as text does not have.
 _SKIPPED_FIELD = re.compile(
     rf"(?:{KEYS})\s?[:=]\s?(?:null|none|\[\])?$|(?:refers_from|refers_to|valid_until|replaces|tentative)\s?[:=]",
     re.IGNORECASE,

@@ -23,7 +23,7 @@ UPDATE embedding_spaces SET calibration = %(calibration)s::jsonb
 WHERE name = %(space)s AND calibration <> %(calibration)s::jsonb
 
 -- name: chosen_sources
--- The settings that make the embedders of spaces chosen by command, in all pools.
+-- The embedder settings of the spaces that `esker reembed` chose, in all pools.
 SELECT source FROM chosen_sources()
 
 -- name: spaces
