@@ -12,7 +12,7 @@ from psycopg.rows import args_row, class_row
 from esker.server.core.clock import LATEST
 from esker.server.core.context.session_memory import SessionRowCounts
 from esker.server.core.errors import NotFound
-from esker.server.core.facts.records import SaidAgain, Superseder
+from esker.server.core.facts.records import Restatement, Superseder
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import offered_cost
 from esker.server.core.pack.walks import Walk, WalkPage, extended
@@ -227,7 +227,7 @@ async def sharing(
     return list(found.values())
 
 
-async def say_again(connection: Connection, again: Sequence[SaidAgain], session_id: str, group_id: str) -> None:
+async def say_again(connection: Connection, again: Sequence[Restatement], session_id: str, group_id: str) -> None:
     """Add a source to rows that were said again. The caller has locked them."""
     if not again:
         return

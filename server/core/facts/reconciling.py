@@ -12,7 +12,7 @@ from datetime import datetime
 from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import Message
 from esker.server.core.conversation.trust import at_least_as_trusted, highest_trust, lowest_trust
-from esker.server.core.facts.records import Fact, SaidAgain, Superseder, TranscriptSlice
+from esker.server.core.facts.records import Fact, Restatement, Superseder, TranscriptSlice
 from esker.server.core.facts.same_fact import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
 from esker.server.core.ids import memory_ids_in, new_ids
 from esker.server.core.ranking import PRIORITY_WEIGHT, pack_score
@@ -53,7 +53,7 @@ class ReconciliationPlan:
     """
 
     fresh: list[IndexedMemory] = field(default_factory=list[IndexedMemory])
-    merged_into: dict[str, SaidAgain] = field(default_factory=dict[str, SaidAgain])
+    merged_into: dict[str, Restatement] = field(default_factory=dict[str, Restatement])
     replaced: dict[str, Superseder] = field(default_factory=dict[str, Superseder])
     said_by: dict[str, str] = field(default_factory=dict[str, str])
     used: list[str] = field(default_factory=list[str])
@@ -261,17 +261,17 @@ def _outranks(fact: NewFact, row: AnyRow) -> bool:
 def _add(plan: ReconciliationPlan, fact: NewFact, row: Memory | None, former: Iterable[AnyRow]) -> None:
     if row:
         plan.merged += 1
-        plan.merged_into[row.id] = _said_again(plan.merged_into.get(row.id), row, fact)
+        plan.merged_into[row.id] = _restatement(plan.merged_into.get(row.id), row, fact)
     else:
         plan.fresh.append(fact.row)
     by = Superseder(row.id if row else fact.row.memory.id, fact.fact.said_at)
     plan.replaced.update((one.id, by) for one in former)
 
 
-def _said_again(before: SaidAgain | None, row: Memory, fact: NewFact) -> SaidAgain:
+def _restatement(before: Restatement | None, row: Memory, fact: NewFact) -> Restatement:
     """Return what a fact adds to a row; only equal trust raises its priority or makes it certain."""
     heard = at_least_as_trusted(fact.voice, row.trust)
-    again = SaidAgain(
+    again = Restatement(
         row.id,
         fact.fact.source_seqs,
         fact.fact.said_at,
@@ -280,7 +280,7 @@ def _said_again(before: SaidAgain | None, row: Memory, fact: NewFact) -> SaidAga
     )
     if before is None:
         return again
-    return SaidAgain(
+    return Restatement(
         row.id,
         sorted({*before.seqs, *again.seqs}),
         max(before.said_at, again.said_at),

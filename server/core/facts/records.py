@@ -113,7 +113,7 @@ class Reflected:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidAgain:
+class Restatement:
     """A row that was repeated in these messages of one group."""
 
     id: str
