@@ -18,7 +18,7 @@ from evals.scoring.matching import KeptRow
 from evals.scoring.text import share
 
 Mutation = Callable[[ReflectionCase, list[KeptRow]], list[KeptRow] | None]
-"""Returns rows with one fault; None if the case has no place for it."""
+"""Returns rows with one fault; None if the fault cannot be made in the case."""
 
 # Words independent of the scorers' cue words: a fault planted with the cues that detect it proves nothing.
 _DENIED = {

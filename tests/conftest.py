@@ -107,7 +107,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def settings() -> Settings:
-    """The defaults, with nobody embedding."""
+    """The defaults, without an embedder."""
     return Settings.from_environment({"ESKER_EMBEDDER": "none"})
 
 
@@ -147,7 +147,7 @@ async def client(database_url: str, settings: Settings) -> AsyncGenerator[httpx2
 
 @pytest.fixture(scope="session")
 def minilm() -> LocalEmbedder:
-    """The bundled embedding model; loaded by whoever asks first, kept for the session."""
+    """The bundled embedding model; loaded on first use, kept for the session."""
     return LocalEmbedder("bundled", threads=1, source="sentence-transformers:bundled")
 
 

@@ -166,7 +166,7 @@ class Judge:
         return named and not cues.is_old_value(words, fact, self.language) and not cues.is_past(fact, self.language)
 
     def _is_taken_for_fact(self, atom: Atom, statement: str) -> bool:
-        """Whether a statement drops that a fact is only somebody's opinion."""
+        """Whether a statement omits that a fact is only an opinion of a person."""
         reported = cues.reported(atom.fact, self.language)
         if reported is None:
             return False

@@ -16,7 +16,7 @@ _SHAPE = 'A message must be one JSON object with "jsonrpc": "2.0", a "method" an
 
 
 def refusal(document: bytes) -> dict[str, Any] | None:
-    """Return the error answer to a document that is not a JSON-RPC message; None if it is one."""
+    """Return the error answer to a document that is not a JSON-RPC message; None for a valid message."""
     try:
         message = parse_json(document)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""A filter before the MCP library, which refuses some requests that clients do send."""
+"""A filter before the MCP library: it cleans and limits request bodies, and answers what the library would mishandle."""
 
 import asyncio
 from typing import Any

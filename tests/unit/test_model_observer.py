@@ -30,7 +30,7 @@ class Free:
         """Allow it."""
 
     async def record(self, model: str, used: TokenUse) -> None:
-        """Forget it."""
+        """Record nothing."""
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ SELECT made.embedding::text
 FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n CROSS JOIN LATERAL ({made_vector}) AS made
 
 -- name: bare_nearest
--- The least that vector search costs: reading the nearest vectors of a pool. It names the pool, as an index does.
+-- The floor of vector search: read the nearest vectors of a pool. The pool is a constant, as in a partial index.
 SELECT number FROM {vectors}
 WHERE pool_id = {pool} AND tier = 'm' ORDER BY embedding <=> %(vector)s::halfvec LIMIT %(limit)s
 

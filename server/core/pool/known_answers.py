@@ -33,7 +33,7 @@ _LONGEST_WORD = 40
 _SHORTEST_WORD = 3
 # Characters of a text that are shown beside its question.
 _SHOWN = 160
-# Hashes, bare numbers and remains of escaped line ends, for which nobody asks.
+# Hashes, bare numbers and remains of escaped line ends, which users do not ask about.
 _NEVER_ASKED = re.compile(r"(?=.*\d)[0-9a-f-]{8,}|[\d._:/-]+|.*[0-9a-f]{12,}.*|.*\\.*", re.IGNORECASE)
 # In a script without spaces a word begins and ends at any character.
 _BEGINS, _ENDS = rf"(?:(?<![^\W{CJK}])|(?=[{CJK}]))", rf"(?:(?![^\W{CJK}])|(?<=[{CJK}]))"

@@ -276,11 +276,11 @@ class ReflectionLine(_StrictLine):
     @model_validator(mode="after")
     def _fits(self) -> "ReflectionLine":
         if (self.scope == "session") != (self.session_id is not None):
-            raise ValueError("a reflection of a session must have a session, and no other may")
+            raise ValueError("session_id must be set if the scope is session, and only then")
         if (self.state == "rejected") != (self.reason is not None):
-            raise ValueError("a rejected reflection must have a reason, and no other may")
+            raise ValueError("reason must be set if the state is rejected, and only then")
         if (self.state == "undone") != (self.undone_at is not None):
-            raise ValueError("a reflection that was undone must have undone_at, and no other may")
+            raise ValueError("undone_at must be set if the state is undone, and only then")
         if self.state != "rejected" and self.tokens_after >= self.tokens_before:
             raise ValueError("tokens_after must be smaller than tokens_before")
         return self

@@ -116,7 +116,7 @@ def _leans(utterance: str, rule: CueRule) -> bool:
 
 
 def _with_context(fact: Fact, before: Message) -> Fact:
-    """Return a fact with the assistant's words that it answers."""
+    """Append to a fact the assistant's words that it answers, and cite their message."""
     offered = sentences(spoken(before.content))
     if not offered:
         return fact

@@ -5,12 +5,12 @@ FROM sessions s JOIN packs p ON p.session_id = s.id AND p.version = s.pack_versi
 WHERE s.id = %(session)s
 
 -- name: lock_to_freeze
--- Taken before packs of this pool are frozen: a transaction that forgets waits, and then deletes these packs, too. One
+-- Lock before packs of this pool are frozen: a transaction that forgets waits, and then deletes these packs, too. One
 -- lock for all, since row locks would write to the page of each row of each pack.
 SELECT pg_advisory_xact_lock_shared(hashtext('packs'), hashtext(current_pool()::text))
 
 -- name: lock_to_forget
--- Taken before packs of this pool are searched for forgotten rows: no pack is frozen until that is committed.
+-- Lock before packs of this pool are searched for forgotten rows: no pack is frozen until the transaction commits.
 SELECT pg_advisory_xact_lock(hashtext('packs'), hashtext(current_pool()::text))
 
 -- name: insert

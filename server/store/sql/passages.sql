@@ -6,12 +6,12 @@ id, number, session_id, project, first_seq, last_seq, text, trust, tokens, said_
 SELECT passages FROM pools WHERE id = current_pool()
 
 -- name: lock_to_write
--- Taken before passages of this pool are written: switching them off waits, and then deletes these, too. An advisory
+-- Lock before passages of this pool are written: switching them off waits, and then deletes these, too. An advisory
 -- lock, since a lock on the pool's row would write to it with each message.
 SELECT pg_advisory_xact_lock_shared(hashtext('passages'), hashtext(current_pool()::text))
 
 -- name: lock_to_switch
--- Taken before passages are switched on or off: no passages of this pool are written meanwhile.
+-- Lock before passages are switched on or off: no passages of this pool are written meanwhile.
 SELECT pg_advisory_xact_lock(hashtext('passages'), hashtext(current_pool()::text))
 
 -- name: switch
