@@ -1,4 +1,4 @@
-"""A filter before the MCP library: it cleans and limits request bodies, and answers what the library would mishandle."""
+"""A filter before the MCP library: it cleans and limits bodies, and answers requests that the library mishandles."""
 
 import asyncio
 from typing import Any

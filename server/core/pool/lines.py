@@ -241,9 +241,9 @@ class MemoryLine(_StrictLine):
         if len(unset) > 1:
             raise ValueError("superseded_by, superseded_at and outdated_at must be set together")
         if (self.kind == "observation") != (self.group_id is not None and bool(self.source_seqs)):
-            raise ValueError("an observation must have a group and messages, and only an observation may")
+            raise ValueError("an observation must have a group_id and source messages; other rows must not")
         if (self.kind == "reflection") != (self.reflection_id is not None and bool(self.source_ids)):
-            raise ValueError("a row of a reflection must have a reflection and source rows, and only such a row may")
+            raise ValueError("a row of a reflection must have a reflection_id and source rows; other rows must not")
         if self.refers_to and (self.refers_from is None or self.refers_from > self.refers_to):
             raise ValueError("refers_to must not be before refers_from")
         if self.facet and (self.kind != "reflection" or self.session_id):
