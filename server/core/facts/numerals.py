@@ -155,6 +155,8 @@ _PartialDate = tuple[int | None, int, int | None]
 def _date_readings(text: str, parts: list[int], month: int | None) -> list[_PartialDate]:
     """Return the years, months and days that a date may mean; with slashes, the month may come first or second."""
     years, rest = [part for part in parts if part > 31], [part for part in parts if part <= 31]
+    if len(years) > 1:
+        return []
     year = years[0] if years else None
     if month:
         return [(year, month, rest[0] if rest else None)]
@@ -191,15 +193,17 @@ def _month_value(month: int) -> str:
 
 
 def timed(start: int, text: str) -> Number:
-    """Return a clock time on 24 hours, with seconds if they are written."""
-    hour, minute, second, *_ = [*re.findall(r"\d+", text), "00", "00"]
+    """Return a clock time on 24 hours, with seconds and their fraction if they are written."""
+    parts = re.findall(r"\d+", text)
+    hour, minute = [*parts, "00"][:2]
     half = re.search("[AaPp]", text)
     hours = int(hour) % 12 + (12 if half[0] in "Pp" else 0) if half and int(hour) <= 12 else int(hour)
-    short = f"{hours:02}:{minute}"
-    value = f"{short}:{second}" if text.count(":") > 1 else short
+    times = [f"{hours:02}:{minute}"]
+    times += [f"{times[0]}:{second}" for second in parts[2:3]]
+    times += [f"{times[1]}.{fraction}" for fraction in parts[3:] if fraction.strip("0")]
     # In German, "5 am" is mostly not a time: "Version 5 am Montag".
-    readings = ((value,), (hour.lstrip("0"),)) if text.endswith(" am") and ":" not in text else ((value,),)
-    return Number(start, text.lstrip("T").rstrip("Z"), readings, (short, *plain_numbers(text)))
+    german = ((hour.lstrip("0"),),) if text.endswith(" am") and ":" not in text else ()
+    return Number(start, text.lstrip("T").rstrip("Z"), ((times[-1],), *german), (*times, *plain_numbers(text)))
 
 
 # Numbers that are written as words

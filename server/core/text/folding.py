@@ -11,6 +11,10 @@ NOT_GLUED = f"(?![{LETTERS}])"
 # Invisible characters are dropped and hyphens unified: models often write such characters into names.
 _ALIKE = str.maketrans("\u2010\u2011\u2212", "---", "\u00ad\u200b\u200c\u200d\u2060\ufeff")
 _STRAIGHT = str.maketrans("‘’‚‛′“”„‟″«»「」『』–—―", "'" * 5 + '"' * 11 + "---")
+# Unification alone would make `10⁶` 106, `8½` 81/2 and `①②` 12.
+_RAISED, _LOWERED, _SINGLE = "⁰¹²³⁴-⁹", "₀-₉", "¼-¾⅐-⅟↉①-⓿❶-➓㉑-㉟㊱-㊿"
+_POWER = re.compile(rf"(?<=\d)(?=[⁺⁻]?[{_RAISED}])")
+_NEXT_NUMBER = re.compile(rf"(?<=[\d{_SINGLE}])(?=[{_LOWERED}{_SINGLE}])|(?<=[{_RAISED}{_LOWERED}{_SINGLE}])(?=\d)")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _WORD_CHARACTER = re.compile(f"[{LETTERS}]")
 _ESCAPES = ("\\n", "\\r", "\\t")
@@ -22,7 +26,8 @@ _UNFINISHED_NUMBER = re.compile(rf"\d(?:[^\W\d]|{_TIES}[{LETTERS}])")
 
 def normal_form(text: str) -> str:
     """Return a text with compatible characters, digits and hyphens unified; it is split into words in this form."""
-    plain = unicodedata.normalize("NFKC", text).translate(_ALIKE)
+    apart = _NEXT_NUMBER.sub(" ", _POWER.sub("^", text))
+    plain = unicodedata.normalize("NFKC", apart).translate(_ALIKE)
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
 
 
