@@ -12,7 +12,10 @@ from esker.server.core.json_input import Json, clean_json, clean_text, parse_jso
 AnswerModel = TypeVar("AnswerModel", bound=BaseModel)
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
-_THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+# A thought that does not end takes up the whole answer: what it drafts is not meant yet.
+_THOUGHT = re.compile(r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
+# Templates that open the thought in the prompt leave only its end in the answer.
+_END_OF_THOUGHT = re.compile(r"</think(?:ing)?>[ \t]{0,20}$", re.MULTILINE)
 _BARE_LIST = re.compile(r"\[(?=\s{0,99}\{)")
 _NO_SEPARATOR = re.compile(r"[^ \t\r\n,]")
 _SHOWN = 200
@@ -48,6 +51,7 @@ def items_of(text: str, key: str) -> list[Json]:
 
     A broken or cut-off item is returned as text, so that it can be counted; after too many of them reading stops.
     """
+    text = without_thought(text)
     begin = re.compile(rf'"{re.escape(key)}"\s{{0,99}}:\s{{0,99}}\[')
     behind = re.compile(rf"(?<=\}}),(?=\s{{0,99}}\{{)|(?={begin.pattern})")
     items: list[Json] = []
@@ -61,9 +65,21 @@ def items_of(text: str, key: str) -> list[Json]:
     return items
 
 
+def breaks_off(text: str, key: str) -> bool:
+    """Whether an answer ends inside an item of its list `key`, whatever the model's server says about its end."""
+    items = items_of(text, key)
+    return bool(items) and isinstance(items[-1], str) and not text.rstrip("` \n").endswith(("}", "]"))
+
+
+def without_thought(text: str) -> str:
+    """Return an answer without the thought that a model writes before it."""
+    ends = [found.end() for found in _END_OF_THOUGHT.finditer(text)]
+    return text[ends[-1] :] if ends else _THOUGHT.sub("", text)
+
+
 def _body(text: str) -> str:
     """Return the part of an answer that is most likely its JSON object."""
-    text = _THOUGHT.sub("", text)
+    text = without_thought(text)
     fenced = _FENCED.search(text)
     return fenced[1] if fenced else text[text.find("{") : text.rfind("}") + 1]
 

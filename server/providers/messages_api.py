@@ -31,6 +31,7 @@ _PROBE_SECONDS = 5.0
 _CONNECT_SECONDS = 5.0
 # Statuses that are about the key, the address or the time, not about the request.
 _NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
+_CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
 _TOOL = "answer"
 # A larger token count in an answer is not plausible and is ignored.
 _MOST_TOKENS = 10**9
@@ -250,7 +251,7 @@ def _text(answer: "Message") -> str:
 
 
 def _reply(answer: "Message", *, last: bool) -> ModelReply:
-    return ModelReply(_text(answer), answer.stop_reason == "max_tokens", last, _used(answer).output_tokens)
+    return ModelReply(_text(answer), answer.stop_reason in _CUT_OFF, last, _used(answer).output_tokens)
 
 
 def _used(answer: "Message") -> TokenUse:

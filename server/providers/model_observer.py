@@ -26,7 +26,7 @@ from esker.server.core.pack.rendering import offered_line
 from esker.server.core.records import Category, Memory, Priority
 from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
-from esker.server.providers.answers import items_of, object_of, read_answer
+from esker.server.providers.answers import breaks_off, items_of, object_of, read_answer
 from esker.server.providers.attribution import Attribution
 from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import Answered, Content, MessagesModel, ModelReply
@@ -165,9 +165,10 @@ class _ObserverAnswerReader:
         try:
             answer, broke_off = read_answer(reply.text, ObserverAnswer), False
         except ValueError:
-            if reply.cut_off and self.divisible:
+            broke_off = reply.cut_off or (reply.last and breaks_off(reply.text, "facts"))
+            if broke_off and self.divisible:
                 return None
-            answer, broke_off = self._salvaged(reply, refused), reply.cut_off
+            answer = self._salvaged(reply, refused)
             if answer is None:
                 raise
         facts = list(self._facts(answer, reply.last, refused))
@@ -190,11 +191,12 @@ class _ObserverAnswerReader:
     def _without_end(self, observed: Observed, answer: ObserverAnswer) -> Observed:
         """Return the facts of the messages before the one at which an answer broke off, and at least of the first.
 
-        That message may hold more than its whole facts say, so it is observed again with those after it.
+        That message may hold more than its whole facts say, so it is observed again with those after it. Raises
+        ValueError when no whole fact cites a message of the slice.
         """
         cited = [seq for fact in answer.facts if (seq := max(fact.sources)) in self.messages]
         if not cited:
-            return observed
+            raise ValueError("it broke off before a whole fact that cites a message of the transcript")
         last = max((seq for seq in self.messages if seq < cited[-1]), default=min(self.messages))
         facts = tuple(fact for fact in observed.facts if max(fact.source_seqs) <= last)
         return replace(observed, facts=facts, last_seq=last)

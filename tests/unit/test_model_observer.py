@@ -135,6 +135,15 @@ async def test_a_single_turn_is_covered_up_to_where_its_answer_broke_off_and_tha
     assert result.refused["cut_off"] == 1
 
 
+@pytest.mark.parametrize("stop_reason", ["model_context_window_exceeded", "end_turn"])
+async def test_an_answer_that_ends_within_a_fact_was_cut_off_for_any_stop_reason(
+    model: ModelServer, stop_reason: str
+) -> None:
+    model.say(Said(as_json([1, 2], cut_off=True), stop_reason=stop_reason))
+    result = await observed(model, talk("u", "a", "a"))
+    assert (result.last_seq, result.refused["cut_off"]) == (1, 1)
+
+
 async def test_a_message_that_fills_an_answer_alone_is_covered_with_its_whole_facts(model: ModelServer) -> None:
     model.say(Said(as_json([1], cut_off=True), stop_reason="max_tokens"))
     result = await observed(model, talk("u", "a"))
@@ -148,8 +157,19 @@ async def test_a_model_that_never_ends_is_asked_at_most_eight_times_about_a_slic
     assert (len(model.asked), result.last_seq) == (8, 1)
 
 
-async def test_an_answer_without_one_whole_fact_covers_nothing(model: ModelServer) -> None:
-    model.say(Said('{"facts": [{"text": "The re', stop_reason="max_tokens"))
+@pytest.mark.parametrize(
+    "begun",
+    [
+        '{"facts": [{"text": "The re',
+        as_json([9], cut_off=True),
+        "<observations>\n- Some tea was drunk.\n- Th",
+        '<think>The form is {"facts": []}. The first message says',
+        f"<think>Perhaps {as_json([1], cut_off=False)}, but the next message",
+    ],
+    ids=["half a fact", "another slice", "a text without source", "a thought", "a draft in a thought"],
+)
+async def test_an_answer_without_one_whole_fact_covers_nothing(model: ModelServer, begun: str) -> None:
+    model.say(Said(begun, stop_reason="max_tokens"))
     with pytest.raises(UnusableAnswer):
         await observed(model, talk("u", "a"))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from esker.server.core.json_input import clean_text
 from esker.server.core.text.terms import says_something
 from esker.server.core.words.scripts import CJK
+from esker.server.providers.answers import without_thought
 from esker.server.providers.written.facts import KEYS, FactDraft, FactMarks, WrittenFact, heading_marks, read_marks
 
 # Characters. Only a model that loops writes more; reading so many takes five seconds at worst.
@@ -29,7 +30,7 @@ class WrittenAnswer:
 def read_written(text: str) -> WrittenAnswer | None:
     """Return the facts of an answer in tagged text, else of one that is a list; None when it is neither."""
     text = clean_text(text if len(text) <= _LONGEST_ANSWER else text[:_LONGEST_ANSWER].rpartition("\n")[0])
-    text, slots = _without_slots(_without_thought(text))
+    text, slots = _without_slots(without_thought(text))
     if tag := _OPEN.search(text):
         end = _CLOSE.search(text, tag.end())
         inner = text[tag.end() : end.start()] if end else _whole_lines(text[tag.end() :])
@@ -61,9 +62,6 @@ def _listed_facts(text: str) -> tuple[WrittenFact, ...] | None:
 
 # The parts of an answer
 
-# Templates that open the thought in the prompt leave only its end in the answer.
-_THOUGHT = re.compile(r"\s*<think(?:ing)?>")
-_END_OF_THOUGHT = re.compile(r"</think(?:ing)?>[ \t]{0,20}$", re.MULTILINE)
 _OPEN = re.compile(r"(?<!`)<observations(?:\s[^<>]{0,400})?>", re.IGNORECASE)
 _CLOSE = re.compile(r"</observations>", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…。！？\]】][\"'”’»)]?$")
@@ -74,11 +72,6 @@ _SLOT_LINE = re.compile(
     r"[ \t]{0,6}(?:- )?([^\n]{0,4000})$",
     re.IGNORECASE | re.MULTILINE,
 )
-
-
-def _without_thought(text: str) -> str:
-    ends = [found.end() for found in _END_OF_THOUGHT.finditer(text)]
-    return text[ends[-1] :] if ends else "" if _THOUGHT.match(text) else text
 
 
 def _whole_lines(text: str) -> str:
