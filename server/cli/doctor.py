@@ -91,7 +91,7 @@ def _all(quick: bool, retry: bool, data_dir: Path | None) -> Iterator[Finding]:
         return
     yield Finding("ok", "The settings are valid.")
     if not settings.database_url:
-        yield from _data_directory(settings)
+        yield from data_directory(settings)
     checks = (
         lambda: _stored(settings, quick, retry),
         lambda: _models(settings),
@@ -111,7 +111,8 @@ def _explained(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
         yield Finding("wrong", str(error), error.hint)
 
 
-def _data_directory(settings: Settings) -> Iterator[Finding]:
+def data_directory(settings: Settings) -> Iterator[Finding]:
+    """Check that the data directory can be written, or made, and that its disk has room."""
     directory = settings.data_dir
     free = shutil.disk_usage(_existing(directory)).free
     size = f"{free / 1024**3:.0f} GiB free"
@@ -129,12 +130,13 @@ def _data_directory(settings: Settings) -> Iterator[Finding]:
 
 def _is_writable(directory: Path) -> bool:
     """Whether a directory can be written or, where it is missing, made."""
-    return os.access(_existing(directory), os.W_OK)
+    place = _existing(directory)
+    return place.is_dir() and os.access(place, os.W_OK | os.X_OK)
 
 
 def _existing(directory: Path) -> Path:
     """Return the directory or the nearest one above it that exists."""
-    return next((place for place in (directory, *directory.parents) if place.exists()), directory)
+    return next((place for place in (directory, *directory.parents) if os.path.exists(place)), directory)
 
 
 def _stored(settings: Settings, quick: bool, retry: bool) -> Iterator[Finding]:

@@ -71,7 +71,7 @@ def serve(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals ask for a clean stop
     if until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
-    with suppress(KeyboardInterrupt), _listening(settings) as listener, _resources(settings, listener) as resources:
+    with suppress(KeyboardInterrupt), listening(settings) as listener, _resources(settings, listener) as resources:
         asyncio.run(_run(resources, as_json))
 
 
@@ -95,7 +95,7 @@ def worker_command(data_dir: DataDir = None) -> None:
 
 
 @contextmanager
-def _listening(settings: Settings) -> Generator[socket.socket]:
+def listening(settings: Settings) -> Generator[socket.socket]:
     """Yield a listening socket. Raises Misconfigured when the address is in use or not an address of this machine."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # Only with the protocol named does asyncio switch off Nagle's delay (40 ms) for accepted connections.
@@ -105,6 +105,10 @@ def _listening(settings: Settings) -> Generator[socket.socket]:
             listener.bind((settings.host, settings.port))
         except OSError as error:
             _raise_cannot_listen(settings, error)
+        except (TypeError, ValueError) as error:  # the name cannot be encoded
+            raise Misconfigured(
+                f"{settings.host!r} is not the address of a machine.", hint="Set ESKER_HOST, or --host, to 127.0.0.1."
+            ) from error
         listener.listen(1024)
         yield listener
 

@@ -79,3 +79,12 @@ def test_the_demo_passes_on_why_its_server_did_not_start(stranger: int, tmp_path
     assert (done.returncode, f"User id {stranger} has no entry in /etc/passwd" in said["error"]) == (1, True)
     assert f"esker:x:{stranger}:" in said["hint"]
     assert "Traceback" not in done.stderr
+
+
+@as_root
+@pytest.mark.parametrize("verb", ["doctor --quick", "migrate", "spool", "hook claude-code SessionStart"])
+def test_a_home_below_a_closed_folder_ends_no_command_unexpectedly(stranger: int, tmp_path: Path, verb: str) -> None:
+    tmp_path.chmod(0o700)
+    done = bare(tmp_path / "home", "-m", "esker", *verb.split(), uid=stranger)
+    assert "unexpected" not in done.stdout + done.stderr
+    assert "cannot be" in done.stdout + done.stderr or verb.split()[0] in ("spool", "hook")

@@ -10,6 +10,8 @@ import pytest
 
 from esker.server.agents.hooks import run_hook
 from esker.server.cli import main
+from esker.server.cli.doctor import data_directory
+from esker.server.cli.serve import listening
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.home import expanded
 from esker.server.core.config.settings import Settings
@@ -149,3 +151,17 @@ def fail_with(error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         main.run()
     assert caught.value.code == 1
     return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("home", ["a-file", "a-file/deeper"])
+def test_doctor_rejects_a_data_directory_below_a_file(home: str, tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    settings = Settings.from_environment({"ESKER_DATA_DIR": str(tmp_path / home / "data")})
+    assert [finding.status for finding in data_directory(settings)] == ["wrong"]
+
+
+@pytest.mark.parametrize("host", ["ü" * 80, "x\0y"])
+def test_a_host_that_cannot_be_a_name_is_an_error_of_the_setting(host: str) -> None:
+    settings = Settings.from_environment({}, host=host, port=0)
+    with pytest.raises(Misconfigured, match="not the address"), listening(settings):
+        pass
