@@ -8,6 +8,8 @@ from esker.server.core.facts.same_fact import fingerprint, same_fact
 _BLOCK_BREAK = re.compile(r"\n\s*\n|\n\s*[-*] ")
 _SENTENCE_BREAK = re.compile(r"(?<=[.!?;])\s+")
 _WORD = re.compile(r"\w+")
+# A "sentence" without one is the number of a list item.
+_LETTER = re.compile(r"[^\W\d_]")
 # A copied clause has at least this many words; fewer in a row may be chance.
 _LEAST_WORDS = 5
 
@@ -39,4 +41,4 @@ def _words(text: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    return [sentence for sentence in _SENTENCE_BREAK.split(text) if _WORD.search(sentence)]
+    return [sentence for sentence in _SENTENCE_BREAK.split(text) if _LETTER.search(sentence)]

@@ -219,6 +219,7 @@ def test_every_sentence_of_a_prompt_is_recognised_in_any_formatting() -> None:
                 if re.search(r"\w", plain):
                     assert echoes.contain(plain), plain
                     assert echoes.contain(f"* {plain.upper()}!"), plain
+                    assert echoes.contain(f"12. {plain}."), plain
 
 
 @pytest.mark.parametrize(
