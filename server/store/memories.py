@@ -227,14 +227,16 @@ async def sharing(
     return list(found.values())
 
 
-async def say_again(connection: Connection, again: Sequence[Restatement], session_id: str, group_id: str) -> None:
+async def add_restatements(
+    connection: Connection, again: Sequence[Restatement], session_id: str, group_id: str
+) -> None:
     """Add a source to rows that were said again. The caller has locked them."""
     if not again:
         return
     rows = [{**asdict(one), "seqs": list(one.seqs), "said_at": one.said_at.isoformat()} for one in again]
     values = {"again": as_json(rows), "session": session_id, "group": group_id}
     await connection.execute(SQL["add_sources"], values)
-    await connection.execute(SQL["say_again"], values)
+    await connection.execute(SQL["add_restatements"], values)
 
 
 async def inherit_sources(connection: Connection, by: Mapping[str, str]) -> None:
@@ -253,9 +255,9 @@ async def other_sources(connection: Connection, ids: Collection[str]) -> dict[st
     return found
 
 
-async def use(connection: Connection, ids: Collection[str], at: datetime) -> None:
+async def mark_used(connection: Connection, ids: Collection[str], at: datetime) -> None:
     """Set the last use of rows to `at` if it is later. The caller has locked them."""
-    await connection.execute(SQL["use"], {"ids": list(ids), "at": at})
+    await connection.execute(SQL["mark_used"], {"ids": list(ids), "at": at})
 
 
 async def lock_live(connection: Connection, ids: Collection[str]) -> set[str]:

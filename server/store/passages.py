@@ -77,9 +77,9 @@ async def progress(connection: Connection, session_id: str) -> PassageProgress:
     return found
 
 
-async def reach(connection: Connection, session_id: str, seq: int) -> None:
+async def advance_cut(connection: Connection, session_id: str, seq: int) -> None:
     """Record that a session's messages up to `seq` are cut into passages."""
-    await connection.execute(SQL["reach"], {"session": session_id, "seq": seq})
+    await connection.execute(SQL["advance_cut"], {"session": session_id, "seq": seq})
 
 
 async def behind(connection: Connection, after: str, limit: int) -> list[str]:

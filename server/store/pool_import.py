@@ -165,11 +165,11 @@ async def known_sources(connection: Connection, ids: Collection[str]) -> set[tup
     return {(str(row[0]), str(row[1])) for row in await cursor.fetchall()}
 
 
-async def say_again(connection: Connection, lines: Sequence[MemoryLine]) -> None:
+async def add_restatements(connection: Connection, lines: Sequence[MemoryLine]) -> None:
     """Add sources to rows, which the caller has locked, and raise their priority and last use to those in the file."""
     columns = {"id", "last_used_at", "priority", "tentative"}
     rows = as_json(line.model_dump(mode="json", include=columns) for line in lines)
-    await connection.execute(SQL["say_again"], {"rows": rows})
+    await connection.execute(SQL["add_restatements"], {"rows": rows})
     await insert_sources(connection, lines)
 
 

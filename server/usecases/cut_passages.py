@@ -46,7 +46,7 @@ async def _cut_some(parts: Parts, pool_id: str, session_id: str) -> bool:
             numbers = await passages.delete_from(connection, session_id, seen.open_first)
             await vectors.delete(connection, "passage", numbers)
         await passages.insert(connection, session_id, seen.project, made, parts.clock(), known)
-        await passages.reach(connection, session_id, found[-1].seq)
+        await passages.advance_cut(connection, session_id, found[-1].seq)
         await vectors.wake(connection)
     return True
 
@@ -78,7 +78,7 @@ async def cut_behind(parts: Parts, pool_id: str, on_progress: OnProgress | None 
 
 
 async def cut_all_behind(parts: Parts) -> int:
-    """Cut what a crash left out, in all pools; return the number of sessions."""
+    """Cut the messages that a crash left uncut, in all pools; return the number of sessions."""
     return sum([await cut_behind(parts, pool_id) for pool_id in await pools.ids(parts.database)])
 
 

@@ -169,7 +169,7 @@ async def _update(connection: Connection, lines: Sequence[MemoryLine], known: Ma
     said_again = [line for line in lines if {(line.id, source.group_id) for source in line.sources} - known_sources]
     touched = await memories.lock_to_change(connection, {line.id for line in (*replaced, *said_again)})
     await pool_import.supersede(connection, [line for line in replaced if line.id in touched])
-    await pool_import.say_again(connection, [line for line in said_again if line.id in touched])
+    await pool_import.add_restatements(connection, [line for line in said_again if line.id in touched])
 
 
 async def _import_reflections(connection: Connection, lines: Mapping[int, ReflectionLine]) -> int:

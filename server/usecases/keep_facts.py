@@ -38,10 +38,10 @@ async def prepare_facts(
 async def plan_facts(
     connection: Connection, shown: TranscriptSlice, facts: Sequence[NewFact], used_ids: Sequence[str], now: datetime
 ) -> ReconciliationPlan:
-    """Plan what becomes of facts, and lock every row that will change. The caller holds the session's lock.
+    """Plan whether each fact is inserted, merged or replaces rows, and lock every row that will change.
 
-    `used_ids` are memories that the agent used; those that were not shown are ignored. From here on, other writers to
-    the session or its project wait, so that no fact is written twice. Raises RowsChanged when a row was forgotten or
+    The caller holds the session's lock. `used_ids` are memories that the agent used; those that were not shown are
+    ignored. From here on, other writers to the session or its project wait, so that no fact is written twice. Raises RowsChanged when a row was forgotten or
     replaced meanwhile: the transaction must begin anew, since all locks are taken in one order.
     """
     session = shown.session
@@ -78,7 +78,7 @@ async def write_plan(
     """Write a plan; the group must exist."""
     written = await memories.insert(connection, plan.fresh)
     await vectors.enqueue(connection, written, now)
-    await memories.say_again(connection, list(plan.merged_into.values()), shown.session.id, group_id)
+    await memories.add_restatements(connection, list(plan.merged_into.values()), shown.session.id, group_id)
     await memories.supersede(connection, plan.replaced, now)
     await memories.inherit_sources(connection, plan.said_by)
-    await memories.use(connection, plan.used, min(now, shown.messages[-1].sent_at))
+    await memories.mark_used(connection, plan.used, min(now, shown.messages[-1].sent_at))

@@ -148,7 +148,7 @@ WHERE content_hash = ANY (SELECT sha256(convert_to(words, 'UTF8')) FROM unnest(%
 SELECT id FROM (SELECT id, superseded_at FROM memories WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE) AS locked
 WHERE superseded_at IS NULL
 
--- name: say_again
+-- name: add_restatements
 -- These rows were said again: raise their priority to that of the repetition, and their last use to its time.
 UPDATE memories m
 SET last_used_at = greatest(m.last_used_at, again.said_at),
@@ -203,7 +203,7 @@ SELECT id FROM memories WHERE session_id = %(session)s AND source_seqs && %(seqs
 UNION
 SELECT memory_id FROM memory_sources WHERE session_id = %(session)s AND seqs && %(seqs)s::bigint[]
 
--- name: use
+-- name: mark_used
 -- Set the last use of rows that an agent really used.
 UPDATE memories SET last_used_at = greatest(last_used_at, %(at)s) WHERE id = ANY (%(ids)s)
 

@@ -31,7 +31,7 @@ LEFT JOIN LATERAL (
 ) AS open ON true
 WHERE s.id = %(session)s
 
--- name: reach
+-- name: advance_cut
 -- Messages up to this seq are cut into passages.
 UPDATE sessions SET passages_seq = %(seq)s WHERE id = %(session)s
 

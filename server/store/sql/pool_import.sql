@@ -134,7 +134,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
     id text, superseded_by text, superseded_at timestamptz, outdated_at timestamptz)
 WHERE m.id = new.id AND m.superseded_at IS NULL
 
--- name: say_again
+-- name: add_restatements
 -- These rows were also said in the file: raise their priority and their last use to those in the file. The caller has
 -- locked them.
 UPDATE memories m
