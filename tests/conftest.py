@@ -126,7 +126,7 @@ def parts(database: Database, clock: FakeClock, settings: Settings) -> Parts:
 
 @pytest.fixture
 async def who(parts: Parts) -> Principal:
-    """Somebody who may do anything in the default pool."""
+    """A principal with all scopes in the default pool."""
     pool = await require_pool(parts, "default")
     return Principal(pool.id, pool.name, "test", frozenset(SCOPES))
 

@@ -18,7 +18,7 @@ _AT_A_TIME = (16, 32, 64)
 async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
     """Yield how many notes a second get their vectors from the server's worker; they stay in its pool.
 
-    All notes of a round are written by one request, and the time runs from its answer on.
+    One request writes all notes of a round, and the timing starts at its response.
     """
     await until_ready(place)
     plain = PlainModel(place.parts.settings.embed_threads)

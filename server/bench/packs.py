@@ -16,7 +16,7 @@ _SESSIONS: Mapping[str, str | None] = {"a large project": "project-1", "a tiny p
 async def measure_packs(
     place: BenchServer, sizes: Sequence[int], effort: Effort, progress: BenchProgress
 ) -> AsyncGenerator[BenchFigure]:
-    """Yield what building a pack costs for sessions of a large project, a tiny one and none, in a pool of each size."""
+    """Yield the cost of building a pack for a session of a large project, a tiny one and none, by pool size."""
     await place.rows("create_bare_table")
     for size in sizes:
         pool_id = await fill_pool(place, f"pack-{size}", size, progress)

@@ -34,7 +34,7 @@ _Embed = Callable[[str], Awaitable[object]]
 
 
 async def measure_questions(place: BenchServer, effort: Effort, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
-    """Yield what the vectors of new questions cost, made in this process as a server makes them."""
+    """Yield the cost of embedding new questions, in this process, as a server does it."""
     settings = place.parts.settings
     with progress.step("Embedding questions", len(_SORTS)) as advance:
         embedder = make_embedder(settings, MODEL)

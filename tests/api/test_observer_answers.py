@@ -93,7 +93,7 @@ async def rows(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
 
 
 async def texts(client: httpx2.AsyncClient) -> list[str]:
-    """Return what all live memories say."""
+    """Return the contents of all live memories."""
     return [row["content"] for row in await rows(client)]
 
 
@@ -502,7 +502,7 @@ def section(prompt: str, heading: str) -> list[str]:
 
 
 def tokens(lines: Sequence[str]) -> int:
-    """Return what lines cost by our estimator."""
+    """Return the estimated tokens of lines."""
     return estimate_tokens("\n".join(lines))
 
 

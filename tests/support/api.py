@@ -43,12 +43,12 @@ async def recalled(client: httpx2.AsyncClient, query: str, **more: Any) -> dict[
 
 
 def contents(answer: dict[str, Any]) -> list[str]:
-    """Return what the hits of a recall say, in order."""
+    """Return the contents of the hits of a recall, in order."""
     return [hit["content"] for hit in answer["hits"]]
 
 
 async def tool_text(client: httpx2.AsyncClient, tool: str, **given: Any) -> str:
-    """Return what a tool of ours answers, as a model reads it."""
+    """Return a tool's answer as a model reads it."""
     async with (
         httpx2.AsyncClient(timeout=PATIENCE) as http,
         Client(streamable_http_client(str(client.base_url.join("/mcp")), http_client=http), mode="auto") as mcp,

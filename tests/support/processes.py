@@ -95,7 +95,7 @@ def served(*arguments: str, **more: str) -> Generator[tuple[Forked, dict[str, An
 
 
 def ready(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Return what a server says when it is ready."""
+    """Return a server's announcement that it is ready."""
     assert process.stdout is not None
     try:
         return read_announcement(process.stdout)

@@ -53,7 +53,7 @@ def memory(content: str = "A fact.", **changes: Any) -> Memory:
 
 
 def pack_row(content: str = "A fact.", **changes: Any) -> PackRow:
-    """Return what a pack knows of a live note, changed as told."""
+    """Return a live note as a pack reads it, with the given fields changed."""
     values: dict[str, Any] = {
         "id": f"mem_{next(_numbers):06d}",
         "kind": "note",
@@ -71,7 +71,7 @@ def pack_row(content: str = "A fact.", **changes: Any) -> PackRow:
 
 
 def own_row(content: str, minute: int, **changes: Any) -> PackRow:
-    """Return what a pack knows of an observation of its own session, said so many minutes after noon."""
+    """Return an observation of the pack's own session, as a pack reads it, made some minutes after noon."""
     values: dict[str, Any] = {"kind": "observation", "group_id": "grp_1", "said_at": NOON + timedelta(minutes=minute)}
     return pack_row(content, **(values | changes))
 

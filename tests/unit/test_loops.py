@@ -21,7 +21,7 @@ WORDS = (
 
 
 def chance(seed: int | str) -> random.Random:
-    """Return what decides by chance, the same for the same seed."""
+    """Return a random generator with a fixed seed."""
     return random.Random(seed)  # noqa: S311 - it decides what a test reads
 
 

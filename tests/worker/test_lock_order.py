@@ -165,7 +165,7 @@ class Crowd:
             await roll_back(self.parts)
 
     async def embed(self) -> None:
-        """Embed what is due."""
+        """Embed the rows that are due."""
         for embedder in self.embedders:
             await embed_due(self.parts, embedder, await embedder.load(), self.who.pool_id)
 

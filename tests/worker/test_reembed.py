@@ -43,7 +43,7 @@ class Watching:
 
     @contextmanager
     def step(self, what: str, total: int, done: int) -> Generator[Callable[[int], None]]:
-        """Keep what is shown."""
+        """Record the output."""
         self.steps.append((what, total, done))
         yield self._advance
 
@@ -52,7 +52,7 @@ class Watching:
         self.then()
 
     def waits(self, why: str) -> None:
-        """Keep what is shown."""
+        """Record the output."""
         self.waited.append(why)
 
 

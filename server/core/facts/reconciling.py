@@ -186,7 +186,7 @@ def discriminating_terms(terms: Iterable[str]) -> list[str]:
 
 
 def named_by(fact: Fact) -> str:
-    """Return what a fact says it replaces, or nothing if it may not replace anything."""
+    """Return the words or id by which a fact names the row it replaces, or nothing if it may not replace anything."""
     return fact.replaces or "" if not fact.tentative else ""
 
 
@@ -269,7 +269,7 @@ def _add(plan: ReconciliationPlan, fact: NewFact, row: Memory | None, former: It
 
 
 def _restatement(before: Restatement | None, row: Memory, fact: NewFact) -> Restatement:
-    """Return what a fact adds to a row; only equal trust raises its priority or makes it certain."""
+    """Return a fact as a restatement of a row; only equal trust raises its priority or makes it certain."""
     heard = at_least_as_trusted(fact.voice, row.trust)
     again = Restatement(
         row.id,

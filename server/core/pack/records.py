@@ -10,7 +10,7 @@ PackReason = Literal["initial", "reflection", "evicted", "forgotten"]
 
 
 class PackRow(NamedTuple):
-    """The fields of a memory that a pack needs. A tuple, since hundreds are made and it takes a third of the time."""
+    """The fields of a memory that a pack needs. A tuple: a dataclass takes three times as long."""
 
     id: str
     kind: Kind

@@ -75,7 +75,7 @@ _SLOT_LINE = re.compile(
 
 
 def _whole_lines(text: str) -> str:
-    """Return what was cut off without its last line, unless that ends like a sentence."""
+    """Return a truncated answer without its last line, unless that line ends like a sentence."""
     text = text.rstrip()
     return text if _SENTENCE_END.search(text, max(0, len(text) - 2)) else text.rpartition("\n")[0]
 
@@ -196,7 +196,7 @@ class _Notes:
             self._read(line)
 
     def facts(self) -> Iterator[WrittenFact]:
-        """Yield what says something. A line that ends with a colon and has no details is a heading."""
+        """Yield the lines that state something. A line that ends with a colon and has no details is a heading."""
         for draft, section in self.drafts:
             fact = draft.fact(section)
             if says_something(fact.text) and not fact.text.endswith((":", "：")) and not _JSON.match(fact.text):

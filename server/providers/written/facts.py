@@ -71,7 +71,7 @@ _LONGEST_NUMBER = 10
 
 
 def read_marks(content: str, *, square: bool = False) -> FactMarks | None:
-    """Return what a piece of text says when it is nothing but marks; bare numbers count in square brackets only."""
+    """Return the fields in a piece of text that consists of marks alone; bare numbers count in square brackets only."""
     if len(content) > _LONGEST:
         return None
     marks, cites = FactMarks(), square
@@ -100,7 +100,7 @@ def _words(found: re.Match[str]) -> FactMarks | None:
 
 
 def heading_marks(heading: str) -> FactMarks:
-    """Return what a heading such as "User preferences" says about the facts below it."""
+    """Return the fields that a heading such as "User preferences" gives to the facts below it."""
     words = re.findall(rf"{_SIGN}|[a-z]+(?:[ _-](?:steps?|changes?))?", heading.casefold())
     found = FactMarks()
     for word in words:
@@ -184,7 +184,7 @@ class FactDraft:
         return 0
 
     def _without_tail(self, text: str) -> str:
-        """Take what stands at the end without brackets, such as "Priority: high | Sources: 3, 5"; return the rest."""
+        """Take the fields at the end without brackets, such as "Priority: high | Sources: 3, 5"; return the rest."""
         for key in _TAIL_KEY.finditer(text, max(1, len(text) - _TAIL)):
             tail = text[key.start() :]
             if tail.count("(") == tail.count(")") and (marks := read_marks(tail)):
