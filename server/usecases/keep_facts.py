@@ -41,8 +41,9 @@ async def plan_facts(
     """Plan whether each fact is inserted, merged or replaces rows, and lock every row that will change.
 
     The caller holds the session's lock. `used_ids` are memories that the agent used; those that were not shown are
-    ignored. From here on, other writers to the session or its project wait, so that no fact is written twice. Raises RowsChanged when a row was forgotten or
-    replaced meanwhile: the transaction must begin anew, since all locks are taken in one order.
+    ignored. From here on, other writers to the session or its project wait, so that no fact is written twice.
+    Raises RowsChanged when a row was forgotten or replaced meanwhile: the transaction must begin anew, since all locks
+    are taken in one order.
     """
     session = shown.session
     await memories.lock_observed(connection, session.project or session.id)
