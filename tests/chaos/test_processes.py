@@ -79,7 +79,7 @@ def test_a_new_server_stops_with_ctrl_c_and_keeps_its_data_after_a_restart(
 @pytest.mark.slow
 def test_sigterm_is_a_clean_stop_too(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir)) as (process, _):
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=SECONDS) == 0
     assert using(data_dir) == []
 

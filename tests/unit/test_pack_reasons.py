@@ -37,6 +37,7 @@ def test_reasons_come_back_from_storage_as_they_were() -> None:
 def test_the_parts_of_a_score_add_up_to_the_score(kind: Kind, bias: float, priority: Priority, weight: float) -> None:
     [row] = explained(PACK, ["mem_1"], as_stored([decision(kind, priority)]))
     assert row.parts
+    assert row.score is not None
     assert row.score == pack_score(kind, priority, row.last_used_at)
     assert (row.parts.priority, row.parts.kind) == (math.log(weight), math.log(bias))
     assert math.isclose(row.parts.priority + row.parts.kind + row.parts.last_use, row.score)

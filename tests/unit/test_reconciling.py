@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -270,7 +271,7 @@ def test_a_row_that_was_said_later_than_the_fact_is_not_replaced(minute: int, re
         ({"session_id": "ses_1", "project": "shop"}, True),
     ],
 )
-def test_a_row_of_another_project_is_replaced_only_within_the_session(place: dict[str, str], replaces: bool) -> None:
+def test_a_row_of_another_project_is_replaced_only_within_the_session(place: dict[str, Any], replaces: bool) -> None:
     row = observation("We use Redis for sessions.", **place)
     assert bool(plan(heard(switch()), rows=[row]).replaced) is replaces
 
