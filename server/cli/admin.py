@@ -133,7 +133,7 @@ def create_key(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and print it, only now. Once a pool has a key, every request needs one."""
+    """Create a key and print it, only now. Once any pool has a key, every request needs one."""
     wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
     if not name.strip():
         raise InvalidInput("A key needs a name.")

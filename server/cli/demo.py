@@ -159,7 +159,7 @@ def _show(result: dict[str, Any]) -> None:
         show_recalled(answer)
     console.rule("What was used")
     say(f"Observer: {result['observer']}. Reflector: {result['reflector']}. Embeddings: {result['embedder']}.")
-    share = 100 * tokens["saved"] // tokens["history"]
+    share = round(100 * tokens["saved"] / tokens["history"])
     say(
         f"The two conversations cost {tokens['history']:,} tokens as raw history, the pack {tokens['pack']:,}:"
         f" {tokens['saved']:,} saved, {share} %."

@@ -279,6 +279,8 @@ def _show(read: _ReadResult, sent: SendReport) -> None:
 
 
 def _show_skipped(read: _ReadResult) -> None:
+    if not read.files + read.unchanged + read.excluded:
+        say("No transcripts were found; docs/transcripts.md says where they are looked for.")
     if read.unchanged:
         say(f"{counted(read.unchanged, 'file')} unchanged since the last run; --again sends everything again.")
     if read.excluded:

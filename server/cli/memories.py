@@ -41,10 +41,10 @@ def recall(
     ] = None,
     min_priority: Annotated[Priority, typer.Option(help="Only memories of at least this priority.")] = "low",
     since: Annotated[
-        str | None, typer.Option(help=f"Only memories said, or project_name a time, from this on: {ACCEPTED}.")
+        str | None, typer.Option(help=f"Only memories said, or about a time, from this on: {ACCEPTED}.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="Only memories said, or project_name a time, up to this; a whole day counts.")
+        str | None, typer.Option(help="Only memories said, or about a time, up to this; a whole day counts.")
     ] = None,
     as_of: Annotated[str | None, typer.Option(help="Answer as of this time; a day means its end.")] = None,
     superseded: Annotated[bool, typer.Option("--superseded", help="Include superseded memories.")] = False,
@@ -89,7 +89,7 @@ def show_recalled(found: dict[str, Any]) -> None:
         if hit["parts"]:
             say("     " + ", ".join(f"{name} {value}" for name, value in hit["parts"].items() if value is not None))
     if found["semantic"] == "degraded":
-        say(f"Found by keyword only: {found['reason']}.")
+        say(f"Searched by keyword only: {found['reason']}.")
     elif found["semantic"] == "weak":
         say(f"Found mostly by keyword: {found['reason']}.")
     elif found["pending"]:
@@ -108,7 +108,8 @@ def _sources_text(hit: dict[str, Any]) -> str:
 
 def _source_text(source: dict[str, Any]) -> str:
     if source["seqs"]:
-        return f"messages {', '.join(map(str, source['seqs']))} of {source['session_id']}"
+        noun = "message" if len(source["seqs"]) == 1 else "messages"
+        return f"{noun} {', '.join(map(str, source['seqs']))} of {source['session_id']}"
     count = counted(len(source["memory_ids"]), "memory")
     return f"reflected from {count} of {source['session_id'] or 'the pool'}"
 
@@ -146,10 +147,10 @@ def remember(
     pin: Annotated[bool, typer.Option(help="Put it first in every pack.")] = False,
     tag: Annotated[list[str] | None, typer.Option(help="A tag; can be repeated.")] = None,
     project: Annotated[
-        str | None, typer.Option(help="The project it is project_name. Default: that of the current repository.")
+        str | None, typer.Option(help="The project it is about. Default: that of the current repository.")
     ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="It is project_name all projects, not the current one.")
+        bool, typer.Option("--everywhere", help="It is about all projects, not only the current one.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -39,7 +39,7 @@ def status_text(found: PoolStatus) -> str:
     """Return a status as text."""
     kinds = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(found.memories.items()))
     held = f"{counted(sum(found.memories.values()), 'memory')}{f' ({kinds})' if kinds else ''}"
-    last = f", the last at {found.last_message_at:%Y-%m-%d %H:%M} UTC" if found.last_message_at else ""
+    last = f", the last received at {found.last_message_at:%Y-%m-%d %H:%M} UTC" if found.last_message_at else ""
     lines = [
         f"Pool {found.pool}: {held}, {found.superseded:,} superseded, {counted(found.passages, 'passage')}.",
         f"{counted(found.messages, 'message')} of {counted(found.sessions, 'session')}{last}.",

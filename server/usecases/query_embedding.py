@@ -69,7 +69,7 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> QueryVect
     if parts.embedders is None:
         return QueryVector(reason="no embedder is configured")
     if space is None:
-        reason = parts.embedders.broken or "no embedding worker has looked at this pool yet"
+        reason = parts.embedders.broken or "no embedding worker has started on this pool yet; `esker doctor` checks it"
         return QueryVector(reason=reason.rstrip("."))
     try:
         async with asyncio.timeout(_EMBED_SECONDS):

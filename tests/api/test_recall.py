@@ -406,7 +406,7 @@ async def test_while_the_model_loads_keywords_find_and_the_answer_says_so(databa
         answer = await recalled(client, "whippets")
         assert contents(answer) == [FACTS[5]]
         assert answer["semantic"] == "degraded"
-        assert any(words in answer["reason"] for words in ("no embedding worker has looked", "cannot be reached"))
+        assert any(words in answer["reason"] for words in ("no embedding worker has started", "cannot be reached"))
         assert answer["pending"] == 1
 
 
@@ -433,7 +433,7 @@ async def test_rows_that_the_caller_has_and_their_repeats_are_left_out_in_favour
     answer = await client.post("/v1/recall", json={"query": asked, "without": ids}, headers={"Accept": "text/plain"})
     assert answer.text == (
         "<recalled_memories>\nYou already have everything that memory knows about this.\n"
-        "(Found by keyword only: no embedder is configured.)\n</recalled_memories>"
+        "(Searched by keyword only: no embedder is configured.)\n</recalled_memories>"
     )
     too_many = await client.post("/v1/recall", json={"query": asked, "without": ["mem_1"] * 5_001})
     assert too_many.status_code == 422

@@ -88,7 +88,7 @@ def test_ingest_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
     assert "pnpm" in found["hits"][0]["content"]
     shown = esker("recall", "pnpm npm", **server).stdout
     assert found["hits"][0]["content"] in shown
-    assert "messages 7 of ses_" in shown
+    assert "message 7 of ses_" in shown
     assert "months ago" in shown
     best = found["hits"][0]
     [[seq]] = [source["seqs"] for source in best["sources"]]

@@ -176,7 +176,7 @@ def _explain(error: ValidationError) -> str:
     """Name the variables that are wrong, without repeating their values, which may be secret."""
     parts = (
         f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}"
-        f" {'is not a setting' if item['type'] == 'extra_forbidden' else item['msg']}"
+        f"{' is not a setting' if item['type'] == 'extra_forbidden' else ': ' + item['msg']}"
         for item in error.errors(include_input=False, include_url=False)
     )
     return "Settings are not valid: " + "; ".join(parts) + "."

@@ -32,7 +32,7 @@ def recalled_text(found: Recalled) -> str:
     elif found.omitted:
         lines.append(f"({counted(found.omitted, 'more is', 'more are')} not shown; raise limit or be more specific.)")
     if found.semantic == "degraded":
-        lines.append(f"(Found by keyword only: {found.reason}.)")
+        lines.append(f"(Searched by keyword only: {found.reason}.)")
     elif found.semantic == "weak":
         lines.append(f"(Found mostly by keyword: {found.reason}.)")
     return _recalled(lines)
