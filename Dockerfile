@@ -7,7 +7,7 @@ ENV PIP_EXTRA_INDEX_URL=${PIP_EXTRA_INDEX_URL} PIP_NO_CACHE_DIR=1 PYTHONUNBUFFER
 WORKDIR /app
 COPY requirements/runtime.txt requirements/runtime.txt
 RUN pip install -r requirements/runtime.txt
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY esker esker
 COPY migrations migrations
 COPY server server
