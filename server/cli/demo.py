@@ -146,7 +146,7 @@ def _until(condition: Callable[[], bool], seconds: float) -> bool:
 
 def _show(result: dict[str, Any]) -> None:
     messages, condensed, tokens = result["messages"], result["condensed"], result["tokens"]
-    console.rule("What happened")
+    console.rule("Result")
     say(f"{counted(messages['stored'], 'message')} stored, {messages['known']:,} already known.")
     say(
         f"{counted(result['memories_written'], 'memory')} written, {condensed['memories']:,} condensed into"
@@ -157,7 +157,7 @@ def _show(result: dict[str, Any]) -> None:
     for question, answer in result["recalls"].items():
         console.rule(f"recall_memory: {question}")
         show_recalled(answer)
-    console.rule("What was used")
+    console.rule("Models and savings")
     say(f"Observer: {result['observer']}. Reflector: {result['reflector']}. Embeddings: {result['embedder']}.")
     share = round(100 * tokens["saved"] / tokens["history"])
     say(

@@ -337,7 +337,7 @@ def _server(settings: Settings) -> Iterator[Finding]:
     if not isinstance(answer, dict) or "embedder" not in answer:
         raise Unavailable(f"The program that answers at {api.url} is not Esker.", hint="Check ESKER_URL.")
     ready = cast("dict[str, Any]", answer)
-    yield Finding("ok", f"The server at {api.url} is ready; its embedder is {ready['embedder']}.")
+    yield Finding("ok", f"The server at {api.url} is ready (embedder: {ready['embedder']}).")
     if str(ready["worker"]).startswith("died"):
         yield Finding(
             "wrong",
