@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from esker.server.core.errors import InvalidInput
+from esker.server.core.invalid_values import problem_with
 
 SomeModel = TypeVar("SomeModel", bound=BaseModel)
 
@@ -68,5 +69,4 @@ def expected(what: str, path: Path, hint: str) -> Generator[None]:
 def first_problem(error: ValidationError) -> str:
     """Return the place and the text of the first problem."""
     problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    return f"{where}: {problem['msg']}" if where else problem["msg"]
+    return problem_with(".".join(map(str, problem["loc"])), problem)

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from esker.server.core import errors
+from esker.server.core.invalid_values import broken_rule, problem_with
 
 STATUS: tuple[tuple[type[errors.EskerError], int], ...] = (
     # The first match counts, so subclasses come before their parents.
@@ -69,11 +71,10 @@ async def _on_esker_error(_: Request, error: Exception) -> ProblemResponse:
 
 async def _on_invalid_request(_: Request, error: Exception) -> ProblemResponse:
     assert isinstance(error, RequestValidationError)  # the handler is installed only for this class
-    found = [
-        {"at": _path(item["loc"]), "problem": item["msg"].removeprefix("Value error, ")} for item in error.errors()
-    ]
-    first = f"{found[0]['at']}: {found[0]['problem']}" if found else "The request is not valid"
-    return problem(422, f"{first}.", invalid=found[:20])
+    details = cast("Sequence[ErrorDetails]", error.errors())
+    found = [{"at": _path(item["loc"]), "problem": broken_rule(item)} for item in details[:20]]
+    detail = problem_with(found[0]["at"], details[0]) if details else "The request is not valid"
+    return problem(422, f"{detail}.", invalid=found)
 
 
 def _path(location: Sequence[int | str]) -> str:

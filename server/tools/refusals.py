@@ -1,48 +1,28 @@
 """Refusals of MCP calls, in words that a model or a user can act on, in place of the library's."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+
+from esker.server.core.invalid_values import problem_with
 
 UNEXPECTED = "An internal error occurred in Esker; its log has the details. Try again, or continue without memory."
 
 _MOST = 5
 _LONGEST = 80
-# The subject with which pydantic's messages begin, such as "Input ".
-_SUBJECT = re.compile(r"^[A-Z]\w*(?: \w+)? (?=should )")
-_TIME_RULE = "should be a time such as 2026-03-01T14:30:00Z, or a date"
-_RULES: Mapping[str, str] = {
-    "missing": "is missing",
-    "int_parsing": "should be a whole number",
-    "int_type": "should be a whole number",
-    "bool_parsing": "should be true or false",
-    "bool_type": "should be true or false",
-    "string_type": "should be a text",
-    "list_type": "should be a list",
-    "dict_type": "should be an object",
-    "model_type": "should be an object",
-}
 # The library's message for a call before the handshake; wrong arguments raise a ValidationError instead.
 _TOO_SOON = "Invalid request parameters"
 
 
 def problems_of(error: ValidationError) -> str:
     """Return the problems of a call, argument by argument."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    problems = list(dict.fromkeys(map(_problem, found)))
+    found = error.errors(include_url=False, include_input=False)
+    problems = list(dict.fromkeys(problem_with(_path(detail["loc"]), detail) for detail in found))
     more = [f"and {len(problems) - _MOST} more"] if len(problems) > _MOST else []
     return "; ".join([*problems[:_MOST], *more])
-
-
-def _problem(detail: ErrorDetails) -> str:
-    kind = detail["type"]
-    rule = _TIME_RULE if kind.startswith("datetime") else _RULES.get(kind) or _SUBJECT.sub("", detail["msg"])
-    return f"{_path(detail['loc'])} {rule}"
 
 
 def _path(location: Sequence[int | str]) -> str:

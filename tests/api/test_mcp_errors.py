@@ -44,15 +44,15 @@ BAD_ARGUMENTS: list[tuple[str, Json, list[str]]] = [
     (
         "recall_memory",
         {"query": 5, "limit": "many", "scope": "galaxy", "kinds": ["note", "x"]},
-        ["query should be a text", "limit should be a whole number", "'session', 'project' or 'pool'", "kinds[1] "],
+        ["query must be a text", "limit must be a whole number", "'session', 'project' or 'pool'", "kinds[1] "],
     ),
-    ("recall_memory", {"query": "x", "limit": 99}, ["limit should be less than or equal to 50"]),
-    ("recall_memory", {"query": "x", "since": "yesterday"}, ["since should be a time such as 2026-03-01T14:30:00Z"]),
-    ("recall_memory", {"query": "x", "include_superseded": "perhaps"}, ["should be true or false"]),
-    ("recall_memory", {"query": "x", "tags": "ops"}, ["tags should be a list"]),
+    ("recall_memory", {"query": "x", "limit": 99}, ["limit must be at most 50"]),
+    ("recall_memory", {"query": "x", "since": "yesterday"}, ["since must be a time such as 2026-03-01T14:30:00Z"]),
+    ("recall_memory", {"query": "x", "include_superseded": "perhaps"}, ["must be true or false"]),
+    ("recall_memory", {"query": "x", "tags": "ops"}, ["tags must be a list"]),
     ("recall_memory", {"query": "x", "timezone": "Mars"}, ["'Mars' is not a time zone", "Europe/Berlin"]),
-    ("remember", {"content": "x" * 20_000}, ["content should have at most 16000 characters"]),
-    ("remember", {"content": ""}, ["content should have at least 1 character"]),
+    ("remember", {"content": "x" * 20_000}, ["content must have at most 16000 characters"]),
+    ("remember", {"content": ""}, ["content must have at least 1 character"]),
     ("remember", {"contents": "x"}, ["Unknown argument 'contents'", "content, "]),
     ("remember", {"content": "x", "replaces": " "}, ["exactly as recall_memory"]),
     ("expand_memory", {"memory_id": " "}, ["exactly as recall_memory"]),
@@ -215,10 +215,10 @@ async def test_an_unknown_method_or_invalid_parameters_are_explained(url: str, m
         assert unknown["error"] == {"code": METHOD_NOT_FOUND, "message": "Method not found", "data": "frobnicate/it"}
         for method, params, words in (
             ("tools/call", {}, "name is missing"),
-            ("tools/call", {"name": "recall_memory", "arguments": [1]}, "arguments should be an object"),
-            ("prompts/get", {"name": "recall", "arguments": {"about": 5}}, "about should be a text"),
+            ("tools/call", {"name": "recall_memory", "arguments": [1]}, "arguments must be an object"),
+            ("prompts/get", {"name": "recall", "arguments": {"about": 5}}, "about must be a text"),
             ("resources/read", {}, "uri is missing"),
-            ("resources/read", {"uri": 5}, "uri should be a text"),
+            ("resources/read", {"uri": 5}, "uri must be a text"),
         ):
             answer = await esker.call(method, params, modern=modern)
             check_refused(answer, INVALID_PARAMS, 7)

@@ -66,8 +66,8 @@ def test_a_folder_has_several_files_and_a_file_without_a_heading_is_one_conversa
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('{"turn": "1", "txt": "x"}', "mine.jsonl, line 1: text: Field required"),
-        ('{"turn": "1", "text": "x", "speeker": "Ann"}', "line 1: speeker: Extra inputs"),
+        ('{"turn": "1", "txt": "x"}', "mine.jsonl, line 1: text is missing"),
+        ('{"turn": "1", "text": "x", "speeker": "Ann"}', "line 1: speeker is unknown"),
         ('{"turn": "1", "text": "x", "role": "boss"}', "line 1: role"),
         ('{"note": "1"}', "line 1 is not a conversation, a turn or a query"),
         ("[1]", "line 1 is not an object"),

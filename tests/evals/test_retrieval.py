@@ -193,7 +193,7 @@ def test_wrong_usage_is_explained(
 ) -> None:
     (tmp_path / "bad.jsonl").write_text('{"turn": 1}', encoding="utf-8")
     for file, code, why in (
-        ("bad.jsonl", 1, "evals: bad.jsonl, line 1: id: Input should be a valid string."),
+        ("bad.jsonl", 1, "evals: bad.jsonl, line 1: id must be a text."),
         ("missing.jsonl", 2, "Usage: python -m evals retrieval"),
     ):
         monkeypatch.setattr(sys, "argv", ["evals", "retrieval", str(tmp_path / file)])

@@ -75,7 +75,7 @@ def test_the_cases_are_as_many_as_documented() -> None:
         ({"rows": ["r9"]}, "unknown row r9"),
         ({"exact": ["make sail"]}, "is not in the fact"),
         ({"fact": "Production is deployed with make sail.", "exact": ["make sail"]}, "is in none of the rows"),
-        ({"colour": "blue"}, "Extra inputs"),
+        ({"colour": "blue"}, "colour is unknown"),
     ],
 )
 def test_an_invalid_case_is_reported_with_its_line(tmp_path: Path, change: dict[str, Any], why: str) -> None:

@@ -15,6 +15,7 @@ from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, va
 from esker.server.core.config.home import expanded, unknown_home
 from esker.server.core.config.prices import KNOWN, Price, read_prices
 from esker.server.core.errors import Misconfigured
+from esker.server.core.invalid_values import problem_with
 
 _OF_CLIENTS = frozenset(map(variable, CLIENT_SETTINGS))
 ProviderChoice = Literal["auto", "model", "extractive", "off"]
@@ -175,8 +176,8 @@ def _usual_data_dir() -> Path:
 def _explain(error: ValidationError) -> str:
     """Name the variables that are wrong, without repeating their values, which may be secret."""
     parts = (
-        f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}"
-        f"{' is not a setting' if item['type'] == 'extra_forbidden' else ': ' + item['msg']}"
+        f"{name} is not a setting" if item["type"] == "extra_forbidden" else problem_with(name, item)
         for item in error.errors(include_input=False, include_url=False)
+        if (name := PREFIX + "_".join(map(str, item["loc"])).upper())
     )
     return "Settings are not valid: " + "; ".join(parts) + "."

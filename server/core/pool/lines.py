@@ -15,6 +15,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from esker.server.core.clock import EARLIEST, LATEST, zone
 from esker.server.core.conversation.records import Role
 from esker.server.core.errors import InvalidInput
+from esker.server.core.invalid_values import problem_with
 from esker.server.core.json_input import Json, parse_json
 from esker.server.core.pack.records import PackReason
 from esker.server.core.records import (
@@ -400,9 +401,8 @@ def _valid(model: type[AnyLine], found: Mapping[str, Json], number: int) -> AnyL
         return model.model_validate(found)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        problem = first["msg"].removeprefix("Value error, ")
-        raise InvalidInput(f"Line {number}: {f'{place}: ' if place else ''}{problem}.") from None
+        problem = problem_with(".".join(map(str, first["loc"])), first)
+        raise InvalidInput(f"Line {number}: {problem}.") from None
 
 
 def _masked(name: str, value: Json) -> Json:
