@@ -334,6 +334,11 @@ def test_a_fact_copied_from_a_source_is_never_refused(said: list[tuple[str, str]
     assert missing(fact, "".join(clause + gap for clause, gap in said)) == []
 
 
+@pytest.mark.parametrize("fact", ["2:05 p.m. wait", "Sept. 4 Mar. 8 000", "3万 abc1234 $20", "3/4/2026 wait"])
+def test_a_sentence_after_an_escaped_line_end_is_grounded_word_for_word(fact: str) -> None:
+    assert missing(fact, f"Done\\n{fact}") == []
+
+
 def test_nothing_occurs_across_two_sources() -> None:
     assert missing("Said “one two”", "one", "two") == ["one two"]
     assert missing("port 5432", "54", "32") == ["5432"]
