@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Generator, Mapping
@@ -13,6 +12,7 @@ import httpx2
 from rich.progress import Progress
 
 from esker.server.core.announcement import read_announcement
+from esker.server.core.child_command import child_command
 from esker.server.core.errors import InvalidInput, Unavailable
 
 # Timeout of a request; `wait=true` answers within five minutes.
@@ -139,7 +139,7 @@ def connected(url: str | None, key: str | None, **settings: str) -> Generator[Se
 
 @contextmanager
 def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
-    command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--data-dir", directory, "--json"]
+    command = child_command("esker", "serve", "--port", "0", "--data-dir", directory, "--json")
     command += ["--until-stdin-closes"]  # the pipe closes with the block, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST", "ESKER_PORT")}
     environment |= {"ESKER_LOG_LEVEL": "error", **settings}

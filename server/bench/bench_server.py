@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +15,7 @@ from psycopg.rows import TupleRow
 
 from esker.server.app import make_parts
 from esker.server.core.announcement import read_announcement
+from esker.server.core.child_command import child_command
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, embedded
@@ -89,7 +89,7 @@ async def started_server(environment: Mapping[str, str]) -> AsyncGenerator[Bench
 @contextmanager
 def _process(environment: Mapping[str, str], module: str, *arguments: str) -> Generator[str]:
     """Run a module that prints JSON with its `url` and ends when its input closes; yield the url."""
-    command: list[str] = [sys.executable, "-P", "-m", module, *arguments]
+    command = child_command(module, *arguments)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ESKER_")}
     with subprocess.Popen(
         command, env={**kept, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -5,7 +5,6 @@ It starts a server on a data directory of its own and talks to it over HTTP, as 
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from esker.server.agents.sending import SendReport, send
 from esker.server.cli.memories import show_recalled
 from esker.server.cli.output import AsJson, console, print_json, progress, say
 from esker.server.core.announcement import read_announcement
+from esker.server.core.child_command import child_command
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import Unavailable
@@ -61,7 +61,7 @@ def demo(
 def _server(directory: Path, shown: Progress) -> Generator[tuple[Api, dict[str, Any]]]:
     """Run a server on a free port during the block; yield a connection and the server's announcement."""
     task = shown.add_task("Starting Postgres and the server", total=1)
-    command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--data-dir", str(directory), "--json"]
+    command = child_command("esker", "serve", "--port", "0", "--data-dir", str(directory), "--json")
     command += ["--until-stdin-closes"]  # the pipe closes with the block, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST")}
     environment["ESKER_LOG_LEVEL"] = "warning"

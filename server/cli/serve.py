@@ -20,6 +20,7 @@ from esker.server.background import beside
 from esker.server.cli.catching_up import catch_up
 from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.cli.worker_process import keep_worker
+from esker.server.core.child_command import child_command
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
@@ -90,8 +91,8 @@ def worker_command(data_dir: DataDir = None) -> None:
     It works on the database of ESKER_DATABASE_URL or, without one, of the server that runs on the data directory.
     """
     environment = dict(os.environ) | ({"ESKER_DATA_DIR": str(data_dir)} if data_dir else {})
-    command = [sys.executable, "-P", "-m", "esker.embedding_worker"]
-    os.execve(sys.executable, command, environment)  # noqa: S606 - signals then reach the worker itself
+    command = child_command("esker.embedding_worker")
+    os.execve(command[0], command, environment)  # noqa: S606 - signals then reach the worker itself
 
 
 @contextmanager

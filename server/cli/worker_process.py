@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from esker.server.core.child_command import child_command
 from esker.server.core.reports import WorkerHealth
 
-_COMMAND = (sys.executable, "-P", "-m", "esker.embedding_worker", "--until-stdin-closes")
+_COMMAND = child_command("esker.embedding_worker", "--until-stdin-closes")
 _SHUTDOWN_SECONDS = 10
 _STABLE_SECONDS = 30.0
 """A worker that has run for so long counts as well; a higher value keeps its deaths on record for longer."""
