@@ -207,3 +207,32 @@ def test_without_a_vector_one_common_word_beside_unknown_ones_is_not_an_answer()
     found = Signals(0.18, None)
     assert Scale(ENGLISH, 1_000).relevance(found) == 1.0
     assert Scale(ENGLISH, 1_000, word_factor=0.1).relevance(found) < 1.0
+
+
+# Documented figures (docs/decisions/ranking.md, calibration.md) -------------------------------------------------------
+
+
+def test_one_deviation_counts_as_much_as_8_percent_of_the_words() -> None:
+    scale = Scale(ENGLISH, 1_000)
+    by_meaning = Signals(0.0, ENGLISH.mean + 5 * ENGLISH.deviation)
+    by_words = Signals(0.4, ENGLISH.mean)
+    assert scale.relevance(by_meaning) == pytest.approx(scale.relevance(by_words))
+
+
+@pytest.mark.parametrize(("texts", "z_score"), [(1, 2.6), (25, 2.6), (999, 1 + 0.46 * 6.907755), (99_999, 6.295946)])
+def test_the_floor_is_the_documented_z_score(texts: int, z_score: float) -> None:
+    at_the_floor = Signals(0.0, ENGLISH.mean + z_score * ENGLISH.deviation)
+    assert Scale(ENGLISH, texts).relevance(at_the_floor) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_neighbour_adds_half_of_its_words_and_15_percent_of_its_meaning() -> None:
+    scale = Scale(ENGLISH, 1_000)
+    assert scale.around([Signals(0.4, ENGLISH.mean)], tokens=50) == pytest.approx(0.5 * 0.4)
+    three_deviations = Signals(0.0, ENGLISH.mean + 3 * ENGLISH.deviation)
+    assert scale.around([three_deviations], tokens=50) == pytest.approx(0.15 * 3 * 0.08)
+    assert scale.around([three_deviations], tokens=100) == pytest.approx(0.15 * 3 * 0.08 / 2)
+
+
+def test_repeating_the_words_of_a_query_counts_up_to_one_and_a_half_times_them() -> None:
+    scale = Scale(ENGLISH, 1_000)
+    assert scale.relevance(Signals(1.4, 0.3)) < scale.relevance(Signals(1.5, 0.3)) == scale.relevance(Signals(3.0, 0.3))

@@ -22,6 +22,7 @@ from esker.server.core.recall.selection import (
     RankedCandidate,
     above_floor,
     best_first,
+    candidates_in_window,
     choose,
     ranked,
 )
@@ -273,6 +274,27 @@ def test_a_firm_time_in_a_question_counts_more() -> None:
 
     assert first() == first(window=window) == outside.id, "a window does not outweigh twice the relevance"
     assert first(window=window, firm=True) == inside.id
+
+
+@pytest.mark.parametrize(("firm", "factor"), [(False, 1.6), (True, 2.5)])
+def test_a_text_of_the_time_in_a_question_counts_as_documented(firm: bool, factor: float) -> None:
+    row = memory("The river is the Rhine.", said_at=NOON)
+    window = Window(NOON - timedelta(hours=1), NOON + timedelta(hours=1), timedelta(days=1))
+    texts = CandidateTexts({row.id: row}, {})
+    [timed] = choose([found("memory", row.id, 1.2)], texts, [], NOON, limit=8, window=window, firm=firm).hits
+    assert timed.parts
+    assert timed.parts.relevance == pytest.approx(factor * 1.2, abs=0.002)  # the prior adds a thousandth
+
+
+def test_a_question_of_a_time_alone_gives_each_text_twice_the_floor() -> None:
+    assert [one.relevance for one in candidates_in_window("memory", ["mem_1", "mem_2"])] == [2.0, 2.0]
+
+
+def test_at_most_300_tokens_of_a_passage_are_shown() -> None:
+    words = " ".join(f"word{number}" for number in range(1_000))
+    [hit] = chosen([found("passage", "psg_1", 2.0)], windows=[passage("psg_1", text=f"user: {words}")]).hits
+    assert 200 < estimate_tokens(hit.content) <= 300
+    assert hit.truncated
 
 
 def test_the_last_written_of_equal_rows_comes_first() -> None:
