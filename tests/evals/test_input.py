@@ -76,5 +76,5 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
 def test_an_invalid_line_is_named(tmp_path: Path) -> None:
     good, bad = (json.dumps(CASE | {"gold": {}, "language": language}) for language in ("en", "la"))
     (tmp_path / "cases.jsonl").write_text(f"{good}\n{bad}\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"cases\.jsonl, line 2: language: "):
+    with pytest.raises(InvalidInput, match=r"cases\.jsonl, line 2: language must be "):
         read_cases(tmp_path / "cases.jsonl", ReflectionCase)
