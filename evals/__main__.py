@@ -14,6 +14,7 @@ from evals.pack import command as pack
 from evals.poison import command as poison
 from evals.reflection import command as reflection
 from evals.retrieval import command as retrieval
+from evals.sessions import command as sessions
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Measure Esker on data sets. Nothing leaves this machine."
@@ -24,6 +25,7 @@ COMMANDS = {
     "pack": pack.pack_suite,
     "poison": poison.poison,
     "reflection": reflection.reflection,
+    "sessions": sessions.sessions,
     "persona": histories.persona,
     "chain": histories.chain,
     "score": written_rows.score_outputs,

@@ -20,6 +20,8 @@ _LISTS = {
     "sets": "is a rule set here",
     "needs": "is a rule needed here and not stated",
     "asked": "is an answer",
+    "facts": "is worth a row",
+    "topics": "may be a row",
 }
 """The meaning of each list of atoms in a case or its gold."""
 _WORDS = {
@@ -41,6 +43,8 @@ def case_lines(case: JsonObject) -> Iterator[str]:
         yield f"  … and {len(lines) - _MANY} more"
     yield from ("", "Expected:")
     yield from (f"  {line}" for line in _expected(case | case.get("gold", {})))
+    yield from (f"  wrong: {each['why']}" for each in case.get("wrong", ()))
+    yield from (f"  junk: {_named(messages)}: {kind}" for kind, messages in case.get("junk", {}).items())
 
 
 def _input(case: JsonObject) -> Iterator[str]:
@@ -50,6 +54,8 @@ def _input(case: JsonObject) -> Iterator[str]:
         about = ", ".join(f"{name} {of}" for name, of in row.items() if name not in apart)
         yield f"{row['id']} {when} {f'({about}) ' if about else ''}{_line(row['text'])}"
     sittings = [*case.get("sittings", ()), *([case["sitting"]] if case.get("sitting") else ())]
+    if "transcript" in case:
+        yield f"the transcript {case['transcript']}"
     for message in (*case.get("messages", ()), *(each for sitting in sittings for each in sitting["messages"])):
         yield f"{message['id']} {message['at']} {message['role']}: {_line(_content(message['content']))}"
     if case.get("prompt"):
@@ -99,4 +105,10 @@ def _atom(atom: JsonObject) -> str:
     notes += [f"said by {atom['by']}"] if atom.get("by") else []
     notes += [f"on {atom['dated']}"] if atom.get("dated") else []
     notes += [f"question {atom['ask']!r}"] if atom.get("ask") else []
-    return "; ".join([f"{_line(atom['fact'])} [{', '.join(atom['rows'])}]", *notes])
+    notes += [f"keys {', '.join(atom['keys'])}"] if atom.get("keys") else []
+    sources = ", ".join(atom["rows"]) if "rows" in atom else _named(atom["messages"])
+    return "; ".join([f"{_line(atom['fact'])} [{sources}]", *notes])
+
+
+def _named(messages: Sequence[int]) -> str:
+    return f"messages {', '.join(map(str, messages))}"

@@ -11,6 +11,7 @@ from rich.progress import Progress
 
 from esker.server.core.counts import counted
 from esker.server.core.errors import InvalidInput
+from esker.server.core.json_input import JsonObject
 from evals import judging
 from evals.case_files import AnyCase, SomeCase, read_cases
 from evals.gold_cases import GoldCase
@@ -23,6 +24,9 @@ from evals.scoring.matching import Judge
 from evals.scoring.meaning import THRESHOLDS, Meaning
 from evals.scoring.scored import RETENTION
 from evals.serving import Server, connected, refuse_used_pool
+
+ShowRun = Callable[[JsonObject, str], None]
+"""Prints the table of a run's document under a title."""
 
 MODEL = ("record", "replay", "url", "key", "json_file")
 """The options of a suite whose server may ask a model."""
@@ -99,15 +103,19 @@ def _check(options: SuiteOptions) -> None:
 
 
 def run_suite(
-    name: str, data: Path, options: SuiteOptions, measure: Callable[[UnderTest], Sequence[CaseResult]]
+    name: str,
+    data: Path,
+    options: SuiteOptions,
+    measure: Callable[[UnderTest], Sequence[CaseResult]],
+    shown_by: ShowRun = show,
 ) -> None:
-    """Measure a server, and report the results; `data` is where the cases came from."""
+    """Measure a server, and report the results; `data` is where the cases came from, `shown_by` prints the table."""
     with under_test(options) as at:
         results = measure(at)
         judged = _judged(at, results) if options.judge else None
     run = {"observer": at.observer, "reflector": at.reflector if options.reflecting else None, "thresholds": THRESHOLDS}
     title = f"{name} (observer {run['observer']}, reflector {run['reflector'] or 'off'})"
-    report(name, title, results, run, data, options.json_file, judged)
+    report(name, title, results, run, data, options.json_file, judged, shown_by)
 
 
 def _judged(at: UnderTest, results: Sequence[CaseResult]) -> Judgement:
@@ -125,10 +133,11 @@ def report(
     data: Path,
     json_file: Path | None,
     judged: Judgement | None = None,
+    shown_by: ShowRun = show,
 ) -> None:
     """Print the table of a run and write its document, with the opinion of the judge beside the figures."""
     written = document(suite, results, run, data.name)
-    show(written, f"{title}: {counted(len(results), 'case')}")
+    shown_by(written, f"{title}: {counted(len(results), 'case')}")
     if judged:
         ours = {one.case.case: one.figures[RETENTION].share for one in results if RETENTION in one.figures}
         written["judge"] = judged.document(ours)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import combinations
 
+from evals.case_files import Language
 from evals.scoring.claims import one_source, unsupported
 from evals.scoring.figures import ScoreFigure, figure
 from evals.scoring.gold import Gold, LogRow
@@ -71,10 +72,13 @@ def _badly_cited(row: KeptRow, texts: Mapping[str, str], by: Judge) -> str | Non
 
 def said_once(rows: Sequence[KeptRow], by: Judge) -> ScoreFigure:
     """No row repeats another."""
-    repeated = {second.id: first.id for first, second in combinations(rows, 2) if _repeats(first, second, by)}
+    repeated = {
+        second.id: first.id for first, second in combinations(rows, 2) if repeats(first.text, second.text, by.language)
+    }
     return figure("said once", (f"{row.id} repeats {repeated[row.id]}" if row.id in repeated else None for row in rows))
 
 
-def _repeats(first: KeptRow, second: KeptRow, by: Judge) -> bool:
-    one, other = {*stems(first.text, by.language)}, {*stems(second.text, by.language)}
+def repeats(first: str, second: str, language: Language) -> bool:
+    """Whether two texts have nearly the same words."""
+    one, other = {*stems(first, language)}, {*stems(second, language)}
     return bool(one | other) and len(one & other) / len(one | other) >= _REPEATS
