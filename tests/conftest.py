@@ -1,5 +1,6 @@
 """Fixtures: a real Postgres, a fresh database for each test, an app on a real socket, the real embedding model."""
 
+import gc
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Generator
@@ -37,6 +38,17 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("full" if config.getoption("--full") else "short")
     if not hasattr(config, "workerinput"):
         begin_run()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the collector the modules and tests, which live until the end: it would walk them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
