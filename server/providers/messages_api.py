@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
@@ -148,9 +149,7 @@ class MessagesModel:
         return answer
 
     def _request(self, system: str, messages: list[Any], shape: type[BaseModel], max_tokens: int) -> dict[str, Any]:
-        import anthropic  # noqa: PLC0415 - takes over a second to import, and many installations never need it
-
-        schema = anthropic.transform_schema(shape)
+        schema = _schema(shape)
         request: dict[str, Any] = {"model": self.model, "max_tokens": max_tokens, "messages": messages}
         match self._endpoint.structured:
             case "output_config":
@@ -167,7 +166,7 @@ class MessagesModel:
         return request
 
     async def _send(self, request: dict[str, Any]) -> "Message":
-        import anthropic  # noqa: PLC0415 - see above
+        import anthropic  # noqa: PLC0415 - takes over a second to import, and many installations never need it
 
         try:
             create: Any = self._client.messages.create
@@ -186,6 +185,13 @@ class MessagesModel:
         if not isinstance(answer, anthropic.types.Message) or not _has_blocks(answer):
             raise ModelFailed(f"{self.model} returned something that is not a Messages API message.")
         return answer
+
+
+@cache
+def _schema(shape: type[BaseModel]) -> dict[str, Any]:
+    import anthropic  # noqa: PLC0415 - see above
+
+    return anthropic.transform_schema(shape)
 
 
 def _refusal(model: str, status: int, message: str) -> ModelFailed:

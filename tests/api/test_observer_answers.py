@@ -25,7 +25,7 @@ from esker.server.core.budgets import (
 )
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
-from esker.server.core.records import Principal, TokenUse
+from esker.server.core.records import Principal
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
 from esker.server.providers.messages_api import Endpoint, MessagesModel, ModelReply
@@ -34,7 +34,7 @@ from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
 from tests.support.api import PATIENCE, observed, opened, said
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, Said, Unmetered, model_server
 from tests.support.serving import serving
 
 REDIS: dict[str, Any] = {
@@ -473,19 +473,11 @@ async def test_reading_an_answer_does_not_block_the_event_loop(model: ModelServe
 
     asked = MessagesModel("m", Endpoint(model.url))
     model.say("first", "second")
-    answered = await asked.ask("", [{"type": "text", "text": "?"}], ObserverAnswer, read, max_tokens=9, meter=Free())
+    answered = await asked.ask(
+        "", [{"type": "text", "text": "?"}], ObserverAnswer, read, max_tokens=9, meter=Unmetered()
+    )
     await asked.close()
     assert answered.value == "second"
-
-
-class Free:
-    """Allows every call and counts none."""
-
-    async def allow(self, model: str) -> None:
-        """Allow it."""
-
-    async def record(self, model: str, used: TokenUse) -> None:
-        """Forget it."""
 
 
 # Requests ----------------------------------------------------------------------------------------------------------

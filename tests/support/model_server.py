@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from esker.server.core.records import TokenUse
 from tests.support.serving import serving_app
 
 
@@ -82,6 +83,16 @@ class ModelServer:
                 "usage": {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 7},
             }
         )
+
+
+class Unmetered:
+    """Allows every call and counts none."""
+
+    async def allow(self, model: str) -> None:
+        """Allow it."""
+
+    async def record(self, model: str, used: TokenUse) -> None:
+        """Record nothing."""
 
 
 @asynccontextmanager

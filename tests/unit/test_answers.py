@@ -60,5 +60,6 @@ def test_hostile_answers_take_time_in_proportion_to_their_length(unit: str) -> N
         items_of(text, "facts")
         return process_time() - began
 
-    # Sixteen times the length would take 256 times as long if any step were quadratic.
-    assert min(seconds(800_000) for _ in range(2)) < 60 * max(min(seconds(50_000) for _ in range(3)), 0.002)
+    # Sixteen times the length would take 256 times as long if any step were quadratic. A slow run is measured again.
+    bound = 60 * max(0.001, seconds(25_000))
+    assert any(seconds(400_000) < bound for _ in range(3))

@@ -437,13 +437,11 @@ def _object(line: str) -> Any:
 
 def test_sentences_of_real_transcripts_are_grounded_there_and_not_elsewhere(transcripts: Path) -> None:
     files = sorted(path for folder in ("claude", "codex", "pi") for path in (transcripts / folder).glob("*.jsonl"))
-    said = {path: found[:1_000] for path in files if (found := sentences(path))}
-    assert len(said) > 3
-    for path, facts in said.items():
-        here = joined(grounds_in(fact) for fact in facts)
-        assert [fact for fact in facts if here.missing(fact)] == []
-        elsewhere = joined(
-            grounds_in(fact) for other, found in said.items() if other.parent != path.parent for fact in found
-        )
+    facts_of = {path: found[:400] for path in files if (found := sentences(path))}
+    assert len(facts_of) > 3
+    grounds_of = {path: joined(map(grounds_in, facts)) for path, facts in facts_of.items()}
+    for path, facts in facts_of.items():
+        assert [fact for fact in facts if grounds_of[path].missing(fact)] == []
+        elsewhere = joined(grounds for other, grounds in grounds_of.items() if other.parent != path.parent)
         named = [fact for fact in facts if len(missing(fact)) > 1]
         assert sum(bool(elsewhere.missing(fact)) for fact in named) >= 0.8 * len(named)

@@ -114,10 +114,10 @@ def test_a_text_with_similar_lines_is_accepted(name: str) -> None:
 
 
 def test_the_message_names_the_repetition_and_its_count() -> None:
-    said = degeneration("I will now " * 40)
-    assert said is not None
-    assert '"I will now"' in said
-    assert "40 times" in said
+    reason = degeneration("I will now " * 40)
+    assert reason is not None
+    assert '"I will now"' in reason
+    assert "40 times" in reason
     block = degeneration(LOOPS["a block of lines"])
     assert block is not None
     assert "21 lines" in block
@@ -151,16 +151,16 @@ def test_a_loop_that_is_a_tenth_of_the_text_is_accepted(seed: int, count: int) -
 @settings(max_examples=20)
 @given(st.integers(1, 400), st.integers(0, 40), st.booleans())
 def test_any_text_is_checked_in_time(period: int, other: int, cut: bool) -> None:
-    near = ("a" * period + "b") * (200_000 // (period + 1)) + ("ab" * other + "1")[cut:]
+    near = ("a" * period + "b") * (100_000 // (period + 1)) + ("ab" * other + "1")[cut:]
     started = time.process_time()
     degeneration(near)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 1
 
 
 def test_no_loop_is_found_in_foreign_transcripts(transcripts: Path) -> None:
-    texts = {text for path in sorted(transcripts.rglob("*.json*")) for text in texts_of(path)}
+    texts = {text[:10_000] for path in sorted(transcripts.rglob("*.json*")) for text in texts_of(path)}
     assert len(texts) > 1_000
-    assert {text[:80]: said for text in texts if (said := degeneration(text))} == {}
+    assert {text[:80]: reason for text in texts if (reason := degeneration(text))} == {}
 
 
 def texts_of(path: Path) -> Iterator[str]:
@@ -190,10 +190,10 @@ def strings(value: object) -> Iterator[str]:
 
 def test_a_wording_in_three_rows_is_an_error_in_any_case_and_spacing() -> None:
     rows = ["Deploys need Node 22.", "deploys  need Node 22.", "Anna owns billing.", "Deploys need\nnode 22."]
-    said = degenerate_rows(rows)
-    assert said is not None
-    assert "3 rows" in said
-    assert "deploys need node 22." in said
+    reason = degenerate_rows(rows)
+    assert reason is not None
+    assert "3 rows" in reason
+    assert "deploys need node 22." in reason
 
 
 def test_two_rows_of_one_wording_and_rows_that_differ_are_accepted() -> None:
@@ -203,6 +203,6 @@ def test_two_rows_of_one_wording_and_rows_that_differ_are_accepted() -> None:
 
 
 def test_a_row_that_loops_is_an_error() -> None:
-    said = degenerate_rows(["Anna owns billing.", "The cache is full. " * 30])
-    assert said is not None
-    assert "The cache is full." in said
+    reason = degenerate_rows(["Anna owns billing.", "The cache is full. " * 30])
+    assert reason is not None
+    assert "The cache is full." in reason

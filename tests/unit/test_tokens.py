@@ -52,9 +52,9 @@ def test_no_text_takes_more_than_linear_time(character: str) -> None:
         trim_tail_to_tokens(text, 1_000)
         return time.process_time() - began
 
-    # Sixteen times the text would take 256 times as long if it were quadratic. The best of three tries counts, since
-    # other processes slow some of them down.
-    assert min(seconds(160_000) for _ in range(3)) < 60 * max(seconds(10_000), 0.002)
+    # Sixteen times the text would take 256 times as long if it were quadratic. A slow run is measured again.
+    bound = 60 * max(seconds(10_000), 0.002)
+    assert any(seconds(160_000) < bound for _ in range(3))
 
 
 @settings(max_examples=25)
