@@ -18,11 +18,16 @@ def denied(row: Fingerprint) -> frozenset[str]:
     return row.terms if follow - row.subject else frozenset(follow)
 
 
+def opposed(newer: Fingerprint, older: Fingerprint) -> bool:
+    """Whether two rows name opposite sides of one pair of words, such as "left" and "right"."""
+    return any((pair, side) not in older.directions for pair, side in _judged_by_both(newer, older))
+
+
 def contradicts(newer: Fingerprint, older: Fingerprint) -> bool:
     """Whether two rows judge the same thing in opposite ways: "loves X" and "hates X", "do Y" and "never do Y"."""
     if set(newer.exact) != set(older.exact):
         return False
-    opposite = any((pair, side) not in older.directions for pair, side in _judged_by_both(newer, older))
+    opposite = opposed(newer, older)
     if not opposite and negates(newer) == negates(older):
         return False
     shared, all_of_it = newer.subject & older.subject, newer.subject | older.subject

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from esker.server.core.text.labels import without_label
+from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS
 from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import groups, words
@@ -108,8 +108,8 @@ class Fingerprint:
 # A row is compared with many others, so its fingerprint is needed again and again.
 @lru_cache(4_000)
 def fingerprint(text: str) -> Fingerprint:
-    """Return the fingerprint of a row's text, without the label that introduces it."""
-    plain = _spelled_out(unicodedata.normalize("NFKC", without_label(text)))
+    """Return the fingerprint of a row's text, without its label and its notes about older rows."""
+    plain = _spelled_out(unicodedata.normalize("NFKC", without_notes(without_label(text))))
     sequence = tuple(terms(plain))
     spelled = tuple(word.casefold() for word in _WORD.findall(plain)) or (plain.strip(),)
     keys = [_key(word) for word in spelled]

@@ -26,6 +26,10 @@ PURPOSE = " — asked: "
 """Separates a change from the request that it fulfils."""
 IN_ANSWER = " (in answer to: "
 """Precedes the words that a row answers."""
+BEFORE = " (before: "
+"""Precedes the words of the row that a row replaces, where they name a subject that it does not name."""
+UNLIKE = " (unlike before: "
+"""Precedes the words of an older row that says otherwise, and may still hold."""
 WITH_IMAGE = " (with an image)"
 STEP = " → "
 """Separates the rows of one course of events."""
@@ -34,9 +38,15 @@ _ALL = (
     CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
     COMMITTED,
 )  # fmt: skip
+_NOTES = (BEFORE, UNLIKE)
 _LABEL = re.compile(rf"(?:^|(?<={STEP}))(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
 
 
 def without_label(text: str) -> str:
     """Return a row's text without the labels that introduce it or a part of it."""
     return _LABEL.sub("", text)
+
+
+def without_notes(text: str) -> str:
+    """Return a row's text without what the observer appended about older rows."""
+    return min((text.partition(note)[0] for note in _NOTES), key=len)

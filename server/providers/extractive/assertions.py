@@ -1,334 +1,440 @@
-"""Reads an assertion by its words alone: its subject, its scope, its values, and the value that it gives up.
+"""Reads an assertion by its words alone: subjects, values, the values it gives up, its scope, and whether it is certain.
 
-`superseding` compares the results. The words are in `server/core/words`; a part that no pattern finds stays empty, and
-nothing is replaced because of it.
+A sentence is cut into clauses, and a clause into segments at the words that say how its parts belong together: verbs of
+being, using and changing, and prepositions. The words of each language are in `server/core/words`; the grammar below is
+the same for all of them. `superseding` compares the results; a part that is not understood stays empty, and nothing is
+replaced because of it.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
-from esker.server.core.facts.contradiction import negates
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint
 from esker.server.core.text import labels
-from esker.server.core.text.labels import without_label
+from esker.server.core.text.labels import without_label, without_notes
+from esker.server.core.text.languages import ENGLISH, STEMMERS, STOP_WORDS, without_accents
 from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import any_of, spaced, unspaced, whole, words
+from esker.server.core.words.lists import any_of, by_language, keyed, starting, whole, words
 from esker.server.core.words.scripts import CJK
 
-# Maximum words of a value that is an ordinary word; a longer phrase is a description.
+# Characters of a statement that are read; a longer one is rarely about one thing.
+_MOST_CHARACTERS = 500
+# Maximum terms of a value that is made of ordinary words; a longer phrase is a description.
 _MOST_WORDS = 2
-_CJK = re.compile(rf"[{CJK}]")
-
-
-def _list(name: str) -> tuple[str, ...]:
-    return words(f"assertions.{name}")
-
-
-def _with_spaces(*names: str) -> str:
-    """Return a pattern for the entries of some lists, in the scripts that put spaces between words."""
-    return any_of(spaced(entry for name in names for entry in _list(name)))
-
-
-def _without_spaces(*names: str) -> str:
-    """Return a pattern for the entries of some lists in Chinese and Japanese."""
-    return any_of(unspaced(entry for name in names for entry in _list(name)))
-
-
-_OLD_VALUE = re.compile(
-    rf"\b{_with_spaces('instead', 'gives_up')} (?P<old>[^,.;:!?()]{{2,60}})"
-    rf"|{_without_spaces('instead', 'gives_up')} ?(?P<cjk>[^，。；：！？,.]{{1,30}})"
-    rf"|(?P<jp>[^，。、；：！？,.\s]{{1,30}}?){_without_spaces('instead_behind', 'gives_up_behind')}",
-    re.IGNORECASE,
-)
-_END_OF_VALUE = re.compile(whole(_list("value_ends")), re.IGNORECASE)
-# The scope of an assertion: a purpose or occasion, or a place, which can also be the value itself ("keep it in X").
-_PURPOSE = re.compile(
-    rf"\b{_with_spaces('purposes')} ([^,.;:!?()]{{2,60}})"
-    rf"|([^，。；：！？,.\s]{{1,12}}?){_without_spaces('purposes')}"
-    rf"|{any_of(_list('purpose_forms'))}",
-    re.IGNORECASE,
-)
-_PLACE = re.compile(rf"\b{_with_spaces('places')} ([^,.;:!?()]{{2,60}})", re.IGNORECASE)
-_END_OF_SCOPE = re.compile(rf"\b{_with_spaces('instead', 'scope_ends')}\b", re.IGNORECASE)
-# The groups are the subject and the value.
-_VALUE_OF = re.compile(
-    rf"^({_with_spaces('owners')} (?:[^\s,;:]+ ){{1,5}}?){_with_spaces('copulas')} ([^,;:!?()]{{1,80}})"
-    rf"|{any_of(_list('value_forms'))}",
-    re.IGNORECASE,
-)
-# A value is a name or a number, not a property: "is Render", "is on Friday", not "is fast".
-_VALUE = re.compile(
-    rf"(?:(?i:{_with_spaces('now')})\s)?"
-    rf"(?P<where>{_with_spaces('value_places')}\s)?(?:{_with_spaces('articles', 'indefinite')}\s)?"
-    r"(?P<name>[\"“„«'`~/]?[A-ZÀ-ÖØ-Þ0-9]|[^\s]{0,60}[./_\d-][^\s])"
-)
-# Subjects whose value can be an ordinary word.
-_SLOT = re.compile(rf"\b{_with_spaces('slots')} $", re.IGNORECASE)
-# Subjects of which many exist at a time, so that a new one replaces none.
-_LOOSE = re.compile(rf"\b{_with_spaces('many')} $", re.IGNORECASE)
-
-# The opening of a correction, which is not part of the statement.
-_OPENER = re.compile(
-    rf"^(?:(?:{_with_spaces('openers')}(?:[,.:;!—–]| [—–-])|{_with_spaces('plain_openers')}\b)"
-    rf"[ ,.:;!—–-]{{0,4}}){{1,4}}"
-    rf"|^{_without_spaces('openers')}[，、。：,.: ]{{0,3}}",
-    re.IGNORECASE,
-)
-# Openings that name the speaker or a decision; the statement is the same without them.
-_LEAD = re.compile(rf"^(?:{_with_spaces('leads')} ){{1,4}}|^{_without_spaces('leads')}{{1,2}}", re.IGNORECASE)
-_DAY = any_of(_list("days"))
-_TIMES = any_of(_list("times"))
+_OPENING = (
+    "instead", "also", "now", "replaces", "becomes", "gone", "swaps", "inherits", "holds", "changes", "sets", "puts",
+    "uses", "is", "from", "to", "by", "at", "for", "not", "breaks",
+)  # fmt: skip
+"""Kinds of segments whose content follows the word that opens them, by the names of their lists. The first one that
+matches at a place wins, so turns of several words come before the prepositions that they begin with."""
+_CLOSING = ("instead", "also", "gone", "changes", "puts", "uses", "is", "from", "to", "at", "object", "topic")
+"""Kinds of segments whose content precedes their word, in languages with postpositions; the lists end in `_behind`."""
+_VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
+# Kinds of segments that mark a change of what their clause says.
+_MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
+_CLAUSE = re.compile(r"[,;:!?()—–][\s]+|[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$")
+_ORDINAL = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"[$€£¥]?\d[\d.,:]*\d|[$€£¥]?\d")
+_IN_CJK = re.compile(f"[{CJK}]")
+_CJK_RUN = re.compile(f"[{CJK}]+")
 _SIZES = r"[kmgt]i?b|bytes?|(?:kilo|mega|giga|tera)bytes?"
-# Durations and deadlines, which do not distinguish two assertions.
-_WHEN = re.compile(
-    rf"\b{_with_spaces('when')} (?:{_with_spaces('when_fillers')} ){{0,2}}"
-    rf"(?:(?:\d[\d.,]{{0,9}}|{_with_spaces('counts')})[ -]?{_TIMES}"
-    rf"|{_with_spaces('when_ends')}|{_DAY}|\d{{1,2}}(?::\d\d)?(?: ?[ap]m)?)"
-    r"(?![^\s,.;:!?)])",
-    re.IGNORECASE,
-)
-# Words that mark a change: the statement holds from now on.
-_CHANGE = re.compile(
-    rf"[ ,]{{0,2}}\b{_with_spaces('changes')}\b[ ,]{{0,2}}|{_without_spaces('changes')}", re.IGNORECASE
-)
-# The old value, which a text often names beside the new one.
-_GIVEN_UP = re.compile(
-    rf" {_with_spaces('instead')} \S{{1,60}}(?<![,.;:!?])"
-    rf"|[，,]? ?{_without_spaces('instead')}[^\s，。,.]{{1,30}}"
-    rf"|[^\s，。、{CJK}]{{1,30}}{_without_spaces('instead_behind')}",
-    re.IGNORECASE,
-)
-_LETTER = rf"[^\W{CJK}]"
-_NAME_WORD = rf"[A-ZÀ-ÖØ-Þ](?:(?:{_LETTER}|[.+#/-]){{0,40}}(?:{_LETTER}|[+#]))?"
-_NAME = (
-    rf"(?:{_NAME_WORD}(?: {_NAME_WORD}| \d[\d.]{{0,8}}(?<!\.)){{0,2}}"
-    rf"|(?:{_LETTER}{{1,20}}[-./]){{1,4}}{_LETTER}{{1,20}})"
-)
-# A name is a value after a verb of using or, without one, after a preposition of place. Many things can be used at a
-# time, so a use must name its purpose; a thing is kept in only one place.
-_USED = re.compile(
-    rf"\b(?i:{_with_spaces('uses')}) (?P<value>{_NAME})"
-    rf"|{_without_spaces('uses')} ?(?P<zh>{_NAME})|(?P<jp>{_NAME}) ?{_without_spaces('uses_behind')}"
-)
-_KEPT = re.compile(
-    rf"\b(?i:{_with_spaces('kept')}) (?:(?i:{_with_spaces('articles')}) )?(?P<value>{_NAME})"
-    rf"|{_without_spaces('kept')} ?(?P<zh>{_NAME})|(?P<jp>{_NAME}) ?{_without_spaces('kept_behind')}"
-)
-# An amount has a unit or follows a word such as "is"; any other number can be the name of one of many ("test 3").
-_AMOUNT = re.compile(
-    rf"(?<!{_LETTER})(?<![.,:/-])(?P<sign>[$€£]?)\d[\d.,:]{{0,11}}(?<![.,:]) ?"
-    rf"(?P<unit>(?:{_TIMES}|{_SIZES}|{any_of(_list('counted'))})(?!{_LETTER}))"
-    rf"|(?:\b{_with_spaces('equals')}\b|=|{_without_spaces('equals')}) ?(?P<sum>[$€£]?\d[\d.,:]{{0,11}}(?<![.,:]))"
-    rf"(?= {_with_spaces('sum_ends')}\b|[.!,;。！，で]|$)",
-    re.IGNORECASE,
-)
-_KINDS = {"time": re.compile(_TIMES, re.IGNORECASE), "size": re.compile(_SIZES, re.IGNORECASE)}
-_DAY_NAME = re.compile(_DAY, re.IGNORECASE)
-# Verbs of lasting states and settings, not of single events: "takes 30 seconds", not "took 30 seconds".
-_LASTS = re.compile(rf"{whole(_list('lasts'))}|=", re.IGNORECASE)
-# One of several, each with an amount of its own.
-_ONE_OF_MANY = re.compile(rf"^{_with_spaces('one_of_many')}\b|^{_without_spaces('one_of_many')}", re.IGNORECASE)
-# "Move X to B" and "back to B for X", done or decided: no word before or after postpones it.
-_THING = r"(?P<thing>[^,.;:!?()]{2,40}?)"
-_MOVES = tuple(
-    re.compile(
-        "^"
-        + form.replace("<what>", _THING).replace("<name>", f"(?P<value>{_NAME})")
-        + f"(?: (?i:{_with_spaces('move_ends').replace('<day>', _DAY)}))?[ .!。了]{{0,3}}$"
-    )
-    for form in (f"(?i:{any_of(_list('moves'))}) <what> (?i:{any_of(_list('moves_to'))}) <name>", *_list("move_forms"))
-)
-
-
-def _all_terms(name: str) -> frozenset[str]:
-    """Return the words of a list together with their stems."""
-    return frozenset(term for word in _list(name) for term in (word, *terms(word)))
-
-
-# Verbs of being somewhere and of using, and small words: a sentence without them and its value names its subject.
-_IS_AT, _USE, _SMALL = _all_terms("being"), _all_terms("using"), _all_terms("small")
-_ARTICLES = frozenset((*_list("articles"), *_list("indefinite"), *_list("other_articles")))
-_WORD = re.compile(rf"[{CJK}]|(?:[^\W{CJK}]|[.,:/+#-](?=\w)|[$€£%=])+")
-# Maximum characters of a sentence that is compared word by word; a longer text is rarely repeated with one change.
-_LONGEST_SENTENCE = 300
-
-
-@dataclass(frozen=True, slots=True)
-class ValueSlot:
-    """A value in its sentence: its kind, and the stems of the words before and after it."""
-
-    value: str
-    kind: str
-    before: tuple[str, ...]
-    behind: tuple[str, ...]
-
-    @property
-    def things(self) -> frozenset[str]:
-        """The stems of the subject of the sentence."""
-        return frozenset((*self.before, *self.behind)) - _IS_AT - _USE - _SMALL
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A move: the terms of the thing, the place that it is moved to, and the kind of that place."""
-
-    thing: frozenset[str]
-    value: str
-    kind: str
+_SPEAKER = re.compile(r"^([^\W\d_][^:\n]{0,40}?) said: ")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A named value: the terms of its subject, the preposition before it, and its own terms."""
+    """A value of a subject: its terms, its kind, and the terms of the subject and of the scope.
 
+    `relation` is the kind of segment it was read from and the preposition before it. `marked`: its clause says that it
+    changed; `added`: that it exists beside others. `thing` is what the subject is called by, in order: "gateway timeout" in "our
+    gateway timeout for exports".
+    """
+
+    terms: frozenset[str]
+    kind: str
+    relation: str
     subject: frozenset[str]
-    where: str
-    named: frozenset[str]
+    scope: frozenset[str]
+    thing: tuple[str, ...]
+    marked: bool
+    added: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
     """An assertion. `name` identifies it when it is replaced: the id of a row, or the content of a fact.
 
-    `old` contains the terms of the value that it gives up, `purpose` and `place` those of its scope. `corrects`: it is
-    a correction; `change`: it is marked as a change. `value` is the value in "X is value"; `named` is the one name, and
-    `amounts` are the amounts, that a later sentence can replace with another.
+    `statement` is its text without label and notes. `given_up` are the terms of each value that it gives up, `topic`
+    those of all that it is about besides values. `firm`: it is asserted here and now, by the speaker. `corrects`: it
+    takes back what was said before. `loose` are its numbers that belong to none of its values.
     """
 
     name: str
+    statement: str
+    speaker: str
     fingerprint: Fingerprint
-    is_cjk: bool
-    old: frozenset[str]
-    purpose: frozenset[str]
-    place: frozenset[str]
+    terms: frozenset[str]
+    values: tuple[Value, ...]
+    given_up: tuple[frozenset[str], ...]
+    topic: frozenset[str]
+    scope: frozenset[str]
+    loose: frozenset[str]
+    firm: bool
     corrects: bool
-    change: bool
-    value: Value | None
-    named: ValueSlot | None
-    amounts: tuple[ValueSlot, ...]
-    move: Move | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    kind: str
+    word: str
+    text: str
+
+
+def _lists(name: str, language: str) -> tuple[str, ...]:
+    return by_language(f"assertions.{name}").get(language, ())
+
+
+class _Grammar:
+    """The patterns of one language."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.stemmer = STEMMERS.get(language, ENGLISH)
+        self.postpositions = bool(_lists("object_behind", language))
+        if self.postpositions:
+            before = {kind: _lists(kind, language) for kind in ("also", "now", "not", "breaks")}
+            behind = {kind: _lists(f"{kind}_behind", language) for kind in _CLOSING}
+            found = {kind: (*before.get(kind, ()), *behind.get(kind, ())) for kind in {**before, **behind}}
+        else:
+            found = {kind: _lists(kind, language) for kind in _OPENING}
+        self.opener = _classes(found)
+        self.small = _pattern(_lists("small", language))
+        self.when = _pattern(_lists("when", language))
+        self.unsure = _pattern(_lists("unsure", language))
+        self.others = _pattern(_lists("others", language))
+        self.past = _pattern(_lists("past", language))
+        self.corrects = _pattern(_lists("corrects", language))
+        self.many = frozenset(self.terms(" ".join(_lists("many", language))))
+        self.one_of_many = _pattern(_lists("one_of_many", language))
+        self.attributes = [(key, _pattern(entries)) for key, entries in _attributes(language).items()]
+
+    def terms(self, text: str) -> list[str]:
+        """Return the terms of a text; an ordinal is its number."""
+        return terms(_ORDINAL.sub(r"\1", text), self.stemmer)
+
+
+def _attributes(language: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for word, key in keyed("assertions.attributes", language).items():
+        found.setdefault(key, []).append(word)
+    return found
+
+
+def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(whole(entries) if entries else r"(?!)", re.IGNORECASE)
+
+
+def _classes(found: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
+    """Return a pattern that finds the words of any kind, kind by kind, the longest first; its last group names the kind."""
+    entries = [(entry, kind) for kind, some in found.items() for entry in sorted(some, key=lambda one: (-len(one), one))]
+    parts = (f"(?P<{kind}__{place}>{starting([entry], _end(entry))})" for place, (entry, kind) in enumerate(entries))
+    return re.compile("|".join(parts) or r"(?!)", re.IGNORECASE)
+
+
+def _end(entry: str) -> str:
+    return r"\b" if entry[-1:].isalnum() or entry[-1:] in ")]?" else ""
+
+
+_grammar = cache(_Grammar)
+
+
+@cache
+def places_of_software(name: str) -> frozenset[str]:
+    """Return the terms of a list of places where software runs: `environments`, or `live` among them."""
+    return frozenset(terms(" ".join(words(f"assertions.{name}"))))
+
+
+@cache
+def _languages() -> dict[str, frozenset[str]]:
+    """Return the small words of each language with a grammar that puts spaces between words."""
+    return {
+        language: frozenset(
+            word
+            for entry in (*_plain_words(language), *STOP_WORDS[STEMMERS[language]])
+            for word in (without_accents(entry),)
+        )
+        for language in by_language("assertions.is")
+        if language in STEMMERS
+    }
+
+
+def _plain_words(language: str) -> Iterator[str]:
+    for kind in ("is", "uses", "changes", "from", "to", "at", "for", "now", "small"):
+        yield from (entry.casefold() for entry in _lists(kind, language) if entry.isalpha())
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+
+
+def _language_of(text: str) -> str:
+    """Return the language whose small words a text has most of; Chinese and Japanese are known by their script."""
+    if _IN_CJK.search(text):
+        return "ja" if _KANA.search(text) else "zh"
+    found = [without_accents(word) for word in _WORD.findall(text.casefold())]
+    counts = {language: sum(word in small for word in found) for language, small in _languages().items()}
+    most = max(counts.values())
+    likely = [language for language, count in counts.items() if count == most]
+    if len(likely) == 1:
+        return likely[0]
+    return max(likely, key=lambda language: sum(len(one[0]) for one in _grammar(language).opener.finditer(text)))
+
+
+@lru_cache(2_000)
 def read_assertion(name: str, content: str) -> Assertion:
     """Return the assertion in the content of a row or fact."""
-    statement = _OPENER.sub("", without_label(content).split(labels.IN_ANSWER, 1)[0])
-    lasting = _WHEN.sub("", statement)
-    sentence = _sentence(statement)
-    corrects = content.startswith(labels.CORRECTION)
+    speaker = _SPEAKER.match(content)
+    plain = without_label(content) if not speaker else content[speaker.end() :]
+    statement = without_notes(plain.split(labels.IN_ANSWER, 1)[0])[:_MOST_CHARACTERS].strip()
+    grammar = _grammar(_language_of(statement))
+    read = _Reader(grammar, statement)
     return Assertion(
         name=name,
+        statement=statement,
+        speaker=speaker[1] if speaker and not content.startswith(labels.SAID) else "",
         fingerprint=fingerprint(statement),
-        is_cjk=bool(_CJK.search(statement)),
-        old=_old_value(statement),
-        purpose=_after(_PURPOSE, lasting),
-        place=_after(_PLACE, lasting),
-        corrects=corrects,
-        change=corrects or bool(_CHANGE.search(statement)),
-        value=_value_of(statement),
-        named=_named(_WHEN.sub("", sentence)),
-        amounts=tuple(_amounts(sentence)),
-        move=_move(sentence),
+        terms=frozenset(grammar.terms(statement)) | frozenset(read.attributes),
+        values=tuple(read.values),
+        given_up=tuple(dict.fromkeys(read.given_up)),
+        topic=frozenset(read.topic),
+        scope=frozenset(read.scope),
+        loose=frozenset(read.loose),
+        firm=read.firm,
+        corrects=content.startswith(labels.CORRECTION) or bool(grammar.corrects.search(statement)),
     )
 
 
-def _sentence(statement: str) -> str:
-    """Return a sentence without its lead, its words of change and the old value; empty for a long text."""
-    if len(statement) > _LONGEST_SENTENCE:
-        return ""
-    bare = _GIVEN_UP.sub("", _CHANGE.sub(" ", statement)).strip()
-    return _LEAD.sub("", bare)
+class _Reader:
+    """Reads a statement clause by clause."""
+
+    def __init__(self, grammar: _Grammar, statement: str) -> None:
+        self.grammar = grammar
+        self.values: list[Value] = []
+        self.given_up: list[frozenset[str]] = []
+        self.topic: set[str] = set()
+        self.scope: set[str] = set()
+        self.attributes = {f"@{key}" for key, pattern in grammar.attributes if pattern.search(statement)}
+        self._former: list[frozenset[str]] = []
+        self._swapped = False
+        self.firm = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.others.search(statement)
+        for clause in _CLAUSE.split(grammar.corrects.sub(" ", statement)):
+            if grammar.unsure.search(clause):
+                # What follows a condition or a plan depends on it; a clause before it does not.
+                self.firm = self.firm and bool(self.values or self.given_up)
+                break
+            for segments in self._clauses(clause):
+                self._read(segments)
+        if self.values:
+            self.given_up += self._former
+        said = frozenset().union(*(value.terms for value in self.values)) if self.values else frozenset[str]()
+        gone = frozenset().union(*self.given_up) if self.given_up else frozenset[str]()
+        self.topic -= said | gone
+        self.loose = {term for term in grammar.terms(statement) if _NUMBER.fullmatch(term)} - said
+
+    def _clauses(self, text: str) -> Iterator[list[_Segment]]:
+        """Yield the segments of a text, cut at conjunctions."""
+        clause: list[_Segment] = []
+        for segment in self._segments(self.grammar.when.sub(" ", text)):
+            if segment.kind == "breaks":
+                yield clause
+                clause = [_Segment("start", "", segment.text)]
+            elif segment.kind in ("now", "also") and clause and segment.text and not self.grammar.postpositions:
+                # "is now X": the content goes on after the adverb.
+                clause += [_Segment(segment.kind, segment.word, ""), replace(clause[-1], text=segment.text)]
+            else:
+                clause.append(segment)
+        yield clause
+
+    def _segments(self, text: str) -> Iterator[_Segment]:
+        found = list(self.grammar.opener.finditer(text))
+        kinds = [(match.lastgroup or "").partition("__")[0] for match in found]
+        if self.grammar.postpositions:
+            starts = [0, *(match.end() for match in found)]
+            for match, kind, start in zip(found, kinds, starts, strict=False):
+                yield _Segment(kind, match[0], self._content(text[start : match.start()]))
+            yield _Segment("start", "", self._content(text[starts[-1] :]))
+            return
+        ends = [*(match.start() for match in found), len(text)]
+        yield _Segment("start", "", self._content(text[: ends[0]]))
+        for match, kind, end in zip(found, kinds, ends[1:], strict=True):
+            yield _Segment(kind, match[0].casefold(), self._content(text[match.end() : end]))
+
+    def _content(self, text: str) -> str:
+        return self.grammar.small.sub(" ", text).lstrip(" \t\"'“”„«»`*,").rstrip(" \t\"'“”„«»`*.,")
+
+    def _read(self, segments: Sequence[_Segment]) -> None:
+        kinds = {segment.kind for segment in segments}
+        self._swapped = self._swapped or "swaps" in kinds
+        if self.grammar.one_of_many.match(segments[0].text) if segments else True:
+            return
+        denied = self._denies(segments)
+        own = list(self._given_up(segments, kinds))
+        self.given_up += own
+        subject = self._terms(segment for segment in segments if segment.kind not in ("from", "instead", "not", "gone"))
+        self.scope |= self._terms(segment for segment in segments if segment.kind in ("at", "for"))
+        values = [] if denied or "gone" in kinds else list(self._values(segments, kinds))
+        if own or values:
+            self.topic |= subject - frozenset().union(*own)
+        if self._is_past(segments, kinds):
+            self._former += [value.terms for value in values]
+        else:
+            self.values += values
+
+    def _terms(self, segments: Iterable[_Segment]) -> frozenset[str]:
+        return frozenset(term for segment in segments for term in self.grammar.terms(segment.text))
+
+    def _denies(self, segments: Sequence[_Segment]) -> bool:
+        """Whether a verb is denied: a negation without content of its own precedes it."""
+        places = [place for place, segment in enumerate(segments) if segment.kind == "not" and not segment.text]
+        return any(segment.kind in _VERBS for place in places for segment in segments[place + 1 : place + 3])
+
+    def _is_past(self, segments: Sequence[_Segment], kinds: set[str]) -> bool:
+        changed = kinds & {"replaces", "becomes", "inherits", "changes", "now"}
+        return not changed and any(self.grammar.past.search(f"{one.word} {one.text}") for one in segments)
+
+    def _given_up(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[frozenset[str]]:
+        """Yield the terms of what a clause may give up; only the value of an earlier assertion is given up by it."""
+        start = segments[0].text
+        for place, segment in enumerate(segments):
+            options = [segment.text]
+            if segment.kind == "gone":
+                options += [start, *(one.text for one in segments[place + 1 :]), *(one.text for one in segments[1:place])]
+            elif segment.kind == "replaces":
+                options = [segment.text or start]
+            elif segment.kind == "from":
+                options = options if kinds & {"changes", "becomes", "inherits", "to", "puts"} else []
+            elif segment.kind not in ("instead", "not"):
+                continue
+            yield from (found for text in options if (found := frozenset(self.grammar.terms(text))))
+
+    def _values(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[Value]:
+        marked = self._swapped or bool(kinds & _MARKS) or {"sets", "to"} <= kinds or {"from", "to"} <= kinds
+        for segment, kind in self._candidates(segments, kinds):
+            value = frozenset(self.grammar.terms(segment.text))
+            beside = [one for one in segments if one is not segment and one.kind not in ("from", "instead", "not")]
+            named = [one for one in beside if one.kind not in ("at", "for", "now", "also") and one.text]
+            heads = self.grammar.terms(named[0].text) if named else []
+            if not value or (heads and heads[-1] in self.grammar.many):
+                continue
+            # A duration or a deadline is not part of a subject, unless it is compared with another.
+            lasting = [one for one in beside if not (one.kind == "for" and _is_time(_kind_of(one.text)))]
+            subject = self._terms(beside if _is_time(kind) else lasting)
+            yield Value(
+                terms=value,
+                kind=kind,
+                relation=self._relation(segment, known=bool(kinds & _VERBS)),
+                subject=(subject - value) | self.attributes,
+                scope=self._terms(one for one in lasting if one.kind in ("at", "for")),
+                thing=tuple(heads),
+                marked=marked or (segment.kind == "sets"),
+                added="also" in kinds,
+            )
+
+    def _relation(self, segment: _Segment, *, known: bool) -> str:
+        place = f" {segment.word}" if segment.kind == "at" else ""
+        return f"{segment.kind if known else 'open'}{place}"
+
+    def _candidates(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[tuple[_Segment, str]]:
+        """Yield the segments of a clause that can be its value, with their kinds."""
+        by_kind = [(segment, _kind_of(segment.text)) for segment in segments if segment.text]
+        holders = [one for one in by_kind if one[0].kind in ("by", "start")]
+        if kinds & {"holds", "inherits"} or ("replaces" in kinds and not any(one.kind == "by" for one in segments)):
+            yield from holders[-1:] if "by" in kinds else holders[:1]
+            return
+        if not kinds & _VERBS:
+            yield from [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"][:1]
+            return
+        goals = self._goals(by_kind, kinds)
+        if goals:
+            yield from goals
+            return
+        objects = [one for one in by_kind if one[0].kind in ("uses", "is", "puts", "sets", "object", "topic_value")]
+        telling = [one for one in objects if one[1] != "word"]
+        places = [one for one in by_kind if one[0].kind in ("at", "to", "by")]
+        if self.grammar.postpositions:
+            objects = [one for one in by_kind if one[0].kind in ("object", "is", "uses")]
+            telling = [one for one in objects if one[1] != "word"]
+        opens = not segments[0].text
+        at_names = [one for one in places if one[1] != "word" and not (opens and one[0] is segments[1])]
+        amounts = [one for one in by_kind if _is_amount(one[1]) and one[0].kind != "start" and one not in telling]
+        if len({one[0] for one in (*telling, *amounts) if _is_amount(one[1])}) > 1:
+            # Of several amounts only a date says something by itself.
+            telling, amounts = ([one for one in some if one[1] == "date"] for some in (telling, amounts))
+        yield from telling
+        yield from amounts
+        names = [one for one in at_names if one not in amounts]
+        if not [one for one in telling if not _is_amount(one[1])] and len(names) == 1:
+            yield from names
+        if not telling and not names and not amounts:
+            words_alone = [one for one in (*objects, *places[:0]) if one[0].kind in ("is", "uses", "object")]
+            yield from (one for one in words_alone if len(self.grammar.terms(one[0].text)) <= _MOST_WORDS)
+
+    def _goals(self, by_kind: Sequence[tuple[_Segment, str]], kinds: set[str]) -> list[tuple[_Segment, str]]:
+        """Return the new values that a clause of change names."""
+        if "replaces" in kinds:
+            return [one for one in by_kind if one[0].kind == "by"][:1]
+        if "becomes" in kinds:
+            return [one for one in by_kind if one[0].kind == "becomes"][:1]
+        if not kinds & {"changes", "sets", "puts", "is"} and not ("to" in kinds and "uses" in kinds):
+            return []
+        goals = [one for one in by_kind if one[0].kind == "to"]
+        if not goals and kinds & {"changes", "sets"}:
+            goals = [one for one in by_kind if one[0].kind == "at"]
+        return goals[:1]
 
 
-def _old_value(text: str) -> frozenset[str]:
-    """Return the terms of the value that a text says is given up."""
-    found = _OLD_VALUE.search(text)
-    if not found:
-        return frozenset()
-    named = next(part for part in found.groups() if part)
-    # In Japanese the value comes before its mark, and its purpose before the value.
-    parts = _END_OF_VALUE.split(named)
-    return frozenset(terms(parts[-1] if found["jp"] else parts[0]))
+_TIMES = any_of(words("assertions.times"))
+_COUNTED = any_of(words("assertions.counted"))
+_LETTER = rf"[^\W\d{CJK}]"
+_AMOUNT = re.compile(
+    rf"(?<![\w.])(?P<sign>[$€£¥]?)(?P<number>\d[\d.,:]{{0,11}})(?<![.,:]) ?"
+    rf"(?:(?P<time>{_TIMES}(?!{_LETTER}))|(?P<size>(?:{_SIZES})(?!{_LETTER}))|(?P<counted>{_COUNTED}(?!{_LETTER})))?",
+    re.IGNORECASE,
+)
+_MONTHS = any_of([*keyed("dates.months").keys(), *keyed("dates.short_months").keys()])
+_DATE = re.compile(
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)|\d{{4}}-\d\d(?:-\d\d)?)\b|\b\d{{1,2}}\.(?: |$)|{whole(words('assertions.days'))}"
+    rf"|\b\d{{1,2}}\.? (?:de |of )?{_MONTHS}\b|\b{_MONTHS} \d{{1,2}}\b|\d{{1,2}}(?:月|日|号)",
+    re.IGNORECASE,
+)
+_NAME = re.compile(
+    rf"[^\W\d_]?[A-ZÀ-ÖØ-ÞА-ЯЁ]|[^\s{CJK}]{{0,60}}[^\s{CJK}.,]?[./_\d-][^\s{CJK}]|[^\W\d_{CJK}]+ \d|`"
+)
+_LATIN = re.compile(r"[A-Za-z]")
 
 
-def _after(pattern: re.Pattern[str], text: str) -> frozenset[str]:
-    """Return the terms of the scopes that a pattern finds in a text."""
-    found = (next(part for part in match.groups() if part) for match in pattern.finditer(text))
-    return frozenset(term for scope in found for term in terms(_END_OF_SCOPE.split(scope, 1)[0]))
+@lru_cache(4_000)
+def _kind_of(text: str) -> str:
+    """Return the kind of a value: date, time, size, a unit, number, name or word."""
+    if _DATE.search(text):
+        return "date"
+    amount = _AMOUNT.search(text)
+    if amount and (amount["time"] or amount["size"]):
+        return "time" if amount["time"] else "size"
+    if amount and (amount["counted"] or amount["sign"]):
+        return amount["counted"].casefold().rstrip("s") if amount["counted"] else amount["sign"]
+    if amount and amount[0].strip() == text.strip():
+        return "number"
+    if _IN_CJK.search(text):
+        return "name" if _LATIN.search(text) else "word"
+    return "name" if _NAME.search(text) else "word"
 
 
-def _value_of(text: str) -> Value | None:
-    """Return the value in a text such as "X is value", or None."""
-    found = _VALUE_OF.search(text)
-    if not found:
-        return None
-    subject, said = (part for part in found.groups() if part)
-    value = _VALUE.match(said)
-    in_a_word = bool(_SLOT.search(subject)) and len(said.split()) <= _MOST_WORDS
-    if _is_loose(text) or not (value or in_a_word):
-        return None
-    where = ((value and value["where"]) or "").strip().casefold()
-    found_value = Value(frozenset(terms(subject)), where, frozenset(terms(said)))
-    return found_value if found_value.subject and found_value.named else None
+def _is_time(kind: str) -> bool:
+    return kind in ("time", "date")
 
 
-def _is_loose(text: str) -> bool:
-    """Whether the subject of a text is one of which many exist at a time."""
-    found = _VALUE_OF.search(text)
-    return bool(found and found[1] and _LOOSE.search(found[1]))
-
-
-def _named(sentence: str) -> ValueSlot | None:
-    """Return the one name in a sentence about the use or the place of something; None if there are several."""
-    used = list(_USED.finditer(sentence))
-    found = used or list(_KEPT.finditer(sentence))
-    if len(found) != 1 or negates(fingerprint(sentence)):
-        return None
-    group = found[0].lastgroup or ""
-    slot = _slot(sentence, found[0].span(group), _kind_of_name(found[0][group]))
-    return slot if (slot.things if used else _says_where(slot)) else None
-
-
-def _says_where(slot: ValueSlot) -> bool:
-    """Whether a sentence says where something is; a place at its beginning is only the scope of the rest."""
-    opens = len(slot.before) <= 1
-    return not opens and bool(_IS_AT & {*slot.before, *slot.behind})
-
-
-def _kind_of_name(name: str) -> str:
-    return "day" if _DAY_NAME.fullmatch(name) else "name"
-
-
-def _amounts(sentence: str) -> Iterator[ValueSlot]:
-    """Yield the amounts in a sentence, if it describes a lasting state of one thing."""
-    if not _LASTS.search(sentence) or _ONE_OF_MANY.search(sentence) or _is_loose(sentence):
-        return
-    for found in _AMOUNT.finditer(sentence):
-        kind = "" if found["sum"] else found["sign"] + _kind_of_unit(found["unit"])
-        yield _slot(sentence, found.span("sum" if found["sum"] else 0), kind)
-
-
-def _kind_of_unit(unit: str) -> str:
-    kinds = (kind for kind, units in _KINDS.items() if units.fullmatch(unit))
-    return next(kinds, _stem(unit))
-
-
-def _move(sentence: str) -> Move | None:
-    found = next(filter(None, (form.search(sentence) for form in _MOVES)), None)
-    if found is None:
-        return None
-    return Move(frozenset(_stems(found["thing"])) - _SMALL, found["value"].casefold(), _kind_of_name(found["value"]))
-
-
-def _slot(sentence: str, span: tuple[int, int], kind: str) -> ValueSlot:
-    start, end = span
-    return ValueSlot(sentence[start:end].casefold(), kind, _stems(sentence[:start]), _stems(sentence[end:]))
-
-
-def _stems(text: str) -> tuple[str, ...]:
-    found = (word.casefold() for word in _WORD.findall(text))
-    return tuple(_stem(word) for word in found if word not in _ARTICLES)
-
-
-def _stem(word: str) -> str:
-    return next(iter(terms(word)), word)
+def _is_amount(kind: str) -> bool:
+    return kind not in ("name", "word")

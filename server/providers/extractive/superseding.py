@@ -1,71 +1,183 @@
-"""Decides by words alone which earlier assertion a new one replaces.
+"""Decides by words alone which earlier assertion a new one replaces, and which older one says otherwise.
 
-These signs are trusted: the old value is named ("X instead of Y", "from Y to X", "no longer Y"); the same subject gets
-another value ("the deploy target is …") or amount ("for 48 hours"); it is moved ("move sessions to X"); a sentence is
-repeated with another name and marked as a change ("now", "again", a correction); or the same is liked and disliked,
-allowed and forbidden, done and not done. A correction replaces the last assertion about its subject with another value.
-Two texts with different scopes ("for sessions", "in Python") are about different things, however much else they share.
-A row that is replaced by mistake is lost to recall; one that is not replaced is merely old. So in doubt nothing is
-replaced.
+A new assertion replaces an earlier one in three ways. It names the value that it gives up ("from X to Y", "Y, not X",
+"X is switched off"), and the earlier one has this value. It gives the same subject another value of the same kind, and
+says that something changed, or the subject can have only one. Or it takes back or denies what was said. A statement that
+is someone else's, a condition, a plan, a question or an addition replaces nothing, and so does one with another scope.
+A row that is replaced by mistake is lost to recall; one that is not replaced is merely old. So in doubt both stay, and
+the newer one says that the older says otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from enum import IntEnum
 
-from esker.server.core.facts.contradiction import contradicts, denied
+from esker.server.core.conversation.trust import at_least_as_trusted
+from esker.server.core.facts.contradiction import contradicts, denied, negates, opposed
 from esker.server.core.facts.records import Fact
 from esker.server.core.facts.same_fact import same_fact, same_subject
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
-from esker.server.providers.extractive.assertions import Assertion, ValueSlot, read_assertion
+from esker.server.core.text.labels import without_label
+from esker.server.providers.extractive.assertions import Assertion, Value, places_of_software, read_assertion
+from esker.server.providers.extractive.sentences import clip
 
-_ASSERTED = ("decision", "preference", "fact", "state_change")
-# Minimum `same_subject` of an earlier row with a correction, and with a row that names an old value. Chinese and
-# Japanese terms are pairs of characters: there are more of them, and two texts share a smaller part.
+_ASSERTED = ("decision", "preference", "fact", "state_change", "outcome")
+# Minimum `same_subject` of an earlier row with a correction. A higher value replaces less.
 _SUBJECT_OF_CORRECTION = 0.5
-_SUBJECT_OF_OLD_VALUE = 0.3
-_SUBJECT_OF_OLD_VALUE_CJK = 0.1
+# Maximum earlier rows that one assertion replaces: one statement was rarely made more often.
+_MOST_REPLACED = 3
+# Maximum assertions between a value without a subject ("make it 45") and the one that it belongs to.
+_NEAREST = 3
+# Maximum characters of the words that a note quotes.
+_LONGEST_NOTE = 160
+_FIRST_CJK = "\u3040"
+
+
+class _Verdict(IntEnum):
+    """What a new assertion does to an earlier one, the least first."""
+
+    NOTHING = 0
+    UNLIKE = 1
+    REPLACES = 2
 
 
 def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
-    """Return facts, each with the assertion it replaces: the id of a row, or the content of an earlier fact."""
-    earlier = [read_assertion(row.id, row.content) for row in previous if _asserts(row)]
+    """Return facts, each with the assertions it replaces: ids of rows, or the content of an earlier fact.
+
+    A fact whose words do not name the subject of what it replaces quotes it; so does one that may replace a row.
+    """
+    earlier = [(row.trust, read_assertion(row.id, row.content)) for row in previous if _asserts(row)]
+    contents = {row.id: row.content for row in previous}
     marked: list[Fact] = []
     for fact in facts:
-        asserts = _asserts(fact)
-        said = read_assertion(fact.content, fact.content) if asserts else None
-        old = _replaced(said, earlier) if said and fact.trust == "user" and not fact.tentative else None
-        marked.append(replace(fact, replaces=old) if old else fact)
-        earlier += [said] if said else []
+        said = read_assertion(fact.content, fact.content) if _asserts(fact) else None
+        if said is None:
+            marked.append(fact)
+            continue
+        mine = [other for trust, other in earlier if _may_replace(fact, said, trust)]
+        marked.append(_marked(fact, said, mine, contents))
+        earlier.append((fact.trust, said))
     return marked
+
+
+def changes_value(sentence: str, known: Sequence[str]) -> bool:
+    """Whether a sentence gives a subject of earlier rows or facts (their contents) another value."""
+    said = read_assertion(sentence, sentence)
+    return any(verdict == _Verdict.REPLACES for verdict, _ in _judged(said, [read_assertion(text, text) for text in known]))
 
 
 def _asserts(row: Fact | Memory) -> bool:
     """Whether a row is an assertion, and not a question, a request or a list of changed files."""
     if row.category not in _ASSERTED or row.content.startswith(labels.ASKED):
         return False
-    return row.trust == "user" or row.category != "state_change"
+    return row.trust == "user" or row.category not in ("state_change", "outcome")
 
 
-def _replaced(said: Assertion, earlier: Sequence[Assertion]) -> str | None:
-    """Return the name of the latest earlier assertion that this one replaces."""
-    return next((other.name for other in reversed(earlier) if _replaces(said, other)), None)
-
-
-def _replaces(said: Assertion, other: Assertion) -> bool:
-    if same_fact(said.fingerprint, other.fingerprint) or _apart(said.purpose, other.purpose):
+def _may_replace(fact: Fact, said: Assertion, trust: str) -> bool:
+    """Whether a fact may replace a row of some trust: a person's assertion, or the same speaker's."""
+    if fact.tentative or not (fact.trust == "user" or said.speaker):
         return False
-    if _corrects(said, other) or _another_value(said, other):
-        return True
-    if _another_name(said, other) or _another_amount(said, other) or _moves(said, other):
-        return True
-    elsewhere = _apart(said.place, other.place - said.old)
-    return not elsewhere and (_names_old(said, other) or _opposes(said, other))
+    return at_least_as_trusted(fact.trust, trust)  # type: ignore[arg-type]
+
+
+def _marked(fact: Fact, said: Assertion, earlier: Sequence[Assertion], contents: dict[str, str]) -> Fact:
+    judged = _judged(said, earlier)
+    replaced = [other for verdict, other in judged if verdict == _Verdict.REPLACES][:_MOST_REPLACED]
+    if not replaced:
+        unlike = next((other for verdict, other in judged if verdict == _Verdict.UNLIKE), None)
+        return replace(fact, content=_noted(fact.content, labels.UNLIKE, unlike.statement)) if unlike else fact
+    ids = [other.name for other in replaced if other.name in contents]
+    note = next((other for other in replaced if _names_more(other, said)), None)
+    content = fact.content
+    if note:
+        content = _noted(content, labels.BEFORE, _with_its_own_note(note, contents))
+    return replace(fact, content=content, replaces=" ".join(ids) or replaced[0].name)
+
+
+def _noted(content: str, note: str, words: str) -> str:
+    return f"{content}{note}{clip(words, _LONGEST_NOTE)})"
+
+
+def _names_more(other: Assertion, said: Assertion) -> bool:
+    """Whether an earlier assertion names something besides its value that a new one does not."""
+    values = frozenset[str]().union(*(value.terms for value in other.values))
+    return bool(other.topic - values - said.terms)
+
+
+def _with_its_own_note(other: Assertion, contents: dict[str, str]) -> str:
+    """Return the words of an earlier assertion; if they lack their subject as well, with the words that name it."""
+    content = contents.get(other.name, other.name)
+    before = without_label(content).partition(labels.BEFORE)[2].removesuffix(")")
+    first = before.rpartition("; ")[2]
+    return f"{clip(other.statement, _LONGEST_NOTE - len(first) - 3)}; {first}" if first else other.statement
+
+
+def _judged(said: Assertion, earlier: Sequence[Assertion]) -> list[tuple[_Verdict, Assertion]]:
+    """Return the earlier assertions that a new one replaces or differs from, the latest first."""
+    if not said.firm:
+        return []
+    found = [(_verdict(said, other), other) for other in reversed(earlier)]
+    found = [one for one in found if one[0]]
+    if not any(verdict == _Verdict.REPLACES for verdict, _ in found):
+        nearest = next((other for other in reversed(earlier[-_NEAREST:]) if _answers_to(said, other)), None)
+        return [(_Verdict.REPLACES, nearest)] if nearest else found
+    return found
+
+
+def _verdict(said: Assertion, other: Assertion) -> _Verdict:
+    if not other.firm or said.speaker != other.speaker or same_fact(said.fingerprint, other.fingerprint):
+        return _Verdict.NOTHING
+    if _elsewhere(said, other):
+        return _Verdict.NOTHING
+    if _gives_up(said, other) or _corrects(said, other) or _opposes(said, other):
+        return _Verdict.REPLACES
+    verdicts = (_compared(now, then, said, other) for now in said.values for then in other.values)
+    return max(verdicts, default=_Verdict.NOTHING)
+
+
+def _elsewhere(said: Assertion, other: Assertion) -> bool:
+    """Whether a new assertion names an environment, such as staging, that the other does not."""
+    return bool((said.topic & places_of_software("environments")) - other.terms)
+
+
+def _gives_up(said: Assertion, other: Assertion) -> bool:
+    """Whether the other has a value that this one gives up, and both are about the same."""
+    gone = frozenset[str]().union(*said.given_up)
+    topic = said.topic - gone
+    for old in said.given_up:
+        for value in other.values:
+            if not _is_value(old, value) or old & denied(other.fingerprint) or any(old <= up for up in other.given_up):
+                continue
+            if any(_are_two_things(now, value) for now in said.values):
+                continue
+            if not topic or not value.subject or _related(topic, value.subject | (value.terms - old)):
+                return True
+    return False
+
+
+def _are_two_things(one: Value, other: Value) -> bool:
+    """Whether two subjects are things of one sort, each with a name of its own: "search service", "mail service"."""
+    thing, other_thing = set(one.thing), set(other.thing)
+    if not thing or not other_thing or one.thing[-1] != other.thing[-1]:
+        return False
+    return bool(thing - other_thing) and bool(other_thing - thing)
+
+
+def _related(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two subjects share a term; of pairs of characters, they share at least half of the smaller one's."""
+    shared = one & other
+    return bool(shared) and (any(term < _FIRST_CJK for term in shared) or 2 * len(shared) >= min(len(one), len(other)))
+
+
+def _is_value(old: frozenset[str], value: Value) -> bool:
+    """Whether a value is given up: by its name, or by a number of it."""
+    return bool(old) and old <= value.terms | value.subject and bool(old & value.terms)
 
 
 def _opposes(said: Assertion, other: Assertion) -> bool:
     """Whether both judge the same in opposite ways; "X instead of Y" denies neither X nor its purpose."""
-    return not other.old and contradicts(said.fingerprint, other.fingerprint)
+    return not other.given_up and not _apart(said.scope, other.scope) and contradicts(said.fingerprint, other.fingerprint)
 
 
 def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -73,17 +185,16 @@ def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(one and other) and 2 * len(one & other) <= min(len(one), len(other))
 
 
-def _names_old(said: Assertion, other: Assertion) -> bool:
-    """Whether the other asserts the value that this one gives up, and does not itself give it up or deny it."""
-    if not said.old or not said.old <= other.fingerprint.terms - other.old or denied(other.fingerprint) & said.old:
-        return False
-    least = _SUBJECT_OF_OLD_VALUE_CJK if other.is_cjk else _SUBJECT_OF_OLD_VALUE
-    return same_subject(said.fingerprint, other.fingerprint) >= least
-
-
 def _corrects(said: Assertion, other: Assertion) -> bool:
     """Whether a correction gives the same subject another value: each has terms that the other has not."""
     if not said.corrects:
+        return False
+    if said.fingerprint.subject & other.fingerprint.subject and opposed(said.fingerprint, other.fingerprint):
+        return True
+    denies = negates(said.fingerprint) != negates(other.fingerprint)
+    if denies and 1 < len(other.fingerprint.subject & said.fingerprint.subject) == len(other.fingerprint.subject):
+        return True
+    if _apart(said.scope, other.scope):
         return False
     differ = bool(other.fingerprint.subject - said.fingerprint.subject) and bool(
         said.fingerprint.subject - other.fingerprint.subject
@@ -91,36 +202,79 @@ def _corrects(said: Assertion, other: Assertion) -> bool:
     return differ and same_subject(said.fingerprint, other.fingerprint) >= _SUBJECT_OF_CORRECTION
 
 
-def _another_value(said: Assertion, other: Assertion) -> bool:
-    """Whether both texts name a value of the same subject, and different ones."""
-    now, then = said.value, other.value
-    if now is None or then is None:
+def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Verdict:
+    """Compare two values: of one subject and different, they are a change if it is marked, or if there can be only one."""
+    if now.added or then.added or now.terms <= other.terms or then.terms <= now.terms:
+        return _Verdict.NOTHING
+    marked = now.marked or said.corrects
+    if not _same_kind(now, then, waived=said.corrects, marked=marked):
+        return _Verdict.NOTHING
+    subject, former = _subjects(now, then)
+    if not subject:
+        return _Verdict.NOTHING
+    if "open" in (now.relation[:4], then.relation[:4]):
+        return _Verdict.UNLIKE if marked and subject == former else _Verdict.NOTHING
+    if subject == former:
+        if marked or _is_only_one(now, then):
+            return _Verdict.REPLACES
+        return _Verdict.UNLIKE if now.scope and now.relation == then.relation else _Verdict.NOTHING
+    if not marked:
+        return _Verdict.NOTHING
+    if _are_two_things(now, then):
+        return _Verdict.NOTHING
+    mentioned = bool((said.loose | now.subject) & then.terms)
+    if mentioned and subject & former:
+        return _Verdict.REPLACES
+    if subject <= other.terms:
+        return _of_less(now, then, former - subject)
+    named = any(term[0] != "@" for term in former)
+    more = subject - former
+    return _Verdict.UNLIKE if named and former <= subject and not more & now.scope else _Verdict.NOTHING
+
+
+def _of_less(now: Value, then: Value, missing: frozenset[str]) -> _Verdict:
+    """Compare a value with that of a subject of more words, of which the new one's lacks some."""
+    if missing <= then.scope - places_of_software("environments") | places_of_software("live"):
+        return _Verdict.REPLACES
+    if then.thing and then.thing[-1] not in now.subject:
+        return _Verdict.NOTHING
+    return _Verdict.REPLACES if now.kind not in ("name", "word") else _Verdict.UNLIKE
+
+
+def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the terms of both subjects; of two versions of one thing, the thing is part of the subject."""
+    subject, former = now.subject, then.subject
+    named, named_then = (frozenset(term for term in value.terms if not term[0].isdigit()) for value in (now, then))
+    if named == named_then and named and named < now.terms:
+        return subject | named, former | named
+    real, real_then = (frozenset(term for term in some if term[0] != "@") for some in (subject, former))
+    return (real, real_then) if real and real_then else (subject, former)
+
+
+def _same_kind(now: Value, then: Value, *, waived: bool, marked: bool) -> bool:
+    kinds = {now.kind, then.kind}
+    if len(kinds) == 1 or (waived and now.relation == then.relation):
+        return marked or now.kind != "word" or now.relation == then.relation
+    if "number" in kinds:
+        return not kinds & {"name", "word"}
+    return marked and kinds == {"name", "word"}
+
+
+def _is_only_one(now: Value, then: Value) -> bool:
+    """Whether a subject can have only one such value: it is that, in so many words, or it is an amount or a date."""
+    if now.kind not in ("name", "word"):
+        return True
+    return now.relation == then.relation and now.relation.startswith("is")
+
+
+def _answers_to(said: Assertion, other: Assertion) -> bool:
+    """Whether a value without a subject ("make it 45") takes the place of a value of the same kind."""
+    lone = [value for value in said.values if not value.subject and not value.added]
+    lone = [value for value in lone if said.corrects or (value.marked and value.kind not in ("name", "word"))]
+    if said.given_up or said.topic or not other.firm:
         return False
-    # If the value is a place, two places are two values and not two scopes.
-    if not now.where and _apart(said.place, other.place):
-        return False
-    return (now.subject, now.where) == (then.subject, then.where) and not now.named <= other.fingerprint.terms
-
-
-def _another_name(said: Assertion, other: Assertion) -> bool:
-    """Whether a sentence is repeated with another name and marked as a change."""
-    now, then = said.named, other.named
-    return said.change and now is not None and then is not None and _is_other_value(now, then)
-
-
-def _another_amount(said: Assertion, other: Assertion) -> bool:
-    """Whether a sentence about a lasting state is repeated with one other amount."""
-    return any(_is_other_value(now, then) for now in said.amounts for then in other.amounts)
-
-
-def _moves(said: Assertion, other: Assertion) -> bool:
-    """Whether this one moves the subject of the other to another place, and the other says only where it is."""
-    move, then = said.move, other.named
-    if move is None or then is None or move.thing != then.things:
-        return False
-    return move.kind == then.kind and move.value != then.value
-
-
-def _is_other_value(now: ValueSlot, then: ValueSlot) -> bool:
-    same_frame = (now.kind, now.before, now.behind) == (then.kind, then.before, then.behind)
-    return same_frame and now.value != then.value
+    return any(
+        _same_kind(now, then, waived=False, marked=True) and not now.terms <= other.terms
+        for now in lone
+        for then in other.values
+    )
