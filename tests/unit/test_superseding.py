@@ -301,10 +301,10 @@ def fact(text: str, **changes: object) -> Fact:
     return Fact(text, **{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_a_fact_names_the_id_of_the_latest_row_that_it_replaces() -> None:
+def test_a_fact_names_the_ids_of_the_rows_that_it_replaces_the_latest_first() -> None:
     rows = [observation("User decision: We use Redis.", 1), observation("User decision: We use Redis here.", 2)]
     [marked] = with_replaced([fact("User decision: We use Postgres instead of Redis.")], rows)
-    assert marked.replaces == rows[1].id
+    assert marked.replaces == f"{rows[1].id} {rows[0].id}"
 
 
 def test_the_quoted_words_of_the_assistant_replace_nothing() -> None:

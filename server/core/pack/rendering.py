@@ -26,6 +26,7 @@ SAID = "💬"
 """Marks a passage, as opposed to a memory."""
 DONE = "✅"
 TENTATIVE = " (tentative)"
+CONTRADICTED = " (older; a newer row says otherwise)"
 CLOSE_GROUP = "</observation-group>"
 LINE_END = 1
 """Tokens of a line end."""
@@ -104,16 +105,17 @@ def _tag(text: str) -> tuple[str, int]:
     return text, label_tokens(text) + LINE_END
 
 
-def pool_line(row: PackRow, session: Session) -> RenderedRow:
+def pool_line(row: PackRow, session: Session, *, contradicted: bool = False) -> RenderedRow:
     """Return one row of the pool with its date and, if it is not the session's, its project."""
     about = f" (project {fenced(row.project)})" if row.project and row.project != session.project else ""
+    about = (CONTRADICTED if contradicted else "") + about
     return _line(row, f"* {_mark(row)} {local_date(row.said_at, session.timezone)}", about)
 
 
-def own_line(row: PackRow, timezone: str) -> RenderedRow:
+def own_line(row: PackRow, timezone: str, *, contradicted: bool = False) -> RenderedRow:
     """Return one row of the session itself with its time of day."""
     time = row.said_at.astimezone(zone(timezone)).strftime("%H:%M")
-    return _line(row, f"* {_mark(row)} ({time})", "")
+    return _line(row, f"* {_mark(row)} ({time})", CONTRADICTED if contradicted else "")
 
 
 def _line(row: PackRow, label: str, about: str) -> RenderedRow:

@@ -1,10 +1,11 @@
 """Chooses the rows of a pack: pinned first, then by rank, within budgets that the rendered text keeps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from esker.server.core.budgets import budgets
 from esker.server.core.conversation.records import Group, Session
+from esker.server.core.pack.otherwise import contradicted, newer_first
 from esker.server.core.pack.reasons import PackSection, RowDecision, Why
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import (
@@ -61,24 +62,30 @@ def choose(
 
     The global budget is for `pinned` (at most half of it) and then for `candidates`, which must be in rank order; the
     session's budget is for `own`, in time order. Rows are shown whole or not at all, and each wording once; a row that
-    does not fit is skipped.
+    does not fit is skipped. A row that a newer one contradicts says so, and follows that one.
     """
+    otherwise = contradicted((*pinned, *candidates, *own))
     share = budgets(session.effective_context)
     pins = _Filling("global", "pinned", share.global_pack_tokens // 2 - _SECTION_TOKENS)
     for row in pinned:
-        pins.offer(pool_line(row, session))
+        pins.offer(pool_line(row, session, contradicted=row.id in otherwise))
     room = share.global_pack_tokens - _SECTION_TOKENS - pins.spent
     best = _Filling("global", "rank", room, worded=pins.worded)
     for row in candidates:
         if best.settled:
             break
-        best.offer(pool_line(row, session))
+        best.offer(pool_line(row, session, contradicted=row.id in otherwise))
     local = _Filling("local", "rank", share.observation_tokens - _SECTION_TOKENS)
-    _fill_local(local, own, groups, session.timezone)
-    pool, lines = [*pins.lines.values(), *best.lines.values()], local.lines
+    _fill_local(local, own, groups, session.timezone, otherwise)
+    lines, ranked = local.lines, newer_first((line.row for line in best.lines.values()), otherwise)
+    pool = [*pins.lines.values(), *(best.lines[row.id] for row in ranked)]
     return PackChoice(
         PackLines(pool, [lines[row.id] for row in own if row.id in lines], groups),
-        [*pins.reasons.values(), *best.reasons.values(), *(local.reasons[row.id] for row in own if row.id in lines)],
+        [
+            *pins.reasons.values(),
+            *(best.reasons[row.id] for row in ranked),
+            *(local.reasons[row.id] for row in own if row.id in lines),
+        ],
         [*pins.left_out, *best.left_out, *local.left_out][:_MOST_TOLD],
         sum(reason.why == "budget" for reason in pins.left_out),
         best.settled,
@@ -134,7 +141,9 @@ class _Filling:
         return RowDecision(row.id, self.section, why, like, rank, row.kind, row.priority, row.last_used_at, line.tokens)
 
 
-def _fill_local(local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Group], timezone: str) -> None:
+def _fill_local(
+    local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Group], timezone: str, otherwise: Container[str]
+) -> None:
     """Add the session's best rows; the first row under a heading also pays for its group's tags and its date.
 
     Rows of a group that are not neighbours in time get separate tags, so every row that begins a run pays.
@@ -149,7 +158,7 @@ def _fill_local(local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Gr
         if heading not in headings:
             group = groups.get(row.group_id or "")
             cost = _DATE_TOKENS + (label_tokens(open_group(group)) + LINE_END + _CLOSING_TOKENS if group else 0)
-        if local.offer(own_line(row, timezone), cost):
+        if local.offer(own_line(row, timezone, contradicted=row.id in otherwise), cost):
             headings.add(heading)
 
 

@@ -36,7 +36,7 @@ class Hit:
 
     `same` are the ids of other rows that say the same, and `sources` those of all these rows. `passages` are the ids of
     passages that it covers. `truncated`: the content was cut to fit; the memory itself is whole. A passage has no kind,
-    priority or category.
+    priority or category. `contradicted_by` is the id of a newer hit that says otherwise; both may hold.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Hit:
     superseded_by: str | None
     truncated: bool
     parts: ScoreParts | None
+    contradicted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

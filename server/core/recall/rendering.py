@@ -14,8 +14,9 @@ def recalled_line(hit: Hit) -> str:
     project = f", project {fenced(hit.project)}" if hit.project else ""
     cut = " …" if hit.truncated else ""
     tentative = TENTATIVE if hit.tentative else ""
+    newer = f" (older; {hit.contradicted_by} says otherwise)" if hit.contradicted_by else ""
     mark = f"{MARK[hit.priority]} " if hit.priority else ""
-    return f"* {mark}{fenced(hit.content)}{cut}{tentative} [{hit.id}, {hit.age}{project}, from {hit.trust}]"
+    return f"* {mark}{fenced(hit.content)}{cut}{tentative}{newer} [{hit.id}, {hit.age}{project}, from {hit.trust}]"
 
 
 def recalled_text(found: Recalled) -> str:

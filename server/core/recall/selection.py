@@ -10,6 +10,7 @@ from esker.server.core.clock import age
 from esker.server.core.dates.window import Window, closeness
 from esker.server.core.facts.retelling import retold_print, say_the_same
 from esker.server.core.facts.same_fact import fingerprint
+from esker.server.core.pack.otherwise import contradicted, newer_first
 from esker.server.core.ranking import prior
 from esker.server.core.recall.answer import Hit, LeftOutCandidate, LeftOutReason, ScoreParts
 from esker.server.core.recall.relevance import Scale, Signals, score
@@ -214,8 +215,19 @@ def choose(
         else:
             relevance_of[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
-    scored = [replace(hit, score=_rounded_score(relevance_of[hit.id])) for hit in hits]
-    return Chosen(sorted(scored, key=lambda hit: -relevance_of[hit.id]), [*outdated, *left_out])
+    ordered = _newer_first(hits, relevance_of)
+    scored = [replace(hit, score=_rounded_score(relevance_of[hit.id])) for hit in ordered]
+    return Chosen(scored, [*outdated, *left_out])
+
+
+def _newer_first(hits: Iterable[Hit], relevance_of: dict[str, float]) -> list[Hit]:
+    """Return hits best first, but a row that a newer one contradicts behind that one, which inherits its relevance."""
+    best = sorted(hits, key=lambda hit: -relevance_of[hit.id])
+    otherwise = contradicted(hit for hit in best if hit.tier == "memory")
+    for older, newer in otherwise.items():
+        relevance_of[newer] = max(relevance_of[newer], relevance_of[older])
+    marked = [replace(hit, contradicted_by=otherwise.get(hit.id)) for hit in best]
+    return newer_first(sorted(marked, key=lambda hit: -relevance_of[hit.id]), otherwise)
 
 
 def without_seen(chosen: Chosen, seen: AbstractSet[str]) -> Chosen:

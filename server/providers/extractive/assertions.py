@@ -1,4 +1,4 @@
-"""Reads an assertion by its words alone: subjects, values, the values it gives up, its scope, and whether it is certain.
+"""Reads an assertion by its words alone: its subject, scope and values, the values it gives up, and who asserts it.
 
 A sentence is cut into clauses, and a clause into segments at the words that say how its parts belong together: verbs of
 being, using and changing, and prepositions. The words of each language are in `server/core/words`; the grammar below is
@@ -47,9 +47,9 @@ _SPEAKER = re.compile(r"^([^\W\d_][^:\n]{0,40}?) said: ")
 class Value:
     """A value of a subject: its terms, its kind, and the terms of the subject and of the scope.
 
-    `relation` is the kind of segment it was read from and the preposition before it. `marked`: its clause says that it
-    changed; `added`: that it exists beside others. `thing` is what the subject is called by, in order: "gateway timeout" in "our
-    gateway timeout for exports".
+    `relation` is the kind of segment it was read from and the preposition before it. `thing` are the terms that name
+    the subject, in order: those of "gateway timeout" in "our gateway timeout for exports". `marked`: its clause says
+    that it changed; `added`: that it exists beside others.
     """
 
     terms: frozenset[str]
@@ -137,8 +137,10 @@ def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
 
 
 def _classes(found: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
-    """Return a pattern that finds the words of any kind, kind by kind, the longest first; its last group names the kind."""
-    entries = [(entry, kind) for kind, some in found.items() for entry in sorted(some, key=lambda one: (-len(one), one))]
+    """Return a pattern of the words of all kinds in order, the longest of a kind first; its group names the kind."""
+    entries = [
+        (entry, kind) for kind, some in found.items() for entry in sorted(some, key=lambda one: (-len(one), one))
+    ]
     parts = (f"(?P<{kind}__{place}>{starting([entry], _end(entry))})" for place, (entry, kind) in enumerate(entries))
     return re.compile("|".join(parts) or r"(?!)", re.IGNORECASE)
 
@@ -238,8 +240,8 @@ class _Reader:
                 self._read(segments)
         if self.values:
             self.given_up += self._former
-        said = frozenset().union(*(value.terms for value in self.values)) if self.values else frozenset[str]()
-        gone = frozenset().union(*self.given_up) if self.given_up else frozenset[str]()
+        said = frozenset[str]().union(*(value.terms for value in self.values))
+        gone = frozenset[str]().union(*self.given_up)
         self.topic -= said | gone
         self.loose = {term for term in grammar.terms(statement) if _NUMBER.fullmatch(term)} - said
 
@@ -286,7 +288,7 @@ class _Reader:
         self.scope |= self._terms(segment for segment in segments if segment.kind in ("at", "for"))
         values = [] if denied or "gone" in kinds else list(self._values(segments, kinds))
         if own or values:
-            self.topic |= subject - frozenset().union(*own)
+            self.topic |= subject - frozenset[str]().union(*own)
         if self._is_past(segments, kinds):
             self._former += [value.terms for value in values]
         else:
@@ -310,7 +312,11 @@ class _Reader:
         for place, segment in enumerate(segments):
             options = [segment.text]
             if segment.kind == "gone":
-                options += [start, *(one.text for one in segments[place + 1 :]), *(one.text for one in segments[1:place])]
+                options += [
+                    start,
+                    *(one.text for one in segments[place + 1 :]),
+                    *(one.text for one in segments[1:place]),
+                ]
             elif segment.kind == "replaces":
                 options = [segment.text or start]
             elif segment.kind == "from":
@@ -335,7 +341,7 @@ class _Reader:
                 terms=value,
                 kind=kind,
                 relation=self._relation(segment, known=bool(kinds & _VERBS)),
-                subject=(subject - value) | self.attributes,
+                subject=subject | self.attributes,
                 scope=self._terms(one for one in lasting if one.kind in ("at", "for")),
                 thing=tuple(heads),
                 marked=marked or (segment.kind == "sets"),
@@ -374,7 +380,7 @@ class _Reader:
             telling, amounts = ([one for one in some if one[1] == "date"] for some in (telling, amounts))
         yield from telling
         yield from amounts
-        names = [one for one in at_names if one not in amounts]
+        names = [one for one in at_names if not _is_amount(one[1])]
         if not [one for one in telling if not _is_amount(one[1])] and len(names) == 1:
             yield from names
         if not telling and not names and not amounts:
@@ -409,9 +415,7 @@ _DATE = re.compile(
     rf"|\b\d{{1,2}}\.? (?:de |of )?{_MONTHS}\b|\b{_MONTHS} \d{{1,2}}\b|\d{{1,2}}(?:月|日|号)",
     re.IGNORECASE,
 )
-_NAME = re.compile(
-    rf"[^\W\d_]?[A-ZÀ-ÖØ-ÞА-ЯЁ]|[^\s{CJK}]{{0,60}}[^\s{CJK}.,]?[./_\d-][^\s{CJK}]|[^\W\d_{CJK}]+ \d|`"
-)
+_NAME = re.compile(rf"[^\W\d_]?[A-ZÀ-ÖØ-ÞА-ЯЁ]|[^\s{CJK}]{{0,60}}[^\s{CJK}.,]?[./_\d-][^\s{CJK}]|[^\W\d_{CJK}]+ \d|`")
 _LATIN = re.compile(r"[A-Za-z]")
 
 

@@ -2,13 +2,13 @@
 
 A new assertion replaces an earlier one in three ways. It names the value that it gives up ("from X to Y", "Y, not X",
 "X is switched off"), and the earlier one has this value. It gives the same subject another value of the same kind, and
-says that something changed, or the subject can have only one. Or it takes back or denies what was said. A statement that
-is someone else's, a condition, a plan, a question or an addition replaces nothing, and so does one with another scope.
+says that something changed, or the subject can have only one. Or it takes back or denies what was said. Words of other
+people, conditions, plans, questions and additions replace nothing, and neither does a statement with another scope.
 A row that is replaced by mistake is lost to recall; one that is not replaced is merely old. So in doubt both stay, and
 the newer one says that the older says otherwise.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
 
@@ -64,7 +64,9 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
 def changes_value(sentence: str, known: Sequence[str]) -> bool:
     """Whether a sentence gives a subject of earlier rows or facts (their contents) another value."""
     said = read_assertion(sentence, sentence)
-    return any(verdict == _Verdict.REPLACES for verdict, _ in _judged(said, [read_assertion(text, text) for text in known]))
+    return any(
+        verdict == _Verdict.REPLACES for verdict, _ in _judged(said, [read_assertion(text, text) for text in known])
+    )
 
 
 def _asserts(row: Fact | Memory) -> bool:
@@ -177,7 +179,9 @@ def _is_value(old: frozenset[str], value: Value) -> bool:
 
 def _opposes(said: Assertion, other: Assertion) -> bool:
     """Whether both judge the same in opposite ways; "X instead of Y" denies neither X nor its purpose."""
-    return not other.given_up and not _apart(said.scope, other.scope) and contradicts(said.fingerprint, other.fingerprint)
+    return (
+        not other.given_up and not _apart(said.scope, other.scope) and contradicts(said.fingerprint, other.fingerprint)
+    )
 
 
 def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -203,33 +207,35 @@ def _corrects(said: Assertion, other: Assertion) -> bool:
 
 
 def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Verdict:
-    """Compare two values: of one subject and different, they are a change if it is marked, or if there can be only one."""
-    if now.added or then.added or now.terms <= other.terms or then.terms <= now.terms:
+    """Compare two values: for one subject, another is a change if it is marked, or if there can be only one."""
+    marked, there = now.marked or said.corrects, other.terms - frozenset[str]().union(*other.given_up)
+    if now.added or then.added or now.terms <= there or then.terms <= now.terms:
         return _Verdict.NOTHING
-    marked = now.marked or said.corrects
-    if not _same_kind(now, then, waived=said.corrects, marked=marked):
+    if not _same_kind(now, then, waived=said.corrects, marked=marked) or _are_two_things(now, then):
         return _Verdict.NOTHING
     subject, former = _subjects(now, then)
-    if not subject:
+    if subject and subject == former:
+        return _of_same(now, then, marked=marked)
+    if not subject or not marked or "open" in (now.relation[:4], then.relation[:4]):
         return _Verdict.NOTHING
+    if subject & former and (said.loose | now.subject) & then.terms:
+        return _Verdict.REPLACES  # it mentions the value that it changes
+    return _of_less(now, then, former - subject) if subject <= other.terms else _of_more(now, subject, former)
+
+
+def _of_same(now: Value, then: Value, *, marked: bool) -> _Verdict:
+    """Compare the values of one subject."""
     if "open" in (now.relation[:4], then.relation[:4]):
-        return _Verdict.UNLIKE if marked and subject == former else _Verdict.NOTHING
-    if subject == former:
-        if marked or _is_only_one(now, then):
-            return _Verdict.REPLACES
-        return _Verdict.UNLIKE if now.scope and now.relation == then.relation else _Verdict.NOTHING
-    if not marked:
-        return _Verdict.NOTHING
-    if _are_two_things(now, then):
-        return _Verdict.NOTHING
-    mentioned = bool((said.loose | now.subject) & then.terms)
-    if mentioned and subject & former:
+        return _Verdict.UNLIKE if marked else _Verdict.NOTHING
+    if marked or _is_only_one(now, then):
         return _Verdict.REPLACES
-    if subject <= other.terms:
-        return _of_less(now, then, former - subject)
+    return _Verdict.UNLIKE if now.scope and now.relation == then.relation else _Verdict.NOTHING
+
+
+def _of_more(now: Value, subject: frozenset[str], former: frozenset[str]) -> _Verdict:
+    """Compare a value with that of a subject of fewer words: a part of it, unless the rest is a scope."""
     named = any(term[0] != "@" for term in former)
-    more = subject - former
-    return _Verdict.UNLIKE if named and former <= subject and not more & now.scope else _Verdict.NOTHING
+    return _Verdict.UNLIKE if named and former <= subject and not (subject - former) & now.scope else _Verdict.NOTHING
 
 
 def _of_less(now: Value, then: Value, missing: frozenset[str]) -> _Verdict:
@@ -270,11 +276,12 @@ def _is_only_one(now: Value, then: Value) -> bool:
 def _answers_to(said: Assertion, other: Assertion) -> bool:
     """Whether a value without a subject ("make it 45") takes the place of a value of the same kind."""
     lone = [value for value in said.values if not value.subject and not value.added]
-    lone = [value for value in lone if said.corrects or (value.marked and value.kind not in ("name", "word"))]
     if said.given_up or said.topic or not other.firm:
         return False
-    return any(
-        _same_kind(now, then, waived=False, marked=True) and not now.terms <= other.terms
-        for now in lone
-        for then in other.values
-    )
+    return any(_answers(now, then, said) and not now.terms <= other.terms for now in lone for then in other.values)
+
+
+def _answers(now: Value, then: Value, said: Assertion) -> bool:
+    if now.kind in ("name", "word") and (not said.corrects or now.relation != then.relation or now.relation == "is"):
+        return False
+    return (now.marked or said.corrects) and _same_kind(now, then, waived=False, marked=True)
