@@ -1,7 +1,8 @@
 """Indexes of large tiers: made and dropped by count, complete under filters, compared with the exact search daily."""
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -9,19 +10,23 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from esker.server.app import make_parts
+from esker.server.core.config.settings import Settings
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Principal, Space
-from esker.server.db.database import Connection
+from esker.server.db.database import Connection, Database
+from esker.server.db.embedded import DATABASE, Cluster
 from esker.server.store import search, vector_indexes, vectors
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases import build_vector_indexes
-from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.authenticate import SCOPES, create_pool, require_pool
 from esker.server.usecases.build_vector_indexes import index_large_tiers, probe_indexes
 from esker.server.usecases.find_nearest import find_nearest
 from esker.server.usecases.inspect import weak_indexes
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.report_status import backlog
 from tests.support.clock import FakeClock
+from tests.support.databases import cloned
 from tests.support.vectors import note_with_vectors, unit_vectors
 
 DIMENSION = 16
@@ -38,12 +43,36 @@ def small_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_vector_indexes, "SMALL", 250)
 
 
+@pytest.fixture(scope="module")
+def large_template(cluster: Cluster) -> Generator[str]:
+    """The name of a database whose pool has many vectors, a few of them in a project of their own, and an index."""
+    with cloned(cluster) as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build_vector_indexes, "LARGE", 500)
+        asyncio.run(_fill(cluster.url(database=name)))
+        yield name
+
+
+async def _fill(database_url: str) -> None:
+    async with Database(database_url) as database:
+        parts = make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), database, FakeClock())
+        pool = await require_pool(parts, "default")
+        who = Principal(pool.id, pool.name, "test", frozenset(SCOPES))
+        await note_with_vectors(parts, who, SPACE, unit_vectors(ROWS, DIMENSION, seed=1), project="large")
+        await note_with_vectors(parts, who, SPACE, unit_vectors(FEW, DIMENSION, seed=2), project="small")
+        await index_large_tiers(parts)
+
+
 @pytest.fixture
-async def large(parts: Parts, who: Principal) -> Parts:
-    """A pool with many vectors, a few of them in a project of their own, and an index."""
-    await note_with_vectors(parts, who, SPACE, unit_vectors(ROWS, DIMENSION, seed=1), project="large")
-    await note_with_vectors(parts, who, SPACE, unit_vectors(FEW, DIMENSION, seed=2), project="small")
-    await index_large_tiers(parts)
+def database_url(cluster: Cluster, request: pytest.FixtureRequest) -> Generator[str]:
+    """A database of this test alone: a copy of the filled one for a test that uses `large`."""
+    filled = "large" in request.fixturenames
+    with cloned(cluster, request.getfixturevalue("large_template") if filled else DATABASE) as name:
+        yield cluster.url(database=name)
+
+
+@pytest.fixture
+def large(parts: Parts) -> Parts:
+    """The parts of a server whose pool has many vectors and an index."""
     return parts
 
 
