@@ -473,6 +473,7 @@ async def test_exact_and_approximate_search_are_measured_side_by_side(
 ) -> None:
     monkeypatch.setattr(build_vector_indexes, "LARGE", 200)
     monkeypatch.setattr(build_vector_indexes, "SMALL", 100)
+    asked = EvaluationRequest(queries=20)
     notes = [
         Note(f"Berth {word} of wharf {n % 7} was dredged.") for n, word in enumerate(islice(made_up_words(1), 250))
     ]
@@ -484,7 +485,7 @@ async def test_exact_and_approximate_search_are_measured_side_by_side(
         )
         await drain(parts, embedder, await embedder.load())
         await index_large_tiers(parts)
-        sound = await evaluate(embedded, who)
+        sound = await evaluate(embedded, who, asked)
         of_rows = [one for one in sound.asked if one.question.tier == "memory"]
         assert len(of_rows) < len(sound.asked)
         # Passages are too few to have an index.
@@ -500,7 +501,7 @@ async def test_exact_and_approximate_search_are_measured_side_by_side(
             return (await through_index(*others, limit + 10))[10:]
 
         monkeypatch.setattr(search, "by_vector_index", misses_the_nearest)
-        blind = await evaluate(embedded, who)
+        blind = await evaluate(embedded, who, asked)
     assert [one.meaning.exact for one in blind.asked] == [one.meaning.exact for one in sound.asked]
     ways = blind.ranks_by_way()
     assert ways["by meaning, with the index"].recall[10] < ways["by meaning alone"].recall[10] / 2

@@ -140,18 +140,19 @@ class Crowd:
     who: Principal
     embedders: list[RemoteEmbedder]
     dice: random.Random
+    rounds: int
     writing: bool = True
 
     async def write_and_forget(self) -> None:
         """Write notes, and forget them all at once."""
-        for _ in range(12):
+        for _ in range(self.rounds):
             notes = [Note(f"River number {self.dice.random()} runs.") for _ in range(6)]
             ids = await remember(self.parts, self.who, notes)
             await asyncio.gather(*(forget(self.parts, self.who, i, with_messages=False) for i in ids))
 
     async def tell_and_forget(self) -> None:
         """Send more messages in sessions, and forget them."""
-        for turn in range(12):
+        for turn in range(self.rounds):
             await told(self.parts, self.who, self.dice.randrange(SESSIONS), f"on day {turn}")
             async with self.parts.database.tenant(self.who.pool_id) as connection:
                 found = await (await connection.execute("SELECT id FROM passages")).fetchall()
@@ -192,10 +193,11 @@ class Crowd:
             await do()
 
 
+@pytest.mark.parametrize("rounds", [4, pytest.param(24, marks=pytest.mark.slow)])
 async def test_concurrent_operations_never_deadlock(
-    parts: Parts, who: Principal, database: Database, embedders: list[RemoteEmbedder]
+    parts: Parts, who: Principal, database: Database, embedders: list[RemoteEmbedder], rounds: int
 ) -> None:
-    crowd = Crowd(parts, who, embedders, random.Random(1))  # noqa: S311 - the same test each time
+    crowd = Crowd(parts, who, embedders, random.Random(1), rounds)  # noqa: S311 - the same test each time
     async with asyncio.TaskGroup() as tasks:
         for do in (crowd.go_back, crowd.embed, crowd.embed, crowd.look_after, crowd.switch, crowd.bring_back):
             tasks.create_task(crowd.again_and_again(do))
