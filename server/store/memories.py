@@ -181,6 +181,15 @@ async def latest_of_session(connection: Connection, session_id: str, tokens: int
     return kept[::-1]
 
 
+async def latest_of_project(
+    connection: Connection, *, session_id: str, project: str, now: datetime, limit: int
+) -> list[Memory]:
+    """Return the latest assertions of a project's other sessions, the newest first."""
+    return await _fetch(
+        connection, "latest_of_project", {"session": session_id, "project": project, "now": now, "limit": limit}
+    )
+
+
 async def live_of_session(connection: Connection, session_id: str) -> list[Memory]:
     """Return the session's own live observations and reflections by `said_at`."""
     return await _fetch(connection, "live_of_session", {"session": session_id})

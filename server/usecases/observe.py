@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from esker.server.core.budgets import (
     KNOWN_MEMORY_TOKENS,
@@ -49,6 +49,8 @@ _MOST_TRIES = 5
 _MOST_SEARCHED = 40
 _MOST_TERMS = 12
 _MOST_RELATED = 5
+# Maximum assertions of the project's other sessions that are shown without a shared word.
+_MOST_LATEST = 10
 
 
 async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) -> ObserveReport:
@@ -138,9 +140,9 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
 
 
 async def _related(connection: Connection, shown: TranscriptSlice, now: datetime) -> list[Memory]:
-    """Return rows of the session's project that share words with what a person says here, within the budget.
+    """Return rows of the session's project that share words with what a person says here, then the latest, in budget.
 
-    The observer can only replace a row of another session if it is shown that row.
+    The observer can only replace a row of another session if it is shown that row, and "make it 45" shares no words.
     """
     session = shown.session
     if session.project is None:
@@ -153,9 +155,13 @@ async def _related(connection: Connection, shown: TranscriptSlice, now: datetime
         connection, asked, session_id=session.id, project=session.project, now=now, limit=_MOST_RELATED
     )
     shown_already = {row.id for row in (*shown.previous, *shown.known)}
+    latest = await memories.latest_of_project(
+        connection, session_id=session.id, project=session.project, now=now, limit=_MOST_LATEST
+    )
     # The best row for each message first.
-    ordered = (row for rank in zip_longest(*found) for row in rank if row is not None and row.id not in shown_already)
-    return _fitting({row.id: row for row in ordered}.values(), RELATED_MEMORY_TOKENS)
+    ordered = chain((row for rank in zip_longest(*found) for row in rank if row is not None), latest)
+    unseen = {row.id: row for row in ordered if row.id not in shown_already}
+    return _fitting(unseen.values(), RELATED_MEMORY_TOKENS)
 
 
 def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:

@@ -22,7 +22,9 @@ from esker.server.core.text.labels import without_label
 from esker.server.providers.extractive.assertions import Assertion, Value, places_of_software, read_assertion
 from esker.server.providers.extractive.sentences import clip
 
-_ASSERTED = ("decision", "preference", "fact", "state_change", "outcome")
+_ASSERTED = ("decision", "preference", "fact")
+# Categories of assertions if a person made them: "our gateway timeout is 30 seconds" is filed among the issues.
+_ASSERTED_BY_PERSONS = ("issue", "state_change", "outcome")
 # Minimum `same_subject` of an earlier row with a correction. A higher value replaces less.
 _SUBJECT_OF_CORRECTION = 0.5
 # Maximum earlier rows that one assertion replaces: one statement was rarely made more often.
@@ -71,9 +73,9 @@ def changes_value(sentence: str, known: Sequence[str]) -> bool:
 
 def _asserts(row: Fact | Memory) -> bool:
     """Whether a row is an assertion, and not a question, a request or a list of changed files."""
-    if row.category not in _ASSERTED or row.content.startswith(labels.ASKED):
+    if row.content.startswith(labels.ASKED):
         return False
-    return row.trust == "user" or row.category not in ("state_change", "outcome")
+    return row.category in _ASSERTED or (row.trust == "user" and row.category in _ASSERTED_BY_PERSONS)
 
 
 def _may_replace(fact: Fact, said: Assertion, trust: str) -> bool:
@@ -102,9 +104,9 @@ def _noted(content: str, note: str, words: str) -> str:
 
 
 def _names_more(other: Assertion, said: Assertion) -> bool:
-    """Whether an earlier assertion names something besides its value that a new one does not."""
+    """Whether an earlier assertion says something besides its value that a new one does not."""
     values = frozenset[str]().union(*(value.terms for value in other.values))
-    return bool(other.topic - values - said.terms)
+    return bool(other.fingerprint.terms - values - said.fingerprint.terms)
 
 
 def _with_its_own_note(other: Assertion, contents: dict[str, str]) -> str:
@@ -132,10 +134,21 @@ def _verdict(said: Assertion, other: Assertion) -> _Verdict:
         return _Verdict.NOTHING
     if _elsewhere(said, other):
         return _Verdict.NOTHING
-    if _gives_up(said, other) or _corrects(said, other) or _opposes(said, other):
+    if _corrects(said, other) or _opposes(said, other):
         return _Verdict.REPLACES
-    verdicts = (_compared(now, then, said, other) for now in said.values for then in other.values)
-    return max(verdicts, default=_Verdict.NOTHING)
+    verdicts = {then: _about(said, then, other) for then in other.values}
+    verdict = max(verdicts.values(), default=_Verdict.NOTHING)
+    changed = frozenset[str]().union(*(then.subject for then, one in verdicts.items() if one == verdict))
+    # Of a row about two things one may still hold.
+    kept = any(then.subject and not then.subject & changed for then, one in verdicts.items() if one < verdict)
+    return _Verdict.UNLIKE if kept and changed and verdict else verdict
+
+
+def _about(said: Assertion, then: Value, other: Assertion) -> _Verdict:
+    """Judge one value of an earlier assertion."""
+    if _gives_up(said, then, other):
+        return _Verdict.REPLACES
+    return max((_compared(now, then, said, other) for now in said.values), default=_Verdict.NOTHING)
 
 
 def _elsewhere(said: Assertion, other: Assertion) -> bool:
@@ -143,18 +156,17 @@ def _elsewhere(said: Assertion, other: Assertion) -> bool:
     return bool((said.topic & places_of_software("environments")) - other.terms)
 
 
-def _gives_up(said: Assertion, other: Assertion) -> bool:
-    """Whether the other has a value that this one gives up, and both are about the same."""
-    gone = frozenset[str]().union(*said.given_up)
-    topic = said.topic - gone
+def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
+    """Whether a new assertion gives up a value of an earlier one, and both are about the same."""
+    topic = said.topic - frozenset[str]().union(*said.given_up)
+    if any(_are_two_things(now, value) for now in said.values):
+        return False
     for old in said.given_up:
-        for value in other.values:
-            if not _is_value(old, value) or old & denied(other.fingerprint) or any(old <= up for up in other.given_up):
-                continue
-            if any(_are_two_things(now, value) for now in said.values):
-                continue
-            if not topic or not value.subject or _related(topic, value.subject | (value.terms - old)):
-                return True
+        known = _is_value(old, value) and not old & denied(other.fingerprint)
+        if not known or any(old <= given_up for given_up in other.given_up):
+            continue
+        if not topic or not value.subject or _related(topic, value.subject | (value.terms - old)):
+            return True
     return False
 
 

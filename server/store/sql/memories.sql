@@ -83,6 +83,16 @@ WHERE session_id = %(session)s AND kind IN ('observation', 'reflection') AND sup
 ORDER BY said_at DESC, id DESC
 LIMIT %(limit)s
 
+-- name: latest_of_project
+-- What other sessions of a project decided, preferred or stated last. `NOT left_alone` makes an index usable; rows that
+-- a reflection left alone are older.
+SELECT {memory} FROM memories
+WHERE project = %(project)s::text AND superseded_at IS NULL AND kind <> 'manual' AND NOT left_alone
+  AND category IN ('decision', 'preference', 'fact') AND priority <> 'low' AND session_id IS DISTINCT FROM %(session)s
+  AND (valid_until IS NULL OR valid_until > %(now)s)
+ORDER BY said_at DESC, id DESC
+LIMIT %(limit)s
+
 -- name: live_of_session
 -- The session's own live rows by the time when they were said.
 SELECT {memory}
