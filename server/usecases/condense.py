@@ -159,9 +159,11 @@ def _row(
     memory_id: str, draft: Draft, sources: Sequence[Memory], subject: ReflectionSubject, reflector: str, now: datetime
 ) -> NewMemory:
     """Return the row of a draft, with the trust and the times of its sources, and the reflector as its author."""
-    began = [row.refers_from for row in sources if row.refers_from]
-    ended = [end for row in sources if (end := row.refers_to or row.refers_from)]
-    limits = [row.valid_until for row in sources]
+    # A row that is repeated word for word keeps its own times; its other sources are outdated or say the same.
+    dated = [row for row in sources if row.content == draft.content] or sources
+    began = [row.refers_from for row in dated if row.refers_from]
+    ended = [end for row in dated if (end := row.refers_to or row.refers_from)]
+    limits = [row.valid_until for row in dated]
     return NewMemory(
         id=memory_id,
         kind="reflection",

@@ -156,6 +156,27 @@ async def test_reflecting_condenses_supersedes_and_reports_the_changes(client: h
     assert rule["priority"] == "high"
 
 
+async def test_many_changes_of_one_file_are_condensed_without_a_model(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, project="theme")
+    batch: list[dict[str, Any]] = []
+    for n in range(1, 12):
+        batch += [
+            {"external_id": f"u{n}", "role": "user", "content": f"make grey number {n} a little brighter please"},
+            does(f"c{n}", "Edit", f"t{n}", file_path="/p/src/theme/dark.json"),
+            sees(f"r{n}", f"t{n}", "ok"),
+            {"external_id": f"a{n}", "role": "assistant", "content": "Changed."},
+        ]
+    batch[-1]["content"] = "Fixed: grey is brighter now and all tests pass."
+    await said(client, session, {"external_id": "m0", "role": "user", "content": "can you open the theme file?"}, *batch)
+    await observed(client, session)
+    report = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
+    assert report["rejected"] is None
+    assert report["tokens_after"] <= report["tokens_before"]
+    rows = (await client.get(f"/v1/memories?session_id={session}")).json()["memories"]
+    assert sum("dark.json" in row["content"] for row in rows) <= 2
+    assert any("grey is brighter now" in row["content"] for row in rows)
+
+
 async def test_reflecting_again_changes_nothing(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, *SAID)

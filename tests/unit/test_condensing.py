@@ -11,6 +11,7 @@ from esker.server.core.facts.condensing import completed, is_insight, judge, mus
 from esker.server.core.facts.records import Draft, Reflected
 from esker.server.core.facts.same_fact import fingerprint
 from esker.server.core.records import Category, Memory, Priority, Trust
+from esker.server.core.text.loops import degeneration
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import memory, observation
 
@@ -240,6 +241,17 @@ def test_a_loop_is_not_a_reflection() -> None:
     rows = [observation(f"{TALK} It was day {n} of the week.", n) for n in range(1, 9)]
     again = [draft("The weather was discussed at length that day.", one) for one in rows]
     assert problem(rows, *again) is not None
+
+
+def test_many_small_changes_of_one_file_are_not_a_loop_but_a_loop_beside_them_is() -> None:
+    numbers = range(1, 41)
+    asked = "Changed src/theme/dark.json — asked: make grey number {} a little brighter please, it is too dark"
+    rows = [observation(asked.format(n), n) for n in numbers]
+    listed = "Changed src/theme/dark.json: " + " ".join(f"grey number {n} a little brighter;" for n in numbers)
+    assert degeneration(listed) is not None
+    assert problem(rows, draft(listed, *rows)) is None
+    invented = "Changed src/theme/dark.json: " + " ".join(f"step {n} finished;" for n in numbers)
+    assert problem(rows, draft(invented, *rows)) is not None
 
 
 def test_rows_with_different_facts_are_not_a_loop() -> None:

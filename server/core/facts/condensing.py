@@ -11,7 +11,7 @@ from esker.server.core.facts.contradiction import negates
 from esker.server.core.facts.records import Draft, Reflected
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint
 from esker.server.core.records import Memory
-from esker.server.core.text.loops import degenerate_rows
+from esker.server.core.text.loops import degenerate_rows, degeneration
 from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
 
@@ -113,7 +113,21 @@ def judge(rows: Sequence[Memory], candidate: Reflected, target_tokens: int) -> J
         )
     if reworded > target_tokens:
         return JudgedCandidate(tokens, f"it has {counted(reworded, 'token')}; the limit is {target_tokens:,}")
-    return JudgedCandidate(tokens, degenerate_rows([draft.content for draft in written]) or _too_little(written, by_id))
+    return JudgedCandidate(tokens, _loops(written, by_id) or _too_little(written, by_id))
+
+
+def _loops(written: Sequence[Draft], by_id: Mapping[str, Memory]) -> str | None:
+    """Return a complaint if reworded rows repeat themselves more than their sources do.
+
+    Many small edits of one file are alike in every row about them, and in a row that condenses them.
+    """
+    return degenerate_rows([draft.content for draft in written if not _is_repetitive(draft, by_id)])
+
+
+def _is_repetitive(draft: Draft, by_id: Mapping[str, Memory]) -> bool:
+    """Whether the sources of a draft, one after the other, read like a loop in its own words."""
+    said = "\n".join(by_id[source].content for source in draft.source_ids)
+    return set(terms(draft.content)) <= set(terms(said)) and degeneration(said) is not None
 
 
 def _too_little(written: Iterable[Draft], by_id: Mapping[str, Memory]) -> str | None:

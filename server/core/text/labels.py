@@ -31,19 +31,21 @@ BEFORE = " (before: "
 UNLIKE = " (unlike before: "
 """Precedes the words of an older row that says otherwise, and may still hold."""
 WITH_IMAGE = " (with an image)"
-STEP = " → "
-"""Separates the rows of one course of events."""
 
 _ALL = (
     CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
     COMMITTED,
 )  # fmt: skip
+<<<<<<< HEAD
 _NOTES = (BEFORE, UNLIKE)
 _LABEL = re.compile(rf"(?:^|(?<={STEP}))(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
+=======
+_LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
+>>>>>>> fe4a6d3 (reflect: replace by the newest and drop rows of the moment)
 
 
 def without_label(text: str) -> str:
-    """Return a row's text without the labels that introduce it or a part of it."""
+    """Return a row's text without the label that introduces it."""
     return _LABEL.sub("", text)
 
 

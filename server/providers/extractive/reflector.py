@@ -1,44 +1,38 @@
-"""The extractive reflector: condenses rows into fewer and shorter ones without new statements.
+"""The extractive reflector: leaves out rows that no longer help, and changes the words of no statement.
 
-Rules, decisions and corrections of the user stay verbatim, a row each. Events (requests, failures, changes, outcomes)
-are merged by episode, a stretch of the session that begins with a user's message. Repeats are dropped, and then rows of
-low priority until the result fits.
+A row stays as it is, unless a later row says the same or gives its subject another value, unless it is of the moment
+(progress, a passing state, chatter, a fulfilled request), or unless the space is short. Changes of the same files
+become one row that lists their purposes. A row that is a reflection already is not extended.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from esker.server.core.conversation.trust import at_least_as_trusted
 from esker.server.core.facts.condensing import must_survive
 from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
 from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
-from esker.server.core.text import labels
-from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
-from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.changes import joined_changes
+from esker.server.providers.extractive.momentary import is_momentary
+from esker.server.providers.extractive.outdated import outdated
 from esker.server.providers.extractive.repeats import likenesses, repeated
 from esker.server.providers.roles import Meter
 
-_BARE_REQUEST_TOKENS = 16
-EPISODE_TOKENS = 450
-"""Maximum tokens of the row of an episode."""
-# Maximum cost of drafts, as a share of the rows, if no row was merged; rewriting all of them must save at least 5 %.
-_LITTLE_LESS = 0.95
 _LIKE = 0.75
 """Minimum cosine at which a row of low priority resembles another and is dropped before others."""
-# Rows whose messages are further apart than this many messages belong to different episodes.
-_EPISODE_GAP = 40
 
 
 class ExtractiveReflector:
-    """Condenses by leaving out repeats and rows of low priority."""
+    """Condenses by leaving out rows that were repeated, replaced or meant for the moment."""
 
     name = EXTRACTIVE
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
-        """Return fewer, shorter rows that replace those of a task, or none when nothing can be left out."""
+        """Return fewer rows that replace those of a task, or none when nothing can be left out."""
         return await asyncio.to_thread(reflect, task)
 
     async def close(self) -> None:
@@ -47,140 +41,92 @@ class ExtractiveReflector:
 
 @dataclass(frozen=True, slots=True)
 class _MergedRow:
-    """A row, and the ids of all rows that say the same, its own included."""
+    """A row that stays, and the ids of all rows whose place it takes, its own included."""
 
     row: Memory
     ids: tuple[str, ...]
 
 
 def reflect(task: ReflectionTask) -> Reflected:
-    """Return drafts for the rows of a task; the same task gives the same drafts."""
-    merged = _without_repeats(task)
-    drafts = _fit([draft for episode in _episodes(merged) for draft in _condense(episode)], task)
-    cited = {source for draft in drafts for source in draft.source_ids}
-    before = sum(row.tokens for row in task.rows)
-    # Rewriting every row to save a few full stops is not a gain.
-    if not drafts or _cost(drafts) > (before * _LITTLE_LESS if len(drafts) == len(task.rows) else before - 1):
+    """Return drafts for the rows of a task; the same task gives the same drafts, and their rows give none."""
+    left = [_MergedRow(row, (row.id,)) for row in task.rows]
+    before: list[_MergedRow] = []
+    while left != before:  # a row that is gone can make others the first to say something
+        before, left = left, _once(left, task.vectors)
+    left = _fit(left, task)
+    if not left or len(left) == len(task.rows):
         return Reflected(drafts=())
-    return Reflected(tuple(drafts), dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
+    drafts = tuple(Draft(one.row.content, one.row.priority, one.row.category, one.ids) for one in left)
+    cited = {source for draft in drafts for source in draft.source_ids}
+    return Reflected(drafts, dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
 
 
-def _without_repeats(task: ReflectionTask) -> list[_MergedRow]:
+def _once(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
+    """Return the rows that are left after each kind of row that can be left out was left out once."""
+    left = _without_outdated(_without_repeats(rows, vectors), vectors)
+    later = [one.row for one in left]
+    return _with_joined_changes([one for one in left if not _is_left_out(one.row, later)])
+
+
+def _is_left_out(row: Memory, rows: Sequence[Memory]) -> bool:
+    return row.kind != "note" and not must_survive(row) and is_momentary(row, rows)
+
+
+def _without_repeats(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
     """Merge rows that say the same into the first: with the fullest, then latest wording and the highest priority."""
     kept: list[_MergedRow] = []
-    for row, repeats in zip(task.rows, repeated(task.rows, task.vectors), strict=True):
+    for one, repeats in zip(rows, repeated([one.row for one in rows], vectors), strict=True):
         if repeats is None:
-            kept.append(_MergedRow(row, (row.id,)))
+            kept.append(one)
             continue
         place = next(place for place, merged in enumerate(kept) if repeats in merged.ids)
         before = kept[place]
-        priority = max(before.row.priority, row.priority, key=PRIORITY_WEIGHT.__getitem__)
-        fullest = max(row, before.row, key=lambda one: len(set(terms(one.content))))
-        kept[place] = _MergedRow(replace(fullest, priority=priority), (*before.ids, row.id))
+        priority = max(before.row.priority, one.row.priority, key=PRIORITY_WEIGHT.__getitem__)
+        fullest = max(one.row, before.row, key=lambda row: len(set(terms(row.content))))
+        kept[place] = _MergedRow(replace(fullest, priority=priority), (*before.ids, *one.ids))
     return kept
 
 
-def _episodes(rows: Sequence[_MergedRow]) -> Iterator[list[_MergedRow]]:
-    """Yield stretches that begin with the user's words and contain the work on them."""
-    episode: list[_MergedRow] = []
-    for merged in rows:
-        spoke_again = merged.row.trust == "user" and bool(episode) and episode[-1].row.trust != "user"
-        if spoke_again or (episode and _far(episode[-1].row, merged.row)):
-            yield episode
-            episode = []
-        episode.append(merged)
-    if episode:
-        yield episode
+def _without_outdated(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
+    """Leave out rows that a later one outdates; the later one cites them unless that would lower its trust."""
+    by_id = {one.row.id: one for one in rows}
+    newest = outdated([one.row for one in rows], vectors)
+    taken: dict[str, tuple[str, ...]] = {}
+    for old, new in newest.items():
+        while new in newest:
+            new = newest[new]
+        if at_least_as_trusted(by_id[old].row.trust, by_id[new].row.trust):
+            taken[new] = (*taken.get(new, ()), *by_id[old].ids)
+    return [replace(one, ids=(*one.ids, *taken.get(one.row.id, ()))) for one in rows if one.row.id not in newest]
 
 
-def _is_request(row: Memory) -> bool:
-    return row.category == "fact" and row.priority == "low"
+def _with_joined_changes(rows: Sequence[_MergedRow]) -> list[_MergedRow]:
+    """Join the changes of the same files into the last of them."""
+    by_id = {one.row.id: one for one in rows}
+    joined = {change.ids[-1]: change for change in joined_changes([one.row for one in rows])}
+    gone = {i for change in joined.values() for i in change.ids[:-1]}
+    left: list[_MergedRow] = []
+    for one in rows:
+        if change := joined.get(one.row.id):
+            row = replace(one.row, kind="reflection", content=change.content, tokens=estimate_tokens(change.content))
+            left.append(_MergedRow(row, tuple(source for i in change.ids for source in by_id[i].ids)))
+        elif one.row.id not in gone:
+            left.append(one)
+    return left
 
 
-def _far(row: Memory, after: Memory) -> bool:
-    """Whether two rows cannot belong to one episode: a reflection, another session, or messages far apart."""
-    if not row.source_seqs or not after.source_seqs or row.session_id != after.session_id:
-        return True
-    return after.source_seqs[0] - row.source_seqs[-1] > _EPISODE_GAP
+def _fit(rows: list[_MergedRow], task: ReflectionTask) -> list[_MergedRow]:
+    """Drop rows of low priority until the rest costs at most the target: those like another first, then the oldest.
 
-
-def _condense(episode: Sequence[_MergedRow]) -> Iterator[Draft]:
-    """Yield the drafts of an episode: assertions unchanged, events merged into one row."""
-    course: list[_MergedRow] = []
-    for merged in episode:
-        if cues.PASSING.search(without_label(merged.row.content)) and not must_survive(merged.row):
-            continue
-        if _stands_alone(merged.row):
-            yield _draft([merged], merged.row.content)
-        else:
-            course.append(merged)
-    # Changes and short requests are dropped if no row of the course has at least medium priority and none is a commit.
-    lasting = any(merged.row.priority != "low" for merged in course) or _has_commit(course)
-    if kept := [merged for merged in course if lasting or _says_more(merged.row)]:
-        yield from _course(kept)
-
-
-def _says_more(row: Memory) -> bool:
-    """Whether a row contains the user's words, and more than a short request."""
-    return row.trust == "user" and (row.tokens > _BARE_REQUEST_TOKENS or not row.content.startswith(labels.ASKED))
-
-
-def _has_commit(course: Sequence[_MergedRow]) -> bool:
-    return any(merged.row.category == "outcome" for merged in course)
-
-
-def _stands_alone(row: Memory) -> bool:
-    """Whether a row is kept as it is, because it is not a step in a course of events."""
-    if row.priority == "high" or row.kind == "reflection" or row.category in ("decision", "preference", "next_step"):
-        return True
-    return row.category == "fact" and not _is_request(row)
-
-
-def _course(course: Sequence[_MergedRow]) -> Iterator[Draft]:
-    """Yield a course of events as one draft, or as several of at most EPISODE_TOKENS."""
-    part: list[_MergedRow] = []
-    for merged in course:
-        if part and sum(other.row.tokens for other in (*part, merged)) > EPISODE_TOKENS:
-            yield _draft(part, _joined(part))
-            part = []
-        part.append(merged)
-    yield _draft(part, _joined(part))
-
-
-def _joined(part: Sequence[_MergedRow]) -> str:
-    """Join the rows of one course into one text; a purpose that the request states already is not repeated."""
-    requests = any(_is_request(merged.row) for merged in part)
-    texts = (merged.row.content.split(labels.PURPOSE)[0] if requests else merged.row.content for merged in part)
-    return labels.STEP.join(text.rstrip(".") for text in texts)
-
-
-def _draft(part: Sequence[_MergedRow], content: str) -> Draft:
-    best = max(part, key=lambda merged: PRIORITY_WEIGHT[merged.row.priority]).row
-    last = part[-1].row
-    return Draft(
-        content=content,
-        priority=best.priority,
-        category=best.category if len(part) == 1 else last.category,
-        source_ids=tuple(dict.fromkeys(source for merged in part for source in merged.ids)),
-    )
-
-
-def _fit(drafts: list[Draft], task: ReflectionTask) -> list[Draft]:
-    """Drop drafts of low priority until the rest costs at most the target: those like another first, then the oldest.
-
-    Drafts of a higher priority are never dropped.
+    Rows of a higher priority are never dropped.
     """
-    kept = list(drafts)
-    cost = _cost(drafts)
-    likeness = dict(zip(map(id, drafts), likenesses([d.source_ids for d in drafts], task.vectors), strict=True))
-    low = [draft for draft in drafts if draft.priority == "low"]
-    for draft in sorted(low, key=lambda draft: likeness[id(draft)] < _LIKE):
+    kept = list(rows)
+    cost = sum(one.row.tokens for one in rows)
+    likeness = dict(zip([one.row.id for one in rows], likenesses([one.ids for one in rows], task.vectors), strict=True))
+    low = [one for one in rows if one.row.priority == "low"]
+    for one in sorted(low, key=lambda one: likeness[one.row.id] < _LIKE):
         if cost <= task.target_tokens:
             break
-        kept.remove(draft)
-        cost -= _cost([draft])
+        kept.remove(one)
+        cost -= one.row.tokens
     return kept
-
-
-def _cost(drafts: Sequence[Draft]) -> int:
-    return sum(estimate_tokens(draft.content) for draft in drafts)

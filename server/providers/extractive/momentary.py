@@ -1,0 +1,55 @@
+"""Whether a row only helped at the moment: progress, a passing state, chatter, a request that was fulfilled.
+
+Such rows have a low priority, but so have details. A row of low priority stays if it is a statement that the extractive
+observer looks for (a finding, an outcome, something left open), or if a person or the assistant names something in it
+that can be looked up. Progress reports, pleasantries and measurements of a tool go.
+"""
+
+from collections.abc import Sequence
+
+from esker.server.core.records import Memory
+from esker.server.core.text import labels
+from esker.server.core.text.labels import without_label
+from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.values import read_values
+
+# Maximum tokens of a request that says nothing besides its task.
+_BARE_REQUEST_TOKENS = 16
+_LOOKED_FOR = (labels.FOUND, labels.LEFT_OPEN, labels.OUTCOME, labels.COMMITTED)
+_SPOKEN = (labels.ASKED, labels.WROTE)
+
+
+def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
+    """Whether a row says nothing that helps later; `rows` are those that are left, by time."""
+    if cues.PASSING.search(without_label(row.content)):
+        return True
+    if row.priority != "low" or row.content.startswith(_LOOKED_FOR):
+        return False
+    if row.trust == "tool":
+        return row.category != "issue" or _was_overcome(row, rows)
+    if row.trust == "assistant":
+        return _is_step(row)
+    return _is_remark(row)
+
+
+def _is_step(row: Memory) -> bool:
+    """Whether the assistant tells what it does, or general knowledge, instead of a result."""
+    if row.category == "state_change":
+        return labels.PURPOSE not in row.content
+    return row.category == "next_step" or not read_values(without_label(row.content)).values
+
+
+def _is_remark(row: Memory) -> bool:
+    """Whether a person asks for something in few words, or says something that names no thing."""
+    if row.content.startswith(_SPOKEN):
+        return row.tokens <= _BARE_REQUEST_TOKENS
+    said = read_values(without_label(row.content))
+    return not said.values and not said.names
+
+
+def _was_overcome(failure: Memory, rows: Sequence[Memory]) -> bool:
+    """Whether work of the same session came to an outcome after a failure that nothing was concluded from."""
+    return any(
+        row.session_id == failure.session_id and row.said_at > failure.said_at and row.category == "outcome"
+        for row in rows
+    )

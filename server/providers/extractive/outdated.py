@@ -1,0 +1,229 @@
+"""Finds the rows that a later row outdates: an older value of the same thing, a failure that was overcome.
+
+A reflector reads in hindsight: it sees every row at once, with vectors. So besides the comparison of `superseding`, a
+row outdates an earlier one if both are about the same thing and differ in one value of one kind: "VLAN 30" and
+"VLAN 38", "before_page" and "page_ready". It must have the right to: a ruling is outdated by the user alone, and no
+row by one of lower trust. Two rows that also name different things ("staging" and "production" with a value each) are
+about different things, and a row that says more than its value stays. In doubt nothing is outdated.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from esker.server.core.conversation.trust import at_least_as_trusted
+from esker.server.core.facts.records import Fact
+from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_subject
+from esker.server.core.records import Memory
+from esker.server.core.text import labels
+from esker.server.core.text.labels import without_label
+from esker.server.core.text.terms import terms
+from esker.server.core.words.lists import cue, words
+from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.superseding import with_replaced
+from esker.server.providers.extractive.values import Value, Values, read_values, rivals
+
+# Minimum cosine of two rows, or minimum share of the subject, for them to be about the same thing. The lower ones are
+# for a row that marks a change.
+_NEAR, _NEAR_CHANGE = 0.6, 0.5
+_SUBJECT, _SUBJECT_CHANGE = 0.5, 0.4
+# Minimum terms that two rows about the same thing share besides their values.
+_SHARED_TERMS = 2
+# Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
+_MOST_ROWS = 100
+_RULINGS = ("decision", "preference")
+_CHANGES = ("decision", "state_change")
+_ENDS = ("decision", "state_change", "outcome")
+
+_MARKED = cue(*words("assertions.changes"))
+_LIMITED = cue(*words("reflector.limited"))
+_SUSPECTED = cue(*words("reflector.suspected"))
+_CAUSE_FOUND = cue(*words("reflector.cause_found"))
+
+
+@dataclass(frozen=True)
+class _ReadRow:
+    """A row with the parts that are compared."""
+
+    row: Memory
+    vector: npt.NDArray[np.float32] | None
+
+    @cached_property
+    def text(self) -> str:
+        """The row without the label that introduces it and without the purpose of a change."""
+        return without_label(self.row.content).split(labels.PURPOSE)[0]
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """The fingerprint of the text."""
+        return fingerprint(self.text)
+
+    @cached_property
+    def subject(self) -> frozenset[str]:
+        """The terms of what the text is about, without its values."""
+        return self.fingerprint.subject.difference(*(terms(value.text) for value in self.values.values))
+
+    @cached_property
+    def values(self) -> Values:
+        """The numbers, identifiers and names of the text."""
+        return read_values(self.text)
+
+    @cached_property
+    def is_marked(self) -> bool:
+        """Whether the row says that something changed or is corrected."""
+        marked = cues.CORRECTION.search(self.row.content) or _MARKED.search(self.text)
+        return self.row.category == "state_change" or bool(marked)
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether the row rules on something, or changes it."""
+        return self.row.category in _CHANGES or self.is_marked
+
+    @cached_property
+    def asserts(self) -> bool:
+        """Whether the row states something, without a reservation."""
+        asked = self.row.content.startswith(labels.ASKED) or cues.asks(self.row.content)
+        return not asked and not self.row.tentative and not cues.TENTATIVE.search(self.row.content)
+
+
+def outdated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> dict[str, str]:
+    """Return the id of each outdated row, with the id of the row that outdates it. The rows are ordered by time."""
+    read = [_ReadRow(row, np.array(vectors[row.id], dtype=np.float32) if row.id in vectors else None) for row in rows]
+    found = _superseded(read)
+    for newer, earlier in _candidates(read):
+        for older in earlier:
+            if older.row.id not in found and _outdates(newer, older):
+                found[older.row.id] = newer.row.id
+    return found | _echoes(read, found)
+
+
+def _superseded(rows: Sequence[_ReadRow]) -> dict[str, str]:
+    """Return the rows that the comparison of single assertions finds, with those that replace them."""
+    facts = [
+        Fact(row.content, row.priority, row.category, row.trust, (), row.said_at, tentative=row.tentative)
+        for row in (read.row for read in rows)
+    ]
+    latest: dict[str, _ReadRow] = {}
+    found: dict[str, str] = {}
+    for newer, fact in zip(rows, with_replaced(facts, ()), strict=True):
+        older = latest.get(fact.replaces or "")
+        if older and older.row.content != newer.row.content and not _says_more(older, newer):
+            found[older.row.id] = newer.row.id
+        latest[newer.row.content] = newer
+    return found
+
+
+def _says_more(older: _ReadRow, newer: _ReadRow) -> bool:
+    """Whether an older row has values besides the one that a newer row replaces."""
+    return len(older.values.texts - newer.values.texts) > 1 and not rivals(newer.values, older.values)
+
+
+def _candidates(rows: Sequence[_ReadRow]) -> Iterator[tuple[_ReadRow, list[_ReadRow]]]:
+    """Yield each row with the earlier rows that share some of its terms."""
+    by_term: dict[str, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        subject = row.fingerprint.subject
+        shared = Counter(other for term in subject for other in by_term[term][-_MOST_ROWS:])
+        yield row, [rows[other] for other in sorted(shared)]
+        for term in subject:
+            by_term[term].append(place)
+
+
+def _outdates(newer: _ReadRow, older: _ReadRow) -> bool:
+    if not newer.asserts or not _has_the_right(newer.row, older.row):
+        return False
+    if older.row.category in ("issue", "next_step"):
+        return _ends(newer, older)
+    return _gives_another_value(newer, older) or _finds_the_cause(newer, older)
+
+
+def _has_the_right(newer: Memory, older: Memory) -> bool:
+    """Whether the speaker of a row may outdate another row; only the user outdates a ruling."""
+    if "manual" in (newer.kind, older.kind) or newer.said_at < older.said_at:
+        return False
+    if older.category in _RULINGS or older.priority == "high":
+        return at_least_as_trusted(newer.trust, older.trust)
+    return newer.trust in ("user", "assistant") or at_least_as_trusted(newer.trust, older.trust)
+
+
+def _gives_another_value(newer: _ReadRow, older: _ReadRow) -> bool:
+    """Whether a ruling or a change states another value of the same thing, or a measurement is repeated."""
+    if _LIMITED.search(newer.text) or not (newer.changes or _is_same_measurement(newer, older)):
+        return False
+    found = rivals(newer.values, older.values)
+    if not newer.changes and not all(then.is_number for _, then in found):
+        return False  # measurements of two things
+    return bool(found) and (_is_of_one_key(found) or _is_about_the_same(newer, older))
+
+
+def _is_of_one_key(pairs: Sequence[tuple[Value, Value]]) -> bool:
+    """Whether an identifier names what the values are of."""
+    return any(now.key and now.key == then.key for now, then in pairs)
+
+
+def _is_same_measurement(newer: _ReadRow, older: _ReadRow) -> bool:
+    """Whether two rows differ in nothing but their values."""
+    same = (newer.row.trust, newer.row.category) == (older.row.trust, older.row.category)
+    return same and newer.values.frame == older.values.frame
+
+
+def _is_about_the_same(newer: _ReadRow, older: _ReadRow) -> bool:
+    if len(newer.subject & older.subject) < _SHARED_TERMS:
+        return False
+    if _same_subject(newer, older) >= (_SUBJECT_CHANGE if newer.is_marked else _SUBJECT):
+        return True
+    if newer.values.is_cjk or newer.vector is None or older.vector is None:
+        return False  # the bundled model knows little Chinese and Japanese
+    return float(newer.vector @ older.vector) >= (_NEAR_CHANGE if newer.is_marked else _NEAR)
+
+
+def _same_subject(newer: _ReadRow, older: _ReadRow) -> float:
+    """Return from 0 to 1 how far two rows have one subject, whatever their values; that of the older counts double."""
+    shared = len(newer.subject & older.subject)
+    return (2 * shared / max(1, len(older.subject)) + shared / max(1, len(newer.subject))) / 3
+
+
+def _ends(newer: _ReadRow, older: _ReadRow) -> bool:
+    """Whether a row tells how a failure was overcome or how an open matter ended; a failure of weight stays."""
+    if older.row.priority == "high" or newer.row.category not in _ENDS:
+        return False
+    if older.row.category == "issue" and newer.row.category != "outcome":
+        return False
+    given_up = older.values.texts - newer.values.texts
+    if given_up and not rivals(newer.values, older.values):
+        return False
+    shared = {term for term in newer.fingerprint.subject & older.fingerprint.subject if not term.isdecimal()}
+    return len(shared) >= _SHARED_TERMS and same_subject(newer.fingerprint, older.fingerprint) >= _SUBJECT
+
+
+def _finds_the_cause(newer: _ReadRow, older: _ReadRow) -> bool:
+    """Whether a row names the cause that another row only suspected."""
+    suspected = older.row.category == "fact" and _SUSPECTED.search(older.text)
+    if not suspected or newer.row.session_id != older.row.session_id:
+        return False
+    return bool(_CAUSE_FOUND.search(newer.text)) and not _SUSPECTED.search(newer.text)
+
+
+def _echoes(rows: Sequence[_ReadRow], found: Mapping[str, str]) -> dict[str, str]:
+    """Return the rows of lower trust that repeat a value which was given up, even if they were written later."""
+    by_id = {row.row.id: row for row in rows}
+    given_up = [
+        (by_id[new], {then.text for _, then in rivals(by_id[new].values, by_id[old].values)})
+        for old, new in found.items()
+    ]
+    return {
+        row.row.id: newer.row.id
+        for newer, values in given_up
+        for row in rows
+        if row.row.id not in found and values and _is_echo(row, newer, values)
+    }
+
+
+def _is_echo(row: _ReadRow, newer: _ReadRow, given_up: set[str]) -> bool:
+    if row.row.priority == "high" or at_least_as_trusted(row.row.trust, newer.row.trust):
+        return False
+    return given_up <= row.values.texts and _is_about_the_same(newer, row)
