@@ -40,6 +40,17 @@ SAID: list[dict[str, Any]] = [
 ]
 
 
+# A failure of which nothing came but a success.
+AGAIN: list[dict[str, Any]] = [
+    {"external_id": "n1", "role": "user", "content": "Please publish the package as well."},
+    does("n2", "Bash", "t3", command="make publish"),
+    sees("n3", "t3", "ConnectionError: timed out", error=True),
+    does("n4", "Bash", "t4", command="make publish"),
+    sees("n5", "t4", "ok"),
+    {"external_id": "n6", "role": "assistant", "content": "Fixed by a second try: version 3.1.4 is published."},
+]
+
+
 async def serving_with(database_url: str, **settings: str) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of a server with other settings."""
     environment = {"ESKER_EMBEDDER": "none"} | {f"ESKER_{name.upper()}": value for name, value in settings.items()}
@@ -135,7 +146,7 @@ async def test_a_switched_off_observer_or_reflector_is_reported(database_url: st
 
 async def test_reflecting_condenses_supersedes_and_reports_the_changes(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
-    await said(client, session, *SAID)
+    await said(client, session, *SAID, *AGAIN)
     before = (await observed(client, session))["memory_ids"]
     answer = await client.post(f"/v1/sessions/{session}/reflect?wait=true")
     report = answer.json()
@@ -167,7 +178,9 @@ async def test_many_changes_of_one_file_are_condensed_without_a_model(client: ht
             {"external_id": f"a{n}", "role": "assistant", "content": "Changed."},
         ]
     batch[-1]["content"] = "Fixed: grey is brighter now and all tests pass."
-    await said(client, session, {"external_id": "m0", "role": "user", "content": "can you open the theme file?"}, *batch)
+    await said(
+        client, session, {"external_id": "m0", "role": "user", "content": "can you open the theme file?"}, *batch
+    )
     await observed(client, session)
     report = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
     assert report["rejected"] is None

@@ -221,6 +221,8 @@ def test_a_row_for_the_moment_goes(row: tuple[str, str, str, str]) -> None:
         ("Committed: fix the login", "low", "outcome", "assistant"),
         ("Assistant reads the limit out of sender/config.py.", "low", "fact", "assistant"),
         ("User said: the export of Marejada is the largest.", "low", "fact", "user"),
+        ("The search index is rebuilt at night.", "low", "fact", "user"),
+        ("The retry loop doubles the delay.", "low", "fact", "assistant"),
         CHANGED,
         ("`make test` failed: KeyError: 'id'", "low", "issue", "tool"),
     ],

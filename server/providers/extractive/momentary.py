@@ -1,22 +1,25 @@
 """Whether a row only helped at the moment: progress, a passing state, chatter, a request that was fulfilled.
 
 Such rows have a low priority, but so have details. A row of low priority stays if it is a statement that the extractive
-observer looks for (a finding, an outcome, something left open), or if a person or the assistant names something in it
-that can be looked up. Progress reports, pleasantries and measurements of a tool go.
+observer looks for (a finding, an outcome, something left open), if it does not tell what somebody said or did, or if it
+names something that can be looked up. Progress reports, pleasantries and measurements of a tool go.
 """
 
+import re
 from collections.abc import Sequence
 
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
+from esker.server.core.words.lists import any_of, words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.values import read_values
 
 # Maximum tokens of a request that says nothing besides its task.
 _BARE_REQUEST_TOKENS = 16
 _LOOKED_FOR = (labels.FOUND, labels.LEFT_OPEN, labels.OUTCOME, labels.COMMITTED)
-_SPOKEN = (labels.ASKED, labels.WROTE)
+_REQUESTS = (labels.ASKED, labels.WROTE)
+_SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
 
 
 def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
@@ -27,24 +30,19 @@ def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
         return False
     if row.trust == "tool":
         return row.category != "issue" or _was_overcome(row, rows)
-    if row.trust == "assistant":
-        return _is_step(row)
-    return _is_remark(row)
-
-
-def _is_step(row: Memory) -> bool:
-    """Whether the assistant tells what it does, or general knowledge, instead of a result."""
     if row.category == "state_change":
-        return labels.PURPOSE not in row.content
-    return row.category == "next_step" or not read_values(without_label(row.content)).values
-
-
-def _is_remark(row: Memory) -> bool:
-    """Whether a person asks for something in few words, or says something that names no thing."""
-    if row.content.startswith(_SPOKEN):
+        return row.trust == "assistant" and labels.PURPOSE not in row.content
+    if row.content.startswith(_REQUESTS):
         return row.tokens <= _BARE_REQUEST_TOKENS
+    return bool(_SPEAKER.match(row.content)) and _says_little(row)
+
+
+def _says_little(row: Memory) -> bool:
+    """Whether a row is a step of the assistant's work, or names nothing that can be looked up."""
+    if row.trust == "assistant" and row.category == "next_step":
+        return True
     said = read_values(without_label(row.content))
-    return not said.values and not said.names
+    return not said.values and (row.trust == "assistant" or not said.names)
 
 
 def _was_overcome(failure: Memory, rows: Sequence[Memory]) -> bool:
