@@ -160,6 +160,14 @@ OTHER_THINGS = {
     "a limit to one case": ("The worker has 512 MiB of memory.", "The worker has 768 MiB of memory on kiln-3 only."),
     "another unit": ("The proxy timeout is 30 s.", "The proxy timeout of health checks is 300 ms."),
     "a row that says more": ("The rate is 3e-4, batch size 64, seed 1207.", "The rate is 2e-4 from now on."),
+    "a person and a path of theirs": (
+        "Anna Brodt reviews what is under src/parser.",
+        "Anne Brandt reviews what is under db/migrations.",
+    ),
+    "a question that is reported": (
+        "The deploy of the shop keeps copies for 60 days.",
+        "User asked what would happen with 14 days for the copies of the shop.",
+    ),
     "a question": ("The base delay is 400 ms.", "Should the base delay be 200 ms?"),
 }
 
@@ -185,6 +193,37 @@ def test_a_stale_copy_of_an_older_value_goes_and_lends_its_trust_to_nothing() ->
     assert [draft.content for draft in reflected.drafts] == [new[0]]
     assert reflected.drafts[0].source_ids == (rows[1].id, rows[0].id)
     assert reflected.dropped_ids == (rows[2].id,)
+
+
+TAKEN_BACK = {
+    "a value that was a mistake": ("The assay goes to pH 8.0.", "pH 8.0 was a mistake, the assay stays at pH 7.6."),
+    "a decision": (
+        "The query layer of Ferrybook goes to diesel.",
+        "User takes that back: the query layer is sqlx again.",
+    ),
+    "in German": ("Der Export läuft über den Cron-Server.", "Der Export über den Cron-Server war ein Fehler."),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_BACK)
+def test_a_ruling_that_is_taken_back_goes(name: str) -> None:
+    old, new = (ruling(text) for text in TAKEN_BACK[name])
+    assert left(old, new) == [new[0]]
+
+
+def test_a_withdrawal_takes_back_the_latest_ruling_on_the_thing_and_nothing_else() -> None:
+    first = ruling("The query layer of Ferrybook is tested against Postgres.")
+    other = ruling("The colours of the theme are hex.")
+    latest = ruling("The query layer of Ferrybook goes to diesel.")
+    back = ruling("User takes that back: the query layer of Ferrybook stays as it was.")
+    assert left(first, latest, other, back) == [first[0], other[0], back[0]]
+
+
+def test_a_change_of_state_replaces_what_it_changes_without_a_value() -> None:
+    old = ruling("User decision: the school run is done by Ken on Monday, Wednesday and Friday.")
+    new = ruling("The school run is done by Ken on Monday and Friday.", "state_change")
+    assert left(old, new) == [new[0]]
+    assert left(old, (new[0], "high", "state_change", "assistant")) == [old[0], new[0]]
 
 
 def test_a_suspicion_goes_when_the_cause_is_found() -> None:
@@ -349,7 +388,12 @@ def written(before: Sequence[Memory], reflected: Reflected) -> list[Memory]:
     return sorted(rows, key=lambda row: (row.said_at, row.id))
 
 
-@given(st.lists(st.one_of(any_row, st.sampled_from([*edits(4), *NOISE, RULE, FAILED, FIXED])), max_size=20))
+RULINGS = [
+    ruling(text) for pair in (*OTHER_VALUES.values(), *OTHER_THINGS.values(), *TAKEN_BACK.values()) for text in pair
+]
+
+
+@given(st.lists(st.one_of(any_row, st.sampled_from([*edits(4), *NOISE, *RULINGS, RULE, FAILED, FIXED])), max_size=20))
 def test_reflecting_a_reflection_changes_nothing(rows: list[tuple[str, str, str, str]]) -> None:
     before = log(*rows)
     once = written(before, condensed(before))

@@ -36,12 +36,8 @@ _ALL = (
     CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
     COMMITTED,
 )  # fmt: skip
-<<<<<<< HEAD
 _NOTES = (BEFORE, UNLIKE)
-_LABEL = re.compile(rf"(?:^|(?<={STEP}))(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
-=======
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
->>>>>>> fe4a6d3 (reflect: replace by the newest and drop rows of the moment)
 
 
 def without_label(text: str) -> str:

@@ -7,6 +7,7 @@ row by one of lower trust. Two rows that also name different things ("staging" a
 about different things, and a row that says more than its value stays. In doubt nothing is outdated.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,17 +21,20 @@ from esker.server.core.facts.records import Fact
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_subject
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
-from esker.server.core.text.labels import without_label
+from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import cue, words
+from esker.server.core.words.lists import any_of, cue, words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.superseding import with_replaced
-from esker.server.providers.extractive.values import Value, Values, read_values, rivals
+from esker.server.providers.extractive.values import Value, Values, name_different_things, read_values, rivals
 
 # Minimum cosine of two rows, or minimum share of the subject, for them to be about the same thing. The lower ones are
 # for a row that marks a change.
 _NEAR, _NEAR_CHANGE = 0.6, 0.5
 _SUBJECT, _SUBJECT_CHANGE = 0.5, 0.4
+# The same for a change that states no value, where only the likeness tells what it changes.
+_NEAR_WITHOUT_VALUE = 0.75
+_SUBJECT_WITHOUT_VALUE = 0.55
 # Minimum terms that two rows about the same thing share besides their values.
 _SHARED_TERMS = 2
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
@@ -41,6 +45,11 @@ _ENDS = ("decision", "state_change", "outcome")
 
 _MARKED = cue(*words("assertions.changes"))
 _LIMITED = cue(*words("reflector.limited"))
+_SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
+_ASKING = cue(*words("reflector.asking"))
+# Maximum characters before the word that tells that a row reports a question.
+_ASKING_WITHIN = 40
+_WITHDRAWN = cue(*words("reflector.withdrawn"))
 _SUSPECTED = cue(*words("reflector.suspected"))
 _CAUSE_FOUND = cue(*words("reflector.cause_found"))
 
@@ -54,8 +63,8 @@ class _ReadRow:
 
     @cached_property
     def text(self) -> str:
-        """The row without the label that introduces it and without the purpose of a change."""
-        return without_label(self.row.content).split(labels.PURPOSE)[0]
+        """The row without its label, the purpose of a change, and notes on older rows."""
+        return without_notes(without_label(self.row.content)).partition(labels.PURPOSE)[0]
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -72,6 +81,12 @@ class _ReadRow:
         """The numbers, identifiers and names of the text."""
         return read_values(self.text)
 
+    @property
+    def reports_question(self) -> bool:
+        """Whether the row tells that somebody asked something."""
+        said = self.row.content
+        return bool(_SPEAKER.match(said)) and bool(_ASKING.search(said[:_ASKING_WITHIN]))
+
     @cached_property
     def is_marked(self) -> bool:
         """Whether the row says that something changed or is corrected."""
@@ -86,7 +101,7 @@ class _ReadRow:
     @cached_property
     def asserts(self) -> bool:
         """Whether the row states something, without a reservation."""
-        asked = self.row.content.startswith(labels.ASKED) or cues.asks(self.row.content)
+        asked = self.row.content.startswith(labels.ASKED) or cues.asks(self.row.content) or self.reports_question
         return not asked and not self.row.tentative and not cues.TENTATIVE.search(self.row.content)
 
 
@@ -95,9 +110,10 @@ def outdated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> 
     read = [_ReadRow(row, np.array(vectors[row.id], dtype=np.float32) if row.id in vectors else None) for row in rows]
     found = _superseded(read)
     for newer, earlier in _candidates(read):
-        for older in earlier:
-            if older.row.id not in found and _outdates(newer, older):
-                found[older.row.id] = newer.row.id
+        left = [older for older in earlier if older.row.id not in found]
+        found |= {older.row.id: newer.row.id for older in left if _outdates(newer, older)}
+        if (withdrawn := _withdrawn(newer, left)) and withdrawn not in found:
+            found[withdrawn] = newer.row.id
     return found | _echoes(read, found)
 
 
@@ -111,15 +127,16 @@ def _superseded(rows: Sequence[_ReadRow]) -> dict[str, str]:
     found: dict[str, str] = {}
     for newer, fact in zip(rows, with_replaced(facts, ()), strict=True):
         older = latest.get(fact.replaces or "")
-        if older and older.row.content != newer.row.content and not _says_more(older, newer):
+        if older and older.row.content != newer.row.content and newer.asserts and not _says_more(older, newer):
             found[older.row.id] = newer.row.id
         latest[newer.row.content] = newer
     return found
 
 
 def _says_more(older: _ReadRow, newer: _ReadRow) -> bool:
-    """Whether an older row has values besides the one that a newer row replaces."""
-    return len(older.values.texts - newer.values.texts) > 1 and not rivals(newer.values, older.values)
+    """Whether an older row has values besides the one that a newer row replaces, or names another thing."""
+    given_up, given = older.values.texts - newer.values.texts, newer.values.texts - older.values.texts
+    return (len(given_up) > 1 or bool(given_up and given)) and not rivals(newer.values, older.values)
 
 
 def _candidates(rows: Sequence[_ReadRow]) -> Iterator[tuple[_ReadRow, list[_ReadRow]]]:
@@ -133,12 +150,32 @@ def _candidates(rows: Sequence[_ReadRow]) -> Iterator[tuple[_ReadRow, list[_Read
             by_term[term].append(place)
 
 
+def _withdrawn(newer: _ReadRow, earlier: Sequence[_ReadRow]) -> str | None:
+    """Return the id of the latest ruling about the same thing, if the user takes one back.
+
+    A reflection took it back already; the ruling before it is another one.
+    """
+    if (newer.row.kind, newer.row.trust) != ("observation", "user"):
+        return None
+    if not newer.asserts or not _WITHDRAWN.search(newer.text):
+        return None
+    rulings = (row for row in reversed(earlier) if row.row.category in _CHANGES and row.row.trust == "user")
+    latest = next((row for row in rulings if _share_enough(newer, row)), None)
+    return latest.row.id if latest and not name_different_things(newer.values, latest.values) else None
+
+
+def _share_enough(newer: _ReadRow, older: _ReadRow) -> bool:
+    """Whether two rows share enough terms or values to be about one thing."""
+    return len(newer.subject & older.subject) + len(newer.values.texts & older.values.texts) >= _SHARED_TERMS
+
+
 def _outdates(newer: _ReadRow, older: _ReadRow) -> bool:
     if not newer.asserts or not _has_the_right(newer.row, older.row):
         return False
     if older.row.category in ("issue", "next_step"):
         return _ends(newer, older)
-    return _gives_another_value(newer, older) or _finds_the_cause(newer, older)
+    changed = _gives_another_value(newer, older) or _changes_state(newer, older)
+    return changed or _finds_the_cause(newer, older)
 
 
 def _has_the_right(newer: Memory, older: Memory) -> bool:
@@ -160,6 +197,19 @@ def _gives_another_value(newer: _ReadRow, older: _ReadRow) -> bool:
     return bool(found) and (_is_of_one_key(found) or _is_about_the_same(newer, older))
 
 
+def _changes_state(newer: _ReadRow, older: _ReadRow) -> bool:
+    """Whether the user changed what an older row states, where neither states a value."""
+    if newer.row.category != "state_change" or newer.row.trust != "user" or older.row.category not in _CHANGES:
+        return False
+    if (
+        _LIMITED.search(newer.text)
+        or older.values.texts - newer.values.texts
+        or name_different_things(newer.values, older.values)
+    ):
+        return False
+    return _is_near(newer, older, _SUBJECT_WITHOUT_VALUE, _NEAR_WITHOUT_VALUE)
+
+
 def _is_of_one_key(pairs: Sequence[tuple[Value, Value]]) -> bool:
     """Whether an identifier names what the values are of."""
     return any(now.key and now.key == then.key for now, then in pairs)
@@ -172,13 +222,20 @@ def _is_same_measurement(newer: _ReadRow, older: _ReadRow) -> bool:
 
 
 def _is_about_the_same(newer: _ReadRow, older: _ReadRow) -> bool:
+    if newer.is_marked:
+        return _is_near(newer, older, _SUBJECT_CHANGE, _NEAR_CHANGE)
+    return _is_near(newer, older, _SUBJECT, _NEAR)
+
+
+def _is_near(newer: _ReadRow, older: _ReadRow, subject: float, cosine: float) -> bool:
+    """Whether two rows share enough of their subjects, or are near by meaning."""
     if len(newer.subject & older.subject) < _SHARED_TERMS:
         return False
-    if _same_subject(newer, older) >= (_SUBJECT_CHANGE if newer.is_marked else _SUBJECT):
+    if _same_subject(newer, older) >= subject:
         return True
     if newer.values.is_cjk or newer.vector is None or older.vector is None:
         return False  # the bundled model knows little Chinese and Japanese
-    return float(newer.vector @ older.vector) >= (_NEAR_CHANGE if newer.is_marked else _NEAR)
+    return float(newer.vector @ older.vector) >= cosine
 
 
 def _same_subject(newer: _ReadRow, older: _ReadRow) -> float:

@@ -62,10 +62,16 @@ def reflect(task: ReflectionTask) -> Reflected:
 
 
 def _once(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
-    """Return the rows that are left after each kind of row that can be left out was left out once."""
+    """Return the rows that are left after each kind of row that can be left out was left out once, as reflections."""
     left = _without_outdated(_without_repeats(rows, vectors), vectors)
     later = [one.row for one in left]
-    return _with_joined_changes([one for one in left if not _is_left_out(one.row, later)])
+    joined = _with_joined_changes([one for one in left if not _is_left_out(one.row, later)])
+    return [replace(one, row=_as_reflection(one.row)) for one in joined]
+
+
+def _as_reflection(row: Memory) -> Memory:
+    """Return an observation as the row of a reflection that it becomes."""
+    return replace(row, kind="reflection") if row.kind == "observation" else row
 
 
 def _is_left_out(row: Memory, rows: Sequence[Memory]) -> bool:
@@ -108,7 +114,7 @@ def _with_joined_changes(rows: Sequence[_MergedRow]) -> list[_MergedRow]:
     left: list[_MergedRow] = []
     for one in rows:
         if change := joined.get(one.row.id):
-            row = replace(one.row, kind="reflection", content=change.content, tokens=estimate_tokens(change.content))
+            row = replace(one.row, content=change.content, tokens=estimate_tokens(change.content))
             left.append(_MergedRow(row, tuple(source for i in change.ids for source in by_id[i].ids)))
         elif one.row.id not in gone:
             left.append(one)

@@ -14,7 +14,7 @@ _WORD = re.compile(rf"\+?{_CHARACTER}{{1,80}}(?:[-._:/\\@,'’]{_CHARACTER}{{1,8
 _IS_CJK = re.compile(rf"[{CJK}]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
-_IN_IDENTIFIER = re.compile(r"[_.@:\\]")
+_IN_IDENTIFIER = re.compile(r"[_.@:/\\]")
 _SENTENCE_OPENERS = frozenset('.!?:;\n•→—("“„«`*')
 # Names of days do not distinguish two rows: they are a part of a date, which is a value.
 _NO_NAMES = frozenset(word.casefold() for path in ("dates.weekdays", "dates.months") for word in words(path))
@@ -28,7 +28,8 @@ class Value:
     """A number or an identifier of a text, folded, with the words before and after it.
 
     `key` is the identifier that it is the value of ("PAGE_SIZE is 50"), or nothing. `stated` is False if no verb comes
-    before it: then it rather tells what the statement is about ("VLAN 20 is for desks").
+    before it: then it rather tells what the statement is about ("VLAN 20 is for desks"). `in_name`: it is the number
+    behind a name ("Olmo 14").
     """
 
     text: str
@@ -36,6 +37,7 @@ class Value:
     after: str
     key: str
     stated: bool
+    in_name: bool
 
     @property
     def unit(self) -> str:
@@ -75,7 +77,7 @@ def read_values(text: str) -> Values:
     places = [place for place, match in enumerate(found) if _is_value(match[0])]
     states = _STATES.search(text)
     behind = states.end() if states else len(text)
-    named = () if language_of(text) == _WITHOUT_NAMES else _names(text, found)
+    names = frozenset(() if language_of(text) == _WITHOUT_NAMES else _names(text, found)) - _NO_NAMES
     return Values(
         tuple(
             Value(
@@ -84,10 +86,11 @@ def read_values(text: str) -> Values:
                 _at(folded, place + 1),
                 _key(folded, place),
                 found[place].start() >= behind,
+                place > 0 and found[place - 1][0].casefold() in names and found[place][0].isdecimal(),
             )
             for place in places
         ),
-        frozenset(named) - _NO_NAMES,
+        names,
         tuple(word for place, word in enumerate(folded) if place not in places),
         bool(_IS_CJK.search(text)),
     )
@@ -124,11 +127,15 @@ def rivals(newer: Values, older: Values) -> list[tuple[Value, Value]]:
     given_up = [value for value in older.values if value.text not in newer.texts]
     given = [value for value in newer.values if value.text not in older.texts]
     found = [(now, then) for then in given_up for now in given if _excludes(now, then)]
-    if {then for _, then in found} != set(given_up) or len({then.is_number for _, then in found}) > 1:
+    beside = {then for then in given_up if not then.in_name} - {then for _, then in found}
+    if beside or len({then.is_number for _, then in found}) > 1:
         return []
-    if older.names - newer.names - {*newer.frame} and newer.names - older.names - {*older.frame}:
-        return []
-    return found
+    return [] if name_different_things(newer, older) else found
+
+
+def name_different_things(one: Values, other: Values) -> bool:
+    """Whether each of two texts has a name that the other lacks."""
+    return bool(one.names - other.names - {*other.frame}) and bool(other.names - one.names - {*one.frame})
 
 
 def _excludes(now: Value, then: Value) -> bool:
