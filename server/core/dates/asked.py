@@ -76,8 +76,8 @@ _BEFORE_TIME = re.compile(
 _BEHIND_TIME = re.compile(r"T[\d:.Z+-]+|\s?(?:之?间|之?間|的时候|の間|[のに的])")
 # Maximum characters of a query: a longer one is pasted text, whose times are not asked about.
 _LONGEST_QUERY = 1_000
-# Characters before a time that are searched for its prepositions.
-_LONGEST_LEAD = 40
+# Characters before a time that are searched for its prepositions: the length of the longest.
+_LONGEST_LEAD = 21
 
 
 @dataclass(frozen=True, slots=True)

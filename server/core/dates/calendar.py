@@ -68,7 +68,8 @@ _OF_AN_ID = re.compile(
     re.IGNORECASE,
 )
 
-_LONGEST_ID_WORDS = 32
+# Characters before a number that are searched for such words: the length of the longest.
+_LONGEST_ID_WORDS = 24
 
 
 def _is_id(match: re.Match[str]) -> bool:

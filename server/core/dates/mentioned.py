@@ -81,8 +81,8 @@ _UNTIL = re.compile(rf"{starting(words('dates.until'))}\s?(?:the\s|on\s)?$", re.
 _UNTIL_BEHIND = re.compile(rf"\s?{any_of(words('dates.until_behind'))}")
 # A due date is not the end of validity.
 _BY = re.compile(rf"\b{any_of(words('dates.due'))}\s(?:on\s)?$", re.IGNORECASE)
-# Characters before a time that are searched for the words of a limit.
-_LONGEST_LEAD = 24
+# Characters before a time that are searched for the words of a limit: the length of the longest.
+_LONGEST_LEAD = 13
 
 
 def _ends(match: re.Match[str]) -> bool:
