@@ -49,9 +49,35 @@ def test_the_name_of_an_event_ends_after_sixty_characters() -> None:
     assert anchor_name(f"three days before {'x' * 90}") == "x" * 60
 
 
+def test_the_name_of_an_event_in_chinese_has_at_most_24_characters() -> None:
+    assert anchor_name(f"{'甲' * 24}前三天") == "甲" * 24
+    assert anchor_name(f"{'甲' * 40}前三天") == "甲" * 24
+
+
+def test_a_date_is_the_anchor_itself_if_only_an_article_precedes_it() -> None:
+    dated, named = (asked_time(f"three days before {word} 3 May", NOW, "UTC") for word in ("the", "boat"))
+    assert dated
+    assert dated.window
+    assert named
+    assert named.anchor
+
+
+def test_hours_fade_by_the_day() -> None:
+    for query in ("three hours ago", "in the last three hours"):
+        found = asked_time(query, NOW, "UTC")
+        assert found
+        assert found.window
+        assert found.window.grain == timedelta(days=1)
+
+
 def test_words_before_an_expression_lead_it_up_to_32_characters() -> None:
     assert has_time(f"between {'x' * 19} and 2021")
     assert not has_time(f"between {'x' * 20} and 2021")
+
+
+def test_the_first_end_of_a_range_has_at_most_24_characters() -> None:
+    assert has_time(f"de {'x' * 24} a 2021")
+    assert not has_time(f"de {'x' * 25} a 2021")
 
 
 @pytest.mark.parametrize(
