@@ -1,13 +1,11 @@
 """Finds rows that a newer row speaks against: the newer one quotes the older one, which may still hold."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Protocol, TypeVar
 
 from esker.server.core.text import labels
-
-# Characters of a quotation that are compared: an observer shortens long ones.
-_COMPARED = 80
 
 
 class _Row(Protocol):
@@ -27,9 +25,10 @@ def contradicted(rows: Iterable[_Row]) -> dict[str, str]:
     every = list(rows)
     found: dict[str, _Row] = {}
     for newer in every:
-        quoted = newer.content.partition(labels.UNLIKE)[2].removesuffix(")")[:_COMPARED]
-        for older in every if quoted else ():
-            if older.said_at <= newer.said_at and older.id != newer.id and quoted in older.content:
+        quoted = newer.content.partition(labels.UNLIKE)[2].removesuffix(")")
+        words = re.compile(".{1,80}".join(map(re.escape, quoted.split(labels.LEFT_OUT)))) if quoted else None
+        for older in every if words else ():
+            if older.said_at <= newer.said_at and older.id != newer.id and words and words.search(older.content):
                 known = found.get(older.id)
                 found[older.id] = newer if known is None or known.said_at < newer.said_at else known
     return {row_id: newer.id for row_id, newer in found.items()}

@@ -26,17 +26,19 @@ PURPOSE = " — asked: "
 """Separates a change from the request that it fulfils."""
 IN_ANSWER = " (in answer to: "
 """Precedes the words that a row answers."""
-BEFORE = " (before: "
-"""Precedes the words of the row that a row replaces, where they name a subject that it does not name."""
-UNLIKE = " (unlike before: "
-"""Precedes the words of an older row that says otherwise, and may still hold."""
+REPLACES = " (replaces: "
+"""Precedes the words of the row that a row replaces, without its value, where they name a subject that it lacks."""
+UNLIKE = " (unlike: "
+"""Precedes the words of an older row that has another value and may still hold, without that value."""
+LEFT_OUT = "…"
+"""Stands for words that are left out of a quotation."""
 WITH_IMAGE = " (with an image)"
 
 _ALL = (
     CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
     COMMITTED,
 )  # fmt: skip
-_NOTES = (BEFORE, UNLIKE)
+_NOTES = (REPLACES, UNLIKE)
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
 
 

@@ -45,13 +45,14 @@ _SPEAKER = re.compile(r"^([^\W\d_][^:\n]{0,40}?) said: ")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of a subject: its terms, its kind, and the terms of the subject and of the scope.
+    """A value of a subject: its text and terms, its kind, and the terms of the subject and of the scope.
 
     `relation` is the kind of segment it was read from and the preposition before it. `thing` are the terms that name
     the subject, in order: those of "gateway timeout" in "our gateway timeout for exports". `marked`: its clause says
     that it changed; `added`: that it exists beside others.
     """
 
+    text: str
     terms: frozenset[str]
     kind: str
     relation: str
@@ -338,6 +339,7 @@ class _Reader:
             lasting = [one for one in beside if not (one.kind == "for" and _is_time(_kind_of(one.text)))]
             subject = self._terms(beside if _is_time(kind) else lasting)
             yield Value(
+                text=segment.text,
                 terms=value,
                 kind=kind,
                 relation=self._relation(segment, known=bool(kinds & _VERBS)),

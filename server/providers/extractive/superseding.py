@@ -8,7 +8,8 @@ A row that is replaced by mistake is lost to recall; one that is not replaced is
 the newer one says that the older says otherwise.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
@@ -19,6 +20,7 @@ from esker.server.core.facts.same_fact import same_fact, same_subject
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
+from esker.server.core.words.scripts import CJK
 from esker.server.providers.extractive.assertions import Assertion, Value, places_of_software, read_assertion
 from esker.server.providers.extractive.sentences import clip
 
@@ -34,6 +36,7 @@ _NEAREST = 3
 # Maximum characters of the words that a note quotes.
 _LONGEST_NOTE = 160
 _FIRST_CJK = "\u3040"
+_LETTER = rf"[^\W{CJK}]"
 
 
 class _Verdict(IntEnum):
@@ -85,36 +88,39 @@ def _may_replace(fact: Fact, said: Assertion, trust: str) -> bool:
     return at_least_as_trusted(fact.trust, trust)  # type: ignore[arg-type]
 
 
-def _marked(fact: Fact, said: Assertion, earlier: Sequence[Assertion], contents: dict[str, str]) -> Fact:
+def _marked(fact: Fact, said: Assertion, earlier: Sequence[Assertion], contents: Mapping[str, str]) -> Fact:
     judged = _judged(said, earlier)
     replaced = [other for verdict, other in judged if verdict == _Verdict.REPLACES][:_MOST_REPLACED]
     if not replaced:
         unlike = next((other for verdict, other in judged if verdict == _Verdict.UNLIKE), None)
-        return replace(fact, content=_noted(fact.content, labels.UNLIKE, unlike.statement)) if unlike else fact
+        return replace(fact, content=_noted(fact.content, labels.UNLIKE, _without_values(unlike))) if unlike else fact
     ids = [other.name for other in replaced if other.name in contents]
-    note = next((other for other in replaced if _names_more(other, said)), None)
-    content = fact.content
-    if note:
-        content = _noted(content, labels.BEFORE, _with_its_own_note(note, contents))
+    subject = next(filter(None, (_lacking(said, other, contents) for other in replaced)), "")
+    content = _noted(fact.content, labels.REPLACES, subject) if subject else fact.content
     return replace(fact, content=content, replaces=" ".join(ids) or replaced[0].name)
 
 
 def _noted(content: str, note: str, words: str) -> str:
-    return f"{content}{note}{clip(words, _LONGEST_NOTE)})"
+    return f"{content}{note}{clip(words.rstrip('.。'), _LONGEST_NOTE)})"
 
 
-def _names_more(other: Assertion, said: Assertion) -> bool:
-    """Whether an earlier assertion says something besides its value that a new one does not."""
+def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> str:
+    """Return the words by which an earlier assertion names a subject that a new one does not name; else nothing."""
     values = frozenset[str]().union(*(value.terms for value in other.values))
-    return bool(other.fingerprint.terms - values - said.fingerprint.terms)
+    nameless = any(value.subject and all(term[0] == "@" for term in value.subject) for value in other.values)
+    own = _without_values(other) if other.topic - values - said.terms or nameless else ""
+    # The earlier one may owe its subject to one before it.
+    named = without_label(contents.get(other.name, other.name)).partition(labels.REPLACES)[2].removesuffix(")")
+    return "; ".join(filter(None, (own, named)))
 
 
-def _with_its_own_note(other: Assertion, contents: dict[str, str]) -> str:
-    """Return the words of an earlier assertion; if they lack their subject as well, with the words that name it."""
-    content = contents.get(other.name, other.name)
-    before = without_label(content).partition(labels.BEFORE)[2].removesuffix(")")
-    first = before.rpartition("; ")[2]
-    return f"{clip(other.statement, _LONGEST_NOTE - len(first) - 3)}; {first}" if first else other.statement
+def _without_values(said: Assertion) -> str:
+    """Return the words of an assertion without its values: they are what changed."""
+    statement = said.statement
+    for value in said.values:
+        words = rf"(?<!{_LETTER}){re.escape(value.text)}(?!{_LETTER})"
+        statement = re.sub(words, labels.LEFT_OUT, statement, count=1)
+    return statement
 
 
 def _judged(said: Assertion, earlier: Sequence[Assertion]) -> list[tuple[_Verdict, Assertion]]:

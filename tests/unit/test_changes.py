@@ -1,0 +1,137 @@
+"""Dialogues in which something changes, or must not, in seven languages.
+
+`earlier` are the statements of one session and `later` is that of the next. The outcome is `replaced`: the later
+statement replaces each earlier one; `noted`: it replaces it or says that it has another value; or `kept`: neither.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from esker.server.core.facts.records import Fact
+from esker.server.core.records import Memory
+from esker.server.core.text import labels
+from esker.server.core.text.labels import without_notes
+from esker.server.providers.extractive.superseding import changes_value, with_replaced
+from tests.support.records import NOON, observation
+
+CASES = Path(__file__).parents[1] / "cases" / "changes.jsonl"
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """A dialogue and its outcome."""
+
+    name: str
+    earlier: tuple[str, ...]
+    later: str
+    outcome: str
+
+
+def dialogues() -> list[Dialogue]:
+    """Return the dialogues of the file."""
+    read = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+    return [Dialogue(one["name"], tuple(one["earlier"]), one["later"], one["outcome"]) for one in read]
+
+
+def row(text: str, minute: int = 1, **changes: object) -> Memory:
+    """Return a person's statement as a row."""
+    return observation(f"{labels.SAID}: {text}", minute, category="fact", **changes)
+
+
+def said(text: str, earlier: list[Memory], *, label: str = labels.SAID, **changes: object) -> Fact:
+    """Return a person's statement as the observer marks it."""
+    values = {"priority": "medium", "category": "fact", "trust": "user", "source_seqs": (9,), "said_at": NOON}
+    return with_replaced([Fact(f"{label}: {text}", **{**values, **changes})], earlier)[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dialogue", dialogues(), ids=lambda dialogue: dialogue.name)
+def test_a_statement_replaces_what_it_changes_and_nothing_else(dialogue: Dialogue) -> None:
+    earlier = [row(text, minute) for minute, text in enumerate(dialogue.earlier, start=1)]
+    fact = said(dialogue.later, earlier)
+    replaced, noted = (fact.replaces or "").split(), labels.UNLIKE in fact.content
+    if dialogue.outcome == "replaced":
+        assert set(replaced) == {one.id for one in earlier}
+    elif dialogue.outcome == "noted":
+        assert replaced or noted
+    else:
+        assert (replaced, noted) == ([], False)
+
+
+def test_each_kind_of_outcome_has_forty_dialogues_or_more() -> None:
+    outcomes = [dialogue.outcome for dialogue in dialogues()]
+    assert outcomes.count("replaced") + outcomes.count("noted") >= 40
+    assert outcomes.count("kept") >= 40
+
+
+def test_a_row_that_replaces_another_names_its_subject_without_its_value() -> None:
+    old = row("The checkout service caches carts in Redis.")
+    fact = said("We moved the cart cache from Redis to Valkey.", [old])
+    assert fact.replaces == old.id
+    assert fact.content.endswith(f"{labels.REPLACES}The checkout service caches carts in …)")
+    assert without_notes(fact.content) == "User said: We moved the cart cache from Redis to Valkey."
+
+
+def test_a_row_that_names_the_subject_itself_quotes_nothing() -> None:
+    assert (
+        labels.REPLACES
+        not in said("Our gateway timeout is 45 seconds now.", [row("Our gateway timeout is 30 s.")]).content
+    )
+
+
+def test_a_subject_survives_two_changes() -> None:
+    first = said("We moved the cart cache from Redis to Valkey.", [row("The checkout service caches carts in Redis.")])
+    second = said("We moved the cart cache from Valkey to Dragonfly.", [observation(first.content, category="fact")])
+    assert second.replaces
+    assert "checkout service" in second.content
+
+
+def test_nothing_is_replaced_by_a_lower_trust_or_a_reservation() -> None:
+    old = row("Our database is MySQL.")
+    new = "Our database is Postgres now."
+    assert said(new, [old]).replaces == old.id
+    assert said(new, [old], tentative=True).replaces is None
+    assert said(new, [old], trust="assistant").replaces is None
+    assert said(new, [row("Our database is MySQL.", trust="tool")]).replaces
+
+
+def test_two_speakers_do_not_change_what_the_other_said() -> None:
+    ana = observation("Ana said: I live in Porto.", category="fact")
+    assert said("I moved to Lisbon last month.", [ana], label="Ben said").replaces is None
+    assert said("I moved to Lisbon last month.", [ana], label="Ana said").replaces == ana.id
+
+
+def test_a_lone_value_belongs_to_the_latest_value_of_its_kind() -> None:
+    rows = [row("The upload limit is 10 MB."), row("The gateway timeout is 30 seconds."), row("The theme is dark.")]
+    assert said("Make it 45 seconds.", rows).replaces == rows[1].id
+    assert said("Make it 25 MB.", rows).replaces == rows[0].id
+    assert said("Make it blue.", rows).replaces is None
+
+
+def test_of_two_things_in_one_row_a_change_of_one_replaces_neither() -> None:
+    old = row("The launch is on 14 May and the beta is on 2 April.")
+    fact = said("The launch moved to 21 May.", [old])
+    assert fact.replaces is None
+    assert labels.UNLIKE in fact.content
+
+
+@pytest.mark.parametrize(
+    ("order", "known", "changes"),
+    [
+        ("Set the gateway timeout to 45 seconds.", "User said: Our gateway timeout is 30 seconds.", True),
+        ("Make the gateway timeout 45 seconds.", "User reported: The gateway timeout is 30 seconds.", True),
+        ("Please raise the upload limit to 25 MB.", "User said: The upload limit is 10 MB.", True),
+        ("Change the primary color to indigo.", "User said: The primary color is teal.", True),
+        ("把网关超时改成45秒。", "User said: 网关超时是30秒。", True),
+        ("Setz das Gateway-Timeout auf 45 Sekunden.", "User said: Das Gateway-Timeout beträgt 30 Sekunden.", True),
+        ("Set the database timeout to 45 seconds.", "User said: Our gateway timeout is 30 seconds.", False),
+        ("Set the gateway timeout to 30 seconds.", "User said: Our gateway timeout is 30 seconds.", False),
+        ("Fix the gateway timeout.", "User said: Our gateway timeout is 30 seconds.", False),
+        ("Run the tests again.", "User said: Our gateway timeout is 30 seconds.", False),
+        ("Should we set the gateway timeout to 45 seconds?", "User said: Our gateway timeout is 30 seconds.", False),
+    ],
+)
+def test_an_order_with_another_value_of_a_known_subject_is_a_change(order: str, known: str, changes: bool) -> None:
+    assert changes_value(order, [known]) is changes
